@@ -1,4 +1,5 @@
-"""ambjudge: reads what a research agent did, judges each stage, tags what went wrong, tells a cohort's story.
+"""ambjudge: reads what a research agent did, judges each stage, tags what went wrong, tells a
+cohort's story.
 
 Names load on first use, so that importing the package costs next to nothing.
 """
@@ -31,9 +32,21 @@ _WHERE = {
 }
 
 __all__ = [
-    "AmbjudgeError", "Run", "ScoreCard", "__version__", "analysis", "analyze", "ask", "diagnose", "iter_runs", "load_run",
-    "make_judge", "score", "score_many", "segment",
-]  # fmt: skip
+    "AmbjudgeError",
+    "Run",
+    "ScoreCard",
+    "__version__",
+    "analysis",
+    "analyze",
+    "ask",
+    "diagnose",
+    "iter_runs",
+    "load_run",
+    "make_judge",
+    "score",
+    "score_many",
+    "segment",
+]
 
 
 def __getattr__(name: str) -> Any:

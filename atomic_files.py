@@ -1,4 +1,5 @@
-"""Files that are whole under their names, or as they were: no reader sees half of one, whatever ends the writer."""
+"""Files that are whole under their names, or as they were: no reader sees half of one, whatever
+ends the writer."""
 
 from __future__ import annotations
 
@@ -13,15 +14,17 @@ from pathlib import Path
 from .errors import InputError
 
 PART = ".ambjudge-part"
-"""How the name of a file ends that is being written; kill -9 leaves it, and the next command that writes there removes it."""
+"""How the name of a file ends that is being written; kill -9 leaves it, and the next command that
+writes there removes it."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LINKS = 40
 _SWEPT: set[Path] = set()
 
 
 def file_behind(path: Path) -> Path | None:
-    """The file, there or not yet, that a path leads to through links; None for what is no file of its own: a pipe, a terminal,
-    a device, a folder, and a descriptor (`/dev/stdout`), even where the shell has sent it into a file."""
+    """The file, there or not yet, that a path leads to through links; None for what is no file of
+    its own: a pipe, a terminal, a device, a folder, and a descriptor (`/dev/stdout`), even where
+    the shell has sent it into a file."""
     here = Path(os.path.abspath(path))
     for _ in range(_LINKS):
         here = Path(os.path.realpath(here.parent), here.name)
@@ -34,7 +37,8 @@ def file_behind(path: Path) -> Path | None:
 
 
 class NewFile:
-    """A file beside the one of a name, to be written, which takes the name by `keep` or goes by `drop`.
+    """A file beside the one of a name, to be written, which takes the name by `keep` or goes by
+    `drop`.
 
     InputError where nothing can be written, or the disk is full.
     """
@@ -49,7 +53,9 @@ class NewFile:
             self._real.parent.mkdir(parents=True, exist_ok=True)
             _sweep(self._real.parent)
             self.part = self._real.with_name(f".{secrets.token_hex(8)}{PART}")
-            self._held = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+            self._held = os.open(
+                self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
+            )
             held_alone(self._held)
 
     def keep(self, name: Path | None = None) -> None:
@@ -79,8 +85,8 @@ class NewFile:
 def whole(path: Path) -> Iterator[Path]:
     """A file to write to, which takes the name when all went well and is removed when not.
 
-    Links are followed, folders made, permissions kept. What is no file (a pipe, a terminal) is itself what to write to.
-    InputError where it cannot be written.
+    Links are followed, folders made, permissions kept. What is no file (a pipe, a terminal) is
+    itself what to write to. InputError where it cannot be written.
     """
     new = NewFile(path)
     try:
@@ -94,17 +100,21 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def cannot_be_written(path: Path, part: Path | None = None) -> Iterator[None]:
-    """What the system refuses, as an error about that file; with `part`, only what concerns it, or a full disk."""
+    """What the system refuses, as an error about that file; with `part`, only what concerns it, or
+    a full disk."""
     try:
         yield
     except OSError as error:
         if part is not None and error.errno not in _FULL and str(error.filename) != str(part):
             raise
-        raise InputError(f"cannot be written: {error.strerror}", "choose another place, or make room", path) from error
+        raise InputError(
+            f"cannot be written: {error.strerror}", "choose another place, or make room", path
+        ) from error
 
 
 def held_alone(descriptor: int) -> bool:
-    """Whether no other process holds this file; from now on this one does, until it closes it or ends."""
+    """Whether no other process holds this file; from now on this one does, until it closes it or
+    ends."""
     try:
         import fcntl
 

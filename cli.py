@@ -1,4 +1,5 @@
-"""The command line: a group that imports a command only when it is run, and one place where errors become lines.
+"""The command line: a group that imports a command only when it is run, and one place where errors
+become lines.
 
 Commands live in `commands/`, one module each; they parse, call and print.
 """
@@ -29,26 +30,41 @@ Example:
 
 
 class _ReaderLeftError(Exception):
-    """A broken pipe under a name that click does not know: it would end with 1, which means something else here."""
+    """A broken pipe under a name that click does not know: it would end with 1, which means
+    something else here."""
 
 
 def _in_the_group(command: click.Command) -> click.Command:
-    """The command, all of whose paths are told from addresses, with the group's own options after its name too."""
+    """The command, all of whose paths are told from addresses, with the group's own options after
+    its name too."""
     for param in command.params:
         if type(param.type) is click.Path:
             param.type.__class__ = LocalPath
     taken = {name for param in command.params for name in param.opts}
     command.params.extend(
         click.Option(
-            [*shared.opts, shared.name or ""], is_flag=shared.is_flag, count=shared.count, type=shared.type, hidden=True,
-            expose_value=False, callback=_also, default=None,
+            [*shared.opts, shared.name or ""],
+            is_flag=shared.is_flag,
+            count=shared.count,
+            type=shared.type,
+            hidden=True,
+            expose_value=False,
+            callback=_also,
+            default=None,
         )
         for shared in app.params
         if isinstance(shared, click.Option) and shared.expose_value and not taken & set(shared.opts)
-    )  # fmt: skip
+    )
     if not taken & {"--version"}:
         command.params.append(
-            click.Option(["--version"], is_flag=True, is_eager=True, hidden=True, expose_value=False, callback=_version)
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                hidden=True,
+                expose_value=False,
+                callback=_version,
+            )
         )
     if isinstance(command, click.Group):
         for below in command.commands.values():
@@ -114,9 +130,14 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 @click.version_option(__version__, "--version", prog_name="ambjudge")
 @click.option("-v", "--verbose", count=True, help="More on stderr; twice: tracebacks of errors.")
 @click.option("-q", "--quiet", is_flag=True, help="Only errors on stderr.")
-@click.option("--log-json", is_flag=True, help="Progress, notes and errors on stderr as JSON Lines.")
 @click.option(
-    "--config", metavar="FILE", type=click.Path(), help="Settings to use instead of the ambjudge.toml found upward."
+    "--log-json", is_flag=True, help="Progress, notes and errors on stderr as JSON Lines."
+)
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(),
+    help="Settings to use instead of the ambjudge.toml found upward.",
 )
 @click.pass_context
 def app(ctx: click.Context, /, **_options: Any) -> None:
@@ -129,7 +150,8 @@ def app(ctx: click.Context, /, **_options: Any) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("ambjudge: %(levelname)s: %(message)s"))
     logging.basicConfig(handlers=[handler])
-    # Warnings of libraries are for who works on ambjudge: seen with -vv, through the same formatter.
+    # Warnings of libraries are for who works on ambjudge: seen with -vv, through the same
+    # formatter.
     logging.captureWarnings(True)
     ctx.obj = ctx.params
     _settle(ctx)
@@ -143,7 +165,11 @@ def _settle(ctx: click.Context) -> None:
 
     verbose = ctx.params["verbose"]
     console.as_json(ctx.params["log_json"])
-    level = logging.ERROR if ctx.params["quiet"] else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    level = (
+        logging.ERROR
+        if ctx.params["quiet"]
+        else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    )
     logging.getLogger().setLevel(level)
     logging.getLogger("py.warnings").setLevel(logging.WARNING if verbose >= 2 else logging.CRITICAL)
 
@@ -159,7 +185,11 @@ def run(args: list[str] | None = None) -> int:
     # Streams that the caller closed are None: what would go there goes nowhere.
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    loud = sum(a.count("v") for a in argv if a.startswith("-v") and set(a[1:]) == {"v"}) + argv.count("--verbose") >= 2
+    loud = (
+        sum(a.count("v") for a in argv if a.startswith("-v") and set(a[1:]) == {"v"})
+        + argv.count("--verbose")
+        >= 2
+    )
     try:
         result: Any = app.main(argv, prog_name="ambjudge", standalone_mode=False)
         code = result if isinstance(result, int) else 0
@@ -169,7 +199,11 @@ def run(args: list[str] | None = None) -> int:
         click.echo(error.format_message(), err=True)
         return 2
     except click.ClickException as error:
-        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ambjudge"
+        where = (
+            error.ctx.command_path
+            if isinstance(error, click.UsageError) and error.ctx
+            else "ambjudge"
+        )
         return _complain(f"{where}: error: {error.format_message()}", 2)
     except AmbjudgeError as error:
         if loud:
@@ -178,7 +212,8 @@ def run(args: list[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _complain("ambjudge: interrupted; what was finished is kept", 130)
     except (BrokenPipeError, _ReaderLeftError):
-        # The reader (head, less) went away: say nothing, and end as a program does that the broken pipe killed.
+        # The reader (head, less) went away: say nothing, and end as a program does that the broken
+        # pipe killed.
         _forget_stdout()
         return 141
     except OSError as error:
@@ -186,18 +221,27 @@ def run(args: list[str] | None = None) -> int:
             traceback_of(error)
         _forget_stdout()
         where = error.filename if error.filename is not None else "output"
-        return _complain(f"ambjudge: error: {where}: {error.strerror or error} (check free space and permissions)", 2)
+        return _complain(
+            f"ambjudge: error: {where}: {error.strerror or error} (check free space and"
+            " permissions)",
+            2,
+        )
     except MemoryError:
         return _complain("ambjudge: error: not enough memory (give it less at a time)", 2)
     except Exception as error:
         if loud:
             traceback_of(error)
         text = f"{type(error).__name__}: {error}".splitlines()[0]
-        return _complain(f"ambjudge: internal error: {text} (run again with -vv for the traceback and report it)", 2)
+        return _complain(
+            f"ambjudge: internal error: {text} (run again with -vv for the traceback and"
+            " report it)",
+            2,
+        )
 
 
 def _forget_stdout() -> None:
-    """What stdout still holds cannot be written: keep the interpreter from trying, and complaining, at exit."""
+    """What stdout still holds cannot be written: keep the interpreter from trying, and complaining,
+    at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

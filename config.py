@@ -1,4 +1,5 @@
-"""Settings: flags win over AMBJUDGE_* variables, which win over ambjudge.toml or [tool.ambjudge] in pyproject.toml."""
+"""Settings: flags win over AMBJUDGE_* variables, which win over ambjudge.toml or [tool.ambjudge] in
+pyproject.toml."""
 
 from __future__ import annotations
 
@@ -38,7 +39,11 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "diagnosis": (bool, None),
 }
 
-_RANGES: dict[str, tuple[float, float]] = {"concurrency": (1, 1000), "samples": (1, 25), "temperature": (0, 2)}
+_RANGES: dict[str, tuple[float, float]] = {
+    "concurrency": (1, 1000),
+    "samples": (1, 25),
+    "temperature": (0, 2),
+}
 """As the flags have them; other numbers are finite and at least 0."""
 
 
@@ -60,9 +65,11 @@ class Settings:
 
 
 def find_file(start: Path | None = None) -> Path | None:
-    """The nearest ambjudge.toml, or pyproject.toml with [tool.ambjudge], at or above a folder (the working directory).
+    """The nearest ambjudge.toml, or pyproject.toml with [tool.ambjudge], at or above a folder (the
+    working directory).
 
-    None from within a run: whoever wrote the run could have put settings into it or, packed with it, above it.
+    None from within a run: whoever wrote the run could have put settings into it or, packed with
+    it, above it.
     """
     from .trajectories.reading.layout import is_run
 
@@ -91,8 +98,9 @@ def _bytes(file: Path) -> bytes:
 
 
 def load(explicit: str | None = None) -> Settings:
-    """The user's settings: the file named, else the nearest one from the working directory upward; never one that comes
-    with the runs. ConfigError for unknown keys (with a suggestion) and for values out of range."""
+    """The user's settings: the file named, else the nearest one from the working directory upward;
+    never one that comes with the runs. ConfigError for unknown keys (with a suggestion) and for
+    values out of range."""
     file = Path(explicit) if explicit else find_file()
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -110,7 +118,8 @@ def load(explicit: str | None = None) -> Settings:
 
 
 def _beside(file: Path, name: str, value: Any) -> Any:
-    """Paths in a settings file are meant from its folder, wherever the command is run. Others are left as they are."""
+    """Paths in a settings file are meant from its folder, wherever the command is run. Others are
+    left as they are."""
     if name == "judge":
         parts = (judge.partition(":") for judge in value)
         return tuple(
@@ -132,13 +141,17 @@ def _read(file: Path) -> dict[str, Any]:
     if len(raw) > MAX_BYTES:
         raise ConfigError(f"{file}: has more than {MAX_BYTES:,} bytes", "settings are a few lines")
     if max((line.count(b".") for line in raw.splitlines()), default=0) > _MOST_DOTS:
-        raise ConfigError(f"{file}: a line has more than {_MOST_DOTS:,} dots", "settings are a few lines")
+        raise ConfigError(
+            f"{file}: a line has more than {_MOST_DOTS:,} dots", "settings are a few lines"
+        )
     try:
         data = tomllib.loads(raw.decode("utf-8"))
     except RecursionError:
         raise ConfigError(f"{file}: is nested too deeply", "settings are a few lines") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: is not UTF-8 text at byte {error.start}", "save it as UTF-8") from None
+        raise ConfigError(
+            f"{file}: is not UTF-8 text at byte {error.start}", "save it as UTF-8"
+        ) from None
     except ValueError as error:  # TOMLDecodeError, and what int() says of endless digits
         raise ConfigError(f"{file}: not TOML: {error}", "see README, Configuration") from None
     if file.name == "pyproject.toml":
@@ -155,13 +168,16 @@ def _checked(name: str, value: Any, where: str) -> Any:
 
         close = get_close_matches(name, SETTINGS, n=1)
         raise ConfigError(
-            f"{where}: no such setting", f"did you mean {close[0]}?" if close else f"known: {', '.join(SETTINGS)}"
+            f"{where}: no such setting",
+            f"did you mean {close[0]}?" if close else f"known: {', '.join(SETTINGS)}",
         )
     kind, allowed = SETTINGS[name]
     if kind is list:
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(i, str) for i in items):
-            raise ConfigError(f"{where}: must be a string or a list of strings", 'e.g. judge = "rules"')
+            raise ConfigError(
+                f"{where}: must be a string or a list of strings", 'e.g. judge = "rules"'
+            )
         return tuple(items)
     if kind is bool:
         words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -183,5 +199,7 @@ def _checked(name: str, value: Any, where: str) -> Any:
     if not isinstance(value, str):
         raise ConfigError(f"{where}: must be a string", "put it in quotes")
     if allowed is not None and value not in allowed:
-        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(allowed)}", "choose one of them")
+        raise ConfigError(
+            f"{where}: {value!r} is not one of {', '.join(allowed)}", "choose one of them"
+        )
     return value

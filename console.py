@@ -1,6 +1,8 @@
-"""What reaches a terminal: plain tables, status lines and progress. All text passes the sanitiser here.
+"""What reaches a terminal: plain tables, status lines and progress. All text passes the sanitiser
+here.
 
-Data goes to stdout, everything else to stderr. Colour and moving bars only on a terminal; NO_COLOR is honoured.
+Data goes to stdout, everything else to stderr. Colour and moving bars only on a terminal; NO_COLOR
+is honoured.
 """
 
 from __future__ import annotations
@@ -27,11 +29,16 @@ def colour(stream: TextIO) -> bool:
 
 
 def width() -> int:
-    """Columns of the terminal on stdout, at least NARROWEST; 80 where it does not know; WIDE where there is none."""
+    """Columns of the terminal on stdout, at least NARROWEST; 80 where it does not know; WIDE where
+    there is none."""
     if not sys.stdout.isatty():
         return WIDE
     asked = os.environ.get("COLUMNS", "")
-    columns = int(asked) if asked.isascii() and asked.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+    columns = (
+        int(asked)
+        if asked.isascii() and asked.isdecimal()
+        else os.get_terminal_size(sys.stdout.fileno()).columns
+    )
     return max(columns, NARROWEST) if columns else 80
 
 
@@ -41,7 +48,8 @@ def say(text: str = "") -> None:
 
 
 def raw(line: str) -> None:
-    """A line of JSON on stdout; what a terminal would obey is escaped, also into a pipe, which may end at one."""
+    """A line of JSON on stdout; what a terminal would obey is escaped, also into a pipe, which may
+    end at one."""
     sys.stdout.write(escape_json(line) + "\n")
 
 
@@ -66,7 +74,8 @@ def note(text: str, quiet: bool = False, event: str = "note") -> None:
 
 
 class LogFormatter(logging.Formatter):
-    """Log records and their tracebacks as `note` writes lines: nothing in them that a terminal obeys, and no secret."""
+    """Log records and their tracebacks as `note` writes lines: nothing in them that a terminal
+    obeys, and no secret."""
 
     def format(self, record: logging.LogRecord) -> str:
         safe = sanitize if record.exc_info else sanitize_line
@@ -77,7 +86,9 @@ def traceback_of(error: BaseException) -> None:
     """The traceback on stderr, for -vv."""
     import traceback
 
-    sys.stderr.write(_encodable(sanitize(mask("".join(traceback.format_exception(error)))), sys.stderr))
+    sys.stderr.write(
+        _encodable(sanitize(mask("".join(traceback.format_exception(error)))), sys.stderr)
+    )
     sys.stderr.flush()
 
 
@@ -128,7 +139,11 @@ def fit(text: str, columns: int) -> str:
     if cells(text) <= columns:
         return text
     while text and cells(text) > columns - 1:
-        text = text[:-1] if cells(text) - columns < 8 else text[: -max(1, (cells(text) - columns) // 2)]
+        text = (
+            text[:-1]
+            if cells(text) - columns < 8
+            else text[: -max(1, (cells(text) - columns) // 2)]
+        )
     return text + "…"
 
 
@@ -155,9 +170,9 @@ def table(
     spare: Sequence[int] | None = None,
     styles: Sequence[Sequence[str | None]] | None = None,
 ) -> None:
-    """Print aligned columns. `right`: right-aligned columns; `flexible`: the one that gives way on a narrow terminal, the
-    first column in its middle. `spare`: what such a terminal is not shown, in this order (by default from the right); a line
-    below says so."""
+    """Print aligned columns. `right`: right-aligned columns; `flexible`: the one that gives way on
+    a narrow terminal, the first column in its middle. `spare`: what such a terminal is not shown,
+    in this order (by default from the right); a line below says so."""
     body = [[sanitize_line(str(cell)) for cell in row] for row in rows]
     heads = [sanitize_line(h) for h in header]
     widths = [max([cells(heads[i]), *(cells(r[i]) for r in body)]) for i in range(len(heads))]
@@ -188,7 +203,9 @@ def table(
     for number, row in enumerate(body):
         sys.stdout.write(line(row, styles[number] if styles else None) + "\n")
     if left := [head for i, head in enumerate(heads) if i not in shown]:
-        sys.stdout.write(paint(wrap(f"({width()} columns: without {', '.join(left)})"), "dim") + "\n")
+        sys.stdout.write(
+            paint(wrap(f"({width()} columns: without {', '.join(left)})"), "dim") + "\n"
+        )
 
 
 def wrap(text: str, indent: str = "", first: str | None = None) -> str:
@@ -196,15 +213,20 @@ def wrap(text: str, indent: str = "", first: str | None = None) -> str:
     import textwrap
 
     return textwrap.fill(
-        sanitize_line(text), width=min(width(), 110), initial_indent=indent if first is None else first,
-        subsequent_indent=indent, break_on_hyphens=False,
-    )  # fmt: skip
+        sanitize_line(text),
+        width=min(width(), 110),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
 
 
 class Progress:
-    """Progress of a long job on stderr: one line rewritten in place on a terminal, else a plain line every ten seconds.
+    """Progress of a long job on stderr: one line rewritten in place on a terminal, else a plain
+    line every ten seconds.
 
-    As JSON Lines it is an object with done, total, rate (a second), left_s and what else there is to say."""
+    As JSON Lines it is an object with done, total, rate (a second), left_s and what else there is
+    to say."""
 
     def __init__(self, what: str, total: int | None, quiet: bool = False) -> None:
         self.what, self.total, self.quiet = what, total, quiet
@@ -221,7 +243,15 @@ class Progress:
         rate = done / (now - self.started) if now > self.started else 0.0
         left_s = (self.total - done) / rate if self.total and rate and done < self.total else None
         if _json_lines:
-            _log("progress", what=self.what, done=done, total=self.total, rate=round(rate, 3), left_s=left_s and round(left_s), also=extra)  # fmt: skip
+            _log(
+                "progress",
+                what=self.what,
+                done=done,
+                total=self.total,
+                rate=round(rate, 3),
+                left_s=left_s and round(left_s),
+                also=extra,
+            )
             return
         left = "" if left_s is None else f" · {clock(left_s)} left"
         of = f"/{self.total}" if self.total else ""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 
 class AmbjudgeError(Exception):
-    """Base of every error that ambjudge raises on purpose: `except ambjudge.AmbjudgeError as error: print(error.hint)`.
+    """Base of every error that ambjudge raises on purpose: `except ambjudge.AmbjudgeError as error:
+    print(error.hint)`.
 
     `message` says what is wrong and where; `hint` says what to do. Both are one line each.
     """
@@ -42,7 +43,8 @@ class ConfigError(AmbjudgeError):
 
 
 class JudgeError(AmbjudgeError):
-    """A judge or its provider that cannot be used at all (single failed replies are verdicts, not errors)."""
+    """A judge or its provider that cannot be used at all (single failed replies are verdicts, not
+    errors)."""
 
     exit_code = 3
 
@@ -52,9 +54,12 @@ class StoreError(AmbjudgeError):
 
 
 def unexpected(error: Exception, path: str | Path) -> AmbjudgeError:
-    """A fault of ours met on one file, as an error about that file, so that the others go on; -vv logs the traceback."""
+    """A fault of ours met on one file, as an error about that file, so that the others go on; -vv
+    logs the traceback."""
     import logging
 
     logging.getLogger(__name__).debug("%s", path, exc_info=error)
     text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return AmbjudgeError(f"{path}: internal error: {text}", "run again with -vv for the traceback and report it")
+    return AmbjudgeError(
+        f"{path}: internal error: {text}", "run again with -vv for the traceback and report it"
+    )

@@ -1,9 +1,10 @@
-"""What `import ambjudge` offers: the steps of the command line as functions on runs, paths and scorecards.
+"""What `import ambjudge` offers: the steps of the command line as functions on runs, paths and
+scorecards.
 
-Paths may be a conversation file, a run's folder, or where several are taken any folder of runs. A judge is a name as on the
-command line (`rules`, `openai/gpt-5.4-mini`, `local:PATH`), several names (a panel), or what `make_judge` gives. Nothing is
-kept unless `store` names a store (a .db file or a postgresql:// address): then verdicts that it has are not asked for again.
-No settings file is read.
+Paths may be a conversation file, a run's folder, or where several are taken any folder of runs. A
+judge is a name as on the command line (`rules`, `openai/gpt-5.4-mini`, `local:PATH`), several names
+(a panel), or what `make_judge` gives. Nothing is kept unless `store` names a store (a .db file or a
+postgresql:// address): then verdicts that it has are not asked for again. No settings file is read.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ Paths = str | Path | Iterable[str | Path]
 
 
 def make_judge(*names: str, **options: Any) -> Judge:
-    """The judge of this name, a panel of several; `options` as in `JudgeOptions`: api_base, temperature, samples, price, ...
+    """The judge of this name, a panel of several; `options` as in `JudgeOptions`: api_base,
+    temperature, samples, price, ...
 
-        judge = ambjudge.make_judge("openai/my-model", api_base="http://localhost:8000/v1", price="0.1,0.4")
+        judge = ambjudge.make_judge("openai/my-model", api_base="http://localhost:8000/v1",
+        price="0.1,0.4")
 
     JudgeError when it cannot be made; ConfigError for an option that there is not.
     """
@@ -57,13 +60,18 @@ def make_judge(*names: str, **options: Any) -> Judge:
 
 
 def iter_runs(
-    paths: Paths, *, track: str | None = None, tier: Tier | None = None, errors: list[AmbjudgeError] | None = None
+    paths: Paths,
+    *,
+    track: str | None = None,
+    tier: Tier | None = None,
+    errors: list[AmbjudgeError] | None = None,
 ) -> Iterator[Run]:
     """Every run at or below the paths, one at a time.
 
         turns = {run.id: len(run.turns) for run in ambjudge.iter_runs("runs/")}
 
-    `track` and `tier` stand where the files do not say. What cannot be read goes into `errors`, or is warned of.
+    `track` and `tier` stand where the files do not say. What cannot be read goes into `errors`, or
+    is warned of.
     """
     for path in _each(paths):
         try:
@@ -85,20 +93,28 @@ def segment(run: Run | str | Path) -> Segmentation:
 
 
 def score(
-    run: Run | str | Path, judge: Judge | str | Sequence[str] | None = None, *,
-    rubric: Rubric | str | Path | None = None, track: str | None = None, tier: Tier | None = None,
-    public: str | Path | None = None, missing: Missing = "renormalize", breach: Breach = "zero-all",
-    diagnosis: bool = True, stages: StagesFrom = "rules",
+    run: Run | str | Path,
+    judge: Judge | str | Sequence[str] | None = None,
+    *,
+    rubric: Rubric | str | Path | None = None,
+    track: str | None = None,
+    tier: Tier | None = None,
+    public: str | Path | None = None,
+    missing: Missing = "renormalize",
+    breach: Breach = "zero-all",
+    diagnosis: bool = True,
+    stages: StagesFrom = "rules",
     store: Store | str | Path | None = None,
-) -> ScoreCard:  # fmt: skip
+) -> ScoreCard:
     """The scorecard of one run, by the rules judge unless given another.
 
         card = ambjudge.score("runs/vqa-std-01", judge="openai/gpt-5.4-mini", store="verdicts.db")
 
-    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: where the files do not say. `public`:
-    the folder with the public inputs. `missing`, `breach`: how unscored and disqualified runs count. `diagnosis`: a model is
-    asked for error codes too; `stages`: who labels the turns, rules, judge or mixed. ConfigError for a rubric of another track
-    than the run's, and for a judge that cannot label turns; JudgeError when the judge cannot be used at all.
+    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: where the
+    files do not say. `public`: the folder with the public inputs. `missing`, `breach`: how unscored
+    and disqualified runs count. `diagnosis`: a model is asked for error codes too; `stages`: who
+    labels the turns, rules, judge or mixed. ConfigError for a rubric of another track than the
+    run's, and for a judge that cannot label turns; JudgeError when the judge cannot be used at all.
     """
     found = _run(run)
     wanted = Wanted(diagnosis=diagnosis, stages=stages)
@@ -108,28 +124,43 @@ def score(
         given, of = scorer.scope.rubric, found.track or track
         if given is not None and scorer.scope.rubric_of(of, found.task) is not given:
             raise ConfigError(
-                f"rubric {given.id} is for track {given.track}, the run is of {of}", "give another rubric"
+                f"rubric {given.id} is for track {given.track}, the run is of {of}",
+                "give another rubric",
             )
         return finished(scorer.score_run(found, found.path))
 
 
 def score_many(
-    paths: Paths, judge: Judge | str | Sequence[str] | None = None, *,
-    rubric: Rubric | str | Path | None = None, track: str | None = None, tier: Tier | None = None,
-    public: str | Path | None = None, missing: Missing = "renormalize", breach: Breach = "zero-all",
-    diagnosis: bool = True, stages: StagesFrom = "rules",
-    store: Store | str | Path | None = None, concurrency: int = 8, max_cost: float | None = None,
+    paths: Paths,
+    judge: Judge | str | Sequence[str] | None = None,
+    *,
+    rubric: Rubric | str | Path | None = None,
+    track: str | None = None,
+    tier: Tier | None = None,
+    public: str | Path | None = None,
+    missing: Missing = "renormalize",
+    breach: Breach = "zero-all",
+    diagnosis: bool = True,
+    stages: StagesFrom = "rules",
+    store: Store | str | Path | None = None,
+    concurrency: int = 8,
+    max_cost: float | None = None,
     errors: list[AmbjudgeError] | None = None,
-) -> list[ScoreCard]:  # fmt: skip
+) -> list[ScoreCard]:
     """The scorecards of every run at or below the paths, in their order, several at a time.
 
-        cards = ambjudge.score_many("runs/", judge="openai/gpt-5.4-mini", store="verdicts.db", max_cost=5)
+        cards = ambjudge.score_many("runs/", judge="openai/gpt-5.4-mini", store="verdicts.db",
+        max_cost=5)
 
-    The rest as for `score`; runs of another track than the rubric's are judged by their own. `max_cost` in USD; what does
-    not fit is unscored for `budget`. What cannot be read goes into `errors`, or is warned of, and never stops the others.
+    The rest as for `score`; runs of another track than the rubric's are judged by their own.
+    `max_cost` in USD; what does not fit is unscored for `budget`. What cannot be read goes into
+    `errors`, or is warned of, and never stops the others.
     """
     cards: list[ScoreCard] = []
-    wanted, policy = Wanted(diagnosis=diagnosis, stages=stages), Policy(missing=missing, breach=breach)
+    wanted, policy = (
+        Wanted(diagnosis=diagnosis, stages=stages),
+        Policy(missing=missing, breach=breach),
+    )
     options = _options(rubric, track, tier, public, policy, wanted, concurrency, max_cost)
 
     def take(outcome: Outcome) -> None:
@@ -149,15 +180,21 @@ def score_many(
 
 
 def diagnose(
-    run: Run | str | Path, judge: Judge | str | Sequence[str] | None = None, *,
-    track: str | None = None, tier: Tier | None = None, public: str | Path | None = None,
+    run: Run | str | Path,
+    judge: Judge | str | Sequence[str] | None = None,
+    *,
+    track: str | None = None,
+    tier: Tier | None = None,
+    public: str | Path | None = None,
     store: Store | str | Path | None = None,
-) -> Diagnosis:  # fmt: skip
-    """What went wrong in a run: fired codes with turns and quotes, what is known of the others, failed steps.
+) -> Diagnosis:
+    """What went wrong in a run: fired codes with turns and quotes, what is known of the others,
+    failed steps.
 
         codes = [code.code for code in ambjudge.diagnose("runs/vqa-std-01").codes]
 
-    Without a model only what files, exit codes and the harness prove; the other codes are `not_read`.
+    Without a model only what files, exit codes and the harness prove; the other codes are
+    `not_read`.
     """
     from .judge.facts.tagging import diagnose as merged
 
@@ -166,22 +203,40 @@ def diagnose(
         asked: tuple[Prepared, Mapping[str, Any]] = finished(scorer.ask(_run(run)))
         ready, replies = asked
         found = ready.found
-        return merged(ready.run, ready.segmentation, found, replies.get("diagnosis"), scorer.judge.name, scorer.right)
+        return merged(
+            ready.run,
+            ready.segmentation,
+            found,
+            replies.get("diagnosis"),
+            scorer.judge.name,
+            scorer.right,
+        )
 
 
 def ask(
-    paths: Paths, question: str, judge: Judge | str | Sequence[str], *,
-    kind: AnswerKind | None = None, options: Sequence[str] = (), schema: Mapping[str, Any] | None = None,
-    track: str | None = None, tier: Tier | None = None, public: str | Path | None = None,
-    store: Store | str | Path | None = None, concurrency: int = 8, max_cost: float | None = None,
+    paths: Paths,
+    question: str,
+    judge: Judge | str | Sequence[str],
+    *,
+    kind: AnswerKind | None = None,
+    options: Sequence[str] = (),
+    schema: Mapping[str, Any] | None = None,
+    track: str | None = None,
+    tier: Tier | None = None,
+    public: str | Path | None = None,
+    store: Store | str | Path | None = None,
+    concurrency: int = 8,
+    max_cost: float | None = None,
     errors: list[AmbjudgeError] | None = None,
-) -> list[RunAnswer]:  # fmt: skip
-    """A model's answer about every run at or below the paths, with turns and quotes that were searched in the run.
+) -> list[RunAnswer]:
+    """A model's answer about every run at or below the paths, with turns and quotes that were
+    searched in the run.
 
-        answers = ambjudge.ask("runs/", "Did the agent look at an image?", "openai/gpt-5.4-mini", store="verdicts.db")
+        answers = ambjudge.ask("runs/", "Did the agent look at an image?", "openai/gpt-5.4-mini",
+        store="verdicts.db")
 
-    `kind`: yes_no, number, text; `options` make it a choice, a JSON `schema` an object. ConfigError for a judge that reads
-    nothing. What cannot be read goes into `errors`, or is warned of.
+    `kind`: yes_no, number, text; `options` make it a choice, a JSON `schema` an object. ConfigError
+    for a judge that reads nothing. What cannot be read goes into `errors`, or is warned of.
     """
     from .judge.ad_hoc import ask as ask_runs
     from .judge.ad_hoc import ask_scope
@@ -189,7 +244,9 @@ def ask(
     asked = _judge(judge)
     wanted = kind or ("choice" if options else "json" if schema else "yes_no")
     item = ask_item(question, Answer(wanted, tuple(options), schema))
-    scope = ask_scope(asked, item, track=_track(track), tier=tier, public=None if public is None else Path(public))
+    scope = ask_scope(
+        asked, item, track=_track(track), tier=tier, public=None if public is None else Path(public)
+    )
     files: list[Path] = []
     for found in conversations(_each(paths)):
         if isinstance(found, Path):
@@ -208,7 +265,10 @@ def ask(
             signals=False,
         )
         answered = finished(work)
-        for _, error in (*answered.plan.errors, *(answered.execution.lost if answered.execution else ())):
+        for _, error in (
+            *answered.plan.errors,
+            *(answered.execution.lost if answered.execution else ()),
+        ):
             _lost(error, errors)
         return list(answered.answers)
 
@@ -222,7 +282,10 @@ def _opened(store: Store | str | Path | None, always: bool = False) -> Iterator[
     from .judge.store import open_store
 
     if store is None:
-        with TemporaryDirectory() as folder, open_store(Path(folder) / "answers.db", root=Path.cwd()) as opened:
+        with (
+            TemporaryDirectory() as folder,
+            open_store(Path(folder) / "answers.db", root=Path.cwd()) as opened,
+        ):
             yield opened
     elif isinstance(store, str | Path):
         with open_store(store) as opened:
@@ -233,22 +296,38 @@ def _opened(store: Store | str | Path | None, always: bool = False) -> Iterator[
 
 @contextmanager
 def _scorer(
-    judge: Judge | str | Sequence[str] | None, options: ScoreOptions, store: Store | str | Path | None
+    judge: Judge | str | Sequence[str] | None,
+    options: ScoreOptions,
+    store: Store | str | Path | None,
 ) -> Iterator[Scorer]:
     with _opened(store) as opened:
         yield Scorer(_judge(judge), options, opened)
 
 
 def _options(
-    rubric: Rubric | str | Path | None, track: str | None, tier: Tier | None, public: str | Path | None,
-    policy: Policy, wanted: Wanted, concurrency: int = 8, max_cost: float | None = None,
-) -> ScoreOptions:  # fmt: skip
+    rubric: Rubric | str | Path | None,
+    track: str | None,
+    tier: Tier | None,
+    public: str | Path | None,
+    policy: Policy,
+    wanted: Wanted,
+    concurrency: int = 8,
+    max_cost: float | None = None,
+) -> ScoreOptions:
     if public is not None and not Path(public).is_dir():
-        raise InputError("no such folder", "`public` takes the folder with the public inputs", Path(public))
+        raise InputError(
+            "no such folder", "`public` takes the folder with the public inputs", Path(public)
+        )
     return ScoreOptions(
-        rubric, policy, None if public is None else Path(public), _track(track), tier, concurrency, max_cost,
+        rubric,
+        policy,
+        None if public is None else Path(public),
+        _track(track),
+        tier,
+        concurrency,
+        max_cost,
         wanted=wanted,
-    )  # fmt: skip
+    )
 
 
 def _judge(judge: Judge | str | Sequence[str] | None) -> Judge:

@@ -14,7 +14,8 @@ def yaml_loader() -> Any:
 
 
 def read_shipped(file: Path) -> Any:
-    """The content of one of our own files. What comes from users is read by `rubrics.document`, which names lines."""
+    """The content of one of our own files. What comes from users is read by `rubrics.document`,
+    which names lines."""
     import yaml
 
     return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml_loader())

@@ -1,11 +1,15 @@
-"""The doors by which packages add to ambjudge: tracks, detectors, judges, importers, exporters, commands.
+"""The doors by which packages add to ambjudge: tracks, detectors, judges, importers, exporters,
+commands.
 
-- `Door`: the names behind one door, ours and those of installed packages, each loaded when it is first used
-- `installed()`: what packages declare as entry points `ambjudge.<door>`, without importing any of it
+- `Door`: the names behind one door, ours and those of installed packages, each loaded when it is
+  first used
+- `installed()`: what packages declare as entry points `ambjudge.<door>`, without importing any of
+  it
 - `stamps(...)`: who of them took part, for verdict keys and scorecards
 
-What a package adds runs with the user's rights: installing it is the user's choice, and nothing is loaded from the current
-folder, which may be a run's. `AMBJUDGE_PLUGINS` names the packages that may add something; empty: none.
+What a package adds runs with the user's rights: installing it is the user's choice, and nothing is
+loaded from the current folder, which may be a run's. `AMBJUDGE_PLUGINS` names the packages that may
+add something; empty: none.
 """
 
 from __future__ import annotations
@@ -27,7 +31,8 @@ T = TypeVar("T")
 
 
 class Plugin(NamedTuple):
-    """One name behind a door: `target` is `package.module:attribute` or a module, `package` empty for what is ours."""
+    """One name behind a door: `target` is `package.module:attribute` or a module, `package` empty
+    for what is ours."""
 
     door: str
     name: str
@@ -44,7 +49,8 @@ class Plugin(NamedTuple):
 
     @property
     def stamp(self) -> str:
-        """Door, name, package, version and SHA-256 of the source of the module behind the name, which has been loaded."""
+        """Door, name, package, version and SHA-256 of the source of the module behind the name,
+        which has been loaded."""
         import hashlib
         from pathlib import Path
 
@@ -56,8 +62,9 @@ class Plugin(NamedTuple):
 class Door(Generic[T]):
     """The names behind the door `group`, `what` being one of them in words.
 
-    What is ours stands in a table of the shape of entry points, not in the package's own: a source tree whose installed
-    metadata is older than its files works too. `fits` says what is wrong with something loaded, "" if nothing is.
+    What is ours stands in a table of the shape of entry points, not in the package's own: a source
+    tree whose installed metadata is older than its files works too. `fits` says what is wrong with
+    something loaded, "" if nothing is.
     """
 
     def __init__(
@@ -76,12 +83,16 @@ class Door(Generic[T]):
 
     @property
     def entries(self) -> Mapping[str, Plugin]:
-        """Name -> where it is loaded from: ours, then those of packages in the order of their names."""
+        """Name -> where it is loaded from: ours, then those of packages in the order of their
+        names."""
         if self._entries is None:
             found = dict(self._built_in)
             for plugin in self._foreign():
                 if plugin.door == self.group and plugin.name in found:
-                    warn(f"{self.what} {plugin.name!r} of {plugin} left out: {found[plugin.name]} has one of this name")
+                    warn(
+                        f"{self.what} {plugin.name!r} of {plugin} left out: {found[plugin.name]}"
+                        " has one of this name"
+                    )
                 elif plugin.door == self.group:
                     found[plugin.name] = plugin
             self._entries = found
@@ -94,12 +105,17 @@ class Door(Generic[T]):
     @property
     def foreign(self) -> tuple[Plugin, ...]:
         """Those of packages that can be loaded."""
-        return tuple(p for p in self.entries.values() if p.package and self.find(p.name) is not None)
+        return tuple(
+            p for p in self.entries.values() if p.package and self.find(p.name) is not None
+        )
 
     def get(self, name: str) -> T:
-        """What stands behind a name; ConfigError for an unknown name and for one that cannot be loaded."""
+        """What stands behind a name; ConfigError for an unknown name and for one that cannot be
+        loaded."""
         if name not in self.entries:
-            raise ConfigError(f"unknown {self.what} {name[:80]!r}", f"known: {', '.join(self.names)}")
+            raise ConfigError(
+                f"unknown {self.what} {name[:80]!r}", f"known: {', '.join(self.names)}"
+            )
         if name not in self._loaded:
             self._loaded[name] = self._load(self.entries[name])
         loaded = self._loaded[name]
@@ -127,14 +143,17 @@ class Door(Generic[T]):
         try:
             loaded = plugin.load()
             problem = self._fits(plugin.name, loaded)
-        except (Exception, SystemExit) as error:  # whatever somebody else's module does when it is imported
+        # whatever somebody else's module does when it is imported
+        except (Exception, SystemExit) as error:
             if not plugin.package:
                 raise
             problem = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         if not problem:
             return cast(T, loaded)
         advice = f"update or remove {plugin.package}, or leave it out with {SWITCH}"
-        return ConfigError(f"{self.what} {plugin.name!r} of {plugin} cannot be used: {problem}", advice)
+        return ConfigError(
+            f"{self.what} {plugin.name!r} of {plugin} cannot be used: {problem}", advice
+        )
 
 
 @cache
@@ -144,12 +163,16 @@ def installed() -> tuple[Plugin, ...]:
 
 
 def scan(folders: Iterable[str], allowed: str | None) -> tuple[Plugin, ...]:
-    """What the packages in these folders declare for our doors; `allowed` as in `AMBJUDGE_PLUGINS`, None for all.
+    """What the packages in these folders declare for our doors; `allowed` as in `AMBJUDGE_PLUGINS`,
+    None for all.
 
-    A look for our groups in the text of each package's entry points comes first, as most programs start without any
-    plugin, and importlib.metadata alone takes longer to import than all the rest of `--help`.
+    A look for our groups in the text of each package's entry points comes first, as most programs
+    start without any plugin, and importlib.metadata alone takes longer to import than all the rest
+    of `--help`.
     """
-    names = None if allowed is None else {_plain(part) for part in allowed.split(",") if part.strip()}
+    names = (
+        None if allowed is None else {_plain(part) for part in allowed.split(",") if part.strip()}
+    )
     if names is not None and not names:
         return ()
     found: dict[str, list[Plugin]] = {}
@@ -162,10 +185,16 @@ def scan(folders: Iterable[str], allowed: str | None) -> tuple[Plugin, ...]:
             if _plain(title) in found or (names is not None and _plain(title) not in names):
                 continue  # as for importlib, the first folder of the path wins
             found[_plain(title)] = [
-                Plugin(entry.group.removeprefix(_GROUP), entry.name, entry.value.partition("[")[0].strip(), title, version)
+                Plugin(
+                    entry.group.removeprefix(_GROUP),
+                    entry.name,
+                    entry.value.partition("[")[0].strip(),
+                    title,
+                    version,
+                )
                 for entry in package.entry_points
                 if entry.group.startswith(_GROUP) and entry.name.isprintable()
-            ]  # fmt: skip
+            ]
         except Exception as error:  # metadata that is none
             warn(f"{place} left out: {type(error).__name__}: {error} (reinstall that package)")
     return tuple(plugin for name in sorted(found) for plugin in found[name])

@@ -1,7 +1,8 @@
 """The one place where text from a transcript is made safe for a terminal.
 
-`sanitize` is length-preserving, so that offsets into the raw text stay valid on screen, and it replaces rather than
-drops, so that hidden text is seen. Raw text stays in the models; sinks (console, browser, HTML) call this.
+`sanitize` is length-preserving, so that offsets into the raw text stay valid on screen, and it
+replaces rather than drops, so that hidden text is seen. Raw text stays in the models; sinks
+(console, browser, HTML) call this.
 """
 
 from __future__ import annotations
@@ -33,9 +34,12 @@ def _pairs() -> Iterator[tuple[int, str]]:
     bidi = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
     for code in bidi:
         yield code, _BIDI
-    # Format characters (Cf), variation selectors and fillers draw nothing and can hide or reorder text.
+    # Format characters (Cf), variation selectors and fillers draw nothing and can hide or reorder
+    # text.
     invisible = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800}
-    invisible |= set(range(0xFE00, 0xFE10)) | set(range(0xE0100, 0xE01F0)) | set(range(0x180B, 0x1810))
+    invisible |= (
+        set(range(0xFE00, 0xFE10)) | set(range(0xE0100, 0xE01F0)) | set(range(0x180B, 0x1810))
+    )
     invisible |= {code for code in range(0x10000) if unicodedata.category(chr(code)) == "Cf"}
     invisible |= (
         set(range(0xE0000, 0xE0080))
@@ -55,8 +59,8 @@ def _table() -> dict[int, str]:
 
 @lru_cache(maxsize=1)
 def _doubtful() -> re.Pattern[str]:
-    """What is replaced, and all beyond 16 bits: `re` searches a set of smaller ones by a bitmap, faster than a table is
-    asked for each character, and most text has none of them."""
+    """What is replaced, and all beyond 16 bits: `re` searches a set of smaller ones by a bitmap,
+    faster than a table is asked for each character, and most text has none of them."""
     return re.compile(
         f"[{''.join(re.escape(chr(code)) for code in sorted(_table()) if code < 0x10000)}]|[\U00010000-\U0010ffff]"
     )
@@ -68,7 +72,8 @@ def _deletions() -> dict[int, None]:
 
 
 def sanitize(text: str) -> str:
-    """Return `text` with every control, bidi, invisible and surrogate character replaced by a visible one.
+    """Return `text` with every control, bidi, invisible and surrogate character replaced by a
+    visible one.
 
     Tab and newline stay. The result has the same length in code points.
     """
@@ -78,8 +83,8 @@ def sanitize(text: str) -> str:
 
 
 def escape_json(line: str) -> str:
-    """A line of JSON with every character that `sanitize` replaces written as its escape: the same value, and no character
-    in it that a terminal obeys."""
+    """A line of JSON with every character that `sanitize` replaces written as its escape: the same
+    value, and no character in it that a terminal obeys."""
     if line.isascii() and line.isprintable():
         return line
     return line.translate({code: _escape(code) for code in set(map(ord, line)) & _table().keys()})
@@ -103,8 +108,9 @@ _SECRET = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD")
 
 
 def mask(text: str, *secrets: str | None) -> str:
-    """The text without anything that looks like a key or a URL's password, the given secrets, and those that stand in the
-    environment: as they are, backwards, in base64, in hexadecimal. A server that was sent a key may write it otherwise."""
+    """The text without anything that looks like a key or a URL's password, the given secrets, and
+    those that stand in the environment: as they are, backwards, in base64, in hexadecimal. A server
+    that was sent a key may write it otherwise."""
     known = {v for k, v in os.environ.items() if k.upper().endswith(_SECRET) and len(v) >= 6}
     forms = {form for secret in known.union(s for s in secrets if s) for form in _spellings(secret)}
     for form in sorted(forms, key=len, reverse=True):
@@ -118,14 +124,16 @@ def _spellings(secret: str) -> Iterator[str]:
     if len(data) < 6:
         return
     yield from (data.hex(), data.hex().upper())
-    for before in range(3):  # where it stands in a longer text decides how its bytes fall into groups of three
+    # where it stands in a longer text decides how its bytes fall into groups of three
+    for before in range(3):
         packed = base64.b64encode(bytes(before) + data).decode().rstrip("=")
         own = packed[-(-before * 8 // 6) : len(packed) - (1 if (before + len(data)) % 3 else 0)]
         yield from (own, own.replace("+", "-").replace("/", "_"))
 
 
 def replaced(text: str) -> int:
-    """How many characters `sanitize` replaces in `text`: a count to show beside it, as hidden text is evidence."""
+    """How many characters `sanitize` replaces in `text`: a count to show beside it, as hidden text
+    is evidence."""
     if text.isascii() and text.isprintable():
         return 0
     return len(text) - len(text.translate(_deletions()))

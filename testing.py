@@ -1,8 +1,10 @@
-"""For the tests of packages that add to ambjudge: a small run, a judge with a script, and one contract check a door.
+"""For the tests of packages that add to ambjudge: a small run, a judge with a script, and one
+contract check a door.
 
 - `tiny_run(folder)`: a run written to files and read by the real loader
 - `ScriptedJudge(values)`: a judge that says what it is told
-- `check_track`, `check_detector`, `check_judge`, `check_importer`, `check_exporter`, `check_command`: AssertionError with the
+- `check_track`, `check_detector`, `check_judge`, `check_importer`, `check_exporter`,
+  `check_command`: AssertionError with the
   sentence that says what a door asks for and does not get. What we ship passes the same checks.
 """
 
@@ -59,11 +61,18 @@ class Step(NamedTuple):
 
 
 STEPS = (
-    Step("cat > plan.md <<'EOF'\n# Plan\nRead, try one case, then all.\nEOF", language="bash", says="First a plan."),
+    Step(
+        "cat > plan.md <<'EOF'\n# Plan\nRead, try one case, then all.\nEOF",
+        language="bash",
+        says="First a plan.",
+    ),
     Step("import json\nprint(len(json.load(open('/data/public/cases.json'))))", "2"),
     Step("open('/workspace/agents_outputs/case_1/out.txt', 'w').write(run('case_1'))", "", 1),
-    Step("for case in ('case_1', 'case_2'):\n    open(f'/workspace/agents_outputs/{case}/out.txt', 'w').write(run(case))"),
-)  # fmt: skip
+    Step(
+        "for case in ('case_1', 'case_2'):\n    open(f'/workspace/agents_outputs/{case}/out.txt',"
+        " 'w').write(run(case))"
+    ),
+)
 
 
 def tiny_run(
@@ -78,24 +87,44 @@ def tiny_run(
     outputs: Mapping[str, bytes | str] | None = None,
     report: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A run of a few turns in `folder`, which holds nothing else afterwards than the files of a run.
+    """A run of a few turns in `folder`, which holds nothing else afterwards than the files of a
+    run.
 
-    `cases`: the expected ones, as agent_summary.json names them. `outputs`: path below agents_outputs/ -> content. `report`: detail_report.json. A track that is None is looked for in the
-    task's name and the brief, as for any run.
+    `cases`: the expected ones, as agent_summary.json names them. `outputs`: path below
+    agents_outputs/ -> content. `report`: detail_report.json. A track that is None is looked for in
+    the task's name and the brief, as for any run.
     """
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
     for number, step in enumerate(steps):
-        call = {"name": "execute_code", "arguments": json.dumps({"language": step.language, "code": step.code})}
+        call = {
+            "name": "execute_code",
+            "arguments": json.dumps({"language": step.language, "code": step.code}),
+        }
         answer = {"exit_code": step.exit_code, "stdout": step.output, "stderr": ""}
         messages += [
-            {"role": "assistant", "content": step.says, "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}]},
+            {
+                "role": "assistant",
+                "content": step.says,
+                "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}],
+            },
             {"role": "tool", "tool_call_id": f"c{number}", "content": json.dumps(answer)},
-        ]  # fmt: skip
+        ]
     messages.append({"role": "assistant", "content": "All outputs are written."})
-    head = {"agent": "tiny", "model": "none", "task": task, "track": track, "tier": tier, "system_prompt": brief}
-    files: dict[str, bytes | str] = {"process/conversation.json": json.dumps({**head, "messages": messages})}
+    head = {
+        "agent": "tiny",
+        "model": "none",
+        "task": task,
+        "track": track,
+        "tier": tier,
+        "system_prompt": brief,
+    }
+    files: dict[str, bytes | str] = {
+        "process/conversation.json": json.dumps({**head, "messages": messages})
+    }
     files["process/agent_summary.json"] = json.dumps({"case_ids": list(cases)})
-    files |= {f"outputs/agents_outputs/{name}": content for name, content in (outputs or {}).items()}
+    files |= {
+        f"outputs/agents_outputs/{name}": content for name, content in (outputs or {}).items()
+    }
     if report is not None:
         files["detail_report.json"] = json.dumps(report)
     for name, content in files.items():
@@ -107,7 +136,8 @@ def tiny_run(
 
 @dataclass(frozen=True)
 class ScriptedJudge:
-    """A judge with a script: item id -> value or whole result; an item that the script lacks is unscored."""
+    """A judge with a script: item id -> value or whole result; an item that the script lacks is
+    unscored."""
 
     script: Mapping[str, float | CriterionResult] = field(default_factory=dict)
     name: str = "scripted"
@@ -120,7 +150,9 @@ class ScriptedJudge:
         return {"script": hashlib.sha256(repr(sorted(self.script.items())).encode()).hexdigest()}
 
     def evidence_sha256(self, request: Request) -> str:
-        return hashlib.sha256(f"{request.run.content_sha256} {request.question}".encode()).hexdigest()
+        return hashlib.sha256(
+            f"{request.run.content_sha256} {request.question}".encode()
+        ).hexdigest()
 
     async def judge(self, request: Request) -> Reply:
         return Reply(tuple(self._result(criterion.id) for criterion in request.criteria))
@@ -131,26 +163,41 @@ class ScriptedJudge:
             return said
         if said is None:
             return CriterionResult(
-                id=item, value=None, status="unscored", reason="no_evidence", detail="not in the script"
+                id=item,
+                value=None,
+                status="unscored",
+                reason="no_evidence",
+                detail="not in the script",
             )
-        return CriterionResult(id=item, value=said, status="scored", rationale="The script says so.")
+        return CriterionResult(
+            id=item, value=said, status="scored", rationale="The script says so."
+        )
 
 
 def check_track(track: Track) -> None:
-    """Its rubrics are there and its own, and its check names every case of a submission, whatever the files hold."""
+    """Its rubrics are there and its own, and its check names every case of a submission, whatever
+    the files hold."""
     for rubric in track.rubrics:
         found = load_rubric(rubric)
-        _ask(found.track == track.name, f"rubric {rubric} is of track {found.track}, not {track.name}")
+        _ask(
+            found.track == track.name,
+            f"rubric {rubric} is of track {found.track}, not {track.name}",
+        )
         _ask(
             not isinstance(rubric, Path) or found.id == rubric.stem,
             f"rubric {rubric} has the id {found.id}, not that of its file",
         )
-    _ask(bool(track.files or track.delivered), "a track names its files, or says which cases were delivered")
+    _ask(
+        bool(track.files or track.delivered),
+        "a track names its files, or says which cases were delivered",
+    )
     for content in (None, *HOSTILE):
         with TemporaryDirectory() as name:
             here = Path(name)
             outputs = (
-                {} if content is None else {f"{case}/{file}": content for file in track.files for case in ("a", "b")}
+                {}
+                if content is None
+                else {f"{case}/{file}": content for file in track.files for case in ("a", "b")}
             )
             outputs |= {file: content for file in track.files if content is not None}
             run = tiny_run(here, cases=("a", "b"), outputs={"notes.txt": "", **outputs})
@@ -161,12 +208,21 @@ def check_track(track: Track) -> None:
                 [case.case for case in checked.cases] == ["a", "b"],
                 "`check` names every case of the submission, in order",
             )
-            _ask(content is not None or checked.delivered == 0, "a submission without files delivers no case")
-            _ask(content is not None or bool(checked.facts or checked.cases[0].facts), "a missing file is a fact")
+            _ask(
+                content is not None or checked.delivered == 0,
+                "a submission without files delivers no case",
+            )
+            _ask(
+                content is not None or bool(checked.facts or checked.cases[0].facts),
+                "a missing file is a fact",
+            )
 
 
-def check_detector(*detectors: Detector, run: Run | None = None, public: Path | None = None) -> None:
-    """Their findings name turns of the run, say one sentence, and are as sure as a probability is. Default run: `tiny_run`."""
+def check_detector(
+    *detectors: Detector, run: Run | None = None, public: Path | None = None
+) -> None:
+    """Their findings name turns of the run, say one sentence, and are as sure as a probability is.
+    Default run: `tiny_run`."""
     if run is None:
         with TemporaryDirectory() as name:
             return check_detector(*detectors, run=tiny_run(Path(name)))
@@ -177,40 +233,66 @@ def check_detector(*detectors: Detector, run: Run | None = None, public: Path | 
         for finding in detector.function(seen):
             turns, why = set(finding.turns), " ".join(finding.why.split())
             _ask(bool(turns), f"{detector.name} names no turn")
-            _ask(turns <= set(range(1, len(run.turns) + 1)), f"{detector.name} names turns that the run has not")
             _ask(
-                why.endswith(".") and 20 <= len(why) <= 400, f"{detector.name} gives no sentence as its reason: {why!r}"
+                turns <= set(range(1, len(run.turns) + 1)),
+                f"{detector.name} names turns that the run has not",
             )
-            _ask(0.5 <= finding.confidence <= 1, f"{detector.name} is sure by {finding.confidence}, not by 0.5 to 1")
+            _ask(
+                why.endswith(".") and 20 <= len(why) <= 400,
+                f"{detector.name} gives no sentence as its reason: {why!r}",
+            )
+            _ask(
+                0.5 <= finding.confidence <= 1,
+                f"{detector.name} is sure by {finding.confidence}, not by 0.5 to 1",
+            )
     return None
 
 
 def check_judge(judge: Judge, run: Run | None = None) -> None:
-    """One result for each item in their order, values of its scale, and the same key for the same question."""
+    """One result for each item in their order, values of its scale, and the same key for the same
+    question."""
     if run is None:
         with TemporaryDirectory() as name:
             return check_judge(judge, tiny_run(Path(name)))
     _ask(bool(judge.name), "a judge has a name")
     _ask(identity(judge) == identity(judge), "a judge's name, prompts and parameters stay the same")
     for request in prepare(run).requests(judge):
-        _ask(is_criteria(request.question) or request.question in answers(judge), f"nobody asks for {request.question}")
+        _ask(
+            is_criteria(request.question) or request.question in answers(judge),
+            f"nobody asks for {request.question}",
+        )
         key = judge.evidence_sha256(request)
         other = judge.evidence_sha256(replace(request, criteria=request.criteria[:1]))
-        _ask(len(key) == 64 and key == other, "evidence_sha256 is a SHA-256 and does not depend on the criteria")
+        _ask(
+            len(key) == 64 and key == other,
+            "evidence_sha256 is a SHA-256 and does not depend on the criteria",
+        )
         reply = asyncio.run(judge.judge(request))
-        _ask([r.id for r in reply.results] == [c.id for c in request.criteria], "one result an item, in their order")
+        _ask(
+            [r.id for r in reply.results] == [c.id for c in request.criteria],
+            "one result an item, in their order",
+        )
         for result, item in zip(reply.results, request.criteria, strict=True):
-            on_scale = result.value is None or any(abs(result.value - value) < 1e-9 for value in item.values)
+            on_scale = result.value is None or any(
+                abs(result.value - value) < 1e-9 for value in item.values
+            )
             _ask(on_scale, f"{item.id} is {result.value}, none of {item.values}")
-            _ask(result.value is not None or result.status != "scored", f"{item.id} is scored without a value")
+            _ask(
+                result.value is not None or result.status != "scored",
+                f"{item.id} is scored without a value",
+            )
     return None
 
 
 def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
-    """A file that is none is an InputError and not recognised, and the runs of `sample`, a file of the format, become runs of ours."""
+    """A file that is none is an InputError and not recognised, and the runs of `sample`, a file of
+    the format, become runs of ours."""
     recognises = importer.recognises
     for content in HOSTILE:
-        _ask(recognises is None or not recognises(content, "x.json"), f"a file of {content[:8]!r} is recognised")
+        _ask(
+            recognises is None or not recognises(content, "x.json"),
+            f"a file of {content[:8]!r} is recognised",
+        )
         with TemporaryDirectory() as name:
             path = Path(name) / f"x{(*importer.suffixes, '.json')[0]}"
             path.write_bytes(content)
@@ -225,7 +307,9 @@ def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
         _ask(isinstance(item, Draft), f"the sample cannot be read: {item}")
         if isinstance(item, Draft):
             with TemporaryDirectory() as name:
-                runs.append(load_run(save_run(item, Path(name) / "run", Path("sample"), force=False)))
+                runs.append(
+                    load_run(save_run(item, Path(name) / "run", Path("sample"), force=False))
+                )
     _ask(sample is None or any(run.turns for run in runs), "the sample holds no run with a turn")
     return runs
 
@@ -239,8 +323,13 @@ def check_exporter(exporter: Exporter, run: Run | None = None) -> dict[str, Any]
     assert isinstance(draft, Draft)
     before = json.dumps(draft.messages)
     value = exporter(draft)
-    _ask(isinstance(value, dict) and bool(json.dumps(value, allow_nan=False)), "an exporter gives a JSON object")
-    _ask(json.dumps(draft.messages) == before, "an exporter leaves the draft's messages as they were")
+    _ask(
+        isinstance(value, dict) and bool(json.dumps(value, allow_nan=False)),
+        "an exporter gives a JSON object",
+    )
+    _ask(
+        json.dumps(draft.messages) == before, "an exporter leaves the draft's messages as they were"
+    )
     return value
 
 
@@ -251,7 +340,9 @@ def check_command(command: click.Command) -> None:
     from .cli import CONTEXT
 
     _ask(bool(command.help), f"{command.name} has no help text")
-    shown = CliRunner().invoke(command, ["--help"], obj={"verbose": 0, "quiet": False, "config": None}, **CONTEXT)
+    shown = CliRunner().invoke(
+        command, ["--help"], obj={"verbose": 0, "quiet": False, "config": None}, **CONTEXT
+    )
     _ask(shown.exit_code == 0, f"{command.name} --help ends with {shown.exit_code}")
 
 

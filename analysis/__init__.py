@@ -1,7 +1,8 @@
-"""From scorecards to tables: frames, leaderboards, effects of fired codes, agreement, sample sizes, simulation.
+"""From scorecards to tables: frames, leaderboards, effects of fired codes, agreement, sample sizes,
+simulation.
 
-Names load on first use, so that importing this package loads neither numpy nor polars. No module bears the name of a
-function: importing a module would put it in the function's place.
+Names load on first use, so that importing this package loads neither numpy nor polars. No module
+bears the name of a function: importing a module would put it in the function's place.
 """
 
 from __future__ import annotations
@@ -45,7 +46,12 @@ _NAMES = {
     "statistics.rasch": ("abilities",),
     "tables.cohorts": ("Cohort", "cohort", "criteria", "frame"),
     "statistics.descriptive": (
-        "code_prevalence", "cost_score", "failure_rates", "stage_profile", "stage_use", "tier_contrast",
+        "code_prevalence",
+        "cost_score",
+        "failure_rates",
+        "stage_profile",
+        "stage_use",
+        "tier_contrast",
     ),
     "statistics.diagnostics": ("circularity", "leave_one_out", "placebo"),
     "statistics.dose": ("cliff", "recovery"),
@@ -68,18 +74,62 @@ _NAMES = {
     "tables.score_checks": ("validate_scores",),
     "simulated.simulated_cards": ("simulated_scorecards",),
     "simulated.simulation": ("simulate",),
-}  # fmt: skip
+}
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "TABLES", "Analysis", "Cohort", "Estimate", "abilities", "agreement", "all_tables", "analyse", "circularity", "cliff",
-    "code_effects", "code_prevalence", "cohort", "corrected_code_effects", "corrected_leaderboard", "cost_score",
-    "criteria", "decompose_effects", "effects_by", "explained_variance", "failure_clusters", "failure_rates", "first_breaks", "frame",
-    "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "pass_k", "placebo",
-    "power", "rank_sets", "rank_stability", "rater_agreement", "read_frame", "read_labels", "recovery", "reliability", "robustness", "simulate",
-    "simulated_scorecards", "stage_profile", "stage_use", "tier_contrast", "validate_scores", "variance_components", "wide",
-    "write_frame", "write_report",
-]  # fmt: skip
+    "TABLES",
+    "Analysis",
+    "Cohort",
+    "Estimate",
+    "abilities",
+    "agreement",
+    "all_tables",
+    "analyse",
+    "circularity",
+    "cliff",
+    "code_effects",
+    "code_prevalence",
+    "cohort",
+    "corrected_code_effects",
+    "corrected_leaderboard",
+    "cost_score",
+    "criteria",
+    "decompose_effects",
+    "effects_by",
+    "explained_variance",
+    "failure_clusters",
+    "failure_rates",
+    "first_breaks",
+    "frame",
+    "judge_pairs",
+    "judged_mean",
+    "label_plan",
+    "leaderboard",
+    "leave_one_out",
+    "pairwise",
+    "pass_k",
+    "placebo",
+    "power",
+    "rank_sets",
+    "rank_stability",
+    "rater_agreement",
+    "read_frame",
+    "read_labels",
+    "recovery",
+    "reliability",
+    "robustness",
+    "simulate",
+    "simulated_scorecards",
+    "stage_profile",
+    "stage_use",
+    "tier_contrast",
+    "validate_scores",
+    "variance_components",
+    "wide",
+    "write_frame",
+    "write_report",
+]
 
 
 def __getattr__(name: str) -> Any:

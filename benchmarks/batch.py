@@ -1,13 +1,17 @@
-"""What a judge call costs, how close many at once come to the ideal, and what kill -9 costs; against a loopback server.
+"""What a judge call costs, how close many at once come to the ideal, and what kill -9 costs;
+against a loopback server.
 
-    python benchmarks/batch.py [--calls 1500] [--concurrency 100] [--latency 1.0] [--workers 1] [--kills 50] [--faults 0.2] [--quiet 600]
+    python benchmarks/batch.py [--calls 1500] [--concurrency 100] [--latency 1.0] [--workers 1]
+    [--kills 50] [--faults 0.2] [--quiet 600]
 
-A call's cost is the CPU that scoring recorded runs by a model at a named address takes beyond scoring them by rules without a
-store, a call: record, quotes, request, answer and a new store included (target 10 ms). Then the wall time of so many calls at
-once, through the same, against the ideal (calls / concurrency x latency; target 1.3 x); with `--workers` in so many processes,
-whose start counts. Both servers are other processes. With `--faults` a share of replies fails in eleven ways (rate limits, errors, timeouts, cut, malformed, refused), run again until
-nothing is left to try; then the calls made in excess of the minimum when a batch is killed again and again (target: at most the
-calls under way at the kills). `--quiet`: wait so many seconds for a quiet machine.
+A call's cost is the CPU that scoring recorded runs by a model at a named address takes beyond
+scoring them by rules without a store, a call: record, quotes, request, answer and a new store
+included (target 10 ms). Then the wall time of so many calls at once, through the same, against the
+ideal (calls / concurrency x latency; target 1.3 x); with `--workers` in so many processes, whose
+start counts. Both servers are other processes. With `--faults` a share of replies fails in eleven
+ways (rate limits, errors, timeouts, cut, malformed, refused), run again until nothing is left to
+try; then the calls made in excess of the minimum when a batch is killed again and again (target: at
+most the calls under way at the kills). `--quiet`: wait so many seconds for a quiet machine.
 """
 
 from __future__ import annotations
@@ -75,7 +79,9 @@ def copies(folder: Path, count: int) -> list[Path]:
         (file,) = place.rglob("conversation.json")
         said = json.loads(file.read_text())
         messages = said["messages"] if isinstance(said, dict) else said
-        message = next(m for m in messages if m["role"] == "assistant" and isinstance(m.get("content"), str))
+        message = next(
+            m for m in messages if m["role"] == "assistant" and isinstance(m.get("content"), str)
+        )
         message["content"] += f" (copy {number})"
         file.write_text(json.dumps(said))
     return sorted(folder.iterdir())
@@ -93,13 +99,19 @@ def model(behaviour: str) -> Iterator[str]:
         server.wait()
 
 
-def scored(paths: list[Path], judge: Judge, concurrency: int, store: Store | None = None) -> tuple[float, float, int]:
+def scored(
+    paths: list[Path], judge: Judge, concurrency: int, store: Store | None = None
+) -> tuple[float, float, int]:
     """Seconds of CPU, seconds of wall time, calls."""
     options = ScoreOptions(concurrency=concurrency)
-    return _timed(paths, lambda take: score_many(paths, judge, options, take, store=store, signals=False))
+    return _timed(
+        paths, lambda take: score_many(paths, judge, options, take, store=store, signals=False)
+    )
 
 
-def spread(paths: list[Path], url: str, concurrency: int, workers: int, store: Store) -> tuple[float, float, int]:
+def spread(
+    paths: list[Path], url: str, concurrency: int, workers: int, store: Store
+) -> tuple[float, float, int]:
     """The same in several processes."""
     place, how = (store.address, store.root), JudgeOptions(api_base=url)
     work = Work(ScoreOptions(concurrency=concurrency), ("openai/good",), how, place)
@@ -125,7 +137,9 @@ def _timed(
 
 def _cpu() -> float:
     """Seconds of this process and of those that have ended."""
-    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(
+        sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
 
 
 def cost(folder: Path, concurrency: int, rounds: int = 3) -> None:
@@ -144,7 +158,8 @@ def cost(folder: Path, concurrency: int, rounds: int = 3) -> None:
                 rules.append(seconds)
                 read.append(used)
     print(
-        f"a run by rules {1e3 * min(rules) / len(paths):.1f} ms; by a model {1e3 * min(read) / len(paths):.1f} ms, {calls} calls"
+        f"a run by rules {1e3 * min(rules) / len(paths):.1f} ms; by a model"
+        f" {1e3 * min(read) / len(paths):.1f} ms, {calls} calls"
     )
     against("CPU a judge call", 1e3 * (min(read) - min(rules)) / calls, 10.0, "ms")
 
@@ -161,17 +176,33 @@ def at_once(args: argparse.Namespace, folder: Path) -> None:
             used, wall, calls = spread(paths, url, args.concurrency, args.workers, store)
     ideal = calls / args.concurrency * args.latency
     print(
-        f"{calls} calls, {args.concurrency} at once, {args.workers} worker(s): {wall:.1f} s, CPU {used:.1f} s, ideal {ideal:.1f} s"
+        f"{calls} calls, {args.concurrency} at once, {args.workers} worker(s): {wall:.1f} s, CPU"
+        f" {used:.1f} s, ideal {ideal:.1f} s"
     )
     against("many calls at once", wall / ideal, 1.3, "x ideal")
-    against("  their CPU a core, scoring by rules included", used / args.workers / ideal, 1.3, "x ideal")
+    against(
+        "  their CPU a core, scoring by rules included", used / args.workers / ideal, 1.3, "x ideal"
+    )
 
 
-FAILURES = ("429:1", "429", "500", "503", "slow:6", "length", "malformed", "prose", "reset", "refusal", "out_of_scale")
+FAILURES = (
+    "429:1",
+    "429",
+    "500",
+    "503",
+    "slow:6",
+    "length",
+    "malformed",
+    "prose",
+    "reset",
+    "refusal",
+    "out_of_scale",
+)
 
 
 def with_faults(args: argparse.Namespace, folder: Path) -> None:
-    """Every scored criterion must have the value that the server stands for, which differs by run and criterion."""
+    """Every scored criterion must have the value that the server stands for, which differs by run
+    and criterion."""
     from ambjudge.judge.judges.api.judge import ApiJudge, Breaker
     from ambjudge.judge.judges.api.prices import Price
     from ambjudge.judge.judges.api.transport import litellm
@@ -179,7 +210,8 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
     loopback, chance, cap = load("loopback_server"), random.Random(11), 50.0
     good = f"slow:{args.latency}"
     script = [
-        f"{chance.choice(FAILURES) if chance.random() < args.faults else good}@run" for _ in range(args.calls * 5)
+        f"{chance.choice(FAILURES) if chance.random() < args.faults else good}@run"
+        for _ in range(args.calls * 5)
     ]
     server = loopback.JudgeServer(script=script).start()
     http.make_runs(folder / "faulty", -(-args.calls // QUESTIONS))
@@ -200,11 +232,22 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
             planned = plan(store, paths, judge)
             if not planned.calls:
                 break
-            done = asyncio.run(execute(planned, store, judge, concurrency=args.concurrency, budget=Budget(cap - spent)))
+            done = asyncio.run(
+                execute(
+                    planned, store, judge, concurrency=args.concurrency, budget=Budget(cap - spent)
+                )
+            )
             spent += done.usage.cost_usd or 0.0
             ideal = planned.calls / args.concurrency * args.latency
-            say(f"{args.faults:.0%} faults, pass {attempt}, {planned.calls} calls", done.summary.elapsed_s, ideal)
-            print(f"    {done.scored} scored, unscored {dict(done.unscored)}, {done.throttles} rate limits met")
+            say(
+                f"{args.faults:.0%} faults, pass {attempt}, {planned.calls} calls",
+                done.summary.elapsed_s,
+                ideal,
+            )
+            print(
+                f"    {done.scored} scored, unscored {dict(done.unscored)}, {done.throttles} rate"
+                " limits met"
+            )
         lines = {run.ref: load_run(run.path).turns[0].text for run in store.iter_runs()}
         final = list(store.iter_verdicts())
         wrong = sum(
@@ -216,7 +259,8 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
         reasons = Counter(str(v.result.reason or v.result.status) for v in final)
     server.stop()
     print(
-        f"    in the end {dict(reasons)}; {wrong} scored wrongly; USD {spent:.2f} of {cap:.0f}; {server.count} requests"
+        f"    in the end {dict(reasons)}; {wrong} scored wrongly; USD {spent:.2f} of {cap:.0f};"
+        f" {server.count} requests"
     )
 
 
@@ -226,9 +270,15 @@ def kills(args: argparse.Namespace, folder: Path) -> None:
     runs, concurrency, moments = args.kills * 8, 8, random.Random(5)
     http.make_runs(folder / "killed", runs)
     command = [
-        sys.executable, str(TESTS / "http_judge.py"), "work", str(folder / "k.db"), str(folder / "killed"), server.url,
-        "--concurrency", str(concurrency),
-    ]  # fmt: skip
+        sys.executable,
+        str(TESTS / "http_judge.py"),
+        "work",
+        str(folder / "k.db"),
+        str(folder / "killed"),
+        server.url,
+        "--concurrency",
+        str(concurrency),
+    ]
     for _ in range(args.kills):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         child.stdout.readline()
@@ -245,9 +295,9 @@ def kills(args: argparse.Namespace, folder: Path) -> None:
         found = Counter((v.run_ref, v.key.criterion_id) for v in store.iter_verdicts())
     minimum = runs * QUESTIONS
     print(
-        f"{args.kills} kills: {len(found)} verdicts of {runs * ITEMS}, the most for one item {max(found.values())}; "
-        f"{server.count} calls, {server.count - minimum} above the minimum {minimum} "
-        f"(at most {args.kills * concurrency} were under way); integrity ok"
+        f"{args.kills} kills: {len(found)} verdicts of {runs * ITEMS}, the most for one item"
+        f" {max(found.values())}; {server.count} calls, {server.count - minimum} above the minimum"
+        f" {minimum} (at most {args.kills * concurrency} were under way); integrity ok"
     )
 
 
@@ -256,10 +306,14 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_500)
     parser.add_argument("--concurrency", type=int, default=100)
     parser.add_argument("--latency", type=float, default=1.0)
-    parser.add_argument("--workers", type=int, default=1, help="processes that the calls at once are shared by")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes that the calls at once are shared by"
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--faults", type=float, default=0.0, metavar="SHARE")
-    parser.add_argument("--quiet", type=float, default=0.0, metavar="SECONDS", help="wait for a quiet machine")
+    parser.add_argument(
+        "--quiet", type=float, default=0.0, metavar="SECONDS", help="wait for a quiet machine"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ambjudge-bench-") as name:
         wait_until_quiet(args.quiet)

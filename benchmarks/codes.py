@@ -2,8 +2,9 @@
 
     python benchmarks/codes.py [--recorded DIR] [--external DIR] [--stages ours|gold] [--misses]
 
-Unit of the code tables: one (run, code); circular codes (`from_score`) are left out. Intervals are 95 % percentile
-bootstraps over runs. The external tables need ../shared/data/external and are left out, aloud, without it.
+Unit of the code tables: one (run, code); circular codes (`from_score`) are left out. Intervals are
+95 % percentile bootstraps over runs. The external tables need ../shared/data/external and are left
+out, aloud, without it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from ambjudge.trajectories.turns.segment import segment
 
 ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "data" / "recorded"
-EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", ROOT.parent / "shared" / "data" / "external"))
+EXTERNAL = Path(
+    os.environ.get("AMBJUDGE_EXTERNAL_DATA", ROOT.parent / "shared" / "data" / "external")
+)
 CODES = ("E1", "E2", "E3", "E4", "E5")
 REPLICATES = 2_000
 Pair = tuple[frozenset[str], frozenset[str]]
@@ -47,7 +50,9 @@ class Scores(NamedTuple):
 def counts(pairs: Sequence[Pair], code: str) -> tuple[int, int, int, int]:
     """True positives, false positives, false negatives, true negatives."""
     both = [(code in got, code in gold) for got, gold in pairs]
-    return tuple(both.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False)))  # type: ignore[return-value]
+    return tuple(
+        both.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))
+    )  # type: ignore[return-value]
 
 
 def scores(tp: int, fp: int, fn: int, tn: int) -> Scores:
@@ -67,7 +72,9 @@ def micro(pairs: Sequence[Pair]) -> tuple[int, int, int, int]:
     return tuple(map(sum, zip(*cells, strict=True)))  # type: ignore[return-value]
 
 
-def interval(pairs: Sequence[Pair], value: Callable[[Sequence[Pair]], float | None], seed: int = 0) -> str:
+def interval(
+    pairs: Sequence[Pair], value: Callable[[Sequence[Pair]], float | None], seed: int = 0
+) -> str:
     """95 % percentile bootstrap over runs, as text."""
     rng = random.Random(seed)
     drawn = []
@@ -92,14 +99,22 @@ def code_table(title: str, pairs: Sequence[Pair]) -> None:
     for code in CODES:
         cell = counts(pairs, code)
         s = scores(*cell)
-        f1 = interval(pairs, lambda p, c=code: scores(*counts(p, c)).f1) if s.f1 is not None else "-"
-        kappa = interval(pairs, lambda p, c=code: scores(*counts(p, c)).kappa) if s.kappa is not None else "-"
+        f1 = (
+            interval(pairs, lambda p, c=code: scores(*counts(p, c)).f1) if s.f1 is not None else "-"
+        )
+        kappa = (
+            interval(pairs, lambda p, c=code: scores(*counts(p, c)).kappa)
+            if s.kappa is not None
+            else "-"
+        )
         print(
-            f"{code:6} {cell[0] + cell[2]:4} {cell[0] + cell[1]:5}  {show(s.precision)}  {show(s.recall)} {show(s.f1)}  {f1:12} {show(s.kappa)}   {kappa}"
+            f"{code:6} {cell[0] + cell[2]:4} {cell[0] + cell[1]:5}  {show(s.precision)} "
+            f" {show(s.recall)} {show(s.f1)}  {f1:12} {show(s.kappa)}   {kappa}"
         )
     s = scores(*micro(pairs))
     print(
-        f"micro  F1 {show(s.f1)} ({interval(pairs, lambda p: scores(*micro(p)).f1)}), precision {show(s.precision)}, recall {show(s.recall)}"
+        f"micro  F1 {show(s.f1)} ({interval(pairs, lambda p: scores(*micro(p)).f1)}), precision"
+        f" {show(s.precision)}, recall {show(s.recall)}"
     )
     clean = [got for got, gold in pairs if not gold]
     print(f"clean runs: {len(clean)}, codes fired on them: {sum(map(len, clean))}")
@@ -108,14 +123,18 @@ def code_table(title: str, pairs: Sequence[Pair]) -> None:
 def labelled(run: Run, label: dict, stages: str) -> Segmentation:
     if stages == "ours":
         return segment(run)
-    return Segmentation(turn_stages=tuple(label["stages"][str(t.index)] for t in run.turns), segments=())
+    return Segmentation(
+        turn_stages=tuple(label["stages"][str(t.index)] for t in run.turns), segments=()
+    )
 
 
 def codes_of(ctx: CodeContext) -> frozenset[str]:
     return frozenset(code.code for code in fired(ctx) if code.independence != "from_score")
 
 
-def gold_pairs(jobs: Iterable[tuple[Path, Path]], stages: str, misses: bool, public: Path | None) -> list[Pair]:
+def gold_pairs(
+    jobs: Iterable[tuple[Path, Path]], stages: str, misses: bool, public: Path | None
+) -> list[Pair]:
     pairs = []
     for folder, label_path in jobs:
         run, label = load_run(folder), json.loads(label_path.read_text(encoding="utf-8"))
@@ -128,11 +147,10 @@ def gold_pairs(jobs: Iterable[tuple[Path, Path]], stages: str, misses: bool, pub
     return pairs
 
 
-# -- foreign runs -----------------------------------------------------------------------------------------------------
-
-
+# -- foreign runs
 def failures_from_text(folder: Path) -> None:
-    """Can a failed execution be told from its text alone? Judged by the exit codes recorded, which are hidden here."""
+    """Can a failed execution be told from its text alone? Judged by the exit codes recorded, which
+    are hidden here."""
     tp = fp = fn = tn = 0
     for run in iter_runs(folder):
         if not isinstance(run, Run):
@@ -142,7 +160,9 @@ def failures_from_text(folder: Path) -> None:
             if seen is None or seen.exit_code is None or action.kind != "execute":
                 continue
             blind = action.model_copy(
-                update={"observation": seen.model_copy(update={"exit_code": None, "kind": "unknown"})}
+                update={
+                    "observation": seen.model_copy(update={"exit_code": None, "kind": "unknown"})
+                }
             )
             found = action_failure(turn.index, 0, blind)
             said, failed = found is not None and found.confidence >= 0.6, seen.exit_code != 0
@@ -154,10 +174,12 @@ def failures_from_text(folder: Path) -> None:
             )
     s = scores(tp, fp, fn, tn)
     print(
-        f"\n{folder.name}: failed executions from text alone, {tp + fp + fn + tn} executions, {tp + fn} failed (a recorded exit code other than 0)"
+        f"\n{folder.name}: failed executions from text alone, {tp + fp + fn + tn} executions,"
+        f" {tp + fn} failed (a recorded exit code other than 0)"
     )
     print(
-        f"precision {show(s.precision)}, recall {show(s.recall)}, F1 {show(s.f1)}, kappa {show(s.kappa)}; false alarms include pipes that hide an exit code"
+        f"precision {show(s.precision)}, recall {show(s.recall)}, F1 {show(s.f1)}, kappa"
+        f" {show(s.kappa)}; false alarms include pipes that hide an exit code"
     )
 
 
@@ -175,20 +197,30 @@ def codes_against_tests(folder: Path) -> None:
             if isinstance(passed, bool):
                 table[(bool(codes_of(context(run, segment(run)))), passed)] += 1
     print(
-        f"{folder.name}: with a code {table[(True, True)]} passed, {table[(True, False)]} failed; without {table[(False, True)]} passed, {table[(False, False)]} failed"
+        f"{folder.name}: with a code {table[(True, True)]} passed, {table[(True, False)]} failed;"
+        f" without {table[(False, True)]} passed, {table[(False, False)]} failed"
     )
 
 
 BIOAGENT = {
-    "coder_issue": "E4", "missing_environment_dependency": "E2", "interrupted_execution": "E4", "planner_issue": "E4",
-    "round_or_time_limit_exceeded": "E5", "early_stopping_fault": "E5", "poor_instruction_following": "E1",
-    "ambiguous_input_prompt": "E1", "redundant_process_or_code": "E4",
-}  # fmt: skip
+    "coder_issue": "E4",
+    "missing_environment_dependency": "E2",
+    "interrupted_execution": "E4",
+    "planner_issue": "E4",
+    "round_or_time_limit_exceeded": "E5",
+    "early_stopping_fault": "E5",
+    "poor_instruction_following": "E1",
+    "ambiguous_input_prompt": "E1",
+    "redundant_process_or_code": "E4",
+}
 """Our reading of which code a class should show; classes about planning or dialogue have none."""
 
 
 def bioagent_classes(folder: Path) -> None:
-    print(f"\n{folder.name}: error class of the authors beside the fired codes (one or two runs a class: no test)")
+    print(
+        f"\n{folder.name}: error class of the authors beside the fired codes (one or two runs a"
+        " class: no test)"
+    )
     hits = total = 0
     for run in iter_runs(folder):
         label = run.folder / "labels.json" if isinstance(run, Run) else None
@@ -213,7 +245,8 @@ def step_turns(conversation: Path) -> list[int]:
 
 
 def first_trouble(run: Run, codes: Sequence[Fired]) -> int:
-    """Our guess at the decisive turn: the earliest turn of a fired code, else of a sure failure, else the first turn."""
+    """Our guess at the decisive turn: the earliest turn of a fired code, else of a sure failure,
+    else the first turn."""
     fired_turns = [min(code.turns) for code in codes]
     failed = [f.turn for f in failures(run) if f.confidence >= 0.6]
     return min(fired_turns or failed or [1])
@@ -237,12 +270,19 @@ def mistake_step(folder: Path) -> None:
     n = len(rows)
     common = Counter(gold for gold, _, _ in rows)
     leave_one_out = sum(
-        max((c for c in common if common[c] - (c == gold) > 0), key=lambda c: common[c] - (c == gold)) == gold
+        max(
+            (c for c in common if common[c] - (c == gold) > 0),
+            key=lambda c: common[c] - (c == gold),
+        )
+        == gold
         for gold, _, _ in rows
     )
     print(f"\n{folder.name}: decisive mistake, exact turn, {n} runs")
-    print(f"ours {sum(g == o for g, o, _ in rows) / n:.3f}, random {sum(1 / t for _, _, t in rows) / n:.3f}, "
-          f"majority turn {leave_one_out / n:.3f}, last turn {sum(g == t for g, _, t in rows) / n:.3f}")  # fmt: skip
+    print(
+        f"ours {sum(g == o for g, o, _ in rows) / n:.3f}, random"
+        f" {sum(1 / t for _, _, t in rows) / n:.3f}, majority turn {leave_one_out / n:.3f}, last"
+        f" turn {sum(g == t for g, _, t in rows) / n:.3f}"
+    )
 
 
 def sound(folder: Path) -> None:
@@ -255,7 +295,10 @@ def sound(folder: Path) -> None:
             assert 1 <= min(code.turns) <= max(code.turns) <= len(run.turns), (run.id, code)
         for episode in ctx.episodes:
             assert episode.attempts >= len(episode.turns) >= 1, (run.id, episode)
-            assert episode.resolved_at is None or episode.resolved_at >= episode.turns[-1], (run.id, episode)
+            assert episode.resolved_at is None or episode.resolved_at >= episode.turns[-1], (
+                run.id,
+                episode,
+            )
     print(f"\n{folder.name}: codes and episodes of {len(runs)} runs name turns that are there")
 
 
@@ -266,9 +309,13 @@ def main() -> None:
     parser.add_argument("--stages", choices=("ours", "gold"), default="ours")
     parser.add_argument("--misses", action="store_true", help="print the runs where codes differ")
     args = parser.parse_args()
-    jobs = [(args.recorded / "runs" / p.stem, p) for p in sorted((args.recorded / "labels" / "gold").glob("*.json"))]
+    jobs = [
+        (args.recorded / "runs" / p.stem, p)
+        for p in sorted((args.recorded / "labels" / "gold").glob("*.json"))
+    ]
     code_table(
-        f"recorded runs, stages {args.stages}", gold_pairs(jobs, args.stages, args.misses, args.recorded / "public")
+        f"recorded runs, stages {args.stages}",
+        gold_pairs(jobs, args.stages, args.misses, args.recorded / "public"),
     )
     if not args.external.is_dir():
         print(f"\nNO EXTERNAL DATA at {args.external}: foreign runs are not measured")
@@ -276,7 +323,10 @@ def main() -> None:
     labels = args.external.parent / "external_labels"
     jobs = [(args.external / p.parent.name / p.stem, p) for p in sorted(labels.glob("*/*.json"))]
     if jobs:
-        code_table(f"external labelled runs, stages {args.stages}", gold_pairs(jobs, args.stages, args.misses, None))
+        code_table(
+            f"external labelled runs, stages {args.stages}",
+            gold_pairs(jobs, args.stages, args.misses, None),
+        )
     for folder in ("codetracer_tb", "mlrbench", "bioagent", "autokaggle"):
         sound(args.external / folder)
     failures_from_text(args.external / "codetracer_tb")

@@ -1,7 +1,10 @@
-"""The constructed runs as one archive: `make data` unpacks it into data/constructed, for the benchmarks that read it.
+"""The constructed runs as one archive: `make data` unpacks it into data/constructed, for the
+benchmarks that read it.
 
-    python benchmarks/constructed_archive.py                 check benchmarks/data/constructed.tar.xz and unpack it
-    python benchmarks/constructed_archive.py --pack FOLDER   write it anew from FOLDER/SET/runs/RUN, and its hash
+    python benchmarks/constructed_archive.py                 check
+    benchmarks/data/constructed.tar.xz and unpack it
+    python benchmarks/constructed_archive.py --pack FOLDER   write it anew from FOLDER/SET/runs/RUN,
+    and its hash
 
 The same files give the same bytes: names sorted, no times, owners or modes.
 """
@@ -37,7 +40,9 @@ def sha256(archive: Path) -> str:
 
 def pack(source: Path, archive: Path = ARCHIVE) -> None:
     """Write the runs of `source` (SET/runs/RUN/...) as an archive, and its hash beside it."""
-    files = sorted(path for path in source.glob("*/runs/**/*") if path.is_file() and not path.is_symlink())
+    files = sorted(
+        path for path in source.glob("*/runs/**/*") if path.is_file() and not path.is_symlink()
+    )
     with (
         lzma.open(archive, "wb", preset=9 | lzma.PRESET_EXTREME) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
@@ -53,15 +58,17 @@ def pack(source: Path, archive: Path = ARCHIVE) -> None:
 def unpack(archive: Path = ARCHIVE, target: Path = TARGET) -> bool:
     """Unpack an archive whose hash is the stated one; False when the target holds it already.
 
-    ValueError for another hash, a member that is no plain file inside the target, or more than `MAX_BYTES` in all; the
-    target is then as it was.
+    ValueError for another hash, a member that is no plain file inside the target, or more than
+    `MAX_BYTES` in all; the target is then as it was.
     """
     stated = hash_file(archive).read_text(encoding="ascii").split()[0]
     stamp = target / _STAMP
     if stamp.is_file() and stamp.read_text(encoding="ascii").strip() == stated:
         return False
     if (found := sha256(archive)) != stated:
-        raise ValueError(f"{archive.name} is damaged or another one: its hash is {found}, not {stated}")
+        raise ValueError(
+            f"{archive.name} is damaged or another one: its hash is {found}, not {stated}"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         fresh = Path(folder) / target.name
@@ -79,8 +86,16 @@ def _extract(archive: Path, target: Path) -> None:
         for member in tar:
             name = PurePosixPath(member.name)
             content = tar.extractfile(member) if member.isreg() else None
-            if content is None or name.is_absolute() or ".." in name.parts or "\\" in member.name or ":" in member.name:
-                raise ValueError(f"{archive.name}: {member.name!r} is no plain file inside the target")
+            if (
+                content is None
+                or name.is_absolute()
+                or ".." in name.parts
+                or "\\" in member.name
+                or ":" in member.name
+            ):
+                raise ValueError(
+                    f"{archive.name}: {member.name!r} is no plain file inside the target"
+                )
             left -= member.size
             if left < 0:
                 raise ValueError(f"{archive.name} unpacks to more than {MAX_BYTES:,} bytes")
@@ -91,7 +106,9 @@ def _extract(archive: Path, target: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pack", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     try:

@@ -2,10 +2,11 @@
 
     python benchmarks/contribution.py [--only detectors|criteria]
 
-Detector: on how many labelled runs it fired, on how many of these its code is a label, and where it was the only reason for
-its code (what would go with it: right, wrong). Unit: a run; circular codes (`from_score`) are left out. Criterion: the share
-of verdicts equal to the label beside that of "always met". Sets: recorded, constructed, and external where
-AMBJUDGE_EXTERNAL_DATA names the foreign runs (their labels stand beside it, in external_labels/).
+Detector: on how many labelled runs it fired, on how many of these its code is a label, and where it
+was the only reason for its code (what would go with it: right, wrong). Unit: a run; circular codes
+(`from_score`) are left out. Criterion: the share of verdicts equal to the label beside that of
+"always met". Sets: recorded, constructed, and external where AMBJUDGE_EXTERNAL_DATA names the
+foreign runs (their labels stand beside it, in external_labels/).
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class Codes:
                 self.alone.update((name, code in gold) for name in names)
 
     def table(self, title: str) -> None:
-        print(f"\n-- {title}: {self.runs} runs, {self.clean} without a label, codes on {self.clean_fired} of these")
+        print(
+            f"\n-- {title}: {self.runs} runs, {self.clean} without a label, codes on"
+            f" {self.clean_fired} of these"
+        )
         print(f"{'code  detector':38} fired right | only reason: right wrong")
         for d in detectors():
             right, wrong = self.fired[d.name, True], self.fired[d.name, False]
@@ -55,13 +59,16 @@ class Codes:
         for code in ("E1", "E2", "E3", "E4", "E5", "all"):
             some = [code] if code != "all" else ["E1", "E2", "E3", "E4", "E5"]
             tp, fp, fn = (
-                sum(self.cells[c, *cell] for c in some) for cell in ((True, True), (True, False), (False, True))
+                sum(self.cells[c, *cell] for c in some)
+                for cell in ((True, True), (True, False), (False, True))
             )
             shown = [
-                f"{a / b:.2f}" if b else " -  " for a, b in ((tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn))
+                f"{a / b:.2f}" if b else " -  "
+                for a, b in ((tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn))
             ]
             print(
-                f"{code:4} precision {shown[0]}, recall {shown[1]}, F1 {shown[2]}   ({tp} right, {fp} wrong, {fn} missed)"
+                f"{code:4} precision {shown[0]}, recall {shown[1]}, F1 {shown[2]}   ({tp} right,"
+                f" {fp} wrong, {fn} missed)"
             )
 
 
@@ -88,11 +95,15 @@ class Criteria:
     def table(self, title: str) -> None:
         if not self.judged:
             return
-        print(f"\n-- {title}: criteria\n{'criterion':9} {'n':>5} {'equal':>6} {'presumed':>9} {'always met':>11}")
+        print(
+            f"\n-- {title}: criteria\n{'criterion':9} {'n':>5} {'equal':>6} {'presumed':>9}"
+            f" {'always met':>11}"
+        )
         for name in sorted(self.judged):
             n = self.judged[name]
             print(
-                f"{name:9} {n:5} {self.equal[name] / n:6.3f} {self.presumed[name] / n:9.3f} {self.met[name] / n:11.3f}"
+                f"{name:9} {n:5} {self.equal[name] / n:6.3f} {self.presumed[name] / n:9.3f}"
+                f" {self.met[name] / n:11.3f}"
             )
 
 
@@ -102,7 +113,11 @@ def main() -> None:
     args = parser.parse_args()
     codes: dict[str, Codes] = defaultdict(Codes)
     criteria: dict[str, Criteria] = defaultdict(Criteria)
-    for group, runs in (("recorded", recorded()), ("constructed", constructed()), ("external", external())):
+    for group, runs in (
+        ("recorded", recorded()),
+        ("constructed", constructed()),
+        ("external", external()),
+    ):
         for run in runs:
             card = score(load_run(run.folder), public=run.public)
             codes[group].add(card, frozenset(run.label["codes"]))

@@ -1,10 +1,12 @@
-"""The speed of the statistics: seconds of CPU and peak memory of code effects at 500,000 runs and of all tables for a cohort of 5,520 runs."""
+"""The speed of the statistics: seconds of CPU and peak memory of code effects at 500,000 runs and
+of all tables for a cohort of 5,520 runs."""
 
 from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads cost more than they give
+# small matrices: threads cost more than they give
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import resource
 import tempfile
@@ -25,20 +27,27 @@ def main() -> None:
     start = time.process_time()
     tables = all_tables(frame)
     print(
-        f"all {len(tables)} tables for {frame.height:,} runs: {time.process_time() - start:.1f} s (target 5), peak {peak_mb():.0f} MB"
+        f"all {len(tables)} tables for {frame.height:,} runs: {time.process_time() - start:.1f} s"
+        f" (target 5), peak {peak_mb():.0f} MB"
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scorecards.jsonl"
-        path.write_text("".join(card.to_json() + "\n" for card in simulated_scorecards(sim)), encoding="utf-8")
+        path.write_text(
+            "".join(card.to_json() + "\n" for card in simulated_scorecards(sim)), encoding="utf-8"
+        )
         start = time.process_time()
         cohort(path)
         seconds = time.process_time() - start
-        print(f"reading {frame.height:,} scorecards: {seconds:.1f} s, {frame.height / seconds:,.0f} a second")
+        print(
+            f"reading {frame.height:,} scorecards: {seconds:.1f} s, {frame.height / seconds:,.0f} a"
+            " second"
+        )
     big = simulate(n_tasks=48, n_rep=870, seed=2).frame()
     start = time.process_time()
     code_effects(big)
     print(
-        f"code effects at {big.height:,} runs: {time.process_time() - start:.1f} s (target 15), peak {peak_mb():.0f} MB"
+        f"code effects at {big.height:,} runs: {time.process_time() - start:.1f} s (target 15),"
+        f" peak {peak_mb():.0f} MB"
     )
 
 

@@ -1,13 +1,17 @@
 """How much of what annotators cite a record shows, at which length and price.
 
-    python benchmarks/evidence.py [--recorded DIR | --constructed SETS] [--inflated [DIR]] [--budgets 24000 96000] [--misses]
+    python benchmarks/evidence.py [--recorded DIR | --constructed SETS] [--inflated [DIR]]
+    [--budgets 24000 96000] [--misses]
 
-Units: the turns that labels cite for S1-S3 criteria and for error codes. A turn counts as shown when at least 80 % of the
-characters of its text, code and output (for inflated runs: of the small run's turn) stand line by line in the turn's own
-section of the record. What also counts, and what not:
-- `shown` counts lines that stand there literally, in a diff after their one-character prefix, in the plan's section or
-  that of an earlier turn which the section names ("as written in turn 4"), and lines that a fold took out with a mark
-  (the fold is asked again which these are); a fold's lines count only while anything of the turn's output is shown.
+Units: the turns that labels cite for S1-S3 criteria and for error codes. A turn counts as shown
+when at least 80 % of the characters of its text, code and output (for inflated runs: of the small
+run's turn) stand line by line in the turn's own section of the record. What also counts, and what
+not:
+- `shown` counts lines that stand there literally, in a diff after their one-character prefix, in
+  the plan's section or
+  that of an earlier turn which the section names ("as written in turn 4"), and lines that a fold
+  took out with a mark (the fold is asked again which these are); a fold's lines count only while
+  anything of the turn's output is shown.
 - `literal` counts the same without folded lines.
 A line cut in its middle counts for neither.
 """
@@ -39,13 +43,15 @@ SHOWN = 0.8
 QUESTIONS = 4
 """S1, S2, S3 and the diagnosis, asked of one record."""
 PRICE, CACHE_WRITE, CACHE_READ = 3.0, 1.25, 0.1
-"""Example: USD per million input tokens, and what writing to and reading from a prompt cache costs of it."""
+"""Example: USD per million input tokens, and what writing to and reading from a prompt cache costs
+of it."""
 QUESTION_TOKENS, REPLY_TOKENS, REPLY_PRICE = 900, 700, 15.0
 
 
 @dataclass
 class Shares:
-    """Per cited turn the share shown and the share shown literally; per run the record's length, tokens, seconds."""
+    """Per cited turn the share shown and the share shown literally; per run the record's length,
+    tokens, seconds."""
 
     criteria: list[tuple[float, float]] = field(default_factory=list)
     codes: list[tuple[float, float]] = field(default_factory=list)
@@ -61,7 +67,12 @@ class Shares:
 
 def cited(label: dict) -> tuple[set[int], set[int]]:
     """Turns that the labels cite for criteria of S1-S3, and for codes."""
-    criteria = {t for name, turns in label["evidence"].items() if name[:2] in ("S1", "S2", "S3") for t in turns}
+    criteria = {
+        t
+        for name, turns in label["evidence"].items()
+        if name[:2] in ("S1", "S2", "S3")
+        for t in turns
+    }
     return criteria, {t for code in label["codes"].values() for t in code["turns"]}
 
 
@@ -97,11 +108,17 @@ def share(small: Turn, large: Turn, parts: dict[str, str]) -> tuple[float, float
             folded += _taken_out(action.observation.text, fold(action.observation.text))
     for text in (large.text, *(a.code for a in large.actions)):
         folded += _taken_out(text, fold_written(text))
-    # What an inflated copy no longer holds (side files kept more of an output than the conversation) no record can show.
-    held = {sanitize(x).strip() for x in re.split(r"[\n\r]", f"{large.text}\n{large.code}\n{large.output}")}
+    # What an inflated copy no longer holds (side files kept more of an output than the
+    # conversation) no record can show.
+    held = {
+        sanitize(x).strip()
+        for x in re.split(r"[\n\r]", f"{large.text}\n{large.code}\n{large.output}")
+    }
     total = literal = by_mark = 0
     for line in (
-        sanitize(x).strip() for text in (small.text, small.code, small.output) for x in re.split(r"[\n\r]", text)
+        sanitize(x).strip()
+        for text in (small.text, small.code, small.output)
+        for x in re.split(r"[\n\r]", text)
     ):
         if line not in held:
             continue
@@ -149,7 +166,10 @@ def measure(
                 if turn in codes:
                     shares.codes.append(seen)
                 if misses and seen[0] < SHOWN:
-                    print(f"{budget:,}: {small.id} turn {turn}: {seen[0]:.2f} shown, {seen[1]:.2f} literally")
+                    print(
+                        f"{budget:,}: {small.id} turn {turn}: {seen[0]:.2f} shown, {seen[1]:.2f}"
+                        " literally"
+                    )
     return found
 
 
@@ -160,7 +180,8 @@ def inflate_all(runs: list[LabelledRun], target: Path) -> Path:
 
 
 def cost(tokens: float) -> tuple[float, float]:
-    """USD a run for `QUESTIONS` questions: each reading the record anew, and reading it from a prompt cache."""
+    """USD a run for `QUESTIONS` questions: each reading the record anew, and reading it from a
+    prompt cache."""
     other = QUESTIONS * (QUESTION_TOKENS * PRICE + REPLY_TOKENS * REPLY_PRICE) / 1e6
     once = tokens * PRICE / 1e6
     return QUESTIONS * once + other, once * (CACHE_WRITE + (QUESTIONS - 1) * CACHE_READ) + other
@@ -168,32 +189,50 @@ def cost(tokens: float) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--recorded", type=Path, default=RECORDED, help="folder with runs/ and labels/gold/")
-    parser.add_argument("--constructed", nargs="*", default=["x", "y", "z"], help="sets of constructed runs")
     parser.add_argument(
-        "--inflated", nargs="?", const="", help="at the size of real runs; DIR/SET/RUN holds ready-made ones"
+        "--recorded", type=Path, default=RECORDED, help="folder with runs/ and labels/gold/"
     )
-    parser.add_argument("--budgets", type=int, nargs="+", default=[24_000, 48_000, DEFAULT_BUDGET, 192_000])
-    parser.add_argument("--misses", action="store_true", help="name every cited turn that is not shown")
+    parser.add_argument(
+        "--constructed", nargs="*", default=["x", "y", "z"], help="sets of constructed runs"
+    )
+    parser.add_argument(
+        "--inflated",
+        nargs="?",
+        const="",
+        help="at the size of real runs; DIR/SET/RUN holds ready-made ones",
+    )
+    parser.add_argument(
+        "--budgets", type=int, nargs="+", default=[24_000, 48_000, DEFAULT_BUDGET, 192_000]
+    )
+    parser.add_argument(
+        "--misses", action="store_true", help="name every cited turn that is not shown"
+    )
     args = parser.parse_args()
-    sets = {"recorded": recorded(args.recorded)} | {name: constructed(name) for name in args.constructed}
+    sets = {"recorded": recorded(args.recorded)} | {
+        name: constructed(name) for name in args.constructed
+    }
     print(
-        f"{'runs':10} {'budget':>8}  criteria  literal    n  codes  literal    n  briefs    chars  tokens  USD  cached      ms"
+        f"{'runs':10} {'budget':>8}  criteria  literal    n  codes  literal    n  briefs    chars "
+        " tokens  USD  cached      ms"
     )
     for name, runs in sets.items():
         with tempfile.TemporaryDirectory() as folder:
             large = None
             if args.inflated is not None:
-                large = Path(args.inflated) / name if args.inflated else inflate_all(runs, Path(folder))
+                large = (
+                    Path(args.inflated) / name if args.inflated else inflate_all(runs, Path(folder))
+                )
             for budget, found in measure(runs, args.budgets, large, args.misses).items():
                 n = len(found.chars)
                 tokens = sum(found.tokens) / n
                 whole, cached = cost(tokens)
                 print(
-                    f"{name:10} {budget:8,}     {found.rate(found.criteria):.3f}    {found.rate(found.criteria, 1):.3f} {len(found.criteria):4}"
-                    f"  {found.rate(found.codes):.3f}    {found.rate(found.codes, 1):.3f} {len(found.codes):4}"
-                    f"  {sum(found.briefs):3}/{n:<3} {sum(found.chars) / n:8,.0f} {tokens:7,.0f} {whole:.3f}   {cached:.3f}"
-                    f"  {1000 * sum(found.seconds) / n:6.0f}"
+                    f"{name:10} {budget:8,}     {found.rate(found.criteria):.3f}   "
+                    f" {found.rate(found.criteria, 1):.3f} {len(found.criteria):4} "
+                    f" {found.rate(found.codes):.3f}    {found.rate(found.codes, 1):.3f}"
+                    f" {len(found.codes):4}  {sum(found.briefs):3}/{n:<3}"
+                    f" {sum(found.chars) / n:8,.0f} {tokens:7,.0f} {whole:.3f}   {cached:.3f} "
+                    f" {1000 * sum(found.seconds) / n:6.0f}"
                 )
 
 

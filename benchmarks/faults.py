@@ -1,12 +1,14 @@
-"""kill -9 and a full disk while score, export, analyze and site write: is anything torn, and does the same command go on?
+"""kill -9 and a full disk while score, export, analyze and site write: is anything torn, and does
+the same command go on?
 
     python benchmarks/faults.py [--kills 52] [--full 5] [--seed 0]
 
-Each command runs undisturbed first; what it wrote is the measure. Then it is killed at random shares of its output, in a
-new folder each time, and started once more; and it runs on a tmpfs that is too small, which then grows (root alone can
-mount one). After each fault: every file under its final name is the undisturbed one byte for byte, the store passes
-SQLite's integrity check, the command run once more writes what it undisturbed wrote. On the full disk: exit code 1 or 2
-and one line of error. Exit 1 where anything else is seen.
+Each command runs undisturbed first; what it wrote is the measure. Then it is killed at random
+shares of its output, in a new folder each time, and started once more; and it runs on a tmpfs that
+is too small, which then grows (root alone can mount one). After each fault: every file under its
+final name is the undisturbed one byte for byte, the store passes SQLite's integrity check, the
+command run once more writes what it undisturbed wrote. On the full disk: exit code 1 or 2 and one
+line of error. Exit 1 where anything else is seen.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ RUNS = ROOT / "tests" / "data" / "recorded" / "runs"
 
 @dataclass(frozen=True)
 class Case:
-    """A command that writes below a folder. `finals`: what it wrote undisturbed, the store left out."""
+    """A command that writes below a folder. `finals`: what it wrote undisturbed, the store left
+    out."""
 
     name: str
     arguments: Callable[[Path], list[str]]
@@ -42,10 +45,26 @@ class Case:
 def cases(cards: Path) -> list[Case]:
     score = ["score", str(RUNS), "--json"]
     return [
-        Case("score", lambda out: [*score, "--out", str(out / "cards.jsonl"), "--store", str(out / "s.db")]),
-        Case("export", lambda out: ["export", str(cards), "--what", "criteria", "--out", str(out / "c.parquet")]),
+        Case(
+            "score",
+            lambda out: [*score, "--out", str(out / "cards.jsonl"), "--store", str(out / "s.db")],
+        ),
+        Case(
+            "export",
+            lambda out: [
+                "export",
+                str(cards),
+                "--what",
+                "criteria",
+                "--out",
+                str(out / "c.parquet"),
+            ],
+        ),
         Case("report", lambda out: ["analyze", str(cards), "--out", str(out / "report")]),
-        Case("site", lambda out: ["site", str(cards), "--runs", str(RUNS), "--out", str(out / "site")]),
+        Case(
+            "site",
+            lambda out: ["site", str(cards), "--runs", str(RUNS), "--out", str(out / "site")],
+        ),
     ]
 
 
@@ -53,11 +72,20 @@ def started(case: Case, out: Path, place: Path) -> subprocess.Popen[str]:
     code = "from ambjudge.cli import main; main()"
     if not (place / "ambjudge").exists():
         (place / "ambjudge").symlink_to(ROOT)
-    environment = {**os.environ, "PYTHONPATH": str(place), "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(place),
+        "OMP_NUM_THREADS": "1",
+        "POLARS_MAX_THREADS": "1",
+    }
     return subprocess.Popen(
         [sys.executable, "-c", code, "-q", *case.arguments(out)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, cwd=place,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=place,
+    )
 
 
 def files(out: Path) -> Iterator[tuple[str, Path]]:
@@ -103,7 +131,10 @@ def finished(case: Case, out: Path, place: Path) -> list[str]:
     if process.returncode not in (0, 1):
         return [f"once more: exit code {process.returncode}, {said.strip()[:200]}"]
     missing = case.finals.keys() - {name for name, _ in files(out)}
-    return [*(f"once more: no {name}" for name in sorted(missing)), *(f"once more: {w}" for w in torn(case, out))]
+    return [
+        *(f"once more: no {name}" for name in sorted(missing)),
+        *(f"once more: {w}" for w in torn(case, out)),
+    ]
 
 
 def killed(case: Case, place: Path, share: float, whole: int) -> list[str]:
@@ -130,7 +161,11 @@ def filled(case: Case, place: Path, share: float, whole: int) -> list[str]:
         process = started(case, out, place)
         said = process.communicate()[1]
         wrong = torn(case, out)
-        if process.returncode not in (1, 2) or len(said.splitlines()) != 1 or "internal error" in said:
+        if (
+            process.returncode not in (1, 2)
+            or len(said.splitlines()) != 1
+            or "internal error" in said
+        ):
             wrong.append(f"exit code {process.returncode}, {said.strip()[:300]!r}")
         subprocess.run(["mount", "-o", f"remount,size={4 * whole + (64 << 20)}", out], check=True)
         wrong += finished(case, out, place)
@@ -142,7 +177,9 @@ def filled(case: Case, place: Path, share: float, whole: int) -> list[str]:
 def mountable(place: Path) -> bool:
     out = place / "small"
     out.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4096", "tmpfs", out], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4096", "tmpfs", out], capture_output=True
+    ).returncode:
         return False
     subprocess.run(["umount", "--lazy", out], check=True)
     return True
@@ -151,7 +188,9 @@ def mountable(place: Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--kills", type=int, default=52, help="in all, shared by the commands")
-    parser.add_argument("--full", type=int, default=5, help="sizes of the small disk, for each command")
+    parser.add_argument(
+        "--full", type=int, default=5, help="sizes of the small disk, for each command"
+    )
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     rng, wrong = random.Random(args.seed), 0
@@ -170,22 +209,36 @@ def main() -> int:
             if process.returncode not in (0, 1):
                 print(f"{case.name}: exit code {process.returncode}: {said}")
                 return 1
-            case.finals.update({name: path.read_bytes() for name, path in files(out) if not name.startswith("s.db")})
+            case.finals.update(
+                {
+                    name: path.read_bytes()
+                    for name, path in files(out)
+                    if not name.startswith("s.db")
+                }
+            )
             whole = size(out)
             shutil.rmtree(out)
             if case.name == "cards":
                 continue
-            for what, fault, count in (("kill -9", killed, args.kills // 4), ("full disk", filled, args.full)):
+            for what, fault, count in (
+                ("kill -9", killed, args.kills // 4),
+                ("full disk", filled, args.full),
+            ):
                 if fault is filled and not able:
                     print(f"{case.name:8} {what:10} skipped: no tmpfs can be mounted here")
                     continue
-                found = [w for _ in range(count) for w in fault(case, place, rng.uniform(0, 0.98), whole)]
+                found = [
+                    w for _ in range(count) for w in fault(case, place, rng.uniform(0, 0.98), whole)
+                ]
                 met = "missed" if found else "met"
                 print(
-                    f"{case.name:8} {what:10} target 0 faults, measured {len(found)} in {count} trials, {met}",
+                    f"{case.name:8} {what:10} target 0 faults, measured {len(found)} in {count}"
+                    f" trials, {met}",
                     flush=True,
                 )
-                print(*(f"  {w}" for w in found[:20]), sep="\n", end="\n" if found else "", flush=True)
+                print(
+                    *(f"  {w}" for w in found[:20]), sep="\n", end="\n" if found else "", flush=True
+                )
                 wrong += len(found)
     return 1 if wrong else 0
 

@@ -1,10 +1,13 @@
-"""Real files, mutated, through everything that reads what others wrote: nothing but an AmbjudgeError may come out.
+"""Real files, mutated, through everything that reads what others wrote: nothing but an
+AmbjudgeError may come out.
 
     python benchmarks/fuzz.py [--count 20000] [--seed 0] [--targets reply settings ...]
 
-Each input is made from the seed, the target and its number alone, so that a line of the output is enough to make it again
-(`--seed S --targets T --only N`). A worker process takes the inputs; one that takes more than `CPU_S` of CPU, or the first after which the process holds more
-than `MEMORY`, is a finding. So is one that ends the worker; a new one goes on behind it. Exit 1 where anything was found.
+Each input is made from the seed, the target and its number alone, so that a line of the output is
+enough to make it again (`--seed S --targets T --only N`). A worker process takes the inputs; one
+that takes more than `CPU_S` of CPU, or the first after which the process holds more than `MEMORY`,
+is a finding. So is one that ends the worker; a new one goes on behind it. Exit 1 where anything was
+found.
 """
 
 from __future__ import annotations
@@ -80,7 +83,9 @@ def _reply(place: Place, data: bytes, rng: random.Random) -> None:
     from ambjudge.judge.questions.replies import parse_reply
 
     parsed = parse_reply(data.decode("utf-8", "surrogateescape"), "S1", _criteria(), 8)
-    assert parsed.stated.keys() | parsed.problems.keys() == {criterion.id for criterion in _criteria()}
+    assert parsed.stated.keys() | parsed.problems.keys() == {
+        criterion.id for criterion in _criteria()
+    }
 
 
 def _rubric(place: Place, data: bytes, rng: random.Random) -> None:
@@ -172,10 +177,19 @@ def _answer(place: Place, data: bytes, rng: random.Random) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    "conversation": _conversation, "side": _side, "reply": _reply, "rubric": _rubric,
-    "labels": _labels, "scorecard": _scorecard, "settings": _settings, "sanitiser": _sanitiser,
-    "output": _output, "answer": _answer, **fuzz_imports.TARGETS, **fuzz_commands.TARGETS,
-}  # fmt: skip
+    "conversation": _conversation,
+    "side": _side,
+    "reply": _reply,
+    "rubric": _rubric,
+    "labels": _labels,
+    "scorecard": _scorecard,
+    "settings": _settings,
+    "sanitiser": _sanitiser,
+    "output": _output,
+    "answer": _answer,
+    **fuzz_imports.TARGETS,
+    **fuzz_commands.TARGETS,
+}
 
 
 @cache
@@ -186,33 +200,69 @@ def seeds(target: str) -> list[bytes]:
             return others.seeds(target)
     runs = sorted(RUNS.iterdir())
     if target in ("conversation", "sanitiser"):
-        return [_short(path.read_bytes()) for run in runs for path in run.rglob("conversation.json")]
+        return [
+            _short(path.read_bytes()) for run in runs for path in run.rglob("conversation.json")
+        ]
     if target == "side":
         names = ("*.jsonl", "detail_report.json", "report.json", "agent_summary.json")
-        found = [path for name in names for folder in (*runs, DATA / "layouts") for path in sorted(folder.rglob(name))]
+        found = [
+            path
+            for name in names
+            for folder in (*runs, DATA / "layouts")
+            for path in sorted(folder.rglob(name))
+        ]
         return [path.read_bytes()[:MOST] for path in found]
     if target == "reply":
-        entry = {c.id: {"turn": 1, "quote": "x", "reason": "y", "value": c.values[0]} for c in _criteria()}
+        entry = {
+            c.id: {"turn": 1, "quote": "x", "reason": "y", "value": c.values[0]}
+            for c in _criteria()
+        }
         kept = sorted((DATA / "readings").rglob("S1.json"))[:10]
-        return [json.dumps(entry).encode(), *(json.loads(path.read_text("utf-8"))["reply"].encode() for path in kept)]
+        return [
+            json.dumps(entry).encode(),
+            *(json.loads(path.read_text("utf-8"))["reply"].encode() for path in kept),
+        ]
     if target == "rubric":
         return [path.read_bytes() for path in sorted((ROOT / "rubrics").glob("*.yaml"))]
     if target == "labels":
-        return [path.read_bytes() for path in sorted((DATA / "recorded" / "labels").rglob("*.json"))]
+        return [
+            path.read_bytes() for path in sorted((DATA / "recorded" / "labels").rglob("*.json"))
+        ]
     if target == "scorecard":
         return [path.read_bytes()[:MOST] for path in sorted((DATA / "golden").rglob("*.json"))]
     if target == "output":
         return [path.read_bytes()[:MOST] for path in _output_files()]
     if target == "answer":
         said = {"role": "assistant", "content": "{}", "refusal": None, "tool_calls": []}
-        tokens = {"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 3}}
-        body = {"id": "a", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": said}], "usage": tokens}  # fmt: skip
+        tokens = {
+            "prompt_tokens": 9,
+            "completion_tokens": 5,
+            "prompt_tokens_details": {"cached_tokens": 3},
+        }
+        body = {
+            "id": "a",
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": said}],
+            "usage": tokens,
+        }
         lines = [{"custom_id": "a", "error": None, "response": {"status_code": 200, "body": body}}]
-        lines += [{"custom_id": "b", "response": None, "error": {"code": "content_filter", "message": "no"}}]
-        return ["\n".join(map(json.dumps, some)).encode() for some in (lines, lines[:1], lines[1:], [*lines, lines[0]])]
+        lines += [
+            {
+                "custom_id": "b",
+                "response": None,
+                "error": {"code": "content_filter", "message": "no"},
+            }
+        ]
+        return [
+            "\n".join(map(json.dumps, some)).encode()
+            for some in (lines, lines[:1], lines[1:], [*lines, lines[0]])
+        ]
     return [
         b'judge = ["rules"]\nconcurrency = 8\nprice = "1,2"\nstore = "x.db"\nmissing = "zero"\n',
-        b'[tool.ambjudge]\nmax_cost = 1.5\npublic = "p"\npictures = true\ntier = "lite"\nrubric = "r.yaml"\n',
+        (
+            b'[tool.ambjudge]\nmax_cost = 1.5\npublic = "p"\npictures = true\ntier = "lite"\nrubric'
+            b' = "r.yaml"\n'
+        ),
     ]
 
 
@@ -263,7 +313,9 @@ def work(seed: int, target: str, first: int, last: int, at: Any, found: Any) -> 
                     found.put((number, f"an error of several lines, or internal: {error!r}"[:400]))
             except BaseException as error:
                 last_lines = "".join(traceback.format_exception(error)[-3:])
-                found.put((number, f"{type(error).__name__}: {error}"[:300] + "\n" + last_lines[-700:]))
+                found.put(
+                    (number, f"{type(error).__name__}: {error}"[:300] + "\n" + last_lines[-700:])
+                )
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
             with at.get_lock():
@@ -291,18 +343,29 @@ def fuzz(seed: int, target: str, first: int, last: int) -> int:
         first = last
         if worker.exitcode:
             count += 1
-            print(f"--seed {seed} --targets {target} --only {at[0]}: the worker died ({worker.exitcode})", flush=True)
+            print(
+                f"--seed {seed} --targets {target} --only {at[0]}: the worker died"
+                f" ({worker.exitcode})",
+                flush=True,
+            )
             first = at[0] + 1
-    slowest, largest = f"{at[1] / 1e6:.2f} s (target {CPU_S})", f"{at[2] / 1e6:.0f} MB (target {MEMORY / 1e6:.0f})"
+    slowest, largest = (
+        f"{at[1] / 1e6:.2f} s (target {CPU_S})",
+        f"{at[2] / 1e6:.0f} MB (target {MEMORY / 1e6:.0f})",
+    )
     print(
-        f"{target:14} {inputs:9,} inputs, {count} findings (target 0), slowest {slowest}, largest {largest}", flush=True
+        f"{target:14} {inputs:9,} inputs, {count} findings (target 0), slowest {slowest}, largest"
+        f" {largest}",
+        flush=True,
     )
     return count
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--count", type=int, default=20_000, help="inputs in all, shared by the targets")
+    parser.add_argument(
+        "--count", type=int, default=20_000, help="inputs in all, shared by the targets"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="this input of one target")
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
@@ -313,7 +376,10 @@ def main() -> int:
         first, last = (0, each) if args.only is None else (args.only, args.only + 1)
         findings += fuzz(args.seed, target, first, last)
     many = (1 if args.only is not None else each) * len(args.targets)
-    print(f"{many:,} inputs, seed {args.seed}, {findings} findings, {time.monotonic() - started:.0f} s")
+    print(
+        f"{many:,} inputs, seed {args.seed}, {findings} findings,"
+        f" {time.monotonic() - started:.0f} s"
+    )
     return 1 if findings else 0
 
 

@@ -1,5 +1,5 @@
-"""Targets of `fuzz.py`: what a user types or lays beside runs: filters, saved views, sets of scorecards, names of outcomes,
-parts of a collection."""
+"""Targets of `fuzz.py`: what a user types or lays beside runs: filters, saved views, sets of
+scorecards, names of outcomes, parts of a collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from fuzz_inputs import DATA, RUNS, Place, Target, mutated
 _CARDS = DATA / "tui" / "cards.jsonl"
 _FILTERS = [
     b'code:E3 S3<0.5 -tier:lite "two words" text:monai outcome.tests.a>=1 marked unread:any',
-    b"agent:gpt track:vqa model:none -code:none -unread:E1 overall>=60 stage=0 taskscore<=1e-3 scored",
+    (
+        b"agent:gpt track:vqa model:none -code:none -unread:E1 overall>=60 stage=0 taskscore<=1e-3"
+        b" scored"
+    ),
     b'id:"odd run" outcome.resolved:yes "waiting" turns>3_0 cost<inf codes=nan -',
 ]
 
@@ -42,7 +45,11 @@ def _rows() -> list[Any]:
     from ambjudge.judge.session import ScoreOptions
     from ambjudge.views.collection import Collection
 
-    return [row for batch in Collection(_CARDS, options=ScoreOptions, cards=_CARDS).batches() for row in batch]
+    return [
+        row
+        for batch in Collection(_CARDS, options=ScoreOptions, cards=_CARDS).batches()
+        for row in batch
+    ]
 
 
 def _views(place: Place, data: bytes, rng: random.Random) -> None:
@@ -67,7 +74,9 @@ def _listed(place: Place, data: bytes, rng: random.Random) -> None:
 
     cards = place.put("cards.jsonl", data)
     collection = Collection(cards, options=ScoreOptions, cards=cards)
-    predicate = compile_query("code:E3 S3<0.5 -tier:lite kidney -code:none outcome.a>1 -outcome.b:c stage>0 turns>1")
+    predicate = compile_query(
+        "code:E3 S3<0.5 -tier:lite kidney -code:none outcome.a>1 -outcome.b:c stage>0 turns>1"
+    )
     for row in (row for batch in collection.batches() for row in batch):
         assert predicate(row) in (True, False)
         collection.open(replace_path(row, place.folder))
@@ -86,7 +95,12 @@ def _command(place: Place, *args: str) -> None:
     with redirect_stdout(out), redirect_stderr(err):
         code = run([*args])
     said = err.getvalue()
-    if code not in (0, 1, 2) or "internal error" in said or "Traceback" in said or "Warning" in said:
+    if (
+        code not in (0, 1, 2)
+        or "internal error" in said
+        or "Traceback" in said
+        or "Warning" in said
+    ):
         raise AssertionError(f"{args[0]}: exit code {code}: {said[-600:]}")
 
 
@@ -104,23 +118,43 @@ def _cohort(place: Place, data: bytes, rng: random.Random) -> None:
 
     copies = [
         _runs().with_columns(
-            agent=pl.lit(agent), repeat=pl.lit(repeat, pl.Int64), run_id=pl.col("run_id") + f"-{agent}-{repeat}",
-            overall=pl.Series([rng.choice((0.0, 50.0, rng.random() * 100)) for _ in range(_runs().height)]),
+            agent=pl.lit(agent),
+            repeat=pl.lit(repeat, pl.Int64),
+            run_id=pl.col("run_id") + f"-{agent}-{repeat}",
+            overall=pl.Series(
+                [rng.choice((0.0, 50.0, rng.random() * 100)) for _ in range(_runs().height)]
+            ),
         )
         for agent in rng.sample(["a", "b", "c", "d"], rng.randint(1, 3))
         for repeat in range(rng.randint(1, 3))
-    ]  # fmt: skip
+    ]
     table = pl.concat(copies).sample(fraction=rng.choice((1.0, 0.6)), seed=rng.randrange(1 << 30))
     for name in rng.sample(table.columns, rng.choice((0, 2, 12))):
         some = rng.sample(_STRANGE[str(table.schema[name])], rng.choice((1, 2, 3)))
         values = [rng.choice(some) if rng.random() < 0.7 else old for old in table[name]]
         table = table.with_columns(pl.Series(name, values, table.schema[name]))
     table.write_parquet(place.folder / "cohort.parquet")
-    path, outcome = str(place.folder / "cohort.parquet"), rng.choice(("overall", "agentic", "task_score", "S2", "S5"))
+    path, outcome = (
+        str(place.folder / "cohort.parquet"),
+        rng.choice(("overall", "agentic", "task_score", "S2", "S5")),
+    )
     as_json = rng.choice(((), ("--json",)))
     match rng.randrange(6):
         case 0 | 1:
-            _command(place, "compare", "a", "b", path, "--by", "agent", "--outcome", outcome, "--margin", "5", *as_json)
+            _command(
+                place,
+                "compare",
+                "a",
+                "b",
+                path,
+                "--by",
+                "agent",
+                "--outcome",
+                outcome,
+                "--margin",
+                "5",
+                *as_json,
+            )
         case 2:
             _command(place, "plan", path, "--difference", "5", "--outcome", outcome, *as_json)
         case 3:
@@ -154,7 +188,9 @@ def _labels(place: Place, data: bytes, rng: random.Random) -> None:
     if rng.random() < 0.5:
         _command(place, "label", "import", path, "--store", str(place.folder / "labels.db"))
     else:
-        _command(place, "agreement", str(_CARDS), "--labels", str(place.folder / "labels"), "--json")
+        _command(
+            place, "agreement", str(_CARDS), "--labels", str(place.folder / "labels"), "--json"
+        )
 
 
 def _part(place: Place, data: bytes, rng: random.Random) -> None:
@@ -174,7 +210,9 @@ def _table(place: Place, data: bytes, rng: random.Random) -> None:
     from ambjudge.analysis.tables.answer_tables import read_answers
     from ambjudge.analysis.tables.frames import read_frame
 
-    path = place.put("table.parquet" if data.startswith(b"PAR1") or rng.random() < 0.2 else "table.csv", data)
+    path = place.put(
+        "table.parquet" if data.startswith(b"PAR1") or rng.random() < 0.2 else "table.csv", data
+    )
     if rng.random() < 0.7:
         read_frame(path)
     else:
@@ -207,9 +245,15 @@ def _tables() -> list[bytes]:
 
 
 TARGETS: dict[str, Target] = {
-    "filter": _filter, "views": _views, "listed": _listed, "cohort": _cohort, "outcome": _outcome,
-    "label files": _labels, "part": _part, "table": _table,
-}  # fmt: skip
+    "filter": _filter,
+    "views": _views,
+    "listed": _listed,
+    "cohort": _cohort,
+    "outcome": _outcome,
+    "label files": _labels,
+    "part": _part,
+    "table": _table,
+}
 
 
 @cache
@@ -223,5 +267,7 @@ def seeds(target: str) -> list[bytes]:
     if target == "table":
         return _tables()
     if target == "label files":
-        return [path.read_bytes() for path in sorted((DATA / "recorded" / "labels").rglob("*.json"))]
+        return [
+            path.read_bytes() for path in sorted((DATA / "recorded" / "labels").rglob("*.json"))
+        ]
     return [b"\n".join(_CARDS.read_bytes().splitlines()[at : at + 2]) for at in range(0, 12, 2)]

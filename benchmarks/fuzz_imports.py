@@ -1,4 +1,5 @@
-"""Targets of `fuzz.py`: logs of other harnesses, one target a format, through import into a run that is loaded again."""
+"""Targets of `fuzz.py`: logs of other harnesses, one target a format, through import into a run
+that is loaded again."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ FILES = {
     "openhands": ["openhands.json"],
     "swe-agent": ["swe-agent.traj", "mini-swe-agent/kidney.traj.json"],
     "parquet": ["openai.json", "openhands.json", "anthropic.json"],
-    "terminal-bench": sorted(str(path.relative_to(IMPORTS)) for path in _BENCH.rglob("*") if path.is_file()),
+    "terminal-bench": sorted(
+        str(path.relative_to(IMPORTS)) for path in _BENCH.rglob("*") if path.is_file()
+    ),
     "chat": ["openai.json", "anthropic.json", "responses.json", "claude-code.jsonl"],
 }
 """Target -> the samples that its inputs are made from."""
@@ -46,7 +49,9 @@ def _read(name: str, path: Path, place: Place, rng: random.Random) -> None:
         if isinstance(draft, Exception):
             raise draft
         try:
-            written = save_run(draft, place.folder / "new" / names.name(draft.name), path, force=True)
+            written = save_run(
+                draft, place.folder / "new" / names.name(draft.name), path, force=True
+            )
             load_conversation(written).model_dump_json()
             if rng.random() < 0.1:
                 json.dumps(EXPORTERS.get(rng.choice(EXPORTERS.names))(draft))
@@ -61,7 +66,13 @@ def _alone(name: str, suffix: str, place: Place, data: bytes, rng: random.Random
 
 
 def _chat(place: Place, data: bytes, rng: random.Random) -> None:
-    _alone(rng.choice(("openai", "anthropic", "responses", "claude-code", "conversation")), ".jsonl", place, data, rng)
+    _alone(
+        rng.choice(("openai", "anthropic", "responses", "claude-code", "conversation")),
+        ".jsonl",
+        place,
+        data,
+        rng,
+    )
 
 
 def _swe_agent(place: Place, data: bytes, rng: random.Random) -> None:
@@ -80,7 +91,9 @@ def _inspect(place: Place, data: bytes, rng: random.Random) -> None:
         parts = {f"samples/{n}_epoch_1.json": sample for n, sample in enumerate(samples)}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         log, parts = {}, {"samples/1_epoch_1.json": data.decode("utf-8", "replace")}
-    with zipfile.ZipFile(packed, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
+    with zipfile.ZipFile(
+        packed, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    ) as archive:
         for part, value in {"header.json": log, **parts}.items():
             archive.writestr(part, json.dumps(value))
     whole = packed.getvalue()
@@ -102,13 +115,23 @@ def _table(data: bytes) -> bytes | None:
     packed = io.BytesIO()
     try:
         value: Any = json.loads(data)
-        rows = value if isinstance(value, list) and value and isinstance(value[0], dict) else [value]
+        rows = (
+            value if isinstance(value, list) and value and isinstance(value[0], dict) else [value]
+        )
         rows = [row if "messages" in row else {"messages": [row]} for row in rows]
         pl.DataFrame(rows, strict=False, infer_schema_length=None).write_parquet(packed)
-    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError, pl.exceptions.PolarsError):
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+        pl.exceptions.PolarsError,
+    ):
         return None
     except BaseException as error:
-        if type(error).__name__ == "PanicException":  # polars cannot write this; reading is what is tried
+        # polars cannot write this; reading is what is tried
+        if type(error).__name__ == "PanicException":
             return None
         raise
     return packed.getvalue()

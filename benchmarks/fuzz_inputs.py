@@ -1,4 +1,5 @@
-"""Inputs made from real ones, and the folder that they are read from: what every target of `fuzz.py` needs."""
+"""Inputs made from real ones, and the folder that they are read from: what every target of
+`fuzz.py` needs."""
 
 from __future__ import annotations
 
@@ -14,19 +15,81 @@ RUNS = DATA / "recorded" / "runs"
 MOST = 40_000
 """Bytes of a seed; longer files are cut where a message ends, to keep inputs fast."""
 _FRAGMENTS = [
-    b"\\ud800", b"\\u0000", b"NaN", b"-1e999", b"9" * 400, b"[" * 300, b'{"a":' * 120, b"null", b"true", b'""', b"[]", b"{}",
-    b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", "\u202e\u2028\x9b\x1b[31m".encode(), b"0", b"-1", b"1e308", b"\n", b"\r\n", b'"',
-    b"\\", b"/" * 3000, b" " * 3000, b"!!python/object:os.system x", b"&a [*a, *a]", b"../../..", b"a." * 200, b"1" * 5000,
-    b'"role": 5', b'"content": [[]]', b'"tool_calls": {}', b"\x1f\x8b\x08", b"'''", b"<<EOF\n", b"$(", b"{{" * 50,
-]  # fmt: skip
+    b"\\ud800",
+    b"\\u0000",
+    b"NaN",
+    b"-1e999",
+    b"9" * 400,
+    b"[" * 300,
+    b'{"a":' * 120,
+    b"null",
+    b"true",
+    b'""',
+    b"[]",
+    b"{}",
+    b"\x00",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    "\u202e\u2028\x9b\x1b[31m".encode(),
+    b"0",
+    b"-1",
+    b"1e308",
+    b"\n",
+    b"\r\n",
+    b'"',
+    b"\\",
+    b"/" * 3000,
+    b" " * 3000,
+    b"!!python/object:os.system x",
+    b"&a [*a, *a]",
+    b"../../..",
+    b"a." * 200,
+    b"1" * 5000,
+    b'"role": 5',
+    b'"content": [[]]',
+    b'"tool_calls": {}',
+    b"\x1f\x8b\x08",
+    b"'''",
+    b"<<EOF\n",
+    b"$(",
+    b"{{" * 50,
+]
 _VALUES: list[Any] = [
-    None, True, -1, 0, 2**70, 1.5, 1e308, float("nan"), "", "x", "\ud800", "\x1b[2J\u202e", "a" * 5000, [], {}, [[]], [None],
-    {"": None}, {"role": {}}, ["a", 1], "1e999", "2024-99-99", "/../", "..", "/", ".", "a\0", "٣", "NaN",
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    2**70,
+    1.5,
+    1e308,
+    float("nan"),
+    "",
+    "x",
+    "\ud800",
+    "\x1b[2J\u202e",
+    "a" * 5000,
+    [],
+    {},
+    [[]],
+    [None],
+    {"": None},
+    {"role": {}},
+    ["a", 1],
+    "1e999",
+    "2024-99-99",
+    "/../",
+    "..",
+    "/",
+    ".",
+    "a\0",
+    "٣",
+    "NaN",
+]
 
 
 def mutated(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
-    """The bytes with one to six changes: in their JSON where they are JSON or JSON Lines, else anywhere."""
+    """The bytes with one to six changes: in their JSON where they are JSON or JSON Lines, else
+    anywhere."""
     if rng.random() < 0.5 and (value := _parsed(data)) is not None:
         for _ in range(rng.randint(1, 4)):
             value = _changed(value, rng, value)
@@ -75,7 +138,8 @@ def _dumped(value: Any) -> bytes:
 
 
 def _changed(value: Any, rng: random.Random, whole: Any) -> Any:
-    """One place of a JSON value, found by going down at random (also into JSON that is kept as text), put otherwise."""
+    """One place of a JSON value, found by going down at random (also into JSON that is kept as
+    text), put otherwise."""
     if isinstance(value, dict) and value and rng.random() < 0.85:
         key = rng.choice(list(value))
         if rng.random() < 0.1:
@@ -84,7 +148,9 @@ def _changed(value: Any, rng: random.Random, whole: Any) -> Any:
     if isinstance(value, list) and value and rng.random() < 0.85:
         at = rng.randrange(len(value))
         if rng.random() < 0.1:
-            return type(value)(value[:at] + value[at + 1 :] + value[at : at + 1] * rng.randint(0, 3))
+            return type(value)(
+                value[:at] + value[at + 1 :] + value[at : at + 1] * rng.randint(0, 3)
+            )
         return type(value)([*value[:at], _changed(value[at], rng, whole), *value[at + 1 :]])
     if isinstance(value, str) and value[:1] in ("{", "[") and rng.random() < 0.7:
         inner = _parsed(value.encode("utf-8", "surrogatepass"))

@@ -1,17 +1,19 @@
 """Scores of random submissions: ours beside those of the public harness's own functions.
 
-    HARNESS_CHECKOUT=DIR python benchmarks/harness.py [--n 300] [--formulas 0] [--seed 1] [--track NAME]
+    HARNESS_CHECKOUT=DIR python benchmarks/harness.py [--n 300] [--formulas 0] [--seed 1] [--track
+    NAME]
 
-DIR holds the branches of AutoMedBench/AutoMedBench, each unpacked under its name (`eval_seg/eval_seg/aggregate.py`, ...);
-their modules are imported at run time and nothing of them is kept here. Each submission has a few cases, each right or
-spoiled in one way, random verdicts, and now and then a breach. We see it three ways: files with public inputs and a report
-without step scores; files and the report; the report alone. `--formulas` submissions a track and tier have right files and
-are seen once, as a report alone.
+DIR holds the branches of AutoMedBench/AutoMedBench, each unpacked under its name
+(`eval_seg/eval_seg/aggregate.py`, ...); their modules are imported at run time and nothing of them
+is kept here. Each submission has a few cases, each right or spoiled in one way, random verdicts,
+and now and then a breach. We see it three ways: files with public inputs and a report without step
+scores; files and the report; the report alone. `--formulas` submissions a track and tier have right
+files and are seen once, as a report alone.
 
-With `--like harness` every stage, Agentic, Task and Overall must be the harness's to the last digit it prints. By default
-S4, S5, Task and the limit of S1 must be, but for submissions spoiled in a way that docs/harness.md lists: these bear its
-name and are counted apart. Any other difference is printed and makes the exit code 1. Submissions on which the harness
-raises are left out.
+With `--like harness` every stage, Agentic, Task and Overall must be the harness's to the last digit
+it prints. By default S4, S5, Task and the limit of S1 must be, but for submissions spoiled in a way
+that docs/harness.md lists: these bear its name and are counted apart. Any other difference is
+printed and makes the exit code 1. Submissions on which the harness raises are left out.
 """
 
 from __future__ import annotations
@@ -59,10 +61,13 @@ def card(
     judged: bool,
     known: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Our scorecard as JSON has it; `known`: of the prepared run, what need not be worked out again."""
+    """Our scorecard as JSON has it; `known`: of the prepared run, what need not be worked out
+    again."""
     ready = prepare(run, policy=Policy(like=like), public=public, rubric=work.judged.rubric)
     vars(ready).update(known)
-    replies = {stage: Reply(results) for stage, results in work.judged.results.items()} if judged else {}
+    replies = (
+        {stage: Reply(results) for stage, results in work.judged.results.items()} if judged else {}
+    )
     return assemble(ready, Replies(), replies).to_dict()
 
 
@@ -70,7 +75,11 @@ def printed(report: dict[str, Any]) -> dict[str, float | None]:
     """The harness's scores as our card names them."""
     total, steps = report["aggregate"], report["step_scores"]
     task = next(total[k] for k in ("clinical_score", "task_score") if k in total)
-    whole = {"agentic": total["agentic_score"], "task": task, "overall": 100 * total["overall_score"]}
+    whole = {
+        "agentic": total["agentic_score"],
+        "task": task,
+        "overall": 100 * total["overall_score"],
+    }
     return {**{stage.upper(): value for stage, value in steps.items()}, **whole}
 
 
@@ -89,7 +98,8 @@ def exact(found: dict[str, Any], report: dict[str, Any]) -> list[str]:
 
 
 def near(found: dict[str, Any], report: dict[str, Any], breach: int) -> list[str]:
-    """S4, S5, Task and the limit of S1 that are not the harness's by default, and the rest where no listed choice stands between."""
+    """S4, S5, Task and the limit of S1 that are not the harness's by default, and the rest where no
+    listed choice stands between."""
     wanted = printed(report)
     steps = report.get("unblended", report["step_scores"])
     wanted |= {"S4": steps["s4"], "S5": steps["s5"]}
@@ -100,7 +110,11 @@ def near(found: dict[str, Any], report: dict[str, Any], breach: int) -> list[str
         keys = ["agentic", "task", "overall"]
     wrong = []
     for key in keys:
-        a, b, off = shown[key], wanted[key], 0.3 if key == "overall" else 6e-3 if key in ("S1", "agentic") else 1e-3
+        a, b, off = (
+            shown[key],
+            wanted[key],
+            0.3 if key == "overall" else 6e-3 if key in ("S1", "agentic") else 1e-3,
+        )
         if (a is None) != (b is None) or (a is not None and b is not None and abs(a - b) > off):
             wrong.append(f"{key} {a}, the harness {b}")
     return wrong
@@ -118,9 +132,13 @@ def compare(name: str, checkout: Path, n: int, rng: random.Random, like: str) ->
             with tempfile.TemporaryDirectory() as folder:
                 work = made(name, Path(folder), rng)
                 try:
-                    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+                    with (
+                        contextlib.redirect_stdout(io.StringIO()),
+                        warnings.catch_warnings(action="ignore"),
+                    ):
                         theirs = SCORES[name](load, work)
-                except Exception as error:  # it has no guard against hostile files: nothing to compare with
+                # it has no guard against hostile files: nothing to compare with
+                except Exception as error:
                     raised += 1
                     if os.environ.get("HARNESS_DEBUG"):
                         print(type(error), error, work.told)
@@ -133,8 +151,18 @@ def compare(name: str, checkout: Path, n: int, rng: random.Random, like: str) ->
                     if view == "report" and (run / "outputs").exists():
                         (run / "outputs").rename(work.root / "away")
                     loaded = load_run(run)
-                    found = card(loaded, work, work.public if view == "public" else None, like, name != "enhancement")
-                    wrong = exact(found, theirs) if like == "harness" else near(found, theirs, work.breach)
+                    found = card(
+                        loaded,
+                        work,
+                        work.public if view == "public" else None,
+                        like,
+                        name != "enhancement",
+                    )
+                    wrong = (
+                        exact(found, theirs)
+                        if like == "harness"
+                        else near(found, theirs, work.breach)
+                    )
                     known = sorted(match[0] for how in work.told if (match := LISTED.match(how)))
                     if wrong and known and like != "harness":
                         named.update(known[:1])
@@ -142,11 +170,13 @@ def compare(name: str, checkout: Path, n: int, rng: random.Random, like: str) ->
                         unnamed += 1
                         how = ", ".join(sorted(work.told))
                         print(
-                            f"{name} {view}: {'; '.join(wrong)}: {len(work.cases)} cases, tier {work.tier}, breach {work.breach}, {how}"
+                            f"{name} {view}: {'; '.join(wrong)}: {len(work.cases)} cases, tier"
+                            f" {work.tier}, breach {work.breach}, {how}"
                         )
     apart = ", ".join(f"{key} {count}" for key, count in sorted(named.items())) or "none"
     print(
-        f"{name:18} like {like}: submissions {done:5} (harness raised on {raised}) unnamed differences {unnamed}; named: {apart}"
+        f"{name:18} like {like}: submissions {done:5} (harness raised on {raised}) unnamed"
+        f" differences {unnamed}; named: {apart}"
     )
     return unnamed
 
@@ -163,7 +193,9 @@ def compare_formulas(name: str, checkout: Path, n: int, rng: random.Random) -> i
         known = {"segmentation": ready.segmentation, "found": ready.found}
         for tier in what.tiers:
             for _ in range(n):
-                work = Submission(Path(folder), [], tier=tier, many=first.many, quality=round(rng.random(), 4))
+                work = Submission(
+                    Path(folder), [], tier=tier, many=first.many, quality=round(rng.random(), 4)
+                )
                 work.judged = Judged.of(first.judged.rubric, tier, rng)
                 work.breach = rng.randint(1, 25) if what.breaches and rng.random() < 0.05 else 0
                 fakes = formula(name, work, rng)
@@ -175,7 +207,10 @@ def compare_formulas(name: str, checkout: Path, n: int, rng: random.Random) -> i
                     vars(real).update(vars(fakes.get(module, SimpleNamespace())))
                     return real
 
-                with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+                with (
+                    contextlib.redirect_stdout(io.StringIO()),
+                    warnings.catch_warnings(action="ignore"),
+                ):
                     theirs = json.loads(json.dumps(SCORES[name](loaded, work)))
                 report = parse_report(theirs, Path(folder) / "detail_report.json", [])
                 status = base.status.model_copy(
@@ -186,7 +221,8 @@ def compare_formulas(name: str, checkout: Path, n: int, rng: random.Random) -> i
                 if wrong := exact(found, theirs):
                     wrong_ones += 1
                     print(
-                        f"{name} formula: {'; '.join(wrong)}: tier {tier}, breach {work.breach}, {json.dumps(theirs)[:300]}"
+                        f"{name} formula: {'; '.join(wrong)}: tier {tier}, breach {work.breach},"
+                        f" {json.dumps(theirs)[:300]}"
                     )
     print(f"{name:18} like harness: formulas {n * len(what.tiers):6} differences {wrong_ones}")
     return wrong_ones
@@ -198,11 +234,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--track", choices=sorted(TRACKS), action="append")
     parser.add_argument("--like", choices=("paper", "harness"), default="paper")
-    parser.add_argument("--formulas", type=int, default=0, help="submissions a track and tier; always like the harness")
+    parser.add_argument(
+        "--formulas",
+        type=int,
+        default=0,
+        help="submissions a track and tier; always like the harness",
+    )
     args = parser.parse_args()
     checkout = os.environ.get("HARNESS_CHECKOUT")
     if not checkout or not Path(checkout).is_dir():
-        print("set HARNESS_CHECKOUT to a folder with the branches of AutoMedBench/AutoMedBench", file=sys.stderr)
+        print(
+            "set HARNESS_CHECKOUT to a folder with the branches of AutoMedBench/AutoMedBench",
+            file=sys.stderr,
+        )
         return 2
     place, wrong = Path(checkout), 0
     for name in args.track or TRACKS:

@@ -1,4 +1,5 @@
-"""Random submissions to the tracks of the public harness, on disk, each case right or spoiled in one way (`harness.py`)."""
+"""Random submissions to the tracks of the public harness, on disk, each case right or spoiled in
+one way (`harness.py`)."""
 
 from __future__ import annotations
 
@@ -97,73 +98,166 @@ def _linked(path: Path) -> None:
 
 
 ANY: dict[str, Spoil] = {
-    "missing": Path.unlink, "misnamed": lambda p: p.rename(p.with_name("result" + p.suffix)) and None, "copied": _copied,
-    "empty": lambda p: p.write_bytes(b"") and None, "D6": _linked,
-}  # fmt: skip
+    "missing": Path.unlink,
+    "misnamed": lambda p: p.rename(p.with_name("result" + p.suffix)) and None,
+    "copied": _copied,
+    "empty": lambda p: p.write_bytes(b"") and None,
+    "D6": _linked,
+}
 MASKS: dict[str, Spoil] = {
     **{k: ANY[k] for k in ("missing", "misnamed", "copied")},
-    "shape": lambda p: _nifti(p, np.zeros((6, 5, 4), np.uint8)), "axis of 1": lambda p: _nifti(p, _mask()[..., None]),
-    "label 2": lambda p: _nifti(p, _mask() * 2), "half": lambda p: _nifti(p, _mask(np.float32) / 2),
-    "float": lambda p: _nifti(p, _mask(np.float64)), "no voxel": lambda p: _nifti(p, np.zeros(SHAPE, np.uint8)),
-    "nan": lambda p: _nifti(p, np.full(SHAPE, np.nan, np.float32)), "organ": _organ(lambda p: _nifti(p, _mask())),
+    "shape": lambda p: _nifti(p, np.zeros((6, 5, 4), np.uint8)),
+    "axis of 1": lambda p: _nifti(p, _mask()[..., None]),
+    "label 2": lambda p: _nifti(p, _mask() * 2),
+    "half": lambda p: _nifti(p, _mask(np.float32) / 2),
+    "float": lambda p: _nifti(p, _mask(np.float64)),
+    "no voxel": lambda p: _nifti(p, np.zeros(SHAPE, np.uint8)),
+    "nan": lambda p: _nifti(p, np.full(SHAPE, np.nan, np.float32)),
+    "organ": _organ(lambda p: _nifti(p, _mask())),
     "organ shape": _organ(lambda p: _nifti(p, np.zeros((2, 2, 2), np.uint8))),
-    "organ label 3": _organ(lambda p: _nifti(p, _mask() * 3)), "D4": lambda p: p.rename(p.with_name("kidney_lesion.nii.gz")) and None,
-    "D4 both": lambda p: _nifti(p.with_name("liver_lesion.nii.gz"), _mask()), "D5": lambda p: _nifti(p, _mask(np.complex64)),
-    "D5 two": lambda p: _nifti(p, _mask(np.complex64) * 2), "D6": _linked,
-}  # fmt: skip
+    "organ label 3": _organ(lambda p: _nifti(p, _mask() * 3)),
+    "D4": lambda p: p.rename(p.with_name("kidney_lesion.nii.gz")) and None,
+    "D4 both": lambda p: _nifti(p.with_name("liver_lesion.nii.gz"), _mask()),
+    "D5": lambda p: _nifti(p, _mask(np.complex64)),
+    "D5 two": lambda p: _nifti(p, _mask(np.complex64) * 2),
+    "D6": _linked,
+}
 LABELS: dict[str, Spoil] = {
-    **{k: MASKS[k] for k in ("missing", "misnamed", "copied", "shape", "axis of 1", "no voxel", "nan", "D5", "D6")},
-    "label 9": lambda p: _nifti(p, _mask() * 9), "label 2": lambda p: _nifti(p, _mask() * 2), "D9": lambda p: _nifti(p, _mask(np.float32) * 1.2),
-    "D9 to 4": lambda p: _nifti(p, _mask(np.float32) * 3.6), "D9 noise": lambda p: _nifti(p, _mask(np.float32) + np.linspace(0, 0.4, 120).reshape(SHAPE)),
-    "D10": lambda p: p.write_bytes(b"no gzip") and None, "D10 cut": lambda p: p.write_bytes(p.read_bytes()[:-20]) and None,
-}  # fmt: skip
+    **{
+        k: MASKS[k]
+        for k in (
+            "missing",
+            "misnamed",
+            "copied",
+            "shape",
+            "axis of 1",
+            "no voxel",
+            "nan",
+            "D5",
+            "D6",
+        )
+    },
+    "label 9": lambda p: _nifti(p, _mask() * 9),
+    "label 2": lambda p: _nifti(p, _mask() * 2),
+    "D9": lambda p: _nifti(p, _mask(np.float32) * 1.2),
+    "D9 to 4": lambda p: _nifti(p, _mask(np.float32) * 3.6),
+    "D9 noise": lambda p: _nifti(p, _mask(np.float32) + np.linspace(0, 0.4, 120).reshape(SHAPE)),
+    "D10": lambda p: p.write_bytes(b"no gzip") and None,
+    "D10 cut": lambda p: p.write_bytes(p.read_bytes()[:-20]) and None,
+}
 BOXES: dict[str, Spoil] = {
     **{k: ANY[k] for k in ("missing", "misnamed", "copied", "D6")},
-    "no boxes": lambda p: p.write_text('{"boxes": []}') and None, "no class": _json(**{"class": ""}),
-    "class a number": _json(**{"class": 1}), "other class": _json(**{"class": "platypus"}), "score null": _json(score=None),
-    "score nan": _json(score=float("nan")), "score 1.2": _json(score=1.2), "no score": _json(score=...), "reversed": _json(x1=50, x2=10),
-    "beyond": _json(x2=101), "at the border": _json(x1=0, y1=0, x2=100, y2=60), "negative": _json(y1=-1), "flat": _json(y2=5),
-    "D14 coordinate": _json(x1=True), "D14 score": _json(score=True),
+    "no boxes": lambda p: p.write_text('{"boxes": []}') and None,
+    "no class": _json(**{"class": ""}),
+    "class a number": _json(**{"class": 1}),
+    "other class": _json(**{"class": "platypus"}),
+    "score null": _json(score=None),
+    "score nan": _json(score=float("nan")),
+    "score 1.2": _json(score=1.2),
+    "no score": _json(score=...),
+    "reversed": _json(x1=50, x2=10),
+    "beyond": _json(x2=101),
+    "at the border": _json(x1=0, y1=0, x2=100, y2=60),
+    "negative": _json(y1=-1),
+    "flat": _json(y2=5),
+    "D14 coordinate": _json(x1=True),
+    "D14 score": _json(score=True),
     "D15": lambda p: p.write_bytes(b"\xef\xbb\xbf" + p.read_bytes()) and None,
-}  # fmt: skip
+}
 ANSWERS: dict[str, Spoil] = {
-    **ANY, "no text": _json(predicted_answer=""), "small letter": _json(predicted_label="a"), "wrong option": _json(predicted_label="B"),
-    "dot": _json(predicted_label="A."), "no label": _json(predicted_label=""), "label null": _json(predicted_label=None),
-    "other case": _json(predicted_answer="Left"), "blank beside": _json(predicted_answer=" left "), "text null": _json(predicted_answer=None),
-    "text a number": _json(predicted_answer=5), "no model": _json(model_name=""), "no run time": _json(runtime_s=None),
-    "negative time": _json(runtime_s=-1), "other question": _json(question_id="q_77"), "heuristic": _json(raw_model_output="heuristic: left"),
-    "Fallback": _json(raw_model_output=" Fallback:left"), "blank before colon": _json(raw_model_output="Fallback : left"),
-    "na": _json(raw_model_output="NA"), "n/a": _json(raw_model_output=" n/a "), "unknown dot": _json(raw_model_output="unknown."),
-    "raw empty": _json(raw_model_output=""), "raw a list": _json(raw_model_output=["left"]), "raw missing": _json(raw_model_output=...),
+    **ANY,
+    "no text": _json(predicted_answer=""),
+    "small letter": _json(predicted_label="a"),
+    "wrong option": _json(predicted_label="B"),
+    "dot": _json(predicted_label="A."),
+    "no label": _json(predicted_label=""),
+    "label null": _json(predicted_label=None),
+    "other case": _json(predicted_answer="Left"),
+    "blank beside": _json(predicted_answer=" left "),
+    "text null": _json(predicted_answer=None),
+    "text a number": _json(predicted_answer=5),
+    "no model": _json(model_name=""),
+    "no run time": _json(runtime_s=None),
+    "negative time": _json(runtime_s=-1),
+    "other question": _json(question_id="q_77"),
+    "heuristic": _json(raw_model_output="heuristic: left"),
+    "Fallback": _json(raw_model_output=" Fallback:left"),
+    "blank before colon": _json(raw_model_output="Fallback : left"),
+    "na": _json(raw_model_output="NA"),
+    "n/a": _json(raw_model_output=" n/a "),
+    "unknown dot": _json(raw_model_output="unknown."),
+    "raw empty": _json(raw_model_output=""),
+    "raw a list": _json(raw_model_output=["left"]),
+    "raw missing": _json(raw_model_output=...),
     "skip": _json(raw_model_output="", predicted_answer="", predicted_label=""),
-    "D20": _json(raw_model_output="", predicted_answer=""), "D23": _json(predicted_label="E", predicted_answer="x"),
-    "D15": lambda p: p.write_bytes(b"\xef\xbb\xbf" + p.read_bytes()) and None, "D14 time": _json(runtime_s=True),
-}  # fmt: skip
+    "D20": _json(raw_model_output="", predicted_answer=""),
+    "D23": _json(predicted_label="E", predicted_answer="x"),
+    "D15": lambda p: p.write_bytes(b"\xef\xbb\xbf" + p.read_bytes()) and None,
+    "D14 time": _json(runtime_s=True),
+}
 OPEN: dict[str, Spoil] = {
-    **{k: ANSWERS[k] for k in ("missing", "empty", "no text", "text null", "text a number", "no model", "skip", "D15", "D14 time", "na", "D6")},
-    **{k: ANSWERS[k] for k in ("raw empty", "raw a list", "raw missing", "other question", "heuristic", "negative time")},
-    "D20": _json(raw_model_output="", predicted_answer="", predicted_label="A"), "D23 label": _json(predicted_label="A"),
-    "D23 label alone": _json(predicted_label="A", predicted_answer=""), "D23 no label": _json(predicted_label=...),
-    "yes": _json(predicted_answer="yes"), "blanks": _json(predicted_answer="  "),
-}  # fmt: skip
+    **{
+        k: ANSWERS[k]
+        for k in (
+            "missing",
+            "empty",
+            "no text",
+            "text null",
+            "text a number",
+            "no model",
+            "skip",
+            "D15",
+            "D14 time",
+            "na",
+            "D6",
+        )
+    },
+    **{
+        k: ANSWERS[k]
+        for k in (
+            "raw empty",
+            "raw a list",
+            "raw missing",
+            "other question",
+            "heuristic",
+            "negative time",
+        )
+    },
+    "D20": _json(raw_model_output="", predicted_answer="", predicted_label="A"),
+    "D23 label": _json(predicted_label="A"),
+    "D23 label alone": _json(predicted_label="A", predicted_answer=""),
+    "D23 no label": _json(predicted_label=...),
+    "yes": _json(predicted_answer="yes"),
+    "blanks": _json(predicted_answer="  "),
+}
 REPORTS: dict[str, Spoil] = {
-    **ANY, "short": lambda p: p.write_text("Clear.") and None, "38 and 4": lambda p: p.write_text("x" * 38 + "\n" * 4) and None,
-    "39": lambda p: p.write_text("x" * 38 + "\n") and None, "8,004": lambda p: p.write_text("x" * 7999 + "\n" * 5) and None,
-    "two bytes a break": lambda p: p.write_bytes(b"x" * 38 + b"\r\n" * 2) and None, "digits": lambda p: p.write_text("1 " * 40) and None,
+    **ANY,
+    "short": lambda p: p.write_text("Clear.") and None,
+    "38 and 4": lambda p: p.write_text("x" * 38 + "\n" * 4) and None,
+    "39": lambda p: p.write_text("x" * 38 + "\n") and None,
+    "8,004": lambda p: p.write_text("x" * 7999 + "\n" * 5) and None,
+    "two bytes a break": lambda p: p.write_bytes(b"x" * 38 + b"\r\n" * 2) and None,
+    "digits": lambda p: p.write_text("1 " * 40) and None,
     "latin-1": lambda p: p.write_bytes("Erg\xfcsse ".encode("latin-1") * 10) and None,
-    "blanks": lambda p: p.write_text(" " * 60) and None, "D17": lambda p: p.write_text("Ergüsse rechts und links. " * 3) and None,
-}  # fmt: skip
+    "blanks": lambda p: p.write_text(" " * 60) and None,
+    "D17": lambda p: p.write_text("Ergüsse rechts und links. " * 3) and None,
+}
 ARRAYS: dict[str, Spoil] = {
-    **ANY, "axes": lambda p: np.save(p, np.ones((5, 6, 1))), "swapped": lambda p: np.save(p, np.ones((6, 5)) / 2),
-    "integers": lambda p: np.save(p, np.ones((5, 6), int)), "nan": lambda p: np.save(p, np.full((5, 6), np.nan)),
-    "inf": lambda p: np.save(p, np.full((5, 6), np.inf)), "half": lambda p: np.save(p, np.ones((5, 6), np.float16)),
+    **ANY,
+    "axes": lambda p: np.save(p, np.ones((5, 6, 1))),
+    "swapped": lambda p: np.save(p, np.ones((6, 5)) / 2),
+    "integers": lambda p: np.save(p, np.ones((5, 6), int)),
+    "nan": lambda p: np.save(p, np.full((5, 6), np.nan)),
+    "inf": lambda p: np.save(p, np.full((5, 6), np.inf)),
+    "half": lambda p: np.save(p, np.ones((5, 6), np.float16)),
     "constant": lambda p: np.save(p, np.zeros((5, 6))),
-}  # fmt: skip
+}
 
 
 @dataclass
 class Judged:
-    """Random verdicts on a track's criteria: values by stage, in order; None where the tier leaves an item out."""
+    """Random verdicts on a track's criteria: values by stage, in order; None where the tier leaves
+    an item out."""
 
     rubric: Rubric
     values: dict[str, list[float | None]]
@@ -175,7 +269,10 @@ class Judged:
         results: dict[str, tuple[CriterionResult, ...]] = {}
         for stage in JUDGED:
             split = split_criteria(rubric.stages[stage], tier)
-            made = [CriterionResult(id=c.id, value=rng.choice(c.values), status="scored") for c in split.to_judge]
+            made = [
+                CriterionResult(id=c.id, value=rng.choice(c.values), status="scored")
+                for c in split.to_judge
+            ]
             known = {r.id: r.value for r in (*made, *split.credited)}
             values[stage] = [known.get(c.id) for c in rubric.stages[stage].criteria]
             results[stage] = tuple(made)
@@ -202,7 +299,9 @@ def _inputs(track: str, work: Submission, case: str) -> Path:
     if track == "enhancement":
         np.save(work.put(work.public, case, "input.npy"), np.arange(30.0).reshape(5, 6))
         np.save(work.put(work.private, case, "reference.npy"), np.ones((5, 6)))
-        np.save(path := work.put(work.outputs, case, "enhanced.npy"), np.arange(30.0).reshape(5, 6) / 2)
+        np.save(
+            path := work.put(work.outputs, case, "enhanced.npy"), np.arange(30.0).reshape(5, 6) / 2
+        )
         return path
     if track == "detection":
         boxes = {"boxes": [{"class": "rbc", "x1": 5, "y1": 5, "x2": 40, "y2": 40, "score": 0.5}]}
@@ -211,18 +310,38 @@ def _inputs(track: str, work: Submission, case: str) -> Path:
         (path := work.put(work.outputs, case, "prediction.json")).write_text(json.dumps(boxes))
         return path
     if track == "vqa open":
-        answer = {"question_id": case, "predicted_label": "", "predicted_answer": "left", "raw_model_output": "It is left.",
-                  "model_name": "vlm", "runtime_s": 0.1}  # fmt: skip
-        work.put(work.public, case, "question.json").write_text(json.dumps({"question_id": case, "question": "?"}))
+        answer = {
+            "question_id": case,
+            "predicted_label": "",
+            "predicted_answer": "left",
+            "raw_model_output": "It is left.",
+            "model_name": "vlm",
+            "runtime_s": 0.1,
+        }
+        work.put(work.public, case, "question.json").write_text(
+            json.dumps({"question_id": case, "question": "?"})
+        )
         work.put(work.private, case, "answer.json").write_text(json.dumps({"answer_text": "left"}))
         (path := work.put(work.outputs, case, "answer.json")).write_text(json.dumps(answer))
         return path
     if track == "vqa":
-        question = {"question_id": case, "question": "?", "options": {"A": "left", "B": "right", "C": "both"}}
-        answer = {"question_id": case, "predicted_label": "A", "predicted_answer": "left", "raw_model_output": "It is left.",
-                  "model_name": "vlm", "runtime_s": 0.1}  # fmt: skip
+        question = {
+            "question_id": case,
+            "question": "?",
+            "options": {"A": "left", "B": "right", "C": "both"},
+        }
+        answer = {
+            "question_id": case,
+            "predicted_label": "A",
+            "predicted_answer": "left",
+            "raw_model_output": "It is left.",
+            "model_name": "vlm",
+            "runtime_s": 0.1,
+        }
         work.put(work.public, case, "question.json").write_text(json.dumps(question))
-        work.put(work.private, case, "answer.json").write_text(json.dumps({"answer_label": "A", "answer_text": "left"}))
+        work.put(work.private, case, "answer.json").write_text(
+            json.dumps({"answer_label": "A", "answer_text": "left"})
+        )
         (path := work.put(work.outputs, case, "answer.json")).write_text(json.dumps(answer))
         return path
     work.put(work.public, case, "manifest.json").write_text("{}")
@@ -234,10 +353,20 @@ def _inputs(track: str, work: Submission, case: str) -> Path:
 
 LOADER, CALL = "m = VLM.from_pretrained('/w')", "print(m.generate(x))"
 CODE: dict[str, list[str]] = {
-    "no model": [], "model": [f"{LOADER}\n{CALL}"], "model behind a lambda": [f"{LOADER}\nf = lambda x: m.generate(x)\n{CALL}"],
-    "F1": [LOADER, CALL], "F2": [f"# {LOADER}\n# {CALL}\nprint(1)"], "F3": ["p = pipeline('vqa', '/w')\nprint(p(x))"],
-}  # fmt: skip
-SMOKE = {"model_name": "vlm", "device": "cuda:0", "wall_s": 2.5, "raw_output_sample": "It is left.", "success": True}
+    "no model": [],
+    "model": [f"{LOADER}\n{CALL}"],
+    "model behind a lambda": [f"{LOADER}\nf = lambda x: m.generate(x)\n{CALL}"],
+    "F1": [LOADER, CALL],
+    "F2": [f"# {LOADER}\n# {CALL}\nprint(1)"],
+    "F3": ["p = pipeline('vqa', '/w')\nprint(p(x))"],
+}
+SMOKE = {
+    "model_name": "vlm",
+    "device": "cuda:0",
+    "wall_s": 2.5,
+    "raw_output_sample": "It is left.",
+    "success": True,
+}
 RECORD = {
     "question_id": "q",
     "raw_model_output": "It is left.",
@@ -252,19 +381,30 @@ def _workspace(work: Submission, rng: random.Random) -> list[str]:
     beside = work.outputs.parent
     beside.mkdir(parents=True, exist_ok=True)
     smoke = rng.choice(
-        [None, SMOKE, SMOKE, SMOKE | {"wall_s": 0.1}, SMOKE | {"device": "cpu"}, SMOKE | {"success": False}]
+        [
+            None,
+            SMOKE,
+            SMOKE,
+            SMOKE | {"wall_s": 0.1},
+            SMOKE | {"device": "cpu"},
+            SMOKE | {"success": False},
+        ]
     )
     if smoke:
         (beside / "smoke_forward.json").write_text(json.dumps(smoke))
     if rng.random() < 0.7:
-        code = rng.choice(["def postprocess(raw):\n    return raw\n"] * 4 + ["x = 1\n", "def postprocess(raw)\n"])
+        code = rng.choice(
+            ["def postprocess(raw):\n    return raw\n"] * 4 + ["x = 1\n", "def postprocess(raw)\n"]
+        )
         (beside / "answer_postprocess.py").write_text(code)
     if rng.random() < 0.7:
         spoiled = RECORD | rng.choice(
             [{}, {}, {"gold_answer": "NA"}, {"raw_model_output": ", l"}, {"gold_answer": None}]
         )
         n, bad = rng.choice([9, 10, 15]), rng.randint(0, 4)
-        (beside / "s3_calibration.json").write_text(json.dumps([spoiled] * bad + [RECORD] * (n - bad)))
+        (beside / "s3_calibration.json").write_text(
+            json.dumps([spoiled] * bad + [RECORD] * (n - bad))
+        )
     calls = [{"tool": "inspect_image"}] * rng.randint(0, 1)
     calls += [
         {"tool": "submit_answer", "result_summary": {"status": rng.choice(["ok", "ok", "error"])}}
@@ -278,7 +418,8 @@ def _workspace(work: Submission, rng: random.Random) -> list[str]:
 
 @dataclass(frozen=True)
 class Compared:
-    """A track, or a variant of one: its branch, the ways to spoil a case, its tiers, and whether runs may breach."""
+    """A track, or a variant of one: its branch, the ways to spoil a case, its tiers, and whether
+    runs may breach."""
 
     branch: str
     spoils: Mapping[str, Spoil]
@@ -289,20 +430,37 @@ class Compared:
 
 
 TRACKS = {
-    "segmentation": Compared("eval_seg", MASKS, ("lite", "standard", "pro"), "segmentation", "kidney-seg-task", True),
-    "multiclass": Compared("eval_seg", LABELS, ("lite", "standard", "pro"), "segmentation", "feta-seg-task", True),
-    "detection": Compared("eval_det2d", BOXES, ("lite", "standard", "pro"), "detection", "some-detection-task", True),
+    "segmentation": Compared(
+        "eval_seg", MASKS, ("lite", "standard", "pro"), "segmentation", "kidney-seg-task", True
+    ),
+    "multiclass": Compared(
+        "eval_seg", LABELS, ("lite", "standard", "pro"), "segmentation", "feta-seg-task", True
+    ),
+    "detection": Compared(
+        "eval_det2d", BOXES, ("lite", "standard", "pro"), "detection", "some-detection-task", True
+    ),
     "vqa": Compared("eval_vqa", ANSWERS, ("lite", "standard"), "vqa", "some-vqa-task"),
     "vqa open": Compared("eval_vqa", OPEN, ("lite", "standard"), "vqa", "some-vqa-task"),
-    "report_generation": Compared("eval_report_gen", REPORTS, ("lite", "standard"), "report_generation", "some-report-task"),
-    "enhancement": Compared("eval_image_enhancement", ARRAYS, ("lite", "standard", "pro"), "enhancement", "some-denoise-task", True),
-}  # fmt: skip
+    "report_generation": Compared(
+        "eval_report_gen", REPORTS, ("lite", "standard"), "report_generation", "some-report-task"
+    ),
+    "enhancement": Compared(
+        "eval_image_enhancement",
+        ARRAYS,
+        ("lite", "standard", "pro"),
+        "enhancement",
+        "some-denoise-task",
+        True,
+    ),
+}
 
 
 def made(name: str, folder: Path, rng: random.Random) -> Submission:
     """A random submission on disk."""
     what = TRACKS[name]
-    work = Submission(folder, [f"p_{i:02d}" for i in range(1, rng.randint(2, 6))], tier=rng.choice(what.tiers))
+    work = Submission(
+        folder, [f"p_{i:02d}" for i in range(1, rng.randint(2, 6))], tier=rng.choice(what.tiers)
+    )
     work.judged = Judged.of(rubric_for(what.track, what.task), work.tier, rng)
     work.breach = rng.randint(1, 25) if what.breaches and rng.random() < 0.1 else 0
     work.quality, work.many = round(rng.random(), 4), name == "multiclass"
@@ -322,13 +480,27 @@ def made(name: str, folder: Path, rng: random.Random) -> Submission:
     codes = _workspace(work, rng) if what.track == "vqa" else []
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
     for number, code in enumerate(codes):
-        call = {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})}
+        call = {
+            "name": "execute_code",
+            "arguments": json.dumps({"language": "python", "code": code}),
+        }
         messages += [
-            {"role": "assistant", "content": "", "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}]},
-            {"role": "tool", "tool_call_id": f"c{number}", "content": json.dumps({"exit_code": 0, "stdout": "", "stderr": ""})},
-        ]  # fmt: skip
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}],
+            },
+            {
+                "role": "tool",
+                "tool_call_id": f"c{number}",
+                "content": json.dumps({"exit_code": 0, "stdout": "", "stderr": ""}),
+            },
+        ]
     messages.append({"role": "assistant", "content": "Done."})
-    ran = [{"turn": n + 1, "code": code, "exit_code": 0, "stdout_preview": ""} for n, code in enumerate(codes)]
+    ran = [
+        {"turn": n + 1, "code": code, "exit_code": 0, "stdout_preview": ""}
+        for n, code in enumerate(codes)
+    ]
     head = {
         "agent": "a",
         "model": "m",

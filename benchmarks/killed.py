@@ -1,12 +1,14 @@
-"""A large collection by one process, by two workers, by shards, by Ray and from S3, each killed midway and started again.
+"""A large collection by one process, by two workers, by shards, by Ray and from S3, each killed
+midway and started again.
 
     python benchmarks/killed.py [--runs 10000] [--ways workers,shards,ray,s3]
 
-Copies of the cheapest recorded run, each with a sentence of its own, are scored once by one process: its lines are what every
-other way must give, byte for byte. Each way starts in a process group of its own with a new store; when half of the runs have a
-scorecard there, SIGKILL ends the whole group, and the same command is given again. Then the store must hold one scorecard
-a run and one verdict a key. `ray` needs the extra `ray`; `s3` the extra `cloud`, moto, flask and flask-cors: an S3 server in this
-process, from which runs are read and to which the scorecards go.
+Copies of the cheapest recorded run, each with a sentence of its own, are scored once by one
+process: its lines are what every other way must give, byte for byte. Each way starts in a process
+group of its own with a new store; when half of the runs have a scorecard there, SIGKILL ends the
+whole group, and the same command is given again. Then the store must hold one scorecard a run and
+one verdict a key. `ray` needs the extra `ray`; `s3` the extra `cloud`, moto, flask and flask-cors:
+an S3 server in this process, from which runs are read and to which the scorecards go.
 """
 
 from __future__ import annotations
@@ -55,15 +57,30 @@ def collection(folder: Path, count: int) -> None:
                 os.utime(Path(where) / entry, (past, past))
 
 
-def start(folder: Path, runs: str, out: str, store: str, options: tuple[str, ...]) -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, runs: str, out: str, store: str, options: tuple[str, ...]
+) -> subprocess.Popen[bytes]:
     here = folder / "here"
     here.mkdir(exist_ok=True)
     if not (here / "ambjudge").exists():
         (here / "ambjudge").symlink_to(ROOT)
-    command = [sys.executable, "-m", "ambjudge.cli", "-q", "score", runs, "--out", out, "--store", store]
+    command = [
+        sys.executable,
+        "-m",
+        "ambjudge.cli",
+        "-q",
+        "score",
+        runs,
+        "--out",
+        out,
+        "--store",
+        store,
+    ]
     environment = {**os.environ, "PYTHONPATH": str(here), "OMP_NUM_THREADS": "1"}
     with (folder / "table.txt").open("wb") as table:
-        return subprocess.Popen([*command, *options], stdout=table, env=environment, start_new_session=True)
+        return subprocess.Popen(
+            [*command, *options], stdout=table, env=environment, start_new_session=True
+        )
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:
@@ -107,7 +124,8 @@ def hurt(process: subprocess.Popen[bytes], store: Path, cards: int) -> int:
 
 
 def below(pid: int) -> Iterator[tuple[int, int]]:
-    """All that a process has started, each with its process group (Ray gives its processes groups of their own)."""
+    """All that a process has started, each with its process group (Ray gives its processes groups
+    of their own)."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -132,7 +150,10 @@ def main() -> None:
         cpu = cpu_s()
         finish(start(folder, str(runs), str(folder / "one.jsonl"), "none", ()))
         expected = (folder / "one.jsonl").read_bytes()
-        print(f"one process: {len(expected.splitlines())} scorecards, CPU {cpu_s() - cpu:.0f} s", flush=True)
+        print(
+            f"one process: {len(expected.splitlines())} scorecards, CPU {cpu_s() - cpu:.0f} s",
+            flush=True,
+        )
         for way in args.ways.split(","):
             cpu, before, store = cpu_s(), [], folder / f"{way}.db"
             alone = 0
@@ -144,7 +165,9 @@ def main() -> None:
                 wanted = expected.replace(str(runs).encode(), source.encode())
             for number, options in enumerate(WAYS[way], 1):
                 done = args.runs * (2 * number - 1) // (2 * len(WAYS[way]))
-                before.append(killed(start(folder, source, target, str(store), options), store, done))
+                before.append(
+                    killed(start(folder, source, target, str(store), options), store, done)
+                )
                 again = start(folder, source, target, str(store), options)
                 if "--workers" in options:
                     alone = hurt(again, store, args.runs * 3 // 4)
@@ -153,23 +176,32 @@ def main() -> None:
                 bucket.get_file("bucket/cards.jsonl", str(out))
             parts = sorted(out.glob("*.jsonl")) if out.is_dir() else [out]
             same = b"".join(part.read_bytes() for part in parts) == wanted
-            cards, paths = (ask(store, f"SELECT count({what}) FROM cards") for what in ("*", "DISTINCT path"))
-            verdicts, keys = (ask(store, f"SELECT count({what}) FROM verdicts") for what in ("*", "DISTINCT key"))
+            cards, paths = (
+                ask(store, f"SELECT count({what}) FROM cards") for what in ("*", "DISTINCT path")
+            )
+            verdicts, keys = (
+                ask(store, f"SELECT count({what}) FROM verdicts") for what in ("*", "DISTINCT key")
+            )
             good = same and cards == paths == args.runs and verdicts == keys
             wrong += not good
             print(
-                f"{way}: killed with {', '.join(map(str, before))} scorecards{f', one worker with {alone}' if alone else ''}; then {'the same bytes' if same else 'OTHER BYTES'}, "
-                f"{cards} scorecards of {paths} runs, {verdicts} verdicts under {keys} keys, CPU {cpu_s() - cpu:.0f} s"
-                f"{'' if good else ' WRONG'}", flush=True,
-            )  # fmt: skip
+                f"{way}: killed with {', '.join(map(str, before))}"
+                f" scorecards{f', one worker with {alone}' if alone else ''}; then"
+                f" {'the same bytes' if same else 'OTHER BYTES'}, {cards} scorecards of {paths}"
+                f" runs, {verdicts} verdicts under {keys} keys, CPU {cpu_s() - cpu:.0f}"
+                f" s{'' if good else ' WRONG'}",
+                flush=True,
+            )
     if wrong:
         raise SystemExit(1)
 
 
 def s3_bucket(runs: Path) -> Any:
-    """A file system of an S3 server in this process, with the runs in its bucket; the environment leads there.
+    """A file system of an S3 server in this process, with the runs in its bucket; the environment
+    leads there.
 
-    The runs are put where the server keeps them, not sent to it: it takes in a hundred objects a second.
+    The runs are put where the server keeps them, not sent to it: it takes in a hundred objects a
+    second.
     """
     import fsspec
     from moto.core import DEFAULT_ACCOUNT_ID
@@ -181,9 +213,11 @@ def s3_bucket(runs: Path) -> Any:
     host, port = server.get_host_and_port()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     os.environ.update(
-        AWS_ENDPOINT_URL=f"http://{host}:{port}", AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing-secret",
+        AWS_ENDPOINT_URL=f"http://{host}:{port}",
+        AWS_ACCESS_KEY_ID="testing",
+        AWS_SECRET_ACCESS_KEY="testing-secret",
         AWS_REGION="us-east-1",
-    )  # fmt: skip
+    )
     bucket = fsspec.filesystem("s3", use_listings_cache=False)
     bucket.mkdir("bucket")
     kept = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]

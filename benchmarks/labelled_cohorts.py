@@ -1,4 +1,5 @@
-"""Simulated cohorts with human labels of all their runs: what is true, labels as `label next` draws them, and the commands on both."""
+"""Simulated cohorts with human labels of all their runs: what is true, labels as `label next` draws
+them, and the commands on both."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ from ambjudge.analysis.tables.label_tables import DRAWN, Labels
 from ambjudge.cli import run
 
 JUDGES: dict[str, dict[str, Any]] = {
-    "halo": {"preset": "halo"}, "25 % wrong": {"preset": "judge", "sens": (0.6,) * 5, "spec": (0.99, 0.9, 0.85, 0.9, 0.85)},
-}  # fmt: skip
+    "halo": {"preset": "halo"},
+    "25 % wrong": {"preset": "judge", "sens": (0.6,) * 5, "spec": (0.99, 0.9, 0.85, 0.9, 0.85)},
+}
 
 
 def whole(sim: Simulation) -> tuple[Cohort, Labels]:
@@ -32,7 +34,9 @@ def whole(sim: Simulation) -> tuple[Cohort, Labels]:
     s1, s2, s3 = sim.judged
     lite = np.array([name == "lite" for name in sim.settings.tiers])[sim.tier]
     judged, gold = [], []
-    columns = [(f"S1{'abcdef'[i]}", s1[:, i], true.s1_items[:, i], lite & (i > 2)) for i in range(6)]
+    columns = [
+        (f"S1{'abcdef'[i]}", s1[:, i], true.s1_items[:, i], lite & (i > 2)) for i in range(6)
+    ]
     columns += [(f"S2{'abcde'[i]}", s2[:, i], true.s2_items[:, i], lite & False) for i in range(5)]
     columns += [("S3", s3, true.s3, lite & False)]
     for name, said, right, credited in columns:
@@ -46,10 +50,16 @@ def whole(sim: Simulation) -> tuple[Cohort, Labels]:
         )
         judged.append(both.with_columns(judge=pl.lit("simulated"), rubric=pl.lit("simulated")))
         gold.append(
-            pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": right}).filter(pl.Series(~credited))
+            pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": right}).filter(
+                pl.Series(~credited)
+            )
         )
-    criteria = pl.concat(gold).select("run_id", pl.lit("gold").alias("annotator"), "criterion", "value")
-    codes = frame.select("run_id", pl.lit("gold").alias("annotator"), *(pl.col(f"{c}_human").alias(c) for c in CODES))
+    criteria = pl.concat(gold).select(
+        "run_id", pl.lit("gold").alias("annotator"), "criterion", "value"
+    )
+    codes = frame.select(
+        "run_id", pl.lit("gold").alias("annotator"), *(pl.col(f"{c}_human").alias(c) for c in CODES)
+    )
     return Cohort(frame, pl.concat(judged), cohort([]).codes), Labels(criteria, codes)
 
 
@@ -62,28 +72,55 @@ def human_overall(cards: Cohort, gold: Labels) -> pl.DataFrame:
 def some_labels(cards: Cohort, gold: Labels, budget: int, seed: int) -> Labels:
     """The labels of runs drawn as `label next` draws them."""
     plan = label_plan(cards.runs, budget, seed=seed)
-    how = plan.select("run_id", "probability", "stratum", annotator=pl.lit("gold"), size="stratum_size")
+    how = plan.select(
+        "run_id", "probability", "stratum", annotator=pl.lit("gold"), size="stratum_size"
+    )
     chosen = pl.col("run_id").is_in(plan["run_id"].implode())
-    return Labels(gold.criteria.filter(chosen), gold.codes.filter(chosen), how.select(*DRAWN).cast(DRAWN))
+    return Labels(
+        gold.criteria.filter(chosen), gold.codes.filter(chosen), how.select(*DRAWN).cast(DRAWN)
+    )
 
 
-def through_commands(sim: Simulation, gold: Labels, budget: int, seed: int, names: tuple[str, ...]) -> dict[str, Any]:
-    """Rows of tables of `analyze --labels` after `label next`, whose files were filled in with the truth."""
+def through_commands(
+    sim: Simulation, gold: Labels, budget: int, seed: int, names: tuple[str, ...]
+) -> dict[str, Any]:
+    """Rows of tables of `analyze --labels` after `label next`, whose files were filled in with the
+    truth."""
     values = {
-        name: dict(part.select("criterion", "value").iter_rows()) for (name,), part in gold.criteria.group_by("run_id")
+        name: dict(part.select("criterion", "value").iter_rows())
+        for (name,), part in gold.criteria.group_by("run_id")
     }
     fired = {row["run_id"]: row for row in gold.codes.to_dicts()}
     with tempfile.TemporaryDirectory() as folder:
         file, place = Path(folder) / "cards.jsonl", Path(folder) / "labels"
-        file.write_text("".join(card.to_json() + "\n" for card in simulated_scorecards(sim)), encoding="utf-8")
-        said("-q", "label", "next", file, "-n", budget, "--seed", seed, "--out", place, "--annotator", "gold")
+        file.write_text(
+            "".join(card.to_json() + "\n" for card in simulated_scorecards(sim)), encoding="utf-8"
+        )
+        said(
+            "-q",
+            "label",
+            "next",
+            file,
+            "-n",
+            budget,
+            "--seed",
+            seed,
+            "--out",
+            place,
+            "--annotator",
+            "gold",
+        )
         for path in (place / "gold").iterdir():
             label = json.loads(path.read_text("utf-8"))
             label["criteria"] = values[label["run"]]
-            label["codes"] = {code: {"turns": [], "why": ""} for code in CODES if fired[label["run"]][code]}
+            label["codes"] = {
+                code: {"turns": [], "why": ""} for code in CODES if fired[label["run"]][code]
+            }
             path.write_text(json.dumps(label), encoding="utf-8")
         chosen = [word for name in names for word in ("--table", name)]
-        found = json.loads(said("-q", "analyze", file, "--labels", place, "--store", "none", "--json", *chosen))
+        found = json.loads(
+            said("-q", "analyze", file, "--labels", place, "--store", "none", "--json", *chosen)
+        )
     return {name: found["tables"][name]["rows"] for name in names}
 
 

@@ -1,8 +1,10 @@
-"""The labelled runs that benchmarks measure on: recorded, constructed, public runs of other agents, or any folder's.
+"""The labelled runs that benchmarks measure on: recorded, constructed, public runs of other agents,
+or any folder's.
 
-The constructed runs come from an archive (`make data`), their labels from benchmarks/data/labels.jsonl; benchmarks/data/
-README.md says what they are. Public runs are read from AMBJUDGE_EXTERNAL_DATA, else ../shared/data/external, their
-labels from external_labels beside it.
+The constructed runs come from an archive (`make data`), their labels from
+benchmarks/data/labels.jsonl; benchmarks/data/ README.md says what they are. Public runs are read
+from AMBJUDGE_EXTERNAL_DATA, else ../shared/data/external, their labels from external_labels beside
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests" / "data" / "recorded"
 CONSTRUCTED = ROOT / "data" / "constructed"
 LABELS = ROOT / "benchmarks" / "data" / "labels.jsonl"
-EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA") or ROOT.parent / "shared" / "data" / "external")
+EXTERNAL = Path(
+    os.environ.get("AMBJUDGE_EXTERNAL_DATA") or ROOT.parent / "shared" / "data" / "external"
+)
 
 
 @dataclass(frozen=True)
@@ -43,16 +47,23 @@ class LabelledRun:
 
 
 def recorded(root: Path = RECORDED) -> list[LabelledRun]:
-    """The recorded runs of the benchmark's own shape, with the adjudicated labels, or those of a like folder."""
+    """The recorded runs of the benchmark's own shape, with the adjudicated labels, or those of a
+    like folder."""
     public = root / "public" if (root / "public").is_dir() else None
     return [
-        LabelledRun("recorded", root / "runs" / path.stem, json.loads(path.read_text("utf-8")), public=public)
+        LabelledRun(
+            "recorded",
+            root / "runs" / path.stem,
+            json.loads(path.read_text("utf-8")),
+            public=public,
+        )
         for path in sorted((root / "labels" / "gold").glob("*.json"))
     ]
 
 
 def constructed(*sets: str) -> list[LabelledRun]:
-    """The constructed runs of the named sets, of all without a name; ends the program when they are not unpacked."""
+    """The constructed runs of the named sets, of all without a name; ends the program when they are
+    not unpacked."""
     if not CONSTRUCTED.is_dir():
         sys.exit("the constructed runs are not unpacked: run `make data`")
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -67,7 +78,8 @@ def constructed(*sets: str) -> list[LabelledRun]:
 
 
 def constructed_labels() -> Iterator[dict[str, Any]]:
-    """Every label of the constructed runs, by set and run; the gold one, which has stages, before a second annotator's."""
+    """Every label of the constructed runs, by set and run; the gold one, which has stages, before a
+    second annotator's."""
     with LABELS.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
@@ -76,20 +88,26 @@ def constructed_labels() -> Iterator[dict[str, Any]]:
 def external() -> list[LabelledRun]:
     """Public runs of other agents that have labels; none where they are not on this machine."""
     return [
-        LabelledRun("external", EXTERNAL / path.parent.name / path.stem, json.loads(path.read_text("utf-8")))
+        LabelledRun(
+            "external", EXTERNAL / path.parent.name / path.stem, json.loads(path.read_text("utf-8"))
+        )
         for path in sorted((EXTERNAL.parent / "external_labels").glob("*/*.json"))
         if (EXTERNAL / path.parent.name / path.stem).is_dir()
     ]
 
 
 def of_folder(folder: Path) -> list[LabelledRun]:
-    """The runs of a folder with runs/ and labels/; the gold labels where several annotators' lie beside each other."""
+    """The runs of a folder with runs/ and labels/; the gold labels where several annotators' lie
+    beside each other."""
     labels = folder / "labels"
     labels = labels / "gold" if (labels / "gold").is_dir() else labels
     second = folder / "labels-a2"
     return [
         LabelledRun(
-            folder.name, folder / "runs" / path.stem, json.loads(path.read_text("utf-8")), _read(second / path.name)
+            folder.name,
+            folder / "runs" / path.stem,
+            json.loads(path.read_text("utf-8")),
+            _read(second / path.name),
         )
         for path in sorted(labels.glob("*.json"))
     ]

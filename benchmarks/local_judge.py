@@ -1,9 +1,11 @@
-"""The local judge: all criteria of a run behind one shared prefix, against one generate call a criterion.
+"""The local judge: all criteria of a run behind one shared prefix, against one generate call a
+criterion.
 
     python benchmarks/local_judge.py [--budget CHARS] [--device cuda]
 
-Both answer the same questions (every criterion with its answers in both orders) with the same model on the same machine
-in one process. Prints seconds, their ratio, the largest difference of probabilities, and memory beside a bare prefill.
+Both answer the same questions (every criterion with its answers in both orders) with the same model
+on the same machine in one process. Prints seconds, their ratio, the largest difference of
+probabilities, and memory beside a bare prefill.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ ROOT = Path(__file__).parents[1]
 
 
 class Peak:
-    """Largest memory above the start while the block runs, in MB: allocated on a GPU, else resident in the process."""
+    """Largest memory above the start while the block runs, in MB: allocated on a GPU, else resident
+    in the process."""
 
     def __init__(self, device: str) -> None:
         self.device, self.megabytes = device, 0.0
@@ -59,7 +62,9 @@ class Peak:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--budget", type=int, default=6_000)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--model", type=Path)
@@ -92,8 +97,15 @@ def main() -> None:
     started = time.perf_counter()
     for number, (text, letters) in enumerate(asked):
         ids = torch.tensor([[*prefix, *scorer._ids(text), *after]], device=device)
-        out = scorer.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=1, do_sample=False,
-                                    output_logits=True, return_dict_in_generate=True, pad_token_id=0)  # fmt: skip
+        out = scorer.model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=1,
+            do_sample=False,
+            output_logits=True,
+            return_dict_in_generate=True,
+            pad_token_id=0,
+        )
         row = out.logits[0][0].float().softmax(-1)[scorer.label_ids].cpu()
         if number % 2:
             both = [previous, scorer._weigh(row, letters)]
@@ -106,18 +118,25 @@ def main() -> None:
     alone_time = time.perf_counter() - started
 
     print(
-        f"model {path.name}, {args.device}, {len(prefix):,} evidence tokens, {len(criteria)} criteria x 2 orders, {tokens:,} tokens read"
+        f"model {path.name}, {args.device}, {len(prefix):,} evidence tokens, {len(criteria)}"
+        f" criteria x 2 orders, {tokens:,} tokens read"
     )
     print(f"shared prefix {shared_time:8.2f} s")
     print(f"one generate call a question {alone_time:8.2f} s")
     started = time.perf_counter()
     _, more, cached = scorer.answers(evidence, load_rubric("segmentation").criteria("S3"))
     print(
-        f"another question on the same record {time.perf_counter() - started:.2f} s, {cached:,} of its {more:,} tokens cached"
+        f"another question on the same record {time.perf_counter() - started:.2f} s, {cached:,} of"
+        f" its {more:,} tokens cached"
     )
-    print(f"ratio {alone_time / shared_time:.1f} x   largest difference of a probability {worst:.1e}")
-    print(f"memory above the weights: bare prefill {bare.megabytes:.0f} MB, shared scoring {shared_memory.megabytes:.0f} MB "
-          f"({shared_memory.megabytes / max(bare.megabytes, 1e-9) - 1:+.0%})")  # fmt: skip
+    print(
+        f"ratio {alone_time / shared_time:.1f} x   largest difference of a probability {worst:.1e}"
+    )
+    print(
+        f"memory above the weights: bare prefill {bare.megabytes:.0f} MB, shared scoring"
+        f" {shared_memory.megabytes:.0f} MB"
+        f" ({shared_memory.megabytes / max(bare.megabytes, 1e-9) - 1:+.0%})"
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
-"""Every pattern of the package on text that is meant to make it slow: whose time grows faster than the text?
+"""Every pattern of the package on text that is meant to make it slow: whose time grows faster than
+the text?
 
-    python benchmarks/patterns.py [--chars 8000]     one line for each suspect; exit 1 where there is one
+    python benchmarks/patterns.py [--chars 8000]     one line for each suspect; exit 1 where there
+    is one
 
-Patterns are those that stand in the code as literals or as globals of modules, data files that are compiled on import
-among them. Texts repeat a character that the pattern speaks of, a beginning of one of its literals, or a piece of common
-text, and end in what cannot match. CPU time of this process is measured, and judged by its growth: a linear pattern reads
-8,000 characters in less than a millisecond, a quadratic one in a third of a second.
+Patterns are those that stand in the code as literals or as globals of modules, data files that are
+compiled on import among them. Texts repeat a character that the pattern speaks of, a beginning of
+one of its literals, or a piece of common text, and end in what cannot match. CPU time of this
+process is measured, and judged by its growth: a linear pattern reads 8,000 characters in less than
+a millisecond, a quadratic one in a third of a second.
 """
 
 from __future__ import annotations
@@ -29,7 +32,34 @@ SKIPPED = ("tests", "benchmarks", "docs", "examples", "data")
 MEASURABLE_S = 0.004
 GROWTH = 8
 """Times the CPU for four times the text; 4 is linear, 16 quadratic."""
-_COMMON = ("a", "A", "0", " ", "\n", "\t", "/", ".", "-", "_", "(", "[", "{", "'", '"', "\\", "a ", "a.", "a/", "a\n", " \n", "0.", "1 ", "a=", "a, ", "A a ")  # fmt: skip
+_COMMON = (
+    "a",
+    "A",
+    "0",
+    " ",
+    "\n",
+    "\t",
+    "/",
+    ".",
+    "-",
+    "_",
+    "(",
+    "[",
+    "{",
+    "'",
+    '"',
+    "\\",
+    "a ",
+    "a.",
+    "a/",
+    "a\n",
+    " \n",
+    "0.",
+    "1 ",
+    "a=",
+    "a, ",
+    "A a ",
+)
 _MOST_UNITS = 60
 BOUNDED = (
     "ambjudge.analysis.report.failure_texts._NOISE",  # texts that are cut before
@@ -69,16 +99,24 @@ def patterns() -> dict[tuple[str, int], str]:
             continue
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if (known := _literal(node)) is not None:
-                found.setdefault((known.pattern, known.flags), f"{file.relative_to(ROOT)}:{node.lineno}")  # type: ignore[attr-defined]
+                found.setdefault(
+                    (known.pattern, known.flags), f"{file.relative_to(ROOT)}:{node.lineno}"
+                )  # type: ignore[attr-defined]
     return found
 
 
 def _literal(node: ast.AST) -> re.Pattern[str] | None:
     """The pattern of a call `re.something("...", ...)`."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=[ast.Constant(value=str(pattern)), *_]):
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="re")), args=[ast.Constant(value=str(pattern)), *_]
+        ):
             named = (n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute))
-            flags = (getattr(re, name) for name in named if name in ("IGNORECASE", "DOTALL", "MULTILINE", "VERBOSE"))
+            flags = (
+                getattr(re, name)
+                for name in named
+                if name in ("IGNORECASE", "DOTALL", "MULTILINE", "VERBOSE")
+            )
             return re.compile(pattern, sum(map(int, flags)))
     return None
 
@@ -120,8 +158,8 @@ def tried_at_the_start(where: str) -> bool:
 
 
 def seconds(where: str, compiled: re.Pattern[str], unit: str, chars: int) -> float:
-    """CPU seconds for so many characters of the unit, and an end that matches nothing: for one try where the pattern is
-    tried at the start, else to look for every match."""
+    """CPU seconds for so many characters of the unit, and an end that matches nothing: for one try
+    where the pattern is tried at the start, else to look for every match."""
     text = unit * (chars // len(unit)) + "\0"
     started = time.process_time()
     if tried_at_the_start(where):
@@ -134,9 +172,11 @@ def seconds(where: str, compiled: re.Pattern[str], unit: str, chars: int) -> flo
 
 
 def grows(where: str, compiled: re.Pattern[str], unit: str, chars: int) -> bool:
-    """Whether four times the text takes more than `GROWTH` times the CPU, from a size on where that can be measured.
+    """Whether four times the text takes more than `GROWTH` times the CPU, from a size on where that
+    can be measured.
 
-    Texts grow from 250 characters, so that a pattern which takes exponential time is seen before it takes it.
+    Texts grow from 250 characters, so that a pattern which takes exponential time is seen before it
+    takes it.
     """
     size = 250
     while (taken := seconds(where, compiled, unit, size)) < 100 * MEASURABLE_S and size < chars:
@@ -146,11 +186,14 @@ def grows(where: str, compiled: re.Pattern[str], unit: str, chars: int) -> bool:
     if taken > 100 * MEASURABLE_S:
         return True
     smaller = min(seconds(where, compiled, unit, size // 4) for _ in range(3))
-    return min(seconds(where, compiled, unit, size) for _ in range(3)) > GROWTH * max(smaller, MEASURABLE_S / 16)
+    return min(seconds(where, compiled, unit, size) for _ in range(3)) > GROWTH * max(
+        smaller, MEASURABLE_S / 16
+    )
 
 
 def suspects(chars: int) -> Iterator[Suspect]:
-    """The patterns whose time grows faster than a text of up to so many characters, with such a text's unit."""
+    """The patterns whose time grows faster than a text of up to so many characters, with such a
+    text's unit."""
     for (pattern, flags), where in patterns().items():
         if where.startswith(BOUNDED):
             continue
@@ -168,10 +211,18 @@ def main() -> int:
     for suspect in suspects(chars):
         count += 1
         sizes = (chars // 16, chars // 8, chars // 4)
-        shown = ", ".join(f"{1e3 * seconds(suspect.where, suspect.compiled, suspect.unit, n):.1f}" for n in sizes)
-        print(f"{suspect.where}: {shown} ms on {suspect.unit!r}: {suspect.compiled.pattern[:90]!r}", flush=True)
+        shown = ", ".join(
+            f"{1e3 * seconds(suspect.where, suspect.compiled, suspect.unit, n):.1f}" for n in sizes
+        )
+        print(
+            f"{suspect.where}: {shown} ms on {suspect.unit!r}: {suspect.compiled.pattern[:90]!r}",
+            flush=True,
+        )
     known = len(patterns())
-    print(f"target 0 patterns slower than linear, measured {count} of {known}, {'missed' if count else 'met'}")
+    print(
+        f"target 0 patterns slower than linear, measured {count} of {known},"
+        f" {'missed' if count else 'met'}"
+    )
     return 1 if count else 0
 
 

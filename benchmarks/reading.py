@@ -1,12 +1,17 @@
-"""What reading finds, from recorded replies of language models that saw one prompt alone: codes, criteria, stages.
+"""What reading finds, from recorded replies of language models that saw one prompt alone: codes,
+criteria, stages.
 
-    python benchmarks/reading.py                      figures of every set whose replies were recorded
-    python benchmarks/reading.py --prompts DIR        write the prompts as they are now, one file each
-    python benchmarks/reading.py --take DIR           keep the replies in DIR/replies beside those prompts
+    python benchmarks/reading.py                      figures of every set whose replies were
+    recorded
+    python benchmarks/reading.py --prompts DIR        write the prompts as they are now, one file
+    each
+    python benchmarks/reading.py --take DIR           keep the replies in DIR/replies beside those
+    prompts
 
-Sets: `recorded` (15 runs of the benchmark's shape: S1, S2, S3, diagnosis, stages), `public` (10 labelled runs of other
-agents: diagnosis, stages), `constructed-z` and `constructed-x` (20 and 23 runs that no prompt was written on: diagnosis). A reply was made for
-one prompt: the hash of its text is kept with it, and the figures say how many prompts are still the same.
+Sets: `recorded` (15 runs of the benchmark's shape: S1, S2, S3, diagnosis, stages), `public` (10
+labelled runs of other agents: diagnosis, stages), `constructed-z` and `constructed-x` (20 and 23
+runs that no prompt was written on: diagnosis). A reply was made for one prompt: the hash of its
+text is kept with it, and the figures say how many prompts are still the same.
 """
 
 from __future__ import annotations
@@ -38,8 +43,11 @@ from labelled_runs import LabelledRun, constructed, external, recorded
 
 REPLIES = Path(__file__).resolve().parents[1] / "tests" / "data" / "readings"
 FLOORS = {
-    "recorded": {"codes": 0.92, "kappa": 0.75}, "public": {"codes": 0.65, "stages": 0.85}, "constructed-z": {"codes": 0.85}, "constructed-x": {"codes": 0.85},
-}  # fmt: skip
+    "recorded": {"codes": 0.92, "kappa": 0.75},
+    "public": {"codes": 0.65, "stages": 0.85},
+    "constructed-z": {"codes": 0.85},
+    "constructed-x": {"codes": 0.85},
+}
 """What reading is to reach; the command fails below."""
 JUDGE = "openai/recorded"
 
@@ -61,7 +69,8 @@ class Source:
 
 
 class Recorded(Around):
-    """The judge that these replies are of: they are read as a live call's would be; nobody is called."""
+    """The judge that these replies are of: they are read as a live call's would be; nobody is
+    called."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(ApiJudge(JUDGE, "http://127.0.0.1:9/v1"))
@@ -76,7 +85,10 @@ class Recorded(Around):
 
     def kept(self, request: Request) -> Path:
         return (
-            REPLIES / self.source.name / self.source.name_of[request.run.folder.resolve()] / f"{request.question}.json"
+            REPLIES
+            / self.source.name
+            / self.source.name_of[request.run.folder.resolve()]
+            / f"{request.question}.json"
         )
 
     async def judge(self, request: Request) -> Reply:
@@ -87,25 +99,38 @@ class Recorded(Around):
         kept = json.loads(path.read_text(encoding="utf-8"))
         self.count += 1
         self.same += kept["prompt_sha256"] == sha(prompt_of(self.inner, request))
-        return self.inner.reply_to(request, [Completion(kept["reply"], "stop", None, None, None, None, None)])
+        return self.inner.reply_to(
+            request, [Completion(kept["reply"], "stop", None, None, None, None, None)]
+        )
 
 
 def sources() -> Iterator[Source]:
     """The sets that are on this machine."""
     found = recorded()
     yield _source(
-        "recorded", {run.name: run for run in found}, ("S1", "S2", "S3", "diagnosis", "stages"), found[0].public
+        "recorded",
+        {run.name: run for run in found},
+        ("S1", "S2", "S3", "diagnosis", "stages"),
+        found[0].public,
     )
     if public := {f"{run.folder.parent.name}--{run.name}": run for run in external()}:
         yield _source("public", public, ("diagnosis", "stages"))
     for name in ("z", "x"):
-        yield _source(f"constructed-{name}", {run.name: run for run in constructed(name)}, ("diagnosis",))
+        yield _source(
+            f"constructed-{name}", {run.name: run for run in constructed(name)}, ("diagnosis",)
+        )
 
 
 def _source(
-    name: str, runs: dict[str, LabelledRun], questions: tuple[QuestionName, ...], public: Path | None = None
+    name: str,
+    runs: dict[str, LabelledRun],
+    questions: tuple[QuestionName, ...],
+    public: Path | None = None,
 ) -> Source:
-    folders, labels = {key: run.folder for key, run in runs.items()}, {key: run.label for key, run in runs.items()}
+    folders, labels = (
+        {key: run.folder for key, run in runs.items()},
+        {key: run.label for key, run in runs.items()},
+    )
     return Source(name, folders, labels, questions, public)
 
 
@@ -115,11 +140,14 @@ def prepared(source: Source, name: str) -> Prepared:
 
 
 def prompt_of(reader: ApiJudge, request: Request) -> str:
-    return "\n\n".join(f"##### {m['role'].upper()} #####\n{m['content']}" for m in reader.messages(request))
+    return "\n\n".join(
+        f"##### {m['role'].upper()} #####\n{m['content']}" for m in reader.messages(request)
+    )
 
 
 def sha(text: str) -> str:
-    """Of a prompt, the key of its fence cut to the ten digits that it had when the replies were recorded."""
+    """Of a prompt, the key of its fence cut to the ten digits that it had when the replies were
+    recorded."""
     if key := re.search(r"^<<<RECORD (\w{10})(\w+)$", text, re.MULTILINE):
         text = text.replace(key[1] + key[2], key[1])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -138,14 +166,19 @@ def write_prompts(folder: Path) -> None:
 
 
 def take(folder: Path) -> None:
-    """Keep every reply that stands in FOLDER/replies under its prompt's name, with the prompt's hash."""
+    """Keep every reply that stands in FOLDER/replies under its prompt's name, with the prompt's
+    hash."""
     for path in sorted((folder / "replies").glob("*.json")):
         source, rest = path.stem.split("__", 1)
         name, question = rest.rsplit("__", 1)
         prompt = (folder / "prompts" / f"{path.stem}.txt").read_text(encoding="utf-8")
         target = REPLIES / source / name / f"{question}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
-        kept = {"prompt_sha256": sha(prompt), "prompt_chars": len(prompt), "reply": path.read_text(encoding="utf-8")}
+        kept = {
+            "prompt_sha256": sha(prompt),
+            "prompt_chars": len(prompt),
+            "reply": path.read_text(encoding="utf-8"),
+        }
         target.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
@@ -165,7 +198,9 @@ def _labels(data: dict[str, Any]) -> Labels:
 def line(title: str, figure: Figure, floor: float | None = None, more: str = "") -> bool:
     """Print a figure; whether it is at least its floor."""
     value = math.nan if figure.value is None else figure.value
-    span = "" if figure.interval is None else f"[{figure.interval[0]:.2f}, {figure.interval[1]:.2f}]"
+    span = (
+        "" if figure.interval is None else f"[{figure.interval[0]:.2f}, {figure.interval[1]:.2f}]"
+    )
     wanted = "" if floor is None else f"  target {floor:.2f}{'' if value >= floor else ': MISSED'}"
     print(f"  {title:<44}{value:6.3f} {span:<14} n {figure.n:<5}{more}{wanted}")
     return floor is None or value >= floor
@@ -174,11 +209,21 @@ def line(title: str, figure: Figure, floor: float | None = None, more: str = "")
 def report(source: Source, runs: list[Compared], misses: bool) -> bool:
     found, floors, good = figures(runs), FLOORS.get(source.name, {}), True
     if found.codes is not None:
-        for by, title in (("both", "facts and reading"), ("reading", "reading alone"), ("facts", "nobody read")):
+        for by, title in (
+            ("both", "facts and reading"),
+            ("reading", "reading alone"),
+            ("facts", "nobody read"),
+        ):
             codes = found.codes[by]  # type: ignore[index]
-            more = f"precision {codes.micro.precision.value or 0:.2f}, recall {codes.micro.recall.value or 0:.2f}"
+            more = (
+                f"precision {codes.micro.precision.value or 0:.2f}, recall"
+                f" {codes.micro.recall.value or 0:.2f}"
+            )
             good &= line(
-                f"codes, micro F1: {title}", codes.micro.f1, floors.get("codes") if by == "both" else None, more
+                f"codes, micro F1: {title}",
+                codes.micro.f1,
+                floors.get("codes") if by == "both" else None,
+                more,
             )
         clean = found.codes["both"].clean
         print(f"  clean runs with a code: {round((clean.value or 0) * clean.n)} of {clean.n}")
@@ -187,7 +232,9 @@ def report(source: Source, runs: list[Compared], misses: bool) -> bool:
     if found.reading is not None:
         reading = found.reading
         print(
-            f"  quotes of present codes found {_of(reading.quotes)}, unproven {reading.unproven}, cannot tell {reading.cannot_tell}; expected calibration error {reading.calibration.ece or 0:.3f}"
+            f"  quotes of present codes found {_of(reading.quotes)}, unproven {reading.unproven},"
+            f" cannot tell {reading.cannot_tell}; expected calibration error"
+            f" {reading.calibration.ece or 0:.3f}"
         )
     if found.criteria is not None:
         line("criteria equal to the label", found.criteria.overall.equal)
@@ -198,10 +245,18 @@ def report(source: Source, runs: list[Compared], misses: bool) -> bool:
         if found.stages is not None:
             each = found.stages[by]  # type: ignore[index]
             floor = floors.get("stages") if by == "reading" else None
-            good &= line(f"stages, accuracy: {by}", each.accuracy, floor, f"macro F1 {each.macro_f1.value or 0:.3f}")
+            good &= line(
+                f"stages, accuracy: {by}",
+                each.accuracy,
+                floor,
+                f"macro F1 {each.macro_f1.value or 0:.3f}",
+            )
     for run in runs if misses else ():
         if run.codes is not None and run.codes.found["both"] != run.codes.labelled:
-            print(f"    {run.run}: found {sorted(run.codes.found['both'])}, labelled {sorted(run.codes.labelled)}")
+            print(
+                f"    {run.run}: found {sorted(run.codes.found['both'])}, labelled"
+                f" {sorted(run.codes.labelled)}"
+            )
         for item in run.criteria:
             if item.value != item.label:
                 print(f"    {run.run} {item.id}: {item.value}, labelled {item.label}")
@@ -216,7 +271,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--prompts", type=Path, metavar="DIR")
     parser.add_argument("--take", type=Path, metavar="DIR")
-    parser.add_argument("--misses", action="store_true", help="name every run whose codes differ from the label")
+    parser.add_argument(
+        "--misses", action="store_true", help="name every run whose codes differ from the label"
+    )
     args = parser.parse_args()
     if args.prompts:
         write_prompts(args.prompts)
@@ -229,7 +286,8 @@ def main() -> int:
         runs, judge = asyncio.run(read(source))
         if runs:
             print(
-                f"{source.name}: {len(runs)} runs, {judge.count} replies, {judge.same} of them to prompts as they are now"
+                f"{source.name}: {len(runs)} runs, {judge.count} replies, {judge.same} of them to"
+                " prompts as they are now"
             )
             good &= report(source, runs, args.misses)
     return 0 if good else 1

@@ -1,9 +1,10 @@
-"""Many scorecards through analyze, leaderboard and verify: CPU and peak memory of fresh processes beside their targets.
+"""Many scorecards through analyze, leaderboard and verify: CPU and peak memory of fresh processes
+beside their targets.
 
     python benchmarks/report.py [--seed 1]
 
-5,760 simulated runs (6 agents x 24 tasks x 2 tiers x 20) and 50,112 (174 repeats); all tables, figures and the page. Exit 1
-where a target is missed.
+5,760 simulated runs (6 agents x 24 tasks x 2 tiers x 20) and 50,112 (174 repeats); all tables,
+figures and the page. Exit 1 where a target is missed.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ SIZES = {
 
 
 def used(*arguments: str | Path) -> tuple[float, float]:
-    """CPU seconds and MB of a command. Simulated scorecards need not add up: verify ends with 1 for them."""
-    process = subprocess.Popen([sys.executable, "-m", "ambjudge.cli", "-q", *arguments], stdout=subprocess.DEVNULL)
+    """CPU seconds and MB of a command. Simulated scorecards need not add up: verify ends with 1 for
+    them."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ambjudge.cli", "-q", *arguments], stdout=subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(process.pid, 0)
     if os.waitstatus_to_exitcode(status) not in (0, 1):
         raise SystemExit(f"ambjudge {arguments[0]} ended with {os.waitstatus_to_exitcode(status)}")
@@ -34,7 +38,11 @@ def used(*arguments: str | Path) -> tuple[float, float]:
 def row(what: str, unit: str, target: float | None, measured: float) -> bool:
     """Prints a line; whether the target, if any, is met."""
     met = target is None or measured <= target
-    beside = f"target {target:,.0f} {unit}, ratio {measured / target:.2f}, {'met' if met else 'missed'}" if target else "no target"  # fmt: skip
+    beside = (
+        f"target {target:,.0f} {unit}, ratio {measured / target:.2f}, {'met' if met else 'missed'}"
+        if target
+        else "no target"
+    )
     print(f"{what:28} {measured:8,.1f} {unit:3} ({beside})", flush=True)
     return met
 

@@ -1,11 +1,13 @@
-"""How often the rules judge agrees with labels, where it scores and where it presumes, beside "always met".
+"""How often the rules judge agrees with labels, where it scores and where it presumes, beside
+"always met".
 
     python benchmarks/rules.py [--differences] [--write]
 
-Unit: one criterion of one run, tier credits left out (nobody judges them). Of every labelled run: the recorded
-ones (gold) and the constructed sets (`make data`). Presumed values leave the run's own set out, so that no set is presumed
-from itself; `--write` writes judge/card/presumed.yaml from all of them. Kappa is Cohen's, unweighted; undefined where one side
-never varies. The rules were written with these labels in sight, so this is no held-out figure.
+Unit: one criterion of one run, tier credits left out (nobody judges them). Of every labelled run:
+the recorded ones (gold) and the constructed sets (`make data`). Presumed values leave the run's own
+set out, so that no set is presumed from itself; `--write` writes judge/card/presumed.yaml from all
+of them. Kappa is Cohen's, unweighted; undefined where one side never varies. The rules were written
+with these labels in sight, so this is no held-out figure.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from labelled_runs import constructed, recorded
 
 @dataclass(frozen=True)
 class Row:
-    """A labelled criterion of a run, and what the rules say of it, requirements of other criteria included."""
+    """A labelled criterion of a run, and what the rules say of it, requirements of other criteria
+    included."""
 
     group: str
     run: str
@@ -45,7 +48,10 @@ class Row:
     @property
     def kind(self) -> str:
         """Rubrics of images share their criteria's ids."""
-        return f"{self.rubric if self.rubric in ('vqa', 'report_generation') else 'images'} {self.criterion.id}"
+        return (
+            f"{self.rubric if self.rubric in ('vqa', 'report_generation') else 'images'}"
+            f" {self.criterion.id}"
+        )
 
 
 def rows() -> list[Row]:
@@ -57,16 +63,33 @@ def rows() -> list[Row]:
         for request in ready.requests(judge):
             said = asyncio.run(judge.judge(request)).results
             credited = ready.splits[request.question].credited
-            settled = {r.id: r for r in apply_requires((*credited, *said), ready.rubric.criteria(request.question))}
+            settled = {
+                r.id: r
+                for r in apply_requires((*credited, *said), ready.rubric.criteria(request.question))
+            }
             for item in request.criteria:
-                found.append(Row(group, folder.name, ready.rubric.id, item, gold.get(item.id), settled[item.id]))
+                found.append(
+                    Row(
+                        group,
+                        folder.name,
+                        ready.rubric.id,
+                        item,
+                        gold.get(item.id),
+                        settled[item.id],
+                    )
+                )
     return found
 
 
 def commonest(undecided: Sequence[Row]) -> tuple[float, float, int] | None:
-    """(value, share, n) of the labels of one criterion; None where they are few or show no clear value."""
+    """(value, share, n) of the labels of one criterion; None where they are few or show no clear
+    value."""
     # A label of null is that the criterion does not apply; elsewhere it is that there is no label.
-    counts = Counter(row.gold for row in undecided if row.gold is not None or row.criterion.conditional is not None)
+    counts = Counter(
+        row.gold
+        for row in undecided
+        if row.gold is not None or row.criterion.conditional is not None
+    )
     n = sum(counts.values())
     if n < MIN_RUNS:
         return None
@@ -99,7 +122,10 @@ def write(every: Sequence[Row]) -> None:
         if row.found.value is None:
             by_key[row.key].append(row)
     lines = [
-        "# The commonest value of each criterion on the labelled runs of which the rules do not decide it; `of`: their rubrics.",
+        (
+            "# The commonest value of each criterion on the labelled runs of which the rules do not"
+            " decide it; `of`: their rubrics."
+        ),
         "# Written by benchmarks/rules.py --write; bound to the criterion's text by its hash.",
     ]
     for key, group in sorted(by_key.items(), key=lambda each: each[1][0].kind):
@@ -107,7 +133,9 @@ def write(every: Sequence[Row]) -> None:
             value, share, n = guess
             names = ", ".join(sorted({row.rubric for row in group}))
             said = f"value: {value:g}, share: {share:.3f}, n: {n}"
-            lines.append(f"- {{criterion: {group[0].criterion.id}, {said}, of: [{names}], sha256: {key}}}")
+            lines.append(
+                f"- {{criterion: {group[0].criterion.id}, {said}, of: [{names}], sha256: {key}}}"
+            )
     TABLE.write_text("\n".join(lines) + "\n", "utf-8")
 
 
@@ -122,26 +150,40 @@ def kappa(pairs: Sequence[tuple[float | None, float | None]]) -> float | None:
 
 def table(every: Sequence[Row], guesses: dict[int, float], key: Callable[[Row], str]) -> None:
     """Scored, presumed and left open, by group, and all together."""
-    print(f"{'':22} {'n':>5} {'scored':>6} {'equal':>6} {'share':>6} {'kappa':>9} {'presumed':>8} {'equal':>6} {'share':>6} {'open':>5} {'both':>6} {'met':>6}")  # fmt: skip
+    print(
+        f"{'':22} {'n':>5} {'scored':>6} {'equal':>6} {'share':>6} {'kappa':>9} {'presumed':>8}"
+        f" {'equal':>6} {'share':>6} {'open':>5} {'both':>6} {'met':>6}"
+    )
     groups: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(every):
         if row.gold is not None:
             groups[key(row)].append(place)
-    for name, places in [*sorted(groups.items()), ("all", [p for group in groups.values() for p in group])]:
-        scored = [(every[p].found.value, every[p].gold) for p in places if every[p].found.value is not None]
+    for name, places in [
+        *sorted(groups.items()),
+        ("all", [p for group in groups.values() for p in group]),
+    ]:
+        scored = [
+            (every[p].found.value, every[p].gold)
+            for p in places
+            if every[p].found.value is not None
+        ]
         guessed = [(guesses[p], every[p].gold) for p in places if p in guesses]
         right, lucky = (sum(a == b for a, b in pairs) for pairs in (scored, guessed))
         value = kappa(scored)
         n, met = len(places), sum(every[p].gold == 1 for p in places)
         print(
-            f"{name:22} {n:5} {len(scored):6} {right:6} {right / max(1, len(scored)):6.3f} {'undefined' if value is None else f'{value:.2f}':>9}"
-            f" {len(guessed):8} {lucky:6} {lucky / max(1, len(guessed)):6.3f} {n - len(scored) - len(guessed):5} {(right + lucky) / n:6.3f} {met / n:6.3f}"
+            f"{name:22} {n:5} {len(scored):6} {right:6} {right / max(1, len(scored)):6.3f}"
+            f" {'undefined' if value is None else f'{value:.2f}':>9} {len(guessed):8} {lucky:6}"
+            f" {lucky / max(1, len(guessed)):6.3f} {n - len(scored) - len(guessed):5}"
+            f" {(right + lucky) / n:6.3f} {met / n:6.3f}"
         )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--differences", action="store_true", help="list every scored verdict that is not the label")
+    parser.add_argument(
+        "--differences", action="store_true", help="list every scored verdict that is not the label"
+    )
     parser.add_argument("--write", action="store_true", help="write judge/card/presumed.yaml anew")
     args = parser.parse_args()
     every = rows()
@@ -155,7 +197,8 @@ def main() -> None:
         for row in every:
             if row.gold is not None and row.found.value is not None and row.found.value != row.gold:
                 print(
-                    f"{row.group}/{row.run} {row.criterion.id}: {row.found.value} (label {row.gold}): {row.found.rationale}"
+                    f"{row.group}/{row.run} {row.criterion.id}: {row.found.value} (label"
+                    f" {row.gold}): {row.found.rationale}"
                 )
 
 

@@ -1,11 +1,12 @@
-"""How well turns are told apart: ambjudge's segmentation against the harness's rule order, on reference labels.
+"""How well turns are told apart: ambjudge's segmentation against the harness's rule order, on
+reference labels.
 
     python benchmarks/segmentation.py [--runs]
 
-Development labels: the recorded runs (15 of the benchmark's own shape), the constructed ones (for the table of confidence
-only; constructed.py has the rest) and, where present, labelled public runs of other agents. The recorded runs are also
-read at the size of real ones: noise before every output, looks at the machine between all turns; only the turns that
-have labels are compared.
+Development labels: the recorded runs (15 of the benchmark's own shape), the constructed ones (for
+the table of confidence only; constructed.py has the rest) and, where present, labelled public runs
+of other agents. The recorded runs are also read at the size of real ones: noise before every
+output, looks at the machine between all turns; only the turns that have labels are compared.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from inflated import inflate
 from labelled_runs import LabelledRun, constructed, external, recorded
 
 _COMMENT = re.compile(r"#\s*(S[1-5])\b")
-_LOOP = re.compile(r"for \w+ in [^\n]{0,200}(?:patient|case|image|question|glob|listdir)", re.IGNORECASE)
+_LOOP = re.compile(
+    r"for \w+ in [^\n]{0,200}(?:patient|case|image|question|glob|listdir)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Scores:
-    """Turn accuracy, F1 averaged over the stages that the reference has, and boundary F1 (one turn off counts)."""
+    """Turn accuracy, F1 averaged over the stages that the reference has, and boundary F1 (one turn
+    off counts)."""
 
     accuracy: float
     macro_f1: float
@@ -49,8 +53,8 @@ class Scores:
 
 
 def harness_rules(run: Run) -> tuple[str, ...]:
-    """The public harness's order of guesses (benchmark.md, section 8): an explicit comment, then package installation,
-    then plan.md, then a loop over patients, else the stage before."""
+    """The public harness's order of guesses (benchmark.md, section 8): an explicit comment, then
+    package installation, then plan.md, then a loop over patients, else the stage before."""
     stages: list[str] = []
     for turn in run.turns:
         code = turn.code[:200_000]
@@ -103,7 +107,8 @@ def _boundaries(stages: Sequence[str]) -> list[int]:
 
 
 def _matched(gold: list[int], found: list[int]) -> int:
-    """Boundaries matched one to one, at most one turn apart. Both lists ascend, so the greedy matching is the largest."""
+    """Boundaries matched one to one, at most one turn apart. Both lists ascend, so the greedy
+    matching is the largest."""
     i = j = hits = 0
     while i < len(gold) and j < len(found):
         if abs(gold[i] - found[j]) <= 1:
@@ -115,16 +120,24 @@ def _matched(gold: list[int], found: list[int]) -> int:
     return hits
 
 
-def interval(pairs: Sequence[tuple[Sequence[str], Sequence[str]]], pick: Callable[[Scores], float | None]) -> str:
+def interval(
+    pairs: Sequence[tuple[Sequence[str], Sequence[str]]], pick: Callable[[Scores], float | None]
+) -> str:
     """95 % percentile bootstrap over runs (2,000 resamples, seed 0)."""
     rng = random.Random(0)
-    values = sorted(v for _ in range(2_000) if (v := pick(scores(rng.choices(pairs, k=len(pairs))))) is not None)
-    return f"[{values[int(0.025 * len(values))]:.3f}, {values[int(0.975 * len(values)) - 1]:.3f}]" if values else "-"
+    values = sorted(
+        v for _ in range(2_000) if (v := pick(scores(rng.choices(pairs, k=len(pairs))))) is not None
+    )
+    return (
+        f"[{values[int(0.025 * len(values))]:.3f}, {values[int(0.975 * len(values)) - 1]:.3f}]"
+        if values
+        else "-"
+    )
 
 
 def at_real_size(noise: int, looks: int) -> list[Labelled]:
-    """The recorded runs with about `noise` characters of log before every output and `looks` turns that only look at the
-    machine between all others. What the agent did stays as it was."""
+    """The recorded runs with about `noise` characters of log before every output and `looks` turns
+    that only look at the machine between all others. What the agent did stays as it was."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for one in recorded():
@@ -136,12 +149,17 @@ def at_real_size(noise: int, looks: int) -> list[Labelled]:
 def _labelled(run: LabelledRun, step: int = 1) -> Labelled:
     stages = run.label["stages"]
     name = run.name if run.group == "recorded" else f"{run.folder.parent.name}/{run.name}"
-    return Labelled(name, load_run(run.folder), tuple(stages[str(i)] for i in range(1, len(stages) + 1)), step)
+    return Labelled(
+        name, load_run(run.folder), tuple(stages[str(i)] for i in range(1, len(stages) + 1)), step
+    )
 
 
 def report(title: str, runs: Sequence[Labelled], each: bool) -> None:
     print(f"\n{title}: {len(runs)} runs, {sum(len(r.gold) for r in runs)} turns")
-    print(f"{'':16}{'accuracy':>9} {'95 % over runs':<16}{'macro F1':>9} {'95 % over runs':<16}{'boundary F1':>12}")
+    print(
+        f"{'':16}{'accuracy':>9} {'95 % over runs':<16}{'macro F1':>9}"
+        f" {'95 % over runs':<16}{'boundary F1':>12}"
+    )
     for name, guess in (("ambjudge", ours), ("harness rules", harness_rules)):
         pairs = guessed(runs, guess)
         found = scores(pairs)
@@ -155,13 +173,19 @@ def report(title: str, runs: Sequence[Labelled], each: bool) -> None:
     print("      " + "".join(f"{stage:>6}" for stage in STAGES))
     for gold_stage in STAGES:
         row = [
-            sum(g == gold_stage and p == s for gold, found in pairs for g, p in zip(gold, found, strict=True))
+            sum(
+                g == gold_stage and p == s
+                for gold, found in pairs
+                for g, p in zip(gold, found, strict=True)
+            )
             for s in STAGES
         ]
         print(f"{gold_stage:>6}" + "".join(f"{n:6d}" for n in row))
     if each:
         for r, (gold, told) in zip(runs, pairs, strict=True):
-            wrong = [f"{i}:{g}>{p}" for i, (g, p) in enumerate(zip(gold, told, strict=True), 1) if g != p]
+            wrong = [
+                f"{i}:{g}>{p}" for i, (g, p) in enumerate(zip(gold, told, strict=True), 1) if g != p
+            ]
             print(f"{r.name:56} {1 - len(wrong) / len(gold):.2f} {' '.join(wrong)}")
 
 
@@ -169,13 +193,20 @@ BANDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.01)
 
 
 def confidence(groups: Sequence[tuple[str, Sequence[Labelled]]]) -> None:
-    """Whether the confidence of a stage says how often it is right: accuracy (and number) of labelled turns by band."""
-    print("\naccuracy (turns) by confidence\n" + " " * 24 + "".join(f"{f'< {min(b, 1):.2f}':>13}" for b in BANDS))
+    """Whether the confidence of a stage says how often it is right: accuracy (and number) of
+    labelled turns by band."""
+    print(
+        "\naccuracy (turns) by confidence\n"
+        + " " * 24
+        + "".join(f"{f'< {min(b, 1):.2f}':>13}" for b in BANDS)
+    )
     for title, runs in groups:
         told: list[tuple[float, bool]] = []
         for r in runs:
             found = segment(r.run)
-            turns = zip(r.gold, found.turn_stages[:: r.step], found.confidence[:: r.step], strict=True)
+            turns = zip(
+                r.gold, found.turn_stages[:: r.step], found.confidence[:: r.step], strict=True
+            )
             told += [(sure, gold == stage) for gold, stage, sure in turns]
         cells = []
         for low, high in zip((0.0, *BANDS), BANDS, strict=False):
@@ -185,7 +216,9 @@ def confidence(groups: Sequence[tuple[str, Sequence[Labelled]]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", action="store_true", help="one line a run with its wrong turns")
     options = parser.parse_args()
     small, large, public = (
@@ -194,7 +227,11 @@ def main() -> None:
         [_labelled(run) for run in external()],
     )
     report("recorded benchmark runs", small, options.runs)
-    report("recorded, at real size (4,000 characters before every output, 2 looks between turns)", large, options.runs)
+    report(
+        "recorded, at real size (4,000 characters before every output, 2 looks between turns)",
+        large,
+        options.runs,
+    )
     print("\naccuracy / macro F1 at other sizes")
     for noise, looks in ((500, 2), (10_000, 2), (4_000, 1), (4_000, 4)):
         found = scores(guessed(at_real_size(noise, looks), ours))
@@ -202,7 +239,10 @@ def main() -> None:
     if public:
         report("public runs of other agents", public, options.runs)
     else:
-        print("\npublic runs of other agents: skipped, no labelled data here (set AMBJUDGE_EXTERNAL_DATA)")
+        print(
+            "\npublic runs of other agents: skipped, no labelled data here (set"
+            " AMBJUDGE_EXTERNAL_DATA)"
+        )
     groups = [
         ("recorded", small),
         ("recorded, at real size", large),

@@ -37,7 +37,10 @@ def main() -> None:
     print(f"{'':<30} median   over python -c pass   ({rounds} rounds)")
     for name, seen in times.items():
         middle = statistics.median(seen)
-        print(f"{name:<30} {1000 * middle:5.0f} ms   {1000 * (middle - base):+6.0f} ms   {middle / base:5.1f} x")
+        print(
+            f"{name:<30} {1000 * middle:5.0f} ms   {1000 * (middle - base):+6.0f} ms  "
+            f" {middle / base:5.1f} x"
+        )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     python benchmarks/store.py [--runs 10000] [--store URL]
 
-Writes that many small runs (each with the files of a real one), stores a verdict for every criterion and code, and times what a
-user meets: storing an answer (one commit on disk), planning when nothing changed, when one criterion was edited and
-when the judge changed, reading every verdict. Prints one line each; target: nothing changed under 2 s for 10,000 runs.
+Writes that many small runs (each with the files of a real one), stores a verdict for every
+criterion and code, and times what a user meets: storing an answer (one commit on disk), planning
+when nothing changed, when one criterion was edited and when the judge changed, reading every
+verdict. Prints one line each; target: nothing changed under 2 s for 10,000 runs.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class QuickJudge:
 
     async def judge(self, request: Request) -> Reply:
         text = f"The plan says what is asked on page {request.run.id}. " * 4
-        results = tuple(CriterionResult(id=c.id, value=1.0, status="scored", rationale=text) for c in request.criteria)
+        results = tuple(
+            CriterionResult(id=c.id, value=1.0, status="scored", rationale=text)
+            for c in request.criteria
+        )
         return Reply(results, Usage(1, 3_000, 300, 0.01), raw=(json.dumps([text] * len(results)),))
 
 
@@ -56,13 +60,21 @@ def write_runs(folder: Path, count: int) -> None:
     past = time.time() - 3600
     for number in range(count):
         run = folder / f"cell-{number // 20:04d}" / f"run-{number:05d}"
-        messages = [{"role": "system", "content": "Segment."}, {"role": "assistant", "content": f"Plan {number}."}]
+        messages = [
+            {"role": "system", "content": "Segment."},
+            {"role": "assistant", "content": f"Plan {number}."},
+        ]
         files = {
-            "process/conversation.json": json.dumps({"task": "kidney-seg-task", "tier": "standard", "messages": messages}),
-            "process/trace.jsonl": "{}\n", "process/tool_calls.jsonl": "{}\n", "detail_report.json": "{}",
-            "outputs/plan/plan.md": f"# Plan {number}\n", "outputs/plan/plan.png": "x",
+            "process/conversation.json": json.dumps(
+                {"task": "kidney-seg-task", "tier": "standard", "messages": messages}
+            ),
+            "process/trace.jsonl": "{}\n",
+            "process/tool_calls.jsonl": "{}\n",
+            "detail_report.json": "{}",
+            "outputs/plan/plan.md": f"# Plan {number}\n",
+            "outputs/plan/plan.png": "x",
             **{f"outputs/agents_outputs/case_{case}/dseg.nii.gz": "x" for case in range(8)},
-        }  # fmt: skip
+        }
         for name, text in files.items():
             (run / name).parent.mkdir(parents=True, exist_ok=True)
             (run / name).write_text(text)
@@ -75,7 +87,9 @@ def write_runs(folder: Path, count: int) -> None:
 def edited():
     old = RUBRIC.stages["S3"]
     criteria = tuple(c.model_copy(update={"text": c.text + " Really?"}) for c in old.criteria)
-    return RUBRIC.model_copy(update={"stages": {**RUBRIC.stages, "S3": old.model_copy(update={"criteria": criteria})}})
+    return RUBRIC.model_copy(
+        update={"stages": {**RUBRIC.stages, "S3": old.model_copy(update={"criteria": criteria})}}
+    )
 
 
 def timed(what: str, work):
@@ -122,7 +136,8 @@ def main() -> None:
             judge = QuickJudge()
             paths = list(find_conversations(root))
             planned, _ = timed(
-                "plan, nothing stored yet (reads every run)", lambda: plan(store, paths, judge, Scope(RUBRIC))
+                "plan, nothing stored yet (reads every run)",
+                lambda: plan(store, paths, judge, Scope(RUBRIC)),
             )
             assert planned.calls == 4 * args.runs
             _, seconds = timed(
@@ -130,27 +145,48 @@ def main() -> None:
                 lambda: asyncio.run(execute(planned, StoredJudge(judge, store, planned=True))),
             )
             print(
-                f"{'  of which a stored answer takes (reading the run included)':<58} {seconds / planned.calls * 1e3:8.2f} ms"
+                f"{'  of which a stored answer takes (reading the run included)':<58}"
+                f" {seconds / planned.calls * 1e3:8.2f} ms"
             )
             for when in ("first time after judging", "from then on"):
-                again, _ = timed(f"plan, nothing changed, {when}", lambda: plan(store, paths, judge, Scope(RUBRIC)))
+                again, _ = timed(
+                    f"plan, nothing changed, {when}",
+                    lambda: plan(store, paths, judge, Scope(RUBRIC)),
+                )
                 assert (again.calls, again.read) == (0, 0), (again.calls, again.read)
-            text, _ = timed("plan, one criterion of S3 edited", lambda: plan(store, paths, judge, Scope(edited())))
+            text, _ = timed(
+                "plan, one criterion of S3 edited",
+                lambda: plan(store, paths, judge, Scope(edited())),
+            )
             assert (text.calls, {n.question for n in text.needs}) == (args.runs, {"S3"})
             timed("read every verdict", lambda: sum(1 for _ in store.iter_verdicts()))
         times = []
         for _ in range(3):
             code = _AGAIN.format(here=str(Path(__file__).parent), target=target, root=str(root))
-            found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+            found = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
             wall, used = (float(word) for word in found.split())
             times.append(min(wall, used))  # of a busy machine, the processor's
             print(
-                f"{'  a new process: imports, folder walk, plan; 0 calls':<58} {wall:8.2f} s  (processor {used:.2f} s)"
+                f"{'  a new process: imports, folder walk, plan; 0 calls':<58} {wall:8.2f} s "
+                f" (processor {used:.2f} s)"
             )
-        against(f"plan of {args.runs} stored runs in a new process", min(times), 2.0 * args.runs / 10_000, "s")
+        against(
+            f"plan of {args.runs} stored runs in a new process",
+            min(times),
+            2.0 * args.runs / 10_000,
+            "s",
+        )
         if not args.store:
-            print(f"{'store size':<58} {sum(f.stat().st_size for f in Path(target).parent.iterdir()) / 1e6:8.1f} MB")
-        print(f"{'peak memory':<58} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:8.1f} MB")
+            print(
+                f"{'store size':<58}"
+                f" {sum(f.stat().st_size for f in Path(target).parent.iterdir()) / 1e6:8.1f} MB"
+            )
+        print(
+            f"{'peak memory':<58}"
+            f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:8.1f} MB"
+        )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
-"""CPU time of loading and scoring a run without a model, against its targets; with another commit, alternating with that.
+"""CPU time of loading and scoring a run without a model, against its targets; with another commit,
+alternating with that.
 
-    python benchmarks/throughput.py [--against COMMIT] [--runs DIR] [--inflated DIR] [--rounds 5] [--scout PYTHON]
-    python benchmarks/throughput.py --many 1000,10000
+    python benchmarks/throughput.py [--against COMMIT] [--runs DIR] [--inflated DIR] [--rounds 5]
+    [--scout PYTHON] python benchmarks/throughput.py --many 1000,10000
 
-Each side runs in a process of its own, reads every run once to warm up, then loads and scores each of them several times; a
-run's figure is its least CPU time (`process_time`), as whatever else the machine does only adds to it, and a side's the mean
-over the runs, the least of the rounds. Then one run grown to about 1, 10 and 50 MB by turns: the slope of its time over its
-size, in logarithms (target: at most 1.1).
+Each side runs in a process of its own, reads every run once to warm up, then loads and scores each
+of them several times; a run's figure is its least CPU time (`process_time`), as whatever else the
+machine does only adds to it, and a side's the mean over the runs, the least of the rounds. Then one
+run grown to about 1, 10 and 50 MB by turns: the slope of its time over its size, in logarithms
+(target: at most 1.1).
 
-`--scout`: an interpreter that has inspect-scout scans the same runs with a scanner that does nothing. `--many`: instead,
-copies of one run through `ambjudge score`, into a new store and then once more with nothing changed; CPU and peak memory.
+`--scout`: an interpreter that has inspect-scout scans the same runs with a scanner that does
+nothing. `--many`: instead, copies of one run through `ambjudge score`, into a new store and then
+once more with nothing changed; CPU and peak memory.
 """
 
 from __future__ import annotations
@@ -92,7 +95,8 @@ print(*(1000 * sum(column) / len(runs) for column in zip(*best.values())))
 
 @contextmanager
 def sides(against: str | None) -> Iterator[dict[str, Path]]:
-    """Name of a side and the folder whose `ambjudge` it imports; the other commit is checked out for the time being."""
+    """Name of a side and the folder whose `ambjudge` it imports; the other commit is checked out
+    for the time being."""
     with tempfile.TemporaryDirectory() as name:
         here = Path(name) / "here"
         here.mkdir()
@@ -100,36 +104,57 @@ def sides(against: str | None) -> Iterator[dict[str, Path]]:
         found = {"this tree": here}
         if against:
             there = Path(name) / "there"
-            subprocess.run(["git", "-C", ROOT, "worktree", "add", "--detach", there / "ambjudge", against], check=True, capture_output=True)  # fmt: skip
+            subprocess.run(
+                ["git", "-C", ROOT, "worktree", "add", "--detach", there / "ambjudge", against],
+                check=True,
+                capture_output=True,
+            )
             found[against] = there
         try:
             yield found
         finally:
             if against:
-                subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", there / "ambjudge"], check=True)
+                subprocess.run(
+                    ["git", "-C", ROOT, "worktree", "remove", "--force", there / "ambjudge"],
+                    check=True,
+                )
 
 
 def measure(folder: Path, runs: Path, times: int = 5) -> tuple[float, float]:
     """Milliseconds of CPU a run: loading, scoring."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", WORK, runs, RUNS / "kidney-lite-01", str(times)]
-    loading, scoring = map(float, subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split())  # fmt: skip
+    loading, scoring = map(
+        float,
+        subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout.split(),
+    )
     return loading, scoring
 
 
-def table(title: str, runs: Path, found: dict[str, Path], rounds: int, scout: str | None = None) -> None:
+def table(
+    title: str, runs: Path, found: dict[str, Path], rounds: int, scout: str | None = None
+) -> None:
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in found}
     for _ in range(rounds):
         for name, folder in found.items():
             times[name].append(measure(folder, runs))
     size = statistics.mean(f.stat().st_size for f in runs.rglob("conversation.json")) / 1000
-    print(f"\n{title}: {len(list(runs.iterdir()))} runs, conversations of {size:.0f} kB on average, {rounds} rounds")
+    print(
+        f"\n{title}: {len(list(runs.iterdir()))} runs, conversations of {size:.0f} kB on average,"
+        f" {rounds} rounds"
+    )
     least = {name: min(seen, key=sum) for name, seen in times.items()}
     base, target = least["this tree"], TARGETS[title]
     for name, (loading, scoring) in least.items():
-        whole = f"{loading + scoring:5.1f} ms a run, target {target:g}: {(loading + scoring) / target:.2f} x, {_met(loading + scoring, target)}"
+        whole = (
+            f"{loading + scoring:5.1f} ms a run, target {target:g}:"
+            f" {(loading + scoring) / target:.2f} x, {_met(loading + scoring, target)}"
+        )
         print(
-            f"{name[:12]:12} load {loading:5.1f}, score {scoring:5.1f}, {whole} ({_ratios(base, (loading, scoring))})"
+            f"{name[:12]:12} load {loading:5.1f}, score {scoring:5.1f}, {whole}"
+            f" ({_ratios(base, (loading, scoring))})"
         )
     if scout:
         beside_scout(scout, runs, sum(base))
@@ -137,9 +162,14 @@ def table(title: str, runs: Path, found: dict[str, Path], rounds: int, scout: st
 
 def beside_scout(python: str, runs: Path, ours: float) -> None:
     """Milliseconds of CPU that a scan of the same runs takes, and the ratio of ours to that."""
-    said = subprocess.run([python, "-c", SCOUT, runs, "10"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [python, "-c", SCOUT, runs, "10"], capture_output=True, text=True, check=True
+    ).stdout
     theirs = float(said.split()[-1])
-    print(f"Inspect Scout, a scanner that does nothing: {theirs:5.1f} ms a run; ours is {ours / theirs:.2f} x that")
+    print(
+        f"Inspect Scout, a scanner that does nothing: {theirs:5.1f} ms a run; ours is"
+        f" {ours / theirs:.2f} x that"
+    )
 
 
 def many(folder: Path, here: Path, counts: Iterable[int]) -> None:
@@ -150,19 +180,33 @@ def many(folder: Path, here: Path, counts: Iterable[int]) -> None:
         for name, target in (("new", None), ("unchanged", RERUN_MS * count / 1000)):
             seconds, peak = scored(here, runs, store, folder / f"{name}.jsonl")
             against = (
-                "" if target is None else f", target {target:g} s: {seconds / target:.2f} x, {_met(seconds, target)}"
+                ""
+                if target is None
+                else f", target {target:g} s: {seconds / target:.2f} x, {_met(seconds, target)}"
             )
             print(
-                f"{count} runs, {name}: {seconds:.1f} s of CPU = {1000 * seconds / count:.2f} ms a run{against}; "
-                f"peak {peak:.0f} MB, target {PEAK_MB}: {peak / PEAK_MB:.2f} x, {_met(peak, PEAK_MB)}", flush=True,
-            )  # fmt: skip
+                f"{count} runs, {name}: {seconds:.1f} s of CPU = {1000 * seconds / count:.2f} ms a"
+                f" run{against}; peak {peak:.0f} MB, target {PEAK_MB}: {peak / PEAK_MB:.2f} x,"
+                f" {_met(peak, PEAK_MB)}",
+                flush=True,
+            )
         if (folder / "new.jsonl").read_bytes() != (folder / "unchanged.jsonl").read_bytes():
             raise SystemExit("an unchanged run has another card")
 
 
 def scored(here: Path, runs: Path, store: Path, out: Path) -> tuple[float, float]:
     """Seconds of CPU and the peak in MB of `ambjudge score --json` in a process of its own."""
-    command = [sys.executable, "-m", "ambjudge.cli", "-q", "score", runs, "--json", "--store", store]
+    command = [
+        sys.executable,
+        "-m",
+        "ambjudge.cli",
+        "-q",
+        "score",
+        runs,
+        "--json",
+        "--store",
+        store,
+    ]
     environment = {**os.environ, "PYTHONPATH": str(here), "OMP_NUM_THREADS": "1"}
     with out.open("wb") as lines:
         process = subprocess.Popen(command, stdout=lines, env=environment)
@@ -196,12 +240,16 @@ def _ratios(base: Iterable[float], seen: Iterable[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--against", help="another commit of this repository, measured side by side")
+    parser.add_argument(
+        "--against", help="another commit of this repository, measured side by side"
+    )
     parser.add_argument("--runs", type=Path, default=RUNS)
     parser.add_argument("--inflated", type=Path, help="the same runs at the size of real ones")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scout", metavar="PYTHON", help="an interpreter that has inspect-scout")
-    parser.add_argument("--many", metavar="N,N", help="copies of one run through the command instead: how many")
+    parser.add_argument(
+        "--many", metavar="N,N", help="copies of one run through the command instead: how many"
+    )
     args = parser.parse_args()
     with sides(args.against) as found, tempfile.TemporaryDirectory() as name:
         if args.many:

@@ -1,11 +1,13 @@
-"""The browser at scale: table of 10,000 runs, transcripts of 5 and 10 MB, first paint against a minimal Textual app.
+"""The browser at scale: table of 10,000 runs, transcripts of 5 and 10 MB, first paint against a
+minimal Textual app.
 
     python -m benchmarks.tui            # everything, as a table
     python -m benchmarks.tui --json     # the same as JSON
 
-Headless where no terminal matters, a real pseudo-terminal for first paint. Times are medians; CPU per key is process
-time, as the test driver sleeps between keys. Budgets on the machine of docs/measurements.md: mount < 150 ms, open 5 MB <
-250 ms, page-down < 60 ms, 10 MB < 80 MB. Ratios of figures measured side by side have limits; the command fails above them.
+Headless where no terminal matters, a real pseudo-terminal for first paint. Times are medians; CPU
+per key is process time, as the test driver sleeps between keys. Budgets on the machine of
+docs/measurements.md: mount < 150 ms, open 5 MB < 250 ms, page-down < 60 ms, 10 MB < 80 MB. Ratios
+of figures measured side by side have limits; the command fails above them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ from pathlib import Path
 from typing import Any
 
 ROWS = 10_000
-MINIMAL = "from textual.app import App\nfrom textual.widgets import Static\nclass A(App):\n    def compose(self):\n        yield Static('READY')\nA().run()\n"
+MINIMAL = (
+    "from textual.app import App\nfrom textual.widgets import Static\nclass A(App):\n    def"
+    " compose(self):\n        yield Static('READY')\nA().run()\n"
+)
 
 
 def make_rows(count: int) -> list[Any]:
@@ -35,37 +40,75 @@ def make_rows(count: int) -> list[Any]:
     agents, tasks = [f"agent-{n}" for n in range(6)], [f"task-{n}-seg-task" for n in range(24)]
     return [
         RunRow(
-            n, f"run-{n:05d}", f"/runs/run-{n:05d}/process/conversation.json", "scored", agents[n % 6], None, tasks[n % 24],
-            "segmentation", ("lite", "standard", "pro")[n % 3], n % 10, 30 + n % 20, tuple(((n * k) % 101) / 100 for k in (3, 7, 11, 13, 17)),
-            (n % 97) / 97, (n % 89) / 89, (n % 93) * 100 / 93, (("E3",), ("E3", "E5"), ())[n % 3], None, "submitted",
+            n,
+            f"run-{n:05d}",
+            f"/runs/run-{n:05d}/process/conversation.json",
+            "scored",
+            agents[n % 6],
+            None,
+            tasks[n % 24],
+            "segmentation",
+            ("lite", "standard", "pro")[n % 3],
+            n % 10,
+            30 + n % 20,
+            tuple(((n * k) % 101) / 100 for k in (3, 7, 11, 13, 17)),
+            (n % 97) / 97,
+            (n % 89) / 89,
+            (n % 93) * 100 / 93,
+            (("E3",), ("E3", "E5"), ())[n % 3],
+            None,
+            "submitted",
         )
         for n in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def make_run(megabytes: float) -> dict[str, Any]:
-    """A conversation of about this size: 100 turns, code and output, a fifth of the bytes in one output."""
+    """A conversation of about this size: 100 turns, code and output, a fifth of the bytes in one
+    output."""
     turns = 100
     each = int(megabytes * 1e6 * 0.8 / turns)
-    line = "epoch 12/50 loss 0.31415 dice 0.8123 lr 1e-4 patient_0042 shape (512, 512, 96) float32\n"
+    line = (
+        "epoch 12/50 loss 0.31415 dice 0.8123 lr 1e-4 patient_0042 shape (512, 512, 96) float32\n"
+    )
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Segment the kidney."},
         {"role": "user", "content": "Go."},
     ]
     for n in range(turns):
         size = each + (int(megabytes * 1e6 * 0.2) if n == 50 else 0)
-        code = "import numpy as np\nfor i in range(10):\n    print('case', i, np.mean([1, 2, 3]))  # check\n" * 10
+        code = (
+            "import numpy as np\nfor i in range(10):\n    print('case', i, np.mean([1, 2, 3]))  #"
+            " check\n" * 10
+        )
         call = {
             "id": f"c{n}",
             "type": "function",
-            "function": {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})},
+            "function": {
+                "name": "execute_code",
+                "arguments": json.dumps({"language": "python", "code": code}),
+            },
         }
         messages.append(
-            {"role": "assistant", "content": f"Step {n}: I run the next part and look at it.", "tool_calls": [call]}
+            {
+                "role": "assistant",
+                "content": f"Step {n}: I run the next part and look at it.",
+                "tool_calls": [call],
+            }
         )
-        out = {"exit_code": 0, "stdout": line * max(1, (size - len(code)) // len(line)), "stderr": ""}
+        out = {
+            "exit_code": 0,
+            "stdout": line * max(1, (size - len(code)) // len(line)),
+            "stderr": "",
+        }
         messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": json.dumps(out)})
-    return {"agent": "a", "model": "m", "task": "kidney-seg-task", "tier": "lite", "messages": messages}
+    return {
+        "agent": "a",
+        "model": "m",
+        "task": "kidney-seg-task",
+        "tier": "lite",
+        "messages": messages,
+    }
 
 
 def memory() -> float:
@@ -182,16 +225,21 @@ async def _cpu(pilot: Any, key: str, times: int) -> float:
 
 
 def first_paint(command: list[str], marker: bytes, tries: int = 5) -> float:
-    """Median milliseconds from starting a process in a pseudo-terminal until it has drawn the marker."""
+    """Median milliseconds from starting a process in a pseudo-terminal until it has drawn the
+    marker."""
     times = []
     for _ in range(tries):
         master, slave = pty.openpty()
         os.set_blocking(master, False)
         start = time.perf_counter()
         process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, env={**os.environ, "COLUMNS": "120", "LINES": "40", "TERM": "xterm-256color"},
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, "COLUMNS": "120", "LINES": "40", "TERM": "xterm-256color"},
             start_new_session=True,
-        )  # fmt: skip
+        )
         os.close(slave)
         seen = b""
         while marker not in seen and time.perf_counter() - start < 8:
@@ -238,31 +286,48 @@ def write_cards(path: Path, count: int) -> None:
 
 
 def ratios(results: dict[str, dict[str, float]]) -> dict[str, tuple[float, float]]:
-    """What keeps the browser fast whatever the machine: a ratio of two figures of this run, and the most it may be."""
+    """What keeps the browser fast whatever the machine: a ratio of two figures of this run, and the
+    most it may be."""
     rows, small, large, paint = results.values()
     return {
         "mount 10,000 rows / an empty app": (rows["mount_ms"] / rows["empty_app_ms"], 2),
-        "down in the table / a key in an empty app": (rows["down_cpu_ms"] / rows["empty_key_cpu_ms"], 10),
-        "page down in the table / a key in an empty app": (rows["page_cpu_ms"] / rows["empty_key_cpu_ms"], 15),
+        "down in the table / a key in an empty app": (
+            rows["down_cpu_ms"] / rows["empty_key_cpu_ms"],
+            10,
+        ),
+        "page down in the table / a key in an empty app": (
+            rows["page_cpu_ms"] / rows["empty_key_cpu_ms"],
+            15,
+        ),
         "sort the table / sort its rows as texts": (rows["sort_ms"] / rows["plain_sort_ms"], 0.5),
-        "filter the table / sort its rows as texts": (rows["filter_ms"] / rows["plain_sort_ms"], 0.5),
+        "filter the table / sort its rows as texts": (
+            rows["filter_ms"] / rows["plain_sort_ms"],
+            0.5,
+        ),
         "open 10 MB / load them": (large["open_ms"] / large["load_ms"], 3),
         "search 10 MB / load them": (large["search_ms"] / large["load_ms"], 4),
         "page down in 10 MB / in 5 MB": (large["page_cpu_ms"] / small["page_cpu_ms"], 1.5),
-        "page down, unfolded, in 10 MB / in 5 MB": (large["page_unfolded_cpu_ms"] / small["page_unfolded_cpu_ms"], 1.5),
+        "page down, unfolded, in 10 MB / in 5 MB": (
+            large["page_unfolded_cpu_ms"] / small["page_unfolded_cpu_ms"],
+            1.5,
+        ),
         "memory of a layout / its file": (large["memory_mb"] / large["file_mb"], 4),
         "first paint / of a minimal app": (paint["browser_ms"] / paint["minimal_ms"], 3),
     }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true")
     flags = parser.parse_args()
     results: dict[str, dict[str, float]] = {"table of 10,000 runs": asyncio.run(table())}
     for megabytes in (5, 10):
         with tempfile.TemporaryDirectory() as folder:
-            results[f"transcript of {megabytes} MB"] = asyncio.run(transcript(megabytes, Path(folder)))
+            results[f"transcript of {megabytes} MB"] = asyncio.run(
+                transcript(megabytes, Path(folder))
+            )
     with tempfile.TemporaryDirectory() as folder:
         results["first paint"] = paint_times(Path(folder))
     if flags.json:

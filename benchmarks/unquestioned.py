@@ -1,10 +1,13 @@
-"""How a run speaks of its results, as a sign of defects that went unnoticed (E3): the fit, and what it is worth.
+"""How a run speaks of its results, as a sign of defects that went unnoticed (E3): the fit, and what
+it is worth.
 
 python benchmarks/unquestioned.py [--labels FOLDER ...]
 
-A null model: what a reader of E3 has to beat. Fits the weights of `benchmarks/tone.yaml` on the labelled runs of every set
-and prints them beside those that stand there. Each set is also predicted by weights fitted on all others: area under the curve, log loss, and a table of
-predicted against observed shares. Folders given with --labels (runs/ and labels/ in each) are predicted by the fit, not used.
+A null model: what a reader of E3 has to beat. Fits the weights of `benchmarks/tone.yaml` on the
+labelled runs of every set and prints them beside those that stand there. Each set is also predicted
+by weights fitted on all others: area under the curve, log loss, and a table of predicted against
+observed shares. Folders given with --labels (runs/ and labels/ in each) are predicted by the fit,
+not used.
 """
 
 from __future__ import annotations
@@ -53,7 +56,10 @@ def main() -> None:
     for low in np.arange(0, 1, 0.2):
         some = (left_out >= low) & (left_out < low + 0.2)
         if some.any():
-            print(f"  predicted {low:.1f} to {low + 0.2:.1f}: {some.sum():3d} runs, observed {y[some].mean():.2f}")
+            print(
+                f"  predicted {low:.1f} to {low + 0.2:.1f}: {some.sum():3d} runs, observed"
+                f" {y[some].mean():.2f}"
+            )
     for folder in args.labels:
         new = list(samples(of_folder(folder)))
         found = model.predict_proba(np.array([row.x for row in new]))[:, 1]
@@ -73,7 +79,9 @@ def samples(runs: Iterable[LabelledRun]) -> Iterator[Sample]:
     for labelled in runs:
         run = load_run(labelled.folder)
         found = manner(run)
-        yield Sample(labelled.group, (found.balance, found.printed), "E3" in labelled.label["codes"])
+        yield Sample(
+            labelled.group, (found.balance, found.printed), "E3" in labelled.label["codes"]
+        )
 
 
 if __name__ == "__main__":

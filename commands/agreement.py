@@ -17,20 +17,31 @@ if TYPE_CHECKING:
 
 @click.command(
     "agreement",
-    epilog="\b\nExamples:\n  ambjudge agreement cards.jsonl --labels labels/\n  ambjudge agreement a.jsonl b.jsonl  (two judges)",
+    epilog=(
+        "\b\nExamples:\n  ambjudge agreement cards.jsonl --labels labels/\n  ambjudge agreement"
+        " a.jsonl b.jsonl  (two judges)"
+    ),
 )
 @SOURCES
-@click.option("--labels", metavar="DIR", type=click.Path(), help="Human labels: a file or a folder.")
+@click.option(
+    "--labels", metavar="DIR", type=click.Path(), help="Human labels: a file or a folder."
+)
 @click.option("--annotator", metavar="NAME", help="Whose labels.  [gold, else the first by name]")
 @judged_by("all")
-@click.option("--against", metavar="NAME", help="A second annotator: compares the two annotators instead of the judge.")
+@click.option(
+    "--against",
+    metavar="NAME",
+    help="A second annotator: compares the two annotators instead of the judge.",
+)
 @json_option("One JSON object on stdout.")
 @cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """How far a judge agrees with people, item by item: raw agreement, kappa, AC1, alpha, sensitivity, specificity.
+    """How far a judge agrees with people, item by item: raw agreement, kappa, AC1, alpha,
+    sensitivity, specificity.
 
-    Labels weigh by how their runs were drawn (`label next`); intervals allow for tasks. Without --labels, the judges found among the scorecards are compared with one another.
+    Labels weigh by how their runs were drawn (`label next`); intervals allow for tasks. Without
+    --labels, the judges found among the scorecards are compared with one another.
     """
     return run(obj, paths, flags)
 
@@ -60,7 +71,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         problems = found.problems
         judges = found.runs["judge"].drop_nulls().unique().sort().to_list()
         if flags["judge"] and flags["judge"] not in judges:
-            raise InputError(f"no scorecards of judge {flags['judge']!r}", f"there are {', '.join(map(str, judges))}")
+            raise InputError(
+                f"no scorecards of judge {flags['judge']!r}",
+                f"there are {', '.join(map(str, judges))}",
+            )
         table = agreement(found, labels, annotator=name, judge=flags["judge"])
         title = f"Judge {flags['judge'] or ', '.join(map(str, judges))} against labels of {name}"
     else:
@@ -83,9 +97,14 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
 
 def _agreement_table(table: pl.DataFrame, raters: tuple[str, str]) -> None:
-    """One line an item: the coefficients side by side, so that none is read alone. `raters` head the mean values given."""
+    """One line an item: the coefficients side by side, so that none is read alone. `raters` head
+    the mean values given."""
     wanted = ("agreement", "kappa", "ac1", "sensitivity", "specificity")
-    pairs = table.select("first", "second").unique(maintain_order=True).rows() if "first" in table.columns else [None]
+    pairs = (
+        table.select("first", "second").unique(maintain_order=True).rows()
+        if "first" in table.columns
+        else [None]
+    )
     import polars as pl
 
     from ..analysis.report.display import interval, number
@@ -101,9 +120,18 @@ def _agreement_table(table: pl.DataFrame, raters: tuple[str, str]) -> None:
         body = []
         for item, found in lines.items():
             first = found["agreement"]
-            cells = [item, str(first["n"]), number(first["prevalence_human"]), number(first["prevalence_judge"])]
+            cells = [
+                item,
+                str(first["n"]),
+                number(first["prevalence_human"]),
+                number(first["prevalence_judge"]),
+            ]
             for name in wanted:
-                one = found.get("weighted_kappa", found.get(name)) if name == "kappa" else found.get(name)
+                one = (
+                    found.get("weighted_kappa", found.get(name))
+                    if name == "kappa"
+                    else found.get(name)
+                )
                 if one is None or one["value"] is None:
                     cells.append("–")
                 else:
@@ -118,8 +146,13 @@ def _agreement_table(table: pl.DataFrame, raters: tuple[str, str]) -> None:
         for text in common:
             console.say(console.wrap(text, "  "))
         rare = [
-            item for item, found in lines.items() if any(set(row["warnings"]) - set(common) for row in found.values())
+            item
+            for item, found in lines.items()
+            if any(set(row["warnings"]) - set(common) for row in found.values())
         ]
         if rare:
-            text = f"{', '.join(rare)}: fewer than five of the rarer value; read AC1, sensitivity and specificity, not kappa."
+            text = (
+                f"{', '.join(rare)}: fewer than five of the rarer value; read AC1, sensitivity and"
+                " specificity, not kappa."
+            )
             console.say(console.wrap(text, "  "))

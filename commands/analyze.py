@@ -22,15 +22,29 @@ SUMMARY = ("leaderboard", "code_effects")
 
 
 @click.command(
-    "analyze", epilog="\b\nExamples:\n  ambjudge analyze cards.jsonl --out analysis/\n  ambjudge analyze runs/ --json"
+    "analyze",
+    epilog=(
+        "\b\nExamples:\n  ambjudge analyze cards.jsonl --out analysis/\n  ambjudge analyze runs/"
+        " --json"
+    ),
 )
 @PATHS_OR_ADDRESSES
 @click.option(
-    "--out", metavar="DIR", type=click.Path(), help="Write tables (CSV, Parquet, JSON), figures and report.html."
+    "--out",
+    metavar="DIR",
+    type=click.Path(),
+    help="Write tables (CSV, Parquet, JSON), figures and report.html.",
 )
 @json_option("All tables as one JSON object on stdout.")
-@click.option("--labels", metavar="DIR", type=click.Path(), help="Human labels: agreement and corrected numbers too.")
-@click.option("--table", "tables", multiple=True, metavar="NAME", help="Only these tables (repeatable).")
+@click.option(
+    "--labels",
+    metavar="DIR",
+    type=click.Path(),
+    help="Human labels: agreement and corrected numbers too.",
+)
+@click.option(
+    "--table", "tables", multiple=True, metavar="NAME", help="Only these tables (repeatable)."
+)
 @OUTCOME
 @judged_by("the judge with most")
 @click.option(
@@ -38,21 +52,34 @@ SUMMARY = ("leaderboard", "code_effects")
     type=click.Choice(["any", "independent", "judge", "detector", "fact", "score"]),
     default="any",
     metavar="SOURCE",
-    help="any, judge, detector, fact, score or independent: which tags count (fact: findings that stand whatever is read; independent: all but those read off the score).  [any]",
+    help=(
+        "any, judge, detector, fact, score or independent: which tags count (fact: findings that"
+        " stand whatever is read; independent: all but those read off the score).  [any]"
+    ),
 )
 @click.option(
-    "--ask", "asked", multiple=True, metavar="NAME=FILE", help="Answers of `ambjudge ask` as a column of the runs."
+    "--ask",
+    "asked",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Answers of `ambjudge ask` as a column of the runs.",
 )
 @click.option("--title", default="Analysis of runs", help="Title of the report.")
-@click.option("--site", metavar="DIR", type=click.Path(), help="A site of these runs: the report leads to its pages.")
+@click.option(
+    "--site",
+    metavar="DIR",
+    type=click.Path(),
+    help="A site of these runs: the report leads to its pages.",
+)
 @cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Stages, codes, cliff, recovery, tiers, cost, effects of codes: every number with its interval.
+    """Stages, codes, cliff, recovery, tiers, cost, effects of codes: every number with its
+    interval.
 
-    PATH: scorecards (.jsonl, .json), frames (.parquet, .csv), folders of these, a store, or a folder of runs: their
-    scorecards in the store, or without a store by the rules judge (--rubric and what follows it are for that). Without
-    --out: a summary.
+    PATH: scorecards (.jsonl, .json), frames (.parquet, .csv), folders of these, a store, or a
+    folder of runs: their scorecards in the store, or without a store by the rules judge (--rubric
+    and what follows it are for that). Without --out: a summary.
     """
     return run(obj, paths, flags)
 
@@ -66,9 +93,16 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..analysis.report.results import analyse
 
     found = read_cards(
-        obj, paths, flags, analyse, labels=labels_of(flags) if flags["labels"] else None, only=flags["tables"] or None,
-        outcome=flags["outcome"], code_source=flags["codes_from"], judge=flags["judge"],
-    )  # fmt: skip
+        obj,
+        paths,
+        flags,
+        analyse,
+        labels=labels_of(flags) if flags["labels"] else None,
+        only=flags["tables"] or None,
+        outcome=flags["outcome"],
+        code_source=flags["codes_from"],
+        judge=flags["judge"],
+    )
     found = _with_answers(found, flags["asked"])
     if flags["out"]:
         from ..analysis.report.html_report import write_report
@@ -93,7 +127,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
 
 def _with_answers(found: Analysis, asked: Sequence[str]) -> Analysis:
-    """Each `NAME=FILE` as a column of the run frame. InputError for a name that is taken or a file that holds no answers."""
+    """Each `NAME=FILE` as a column of the run frame. InputError for a name that is taken or a file
+    that holds no answers."""
     from dataclasses import replace
 
     from ..analysis.tables.answer_tables import read_answers, with_answers
@@ -102,7 +137,9 @@ def _with_answers(found: Analysis, asked: Sequence[str]) -> Analysis:
     for text in asked:
         name, _, file = text.partition("=")
         if not name or not file:
-            raise InputError(f"--ask {text!r} is not NAME=FILE", "for example --ask looked=answers.jsonl")
+            raise InputError(
+                f"--ask {text!r} is not NAME=FILE", "for example --ask looked=answers.jsonl"
+            )
         runs = with_answers(runs, read_answers(Path(file)), name)
     return replace(found, cohort=replace(found.cohort, runs=runs)) if asked else found
 
@@ -129,8 +166,22 @@ def _summary(found: Analysis, chosen: Sequence[str]) -> None:
         say_table(
             table,
             name,
-            hide=() if chosen else ("name", *LEFT_OUT["overall"], "loo_task", "loo_min", "loo_max", "n", "n_clusters"),
+            hide=(
+                ()
+                if chosen
+                else (
+                    "name",
+                    *LEFT_OUT["overall"],
+                    "loo_task",
+                    "loo_min",
+                    "loo_max",
+                    "n",
+                    "n_clusters",
+                )
+            ),
         )
     if not chosen:
         console.say()
-        console.say("--out DIR writes all tables, figures and report.html; --json prints all tables.")
+        console.say(
+            "--out DIR writes all tables, figures and report.html; --json prints all tables."
+        )

@@ -45,28 +45,38 @@ if TYPE_CHECKING:
 
 @click.command(
     "ask",
-    epilog="\b\nExamples:\n"
-    '  ambjudge ask runs/ "Did the agent look at an image of its output?" --judge openai/gpt-5.4-mini\n'
-    '  ambjudge ask runs/ "Which loss was trained with?" --choice dice,ce,other,none --out loss.parquet',
+    epilog=(
+        '\b\nExamples:\n  ambjudge ask runs/ "Did the agent look at an image of its output?"'
+        ' --judge openai/gpt-5.4-mini\n  ambjudge ask runs/ "Which loss was trained with?" --choice'
+        " dice,ce,other,none --out loss.parquet"
+    ),
 )
 @click.argument("paths", nargs=-1, type=click.Path(), metavar="PATH...")
 @click.argument("question", required=False, metavar='"QUESTION"')
 @click.option("--choice", metavar="A,B,C", help="The answer is one of these, not yes or no.")
 @click.option("--number", is_flag=True, help="The answer is a number.")
 @click.option("--text", is_flag=True, help="The answer is one or two sentences.")
-@click.option("--schema", metavar="FILE", type=click.Path(), help="The answer is JSON by this JSON Schema.")
+@click.option(
+    "--schema", metavar="FILE", type=click.Path(), help="The answer is JSON by this JSON Schema."
+)
 @judge_options
 @known_options
 @work_options
 @spread_options
 @json_option("JSON Lines on stdout, one run each.")
-@click.option("--out", metavar="FILE", type=click.Path(), help="Also write .jsonl, .csv or .parquet.")
+@click.option(
+    "--out", metavar="FILE", type=click.Path(), help="Also write .jsonl, .csv or .parquet."
+)
 @click.pass_obj
-def command(obj: dict[str, Any], /, paths: tuple[str, ...], question: str | None, **flags: Any) -> int:
-    """Ask a model one question about every run: an answer with turns and quotes, each searched in the run.
+def command(
+    obj: dict[str, Any], /, paths: tuple[str, ...], question: str | None, **flags: Any
+) -> int:
+    """Ask a model one question about every run: an answer with turns and quotes, each searched in
+    the run.
 
-    Yes or no unless an option says otherwise; "cannot tell" is an answer too, and a failed reply is unscored, never "no".
-    Answers are kept in the store: the same command goes on where it stopped, and asking again costs nothing.
+    Yes or no unless an option says otherwise; "cannot tell" is an answer too, and a failed reply is
+    unscored, never "no". Answers are kept in the store: the same command goes on where it stopped,
+    and asking again costs nothing.
     """
     return run(obj, paths, question, flags)
 
@@ -75,8 +85,11 @@ _QUOTED = 60
 """Columns of a quote in the table, where the answer is what gives way."""
 
 
-def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when a run is unscored or could not be read; 2 when none could; 130 when interrupted.
+def run(
+    obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags: dict[str, Any]
+) -> int:
+    """The exit code: 0; 1 when a run is unscored or could not be read; 2 when none could; 130 when
+    interrupted.
 
     "Cannot tell" is an answer.
     """
@@ -101,7 +114,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
                 return max(code, int(lost))
         kind = format_of(out)
         target = None if out is None else target_of(out, paths)
-        store = open_session_store(existing(paths), settings, flags, judge, stack, quiet, required=True)
+        store = open_session_store(
+            existing(paths), settings, flags, judge, stack, quiet, required=True
+        )
         assert store is not None
         done = _carry_out(store, runs, judge, scope, settings, options, flags, quiet)
         if isinstance(done, int):
@@ -135,17 +150,27 @@ class _Done:
 
 
 def _carry_out(
-    store: Store, runs: Sequence[Path], judge: Judge, scope: Scope, settings: Settings, options: ScoreOptions,
-    flags: dict[str, Any], quiet: bool,
-) -> _Done | int:  # fmt: skip
-    """Plan, and ask as the flags say: now, through a provider's batch, or not at all; an exit code where it ends there."""
+    store: Store,
+    runs: Sequence[Path],
+    judge: Judge,
+    scope: Scope,
+    settings: Settings,
+    options: ScoreOptions,
+    flags: dict[str, Any],
+    quiet: bool,
+) -> _Done | int:
+    """Plan, and ask as the flags say: now, through a provider's batch, or not at all; an exit code
+    where it ends there."""
     import asyncio
 
     from ..judge.ad_hoc import ask
     from ..judge.rejudge.staleness import plan
     from .render import bill, spent
 
-    planning, asking = console.Progress("planned", len(runs), quiet), console.Progress("asked", None, quiet)
+    planning, asking = (
+        console.Progress("planned", len(runs), quiet),
+        console.Progress("asked", None, quiet),
+    )
 
     def planned(made: RejudgePlan) -> None:
         planning.clear()
@@ -169,9 +194,15 @@ def _carry_out(
     async def work() -> Answered:
         async with scorer_of(settings, flags, judge, options, store) as scorer:
             return await ask(
-                store, runs, judge, scope, by=scorer, on_planning=planning.update, on_planned=planned,
+                store,
+                runs,
+                judge,
+                scope,
+                by=scorer,
+                on_planning=planning.update,
+                on_planned=planned,
                 on_progress=lambda s: asking.update(s.progress.done, ", ".join(spent(s.usage))),
-            )  # fmt: skip
+            )
 
     try:
         done = asyncio.run(work())
@@ -188,7 +219,10 @@ def _carry_out(
 
 def _question(paths: tuple[str, ...], question: str | None) -> str:
     """The last argument. A path in its place is a question that was forgotten."""
-    usage = 'name the runs, then the question in quotes: ambjudge ask runs/ "Did the agent look at an image?"'
+    usage = (
+        'name the runs, then the question in quotes: ambjudge ask runs/ "Did the agent look at an'
+        ' image?"'
+    )
     if question is None:
         raise click.UsageError(usage)
     try:
@@ -196,7 +230,9 @@ def _question(paths: tuple[str, ...], question: str | None) -> str:
     except (OSError, ValueError):
         there = False
     if there:
-        raise click.UsageError(f"the last argument is the question, and {question!r} is a path that exists; {usage}")
+        raise click.UsageError(
+            f"the last argument is the question, and {question!r} is a path that exists; {usage}"
+        )
     if not paths:
         raise click.UsageError(f"no PATH before the question; {usage}")
     return question
@@ -205,17 +241,26 @@ def _question(paths: tuple[str, ...], question: str | None) -> str:
 def _form(flags: dict[str, Any]) -> Answer:
     from ..judge.questions.items import Answer
 
-    given = [name for name in ("choice", "number", "text", "schema") if flags[name] not in (None, False)]
+    given = [
+        name for name in ("choice", "number", "text", "schema") if flags[name] not in (None, False)
+    ]
     if len(given) > 1:
-        raise click.UsageError(f"--{' and --'.join(given)} exclude each other; give one form of the answer")
+        raise click.UsageError(
+            f"--{' and --'.join(given)} exclude each other; give one form of the answer"
+        )
     if "choice" in given:
-        return Answer("choice", tuple(option.strip() for option in flags["choice"].split(",") if option.strip()))
+        return Answer(
+            "choice",
+            tuple(option.strip() for option in flags["choice"].split(",") if option.strip()),
+        )
     if "schema" in given:
         from ..trajectories.reading.json_bytes import read_json
 
         schema = read_json(Path(flags["schema"]))
         if not isinstance(schema, dict):
-            raise ConfigError(f"{flags['schema']}: no JSON Schema", 'give an object, as {"type": "array", ...}')
+            raise ConfigError(
+                f"{flags['schema']}: no JSON Schema", 'give an object, as {"type": "array", ...}'
+            )
         return Answer("json", schema=schema)
     return Answer("number" if "number" in given else "text" if "text" in given else "yes_no")
 
@@ -229,20 +274,26 @@ def _cost(made: RejudgePlan) -> str:
     low, high = made.estimate.low, made.estimate.high
     cost = f", cost {interval(low.cost_usd, high.cost_usd, '${:.4f}')}" if made.calls else ""
     runs = "1 run" if made.runs == 1 else f"{made.runs} runs"
-    return f"{runs} with judge {made.judge.judge}: {made.current} answers stand, {made.calls} to ask{cost}"
+    return (
+        f"{runs} with judge {made.judge.judge}: {made.current} answers stand, {made.calls} to"
+        f" ask{cost}"
+    )
 
 
 def _show_plan(made: RejudgePlan, as_json: bool) -> None:
     from .rejudge import interval, plan_dict
 
     if as_json:
-        console.raw(json.dumps({"schema": "ambjudge.plan/1", **plan_dict(made)}, ensure_ascii=False))
+        console.raw(
+            json.dumps({"schema": "ambjudge.plan/1", **plan_dict(made)}, ensure_ascii=False)
+        )
         return
     console.say(_cost(made))
     low, high = made.estimate.low, made.estimate.high
     if made.calls:
         console.say(
-            f"input tokens {interval(low.input_tokens, high.input_tokens, '{:,}')}, output tokens {interval(low.output_tokens, high.output_tokens, '{:,}')}"
+            f"input tokens {interval(low.input_tokens, high.input_tokens, '{:,}')}, output tokens"
+            f" {interval(low.output_tokens, high.output_tokens, '{:,}')}"
         )
 
 
@@ -274,22 +325,42 @@ class _Tally:
                 if isinstance(one.answer, int | float) and self.form.kind == "number":
                     self.numbers.append(one.answer)
                 else:
-                    self.said["answered" if self.form.kind in ("text", "json") else _worded(one)] += 1
+                    self.said[
+                        "answered" if self.form.kind in ("text", "json") else _worded(one)
+                    ] += 1
             yield one
 
     def line(self) -> str:
         """yes 12, no 30, cannot tell 3, unscored 1 (refused 1)."""
         parts = [f"{name} {n}" for name, n in self.said.items()]
         if self.form.kind == "number":
-            spread = f" (median {median(self.numbers):g}, {min(self.numbers):g} to {max(self.numbers):g})" if self.numbers else ""  # fmt: skip
+            spread = (
+                f" (median {median(self.numbers):g}, {min(self.numbers):g} to"
+                f" {max(self.numbers):g})"
+                if self.numbers
+                else ""
+            )
             parts.append(f"numbers {len(self.numbers)}{spread}")
         parts += [f"cannot tell {self.cannot_tell}"] if self.cannot_tell else []
-        parts += [f"unscored {self.unscored} ({', '.join(f'{r} {n}' for r, n in self.reasons.most_common())})"] if self.reasons else []  # fmt: skip
-        parts += [f"{self.unproven} of the answers without a quote that was found"] if self.unproven else []
+        parts += (
+            [
+                f"unscored {self.unscored}"
+                f" ({', '.join(f'{r} {n}' for r, n in self.reasons.most_common())})"
+            ]
+            if self.reasons
+            else []
+        )
+        parts += (
+            [f"{self.unproven} of the answers without a quote that was found"]
+            if self.unproven
+            else []
+        )
         return ", ".join(parts)
 
 
-def _show(answers: Iterable[RunAnswer], form: Answer, as_json: bool, verbose: bool, count: int) -> None:
+def _show(
+    answers: Iterable[RunAnswer], form: Answer, as_json: bool, verbose: bool, count: int
+) -> None:
     if as_json:
         for one in answers:
             console.raw(one.to_json())
@@ -300,8 +371,13 @@ def _show(answers: Iterable[RunAnswer], form: Answer, as_json: bool, verbose: bo
         return
     prose = form.kind in ("text", "json")
     rows = [_row(one, prose) for one in answers]
-    styles: list[list[str | None]] = [[None, *(["dim"] * 3 if row[1] in ("unscored", "cannot tell") else [None] * 3)] for row in rows]  # fmt: skip
-    console.table(["Run", "Answer", "Turns", "Quote"], rows, flexible=1 if prose else 3, styles=styles)
+    styles: list[list[str | None]] = [
+        [None, *(["dim"] * 3 if row[1] in ("unscored", "cannot tell") else [None] * 3)]
+        for row in rows
+    ]
+    console.table(
+        ["Run", "Answer", "Turns", "Quote"], rows, flexible=1 if prose else 3, styles=styles
+    )
 
 
 def _row(one: RunAnswer, prose: bool) -> list[str]:
@@ -313,7 +389,12 @@ def _row(one: RunAnswer, prose: bool) -> list[str]:
         found = [quote for quote in one.quotes if quote.check != "not_found"]
         proof = next((_quoted(quote) for quote in (*found, *one.quotes)), "no quote")
         proof += f" +{len(one.quotes) - 1}" if len(one.quotes) > 1 else ""
-    return [one.run.id, _worded(one) + _split(one), turns(one.turns) or "–", console.fit(proof, _QUOTED) if prose else proof]  # fmt: skip
+    return [
+        one.run.id,
+        _worded(one) + _split(one),
+        turns(one.turns) or "–",
+        console.fit(proof, _QUOTED) if prose else proof,
+    ]
 
 
 def _worded(one: RunAnswer) -> str:
@@ -327,7 +408,8 @@ def _worded(one: RunAnswer) -> str:
 
 
 def _split(one: RunAnswer) -> str:
-    """How many of several judges or samples said so, where they differ. Other answers than yes and no are not in votes."""
+    """How many of several judges or samples said so, where they differ. Other answers than yes and
+    no are not in votes."""
     said = [vote.value for vote in one.votes]
     if one.kind != "yes_no" or len(set(said)) < 2 or one.status == "unscored":
         return ""
@@ -335,13 +417,19 @@ def _split(one: RunAnswer) -> str:
 
 
 def _quoted(quote: Evidence) -> str:
-    mark = {"verified": "", "moved": f" [moved: turn {quote.found_turn}]", "not_found": " [not found]"}[quote.check]
+    mark = {
+        "verified": "",
+        "moved": f" [moved: turn {quote.found_turn}]",
+        "not_found": " [not found]",
+    }[quote.check]
     return f"“{quote.quote}”{mark}"
 
 
 def _detail(one: RunAnswer) -> None:
     """One answer in full, with every quote."""
-    why = f" ({one.reason}: {one.detail})" if one.status == "unscored" and not one.cannot_tell else ""
+    why = (
+        f" ({one.reason}: {one.detail})" if one.status == "unscored" and not one.cannot_tell else ""
+    )
     console.say(console.wrap(f"{one.run.id}: {_worded(one)}{_split(one)}{why}", "    ", ""))
     if one.rationale:
         console.say(console.wrap(one.rationale, "    "))

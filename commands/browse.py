@@ -24,14 +24,35 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "browse", epilog="\b\nExamples:\n  ambjudge browse runs/\n  ambjudge browse cards.jsonl --filter 'code:E3 S3<0.5'"
+    "browse",
+    epilog=(
+        "\b\nExamples:\n  ambjudge browse runs/\n  ambjudge browse cards.jsonl --filter 'code:E3"
+        " S3<0.5'"
+    ),
 )
 @click.argument("path", required=False, type=click.Path(), metavar="[PATH]")
-@click.option("--cards", metavar="FILE", type=click.Path(), help="Scorecards (JSON Lines) of the runs below PATH.")
-@click.option("--store", metavar="FILE|URL|none", help="Verdict store; default: the one found upward from PATH.")
-@click.option("--filter", "query", metavar="TEXT", default="", help="Begin with this filter (? shows the language).")
+@click.option(
+    "--cards",
+    metavar="FILE",
+    type=click.Path(),
+    help="Scorecards (JSON Lines) of the runs below PATH.",
+)
+@click.option(
+    "--store",
+    metavar="FILE|URL|none",
+    help="Verdict store; default: the one found upward from PATH.",
+)
+@click.option(
+    "--filter",
+    "query",
+    metavar="TEXT",
+    default="",
+    help="Begin with this filter (? shows the language).",
+)
 @click.option("--annotator", metavar="NAME", help="Who labels; default: the user's name.")
-@click.option("--labels", metavar="DIR", type=click.Path(), help="Where labels are kept as files, one a run.")
+@click.option(
+    "--labels", metavar="DIR", type=click.Path(), help="Where labels are kept as files, one a run."
+)
 @click.option("--no-score", is_flag=True, help="Do not score runs that have no scorecard.")
 @click.option("--theme", metavar="NAME", help="Colours, e.g. textual-light, nord, gruvbox.")
 @run_options
@@ -39,9 +60,9 @@ if TYPE_CHECKING:
 def command(obj: dict[str, Any], /, path: str | None, **flags: Any) -> int:
     """Read, search, compare and label runs in the terminal.
 
-    PATH is a folder of runs, a file of scorecards (.jsonl), or a store. Scorecards come from the store or from a file;
-    runs without one are scored by the rules judge while you read. Without PATH the current folder is shown as it is, and
-    nothing is scored.
+    PATH is a folder of runs, a file of scorecards (.jsonl), or a store. Scorecards come from the
+    store or from a file; runs without one are scored by the rules judge while you read. Without
+    PATH the current folder is shown as it is, and nothing is scored.
     """
     if path is None:
         path, flags["no_score"] = ".", True
@@ -70,7 +91,8 @@ def run(obj: dict[str, Any], path: str, flags: dict[str, Any]) -> int:
 
 @contextmanager
 def _quiet_log() -> Iterator[None]:
-    """No log lines while the browser has the screen: they would be written across it, and may quote a run."""
+    """No log lines while the browser has the screen: they would be written across it, and may quote
+    a run."""
     root = logging.getLogger()
     handlers = root.handlers[:]
     root.handlers[:] = [logging.NullHandler()]
@@ -99,9 +121,15 @@ def browser(collection: Collection, settings: Settings, flags: dict[str, Any]) -
 
     named = settings.get("judge") or ("rules",)
     return App(
-        collection, score=not flags.get("no_score"), query=flags.get("query") or "", theme=theme,
-        annotator=flags.get("annotator") or _user(), labels=Path(labels) if labels else None, judge=judge, judge_name=named[0],
-    )  # fmt: skip
+        collection,
+        score=not flags.get("no_score"),
+        query=flags.get("query") or "",
+        theme=theme,
+        annotator=flags.get("annotator") or _user(),
+        labels=Path(labels) if labels else None,
+        judge=judge,
+        judge_name=named[0],
+    )
 
 
 def _user() -> str:
@@ -132,17 +160,22 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
     for file in (path, cards):
         if file is not None and not file.exists():
             raise InputError(
-                "no such file or folder", "give a folder of runs, a .jsonl of scorecards, or a store", file
+                "no such file or folder",
+                "give a folder of runs, a .jsonl of scorecards, or a store",
+                file,
             )
     if path.is_file() and path.suffix == ".jsonl":
         cards = path
     elif path.is_file() and path.suffix in (".db", ".sqlite"):
         named = str(path)
-    elif cards is None and path.is_dir() and not is_run(path):  # those in the folder of a run came with it
+    # those in the folder of a run came with it
+    elif cards is None and path.is_dir() and not is_run(path):
         cards = next((path / name for name in _CARD_FILES if (path / name).is_file()), None)
     place = store_place(settings, [path], named)
     new = None if place is None else lambda: _new_store(place)
-    return Collection(path, options=options, store=lambda: _store(place), new_store=new, cards=cards)
+    return Collection(
+        path, options=options, store=lambda: _store(place), new_store=new, cards=cards
+    )
 
 
 def _store(place: str | Path | None) -> Store | None:

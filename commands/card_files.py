@@ -43,8 +43,9 @@ def place_of(text: str) -> Path:
 
 
 class CardFile:
-    """JSON Lines that get their name when `keep` is called; until then what has the name stays as it is. What is no file (a
-    pipe, a terminal) is written at once; what goes to an address is sent whole by `keep`."""
+    """JSON Lines that get their name when `keep` is called; until then what has the name stays as
+    it is. What is no file (a pipe, a terminal) is written at once; what goes to an address is sent
+    whole by `keep`."""
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
         """InputError where nothing can be written."""
@@ -55,10 +56,13 @@ class CardFile:
             here = stack.enter_context(private_folder()) / path.name
         self._new = NewFile(here)
         stack.callback(self._end)
-        # What is written at once is appended line by line: others may write to the same pipe or descriptor.
+        # What is written at once is appended line by line: others may write to the same pipe or
+        # descriptor.
         mode, lines = ("a", 1) if self._new.part == here else ("w", -1)
         with cannot_be_written(path):
-            self._file = self._new.part.open(mode, lines, encoding="utf-8", errors="backslashreplace")
+            self._file = self._new.part.open(
+                mode, lines, encoding="utf-8", errors="backslashreplace"
+            )
 
     def write(self, line: str) -> None:
         with cannot_be_written(self.path):
@@ -76,7 +80,8 @@ class CardFile:
         else:
             self._new.keep()
             if self._new.part != self.path:
-                self.path.with_name(f"{self.path.name}.part").unlink(missing_ok=True)  # of an interruption
+                # of an interruption
+                self.path.with_name(f"{self.path.name}.part").unlink(missing_ok=True)
         self._done = True
 
     def leave(self) -> str:
@@ -85,7 +90,11 @@ class CardFile:
         self._done = True
         if self._new.part == self.path:
             return f"scorecards so far went to {self.path}"
-        here = Path(mkdtemp(prefix="ambjudge-")) if isinstance(self.path, RemotePath) else self.path.parent
+        here = (
+            Path(mkdtemp(prefix="ambjudge-"))
+            if isinstance(self.path, RemotePath)
+            else self.path.parent
+        )
         left = here / f"{self.path.name}.part"
         self._new.keep(left)
         return f"scorecards so far are in {left}"
@@ -112,7 +121,9 @@ def shard_of(ctx: click.Context, param: click.Parameter, value: str | None) -> S
         return None
     number, _, of = value.partition("/")
     if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= 1_000_000):
-        raise click.BadParameter(f"{value!r} is not I/N with I from 1 to N, for example 3/100", ctx, param)
+        raise click.BadParameter(
+            f"{value!r} is not I/N with I from 1 to N, for example 3/100", ctx, param
+        )
     return Shard(int(number), int(of))
 
 
@@ -126,25 +137,35 @@ class Shard:
     def file(self, folder: Path | None) -> Path:
         """The part's lines; names sort as the parts follow each other. InputError without a folder."""
         if folder is None:
-            raise InputError("--shard without --out", "name the folder that the parts go into with --out")
+            raise InputError(
+                "--shard without --out", "name the folder that the parts go into with --out"
+            )
         return folder / f"part-{self.number:05}-of-{self.of:05}.jsonl"
 
     def slice(self, runs: Iterable[T]) -> list[T]:
-        """The runs of this part: as many as of any other, in the order of all, so that the parts, one after the other,
-        are what one command would write."""
+        """The runs of this part: as many as of any other, in the order of all, so that the parts,
+        one after the other, are what one command would write."""
         every = list(runs)
-        return every[len(every) * (self.number - 1) // self.of : len(every) * self.number // self.of]
+        return every[
+            len(every) * (self.number - 1) // self.of : len(every) * self.number // self.of
+        ]
 
     def share(self, options: ScoreOptions) -> ScoreOptions:
         """The options with this part's share of the budget: all parts together never spend more."""
-        return options if options.max_cost is None else replace(options, max_cost=options.max_cost / self.of)
+        return (
+            options
+            if options.max_cost is None
+            else replace(options, max_cost=options.max_cost / self.of)
+        )
 
 
 class Part:
-    """A part's file and the key that says what it was made of: the runs' files by size and time, and all that decides a
-    line. A part whose key still holds is not made again."""
+    """A part's file and the key that says what it was made of: the runs' files by size and time,
+    and all that decides a line. A part whose key still holds is not made again."""
 
-    def __init__(self, file: Path, runs: Sequence[Path | Outcome], judge: Judge, options: ScoreOptions) -> None:
+    def __init__(
+        self, file: Path, runs: Sequence[Path | Outcome], judge: Judge, options: ScoreOptions
+    ) -> None:
         from ..judge.questions.verdict_keys import inputs_stamp
         from ..judge.session import card_keys
         from ..trajectories.reading.layout import run_folder
@@ -158,10 +179,13 @@ class Part:
         self._key = digest.hexdigest()
 
     def said(self, quiet: bool) -> int | None:
-        """The exit code of making the part, when it is there and nothing has changed, which is said."""
+        """The exit code of making the part, when it is there and nothing has changed, which is
+        said."""
         if (made := self._made()) is None:
             return None
-        console.note(f"{self.file}: there already, nothing has changed since ({made[0]} lines)", quiet)
+        console.note(
+            f"{self.file}: there already, nothing has changed since ({made[0]} lines)", quiet
+        )
         return made[1]
 
     def _made(self) -> tuple[int, int] | None:
@@ -171,9 +195,12 @@ class Part:
             else:
                 note, size = read_bytes(self._note, _MOST_NOTED), self.file.stat().st_size
             match loads(note.decode()):
-                case {"key": self._key, "bytes": int(told), "lines": int(lines), "exit_code": 0 | 1 as code} if (
-                    told == size
-                ):
+                case {
+                    "key": self._key,
+                    "bytes": int(told),
+                    "lines": int(lines),
+                    "exit_code": 0 | 1 as code,
+                } if told == size:
                     return lines, code
         except (OSError, ValueError, InputError):
             pass

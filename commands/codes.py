@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @click.command(
     "codes",
-    epilog="\b\nExamples:\n  ambjudge codes runs/elm-chest-1 --taxonomy harness\n  ambjudge codes runs/ --judge openai/gpt-5.4-mini --plan",
+    epilog=(
+        "\b\nExamples:\n  ambjudge codes runs/elm-chest-1 --taxonomy harness\n  ambjudge codes"
+        " runs/ --judge openai/gpt-5.4-mini --plan"
+    ),
 )
 @PATHS
 @click.option(
@@ -30,18 +33,29 @@ if TYPE_CHECKING:
     type=click.Choice(["paper", "harness"]),
     help="paper (default): E1-E5 of the paper; harness: one code a failed step.",
 )
-@click.option("--plan", is_flag=True, help="Also what plan.md promised and what became of it, as a model reads it.")
+@click.option(
+    "--plan",
+    is_flag=True,
+    help="Also what plan.md promised and what became of it, as a model reads it.",
+)
 @JSON
 @reading_options
 @run_options
 @click.pass_obj
 def command(
-    obj: dict[str, Any], /, paths: tuple[str, ...], taxonomy: str | None, plan: bool, as_json: bool, **flags: Any
+    obj: dict[str, Any],
+    /,
+    paths: tuple[str, ...],
+    taxonomy: str | None,
+    plan: bool,
+    as_json: bool,
+    **flags: Any,
 ) -> int:
-    """Show the error codes of runs, each with its turns and a reason, and the episodes of failed steps.
+    """Show the error codes of runs, each with its turns and a reason, and the episodes of failed
+    steps.
 
-    A model as --judge reads each run for E1-E5 and quotes what shows them. Without one only what files, exit codes and
-    the harness prove is there, and codes that take reading are not read.
+    A model as --judge reads each run for E1-E5 and quotes what shows them. Without one only what
+    files, exit codes and the harness prove is there, and codes that take reading are not read.
     """
     return run(obj, paths, flags, taxonomy, plan, as_json)
 
@@ -88,7 +102,12 @@ class RunDiagnosis:
 
 
 def run(
-    obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], taxonomy: str | None, plan: bool, as_json: bool
+    obj: dict[str, Any],
+    paths: tuple[str, ...],
+    flags: dict[str, Any],
+    taxonomy: str | None,
+    plan: bool,
+    as_json: bool,
 ) -> int:
     """The exit code: 0; 1 when a run could not be read, by us or by the judge; 2 when none could."""
 
@@ -116,7 +135,13 @@ def run(
         first = False
 
     return read_runs(
-        obj, paths, settings, {**flags, "store": flags["store"] if able else "none"}, judge, options, show_one
+        obj,
+        paths,
+        settings,
+        {**flags, "store": flags["store"] if able else "none"},
+        judge,
+        options,
+        show_one,
     )
 
 
@@ -129,21 +154,29 @@ def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> R
     found = tagging.diagnose(ready.run, ready.segmentation, ready.found, reply, judge, read.right)
     unread = "no judge read the run" if reply is None else "the judge's reading failed"
     bare = bare_facts(ready.found.context)
-    return RunDiagnosis(ready.run, found, taxonomy, unread, ready.facts if reply is not None else (), bare)
+    return RunDiagnosis(
+        ready.run, found, taxonomy, unread, ready.facts if reply is not None else (), bare
+    )
 
 
 def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
-    """Codes with their proof, what is known of the others, then failed steps, and the plan's commitments if asked for."""
+    """Codes with their proof, what is known of the others, then failed steps, and the plan's
+    commitments if asked for."""
     from . import render
 
     run, found = diagnosis.run, diagnosis.found
     facts = {fact.id: fact for fact in diagnosis.facts}
     if not first:
         console.say()
-    primary = f" · primary failure by the harness's codes {found.primary_failure}" if found.primary_failure else ""
+    primary = (
+        f" · primary failure by the harness's codes {found.primary_failure}"
+        if found.primary_failure
+        else ""
+    )
     console.say(
         console.wrap(
-            f"{run.id}  {run.task or 'unknown task'} · {render.ending(run.status.ended, run.track, run.imported)}{primary}",
+            f"{run.id}  {run.task or 'unknown task'} ·"
+            f" {render.ending(run.status.ended, run.track, run.imported)}{primary}",
             "  ",
             "",
         )
@@ -163,14 +196,16 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
                 _code(code, facts)
     if found.episodes:
         console.say(
-            f"  Failed steps: {sum(e.resolved_at is not None for e in found.episodes)} of {len(found.episodes)} overcome"
+            f"  Failed steps: {sum(e.resolved_at is not None for e in found.episodes)} of"
+            f" {len(found.episodes)} overcome"
         )
         for e in found.episodes:
             end = f"worked in turn {e.resolved_at}" if e.resolved_at is not None else "never worked"
             tries = f"{e.attempts} attempt{'s' if e.attempts > 1 else ''}"
             console.say(
                 console.wrap(
-                    f"turn{'s' if len(e.turns) > 1 else ''} {render.turns(e.turns)}: {e.cause} ({tries}, {end})",
+                    f"turn{'s' if len(e.turns) > 1 else ''} {render.turns(e.turns)}: {e.cause}"
+                    f" ({tries}, {end})",
                     "        ",
                     f"    {e.stage}  ",
                 )
@@ -188,7 +223,11 @@ def _code(code: FiredCode, facts: dict[str, Fact]) -> None:
     for name in code.facts:
         fact = facts.get(name)
         console.say(
-            console.wrap(f"{name}: {fact.text if fact is not None else 'no fact of this run'}", "        ", "      ↳ ")
+            console.wrap(
+                f"{name}: {fact.text if fact is not None else 'no fact of this run'}",
+                "        ",
+                "      ↳ ",
+            )
         )
 
 

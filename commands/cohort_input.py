@@ -1,4 +1,5 @@
-"""Scorecards as a command line names them: read, counted, with what could not be read; their tables as text."""
+"""Scorecards as a command line names them: read, counted, with what could not be read; their tables
+as text."""
 
 from __future__ import annotations
 
@@ -52,14 +53,18 @@ def scoring_of(obj: dict[str, Any], flags: dict[str, Any]) -> Scoring:
 
 
 def tell(scoring: Scoring, flags: dict[str, Any], quiet: bool) -> None:
-    """One line on stderr where the numbers may not be those that the user thinks of: runs were scored on the way, or options
-    speak of scoring and nothing was scored."""
+    """One line on stderr where the numbers may not be those that the user thinks of: runs were
+    scored on the way, or options speak of scoring and nothing was scored."""
     if scoring.done:
-        console.note(f"{scoring.done} run{'' if scoring.done == 1 else 's'} scored by the rules judge", quiet)
+        console.note(
+            f"{scoring.done} run{'' if scoring.done == 1 else 's'} scored by the rules judge", quiet
+        )
         return
     given = [f"--{name.replace('_', '-')}" for name in _OPTIONS if flags.get(name) is not None]
     if given:
-        console.note(f"{', '.join(given)}: no effect, scorecards keep what they were scored with", quiet)
+        console.note(
+            f"{', '.join(given)}: no effect, scorecards keep what they were scored with", quiet
+        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ class Place:
 
 
 def place_of(obj: dict[str, Any], path: str, store: str | None = None) -> Place:
-    """What a path means: a store; a folder's runs in the store in force there (`store_place`); else the path itself."""
+    """What a path means: a store; a folder's runs in the store in force there (`store_place`); else
+    the path itself."""
     from ..analysis.tables.card_sources import is_store
     from ..config import load
 
@@ -100,7 +106,8 @@ def stored_cards(
 ) -> Iterator[ScoreCard | str]:
     """The scorecards in the stores of the paths; a path without any as it is, to be read or scored.
 
-    Runs of a folder that its store has no scorecard of are counted on stderr. `versions`: of superseded rubrics too.
+    Runs of a folder that its store has no scorecard of are counted on stderr. `versions`: of
+    superseded rubrics too.
     """
     for path in paths:
         place, found = place_of(obj, path, store), set()
@@ -124,7 +131,9 @@ def _count_others(folder: Path, scored: int, quiet: bool) -> None:
         return
     if others > 0:
         console.note(
-            f"{others} runs below {folder} have no scorecard there and are left out: ambjudge score {folder}", quiet
+            f"{others} runs below {folder} have no scorecard there and are left out: ambjudge score"
+            f" {folder}",
+            quiet,
         )
 
 
@@ -149,11 +158,16 @@ def read_cards(
     versions: bool = False,
     **options: Any,
 ) -> R:
-    """What `read` (`results.read`, `results.analyse`) makes of the paths; cards are counted, problems named on stderr.
+    """What `read` (`results.read`, `results.analyse`) makes of the paths; cards are counted,
+    problems named on stderr.
 
     `versions`: a store's scorecards by superseded versions of a rubric too.
     """
-    scoring, progress, numbers = scoring_of(obj, flags), console.Progress("read", None, obj["quiet"]), count(1)
+    scoring, progress, numbers = (
+        scoring_of(obj, flags),
+        console.Progress("read", None, obj["quiet"]),
+        count(1),
+    )
 
     def source() -> Iterator[Any]:
         yield from stored_cards(obj, paths, flags.get("store"), versions=versions)
@@ -186,13 +200,20 @@ def say_json(data: Any) -> None:
     console.raw(json.dumps(data, ensure_ascii=False, allow_nan=False))
 
 
-def say_table(table: pl.DataFrame, name: str, hide: Sequence[str] = (), above: Sequence[str] = ()) -> tuple[str, ...]:
-    """A table of the analysis with its numbered notes below, which it returns; not again where they stand `above`."""
+def say_table(
+    table: pl.DataFrame, name: str, hide: Sequence[str] = (), above: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """A table of the analysis with its numbered notes below, which it returns; not again where they
+    stand `above`."""
     from ..analysis.report.display import display
 
     shown: Display = display(table, name, hide=hide)
-    lines = [[cell.text + "".join(f" [{n}]" for n in cell.notes) for cell in row] for row in shown.rows]
-    console.table(shown.headings, lines, right=[i for i, right in enumerate(shown.numeric) if right])
+    lines = [
+        [cell.text + "".join(f" [{n}]" for n in cell.notes) for cell in row] for row in shown.rows
+    ]
+    console.table(
+        shown.headings, lines, right=[i for i, right in enumerate(shown.numeric) if right]
+    )
     if shown.notes and shown.notes == above:
         console.say("  (notes as above)")
         return shown.notes

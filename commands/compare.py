@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @click.command(
     "compare",
-    epilog="\b\nExamples:\n  ambjudge compare old.jsonl new.jsonl --margin 5\n  ambjudge compare opus sonnet cards.jsonl\n  ambjudge compare rules gpt-5 cards.jsonl --by judge --outcome S2",
+    epilog=(
+        "\b\nExamples:\n  ambjudge compare old.jsonl new.jsonl --margin 5\n  ambjudge compare opus"
+        " sonnet cards.jsonl\n  ambjudge compare rules gpt-5 cards.jsonl --by judge --outcome S2"
+    ),
 )
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
@@ -28,22 +31,33 @@ if TYPE_CHECKING:
     type=click.Choice(["agent", "judge", "rubric", "release"]),
     help="What A and B are.  [names: what they name; paths: release]",
 )
-@click.option("--margin", type=float, metavar="SIZE", help="Differences within it count as none: tests equivalence.")
+@click.option(
+    "--margin",
+    type=float,
+    metavar="SIZE",
+    help="Differences within it count as none: tests equivalence.",
+)
 @OUTCOME
 @judged_by("the judge with most")
 @json_option("One JSON object on stdout, both populations.")
 @cohort_options
 @click.pass_obj
-def command(obj: dict[str, Any], /, first: str, second: str, paths: tuple[str, ...], **flags: Any) -> int:
-    """How far A is from B: the paired difference with interval and test, and whether they are as good as equal.
+def command(
+    obj: dict[str, Any], /, first: str, second: str, paths: tuple[str, ...], **flags: Any
+) -> int:
+    """How far A is from B: the paired difference with interval and test, and whether they are as
+    good as equal.
 
-    A and B are names in the scorecards of PATH (agents, judges, rubrics), or without PATH two sets of scorecards, stores or
-    folders of runs. Where both sides scored the same runs these are paired by run, else by task.
+    A and B are names in the scorecards of PATH (agents, judges, rubrics), or without PATH two sets
+    of scorecards, stores or folders of runs. Where both sides scored the same runs these are paired
+    by run, else by task.
     """
     return run(obj, (first, second), paths, flags)
 
 
-def run(obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+def run(
+    obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]
+) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
     from ..analysis.statistics.comparison import compare, sentences, to_json
 
@@ -68,13 +82,16 @@ def _sides(
     from .options import existing
 
     if paths:
-        found = read_cards(obj, paths, flags, read, judge=flags["judge"], versions=flags["by"] == "rubric")
+        found = read_cards(
+            obj, paths, flags, read, judge=flags["judge"], versions=flags["by"] == "rubric"
+        )
         by = flags["by"] or kind_of(found.runs, names)
         return by, *sides(found.runs, by, names), not found.problems
     for name in names:
         if "://" not in name and not existing([name]):
             raise InputError(
-                f"no such file or folder: {name}", "to compare two names, say in which scorecards: compare A B PATH"
+                f"no such file or folder: {name}",
+                "to compare two names, say in which scorecards: compare A B PATH",
             )
     cohorts = [read_cards(obj, (name,), flags, read, judge=flags["judge"]) for name in names]
     short = [PurePath(name).name for name in names]
@@ -91,7 +108,9 @@ def _tables(found: Comparison) -> None:
         for name, mean, runs, of in zip(found.names, found.means, found.runs, found.of, strict=True)
     ]
     console.table(
-        [found.by.capitalize(), f"Mean {found.outcome.removeprefix('outcome.')}", "Runs compared"], lines, right=(1, 2)
+        [found.by.capitalize(), f"Mean {found.outcome.removeprefix('outcome.')}", "Runs compared"],
+        lines,
+        right=(1, 2),
     )
     console.say()
     say_table(found.table, "compare", hide=("first", "second", "n", "n_clusters"))

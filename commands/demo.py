@@ -13,11 +13,16 @@ from ..errors import InputError
 
 @click.command("demo", epilog="\b\nExample:\n  ambjudge demo --out ambjudge-demo")
 @click.option(
-    "--out", metavar="DIR", type=click.Path(), default="ambjudge-demo", help="A new or empty folder.  [ambjudge-demo]"
+    "--out",
+    metavar="DIR",
+    type=click.Path(),
+    default="ambjudge-demo",
+    help="A new or empty folder.  [ambjudge-demo]",
 )
 @click.pass_obj
 def command(obj: dict[str, Any], /, out: str) -> int:
-    """Write thirty small made-up runs of two agents, with a reader's answers and labels, and say what to do with them.
+    """Write thirty small made-up runs of two agents, with a reader's answers and labels, and say
+    what to do with them.
 
     No model and no network is needed: the judge of the folder's settings plays the answers back.
     """
@@ -32,9 +37,14 @@ def command(obj: dict[str, Any], /, out: str) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", "choose another --out", folder) from error
+        raise InputError(
+            f"cannot be written: {error.strerror}", "choose another --out", folder
+        ) from error
     runs = sum(1 for _ in (folder / "runs").iterdir())
-    console.note(f"{folder}: {runs} runs of two agents, a reader's answers about each, labels of some", obj["quiet"])
+    console.note(
+        f"{folder}: {runs} runs of two agents, a reader's answers about each, labels of some",
+        obj["quiet"],
+    )
     for line in (f"cd {folder}", *NEXT):
         console.say(line)
     return 0
@@ -42,8 +52,14 @@ def command(obj: dict[str, Any], /, out: str) -> int:
 
 NEXT = (
     "ambjudge score runs/ --out cards.jsonl     # stages, codes and Overall of every run",
-    "ambjudge analyze runs/ --out report/       # what differs between the agents, and whether one may say so",
+    (
+        "ambjudge analyze runs/ --out report/       # what differs between the agents, and whether"
+        " one may say so"
+    ),
     "ambjudge leaderboard runs/                 # ranks with intervals",
-    "ambjudge browse runs/                      # each score with its words in the transcript (q quits)",
+    (
+        "ambjudge browse runs/                      # each score with its words in the transcript"
+        " (q quits)"
+    ),
     "ambjudge site runs/ --out site/            # the same as pages: open site/index.html",
 )

@@ -21,12 +21,15 @@ from ..version import __version__
 from .options import json_option, store_place
 
 
-@click.command("doctor", epilog="\b\nExample:\n  ambjudge doctor --api-base http://localhost:8000/v1")
+@click.command(
+    "doctor", epilog="\b\nExample:\n  ambjudge doctor --api-base http://localhost:8000/v1"
+)
 @json_option()
 @click.option("--api-base", metavar="URL", help="Also ask this server for its models.")
 @click.pass_obj
 def command(obj: dict[str, Any], as_json: bool, api_base: str | None) -> int:
-    """Show what is installed, which judges can be used, which settings are in force, where the store is."""
+    """Show what is installed, which judges can be used, which settings are in force, where the
+    store is."""
 
     from ..config import load
 
@@ -37,8 +40,12 @@ def command(obj: dict[str, Any], as_json: bool, api_base: str | None) -> int:
     else:
         marks = {True: "ok", False: "problem", None: "–"}
         styles = {True: "good", False: "bad", None: "dim"}
-        console.table(["", "What", "State"], [[marks[f.ok], f.what, f.state] for f in findings], flexible=2,
-              styles=[[styles[f.ok], None, None] for f in findings])  # fmt: skip
+        console.table(
+            ["", "What", "State"],
+            [[marks[f.ok], f.what, f.state] for f in findings],
+            flexible=2,
+            styles=[[styles[f.ok], None, None] for f in findings],
+        )
     return 1 if any(f.ok is False for f in findings) else 0
 
 
@@ -57,9 +64,17 @@ _PACKAGES = (
 _SERVER_S = 5
 """Seconds in which a server has told its models."""
 _LOCAL = ("torch", "transformers")
-# Environment variables in which providers' keys are looked up by litellm; only their presence is ever shown.
-_KEYS = {"OpenAI": "OPENAI_API_KEY", "Anthropic": "ANTHROPIC_API_KEY", "Google": "GEMINI_API_KEY", "OpenRouter": "OPENROUTER_API_KEY",
-         "Mistral": "MISTRAL_API_KEY", "DeepSeek": "DEEPSEEK_API_KEY", "Azure": "AZURE_API_KEY"}  # fmt: skip
+# Environment variables in which providers' keys are looked up by litellm; only their presence is
+# ever shown.
+_KEYS = {
+    "OpenAI": "OPENAI_API_KEY",
+    "Anthropic": "ANTHROPIC_API_KEY",
+    "Google": "GEMINI_API_KEY",
+    "OpenRouter": "OPENROUTER_API_KEY",
+    "Mistral": "MISTRAL_API_KEY",
+    "DeepSeek": "DEEPSEEK_API_KEY",
+    "Azure": "AZURE_API_KEY",
+}
 
 
 @dataclass(frozen=True)
@@ -76,12 +91,18 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
     found = [Finding("ambjudge", True, f"{__version__} on Python {platform.python_version()}")]
     for package in _PACKAGES:
         version = _version(package)
-        found.append(Finding(package, version is not None, version or "missing: reinstall ambjudge"))
+        found.append(
+            Finding(package, version is not None, version or "missing: reinstall ambjudge")
+        )
     local = {package: _version(package) for package in _LOCAL}
     if all(local.values()):
-        found.append(Finding("judge local:PATH", True, ", ".join(f"{k} {v}" for k, v in local.items())))
+        found.append(
+            Finding("judge local:PATH", True, ", ".join(f"{k} {v}" for k, v in local.items()))
+        )
     else:
-        found.append(Finding("judge local:PATH", None, "not installed: pip install 'ambjudge[local]'"))
+        found.append(
+            Finding("judge local:PATH", None, "not installed: pip install 'ambjudge[local]'")
+        )
     found.append(Finding("judge rules", True, "always available"))
     keys = [provider for provider, name in _KEYS.items() if os.environ.get(name)]
     found.append(
@@ -94,7 +115,11 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
     if api_base:
         found.append(_server(api_base))
     found.append(
-        Finding("settings", True, str(settings.file) if settings.file else "defaults (no ambjudge.toml found upward)")
+        Finding(
+            "settings",
+            True,
+            str(settings.file) if settings.file else "defaults (no ambjudge.toml found upward)",
+        )
     )
     for name, value in sorted(settings.values.items()):
         shown = ", ".join(value) if isinstance(value, tuple) else mask(str(value))
@@ -118,13 +143,20 @@ def _plugins() -> list[Finding]:
     names = {door.group: door for door in doors}
     found = []
     if (allowed := os.environ.get(SWITCH)) is not None:
-        found.append(Finding("plugins", None, f"{SWITCH}={allowed}: {'no others' if allowed.strip() else 'none'}"))
+        found.append(
+            Finding(
+                "plugins", None, f"{SWITCH}={allowed}: {'no others' if allowed.strip() else 'none'}"
+            )
+        )
     for plugin in sorted(installed(), key=lambda plugin: [*names, plugin.door].index(plugin.door)):
         door, state, ok = names.get(plugin.door), str(plugin), True
         if door is None:
             state, ok = f"{plugin}: no such door; known: {', '.join(names)}", False
         elif door.entries[plugin.name] is not plugin:
-            state, ok = f"{plugin}: left out, {door.entries[plugin.name]} has one of this name", False
+            state, ok = (
+                f"{plugin}: left out, {door.entries[plugin.name]} has one of this name",
+                False,
+            )
         else:
             try:
                 door.get(plugin.name)
@@ -165,9 +197,15 @@ def _server(api_base: str) -> Finding:
             return Finding("server", known, f"{api_base} answers with status {answer.status_code}")
         data = loads(answer.text)
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
-        return Finding("server", False, f"{api_base} does not answer: {mask(str(error)) or 'not in time'}")
+        return Finding(
+            "server", False, f"{api_base} does not answer: {mask(str(error)) or 'not in time'}"
+        )
     listed = data.get("data") if isinstance(data, dict) else None
-    names = [str(m.get("id"))[:100] for m in (listed if isinstance(listed, list) else ())[:5] if isinstance(m, dict)]
+    names = [
+        str(m.get("id"))[:100]
+        for m in (listed if isinstance(listed, list) else ())[:5]
+        if isinstance(m, dict)
+    ]
     return Finding("server", True, f"{api_base}: {', '.join(names) or 'answers, names no models'}")
 
 
@@ -182,5 +220,7 @@ def _store(settings: Settings) -> Finding:
         return Finding("store", None, mask(str(where)) + " (not opened)")
     path = Path(where)
     if path.is_file():
-        return Finding("store", os.access(path, os.W_OK), f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+        return Finding(
+            "store", os.access(path, os.W_OK), f"{path} ({path.stat().st_size / 1e6:.1f} MB)"
+        )
     return Finding("store", None, f"{path} (made at the first use)")

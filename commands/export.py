@@ -29,9 +29,11 @@ FORMATS = ("jsonl", "csv", "parquet")
 
 @click.command(
     "export",
-    epilog="\b\nExamples:\n  ambjudge export runs/ --out runs.parquet\n"
-    "  ambjudge export runs/.ambjudge/ambjudge.db --what verdicts --out verdicts.csv\n"
-    "  ambjudge export runs/ --what criteria | jq 'select(.value == 0)'",
+    epilog=(
+        "\b\nExamples:\n  ambjudge export runs/ --out runs.parquet\n"
+        "  ambjudge export runs/.ambjudge/ambjudge.db --what verdicts --out verdicts.csv\n"
+        "  ambjudge export runs/ --what criteria | jq 'select(.value == 0)'"
+    ),
 )
 @PATHS
 @click.option(
@@ -48,16 +50,19 @@ FORMATS = ("jsonl", "csv", "parquet")
     metavar="FORMAT",
     help="jsonl, csv or parquet.  [by the suffix of --out; else jsonl]",
 )
-@click.option("--out", metavar="FILE", type=click.Path(), help="Write a file, whole or not at all.  [stdout]")
+@click.option(
+    "--out", metavar="FILE", type=click.Path(), help="Write a file, whole or not at all.  [stdout]"
+)
 @cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Scorecards as they are (jsonl), or one row a run, criterion, fired code, stored verdict or human label.
+    """Scorecards as they are (jsonl), or one row a run, criterion, fired code, stored verdict or
+    human label.
 
-    PATH: a store, a folder with a store, or whatever `analyze` reads. A folder's own scorecards and verdicts are those of
-    the nearest store; without one its runs are scored by the rules judge first. Labels: a store, or label files.
-    What is unknown is null or empty, never 0. In CSV an apostrophe stands before texts that
-    a spreadsheet would take for a formula.
+    PATH: a store, a folder with a store, or whatever `analyze` reads. A folder's own scorecards and
+    verdicts are those of the nearest store; without one its runs are scored by the rules judge
+    first. Labels: a store, or label files. What is unknown is null or empty, never 0. In CSV an
+    apostrophe stands before texts that a spreadsheet would take for a formula.
     """
     return run(obj, paths, flags)
 
@@ -87,13 +92,17 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     tell(reading.scoring, flags, obj["quiet"])
     if out is not None:
         rows = reading.done if what == "scorecards" else reading.rows
-        console.note(f"wrote {rows} {'scorecards' if what == 'scorecards' else 'rows'} to {out}", obj["quiet"])
+        console.note(
+            f"wrote {rows} {'scorecards' if what == 'scorecards' else 'rows'} to {out}",
+            obj["quiet"],
+        )
     return 1 if reading.problems else 0
 
 
 @dataclass
 class _Reading:
-    """Tables and scorecards of what a command line names, in batches; counts them and collects what cannot be read."""
+    """Tables and scorecards of what a command line names, in batches; counts them and collects what
+    cannot be read."""
 
     obj: dict[str, Any]
     paths: tuple[str, ...]
@@ -114,29 +123,38 @@ class _Reading:
 
         made: dict[str, Callable[[], Iterable[pl.DataFrame]]] = {
             "runs": self._runs,
-            "criteria": lambda: self._rows("criteria", (r for card in self.cards() for r in rows_of.criterion_rows(card))),
-            "codes": lambda: self._rows("codes", (r for card in self.cards() for r in rows_of.code_rows(card))),
+            "criteria": lambda: self._rows(
+                "criteria", (r for card in self.cards() for r in rows_of.criterion_rows(card))
+            ),
+            "codes": lambda: self._rows(
+                "codes", (r for card in self.cards() for r in rows_of.code_rows(card))
+            ),
             "verdicts": lambda: self._rows("verdicts", self._verdicts()),
             "labels": lambda: self._rows("labels", self._labels()),
-        }  # fmt: skip
+        }
         try:
             for table in made[what]():
                 self.rows += table.height
                 yield table
         except pl.exceptions.PolarsError as error:
             raise InputError(
-                f"no table can hold this: {str(error).splitlines()[0]}", "run `ambjudge verify` on the scorecards"
+                f"no table can hold this: {str(error).splitlines()[0]}",
+                "run `ambjudge verify` on the scorecards",
             ) from error
 
     def cards(self) -> Iterator[ScoreCard]:
-        """The scorecards, one at a time; ready-made tables of runs hold none, which is an InputError."""
+        """The scorecards, one at a time; ready-made tables of runs hold none, which is an
+        InputError."""
         for item in self._items():
             if not hasattr(item, "stages"):
-                raise InputError("a table of runs has no scorecards to take this from", "give the scorecards")
+                raise InputError(
+                    "a table of runs has no scorecards to take this from", "give the scorecards"
+                )
             yield item
 
     def _runs(self) -> Iterator[pl.DataFrame]:
-        """The analysis frame. It is whole in memory, columns only: means over criteria that no tier credits need all runs."""
+        """The analysis frame. It is whole in memory, columns only: means over criteria that no tier
+        credits need all runs."""
         from ..analysis.tables.cohorts import cohort
         from ..analysis.tables.flat_tables import BATCH, finite
 
@@ -157,7 +175,10 @@ class _Reading:
         cards = stored_cards(self.obj, self.paths, self.store)
         yield from map(self._seen, each_card(cards, self.problems, self.scoring))
         if self.problems and not self.done:
-            raise InputError(f"no scorecard could be read; first: {self.problems[0]}", "check what the files hold")
+            raise InputError(
+                f"no scorecard could be read; first: {self.problems[0]}",
+                "check what the files hold",
+            )
 
     def _seen(self, item: Any) -> Any:
         self.done += 1
@@ -170,25 +191,31 @@ class _Reading:
         for path in self.paths:
             place = place_of(self.obj, path, self.store)
             if place.store is None:
-                raise InputError("holds no verdicts: not a store, and no store is near", "name the store", path)
+                raise InputError(
+                    "holds no verdicts: not a store, and no store is near", "name the store", path
+                )
             with opened(place, self.obj["quiet"]) as store:
                 prefix = "" if place.below is None else store.prefix(place.below)
                 verdicts = store.iter_verdicts()
                 while chunk := list(islice(verdicts, BATCH)):
                     runs = store.runs_of({verdict.run_ref for verdict in chunk})
-                    meant = [v for v in chunk if store.relative(runs[v.run_ref].path).startswith(prefix)]
+                    meant = [
+                        v for v in chunk if store.relative(runs[v.run_ref].path).startswith(prefix)
+                    ]
                     calls = store.calls_of({verdict.call_id for verdict in meant})
                     yield from map(self._seen, verdict_rows(meant, runs, calls))
 
     def _labels(self) -> Iterator[tuple[Any, ...]]:
-        """Rows of the labels in stores and label files. What is none among other files is named and left out."""
+        """Rows of the labels in stores and label files. What is none among other files is named and
+        left out."""
         from ..analysis.tables.card_sources import is_store
         from ..analysis.tables.flat_tables import label_rows
         from ..judge.store import DEFAULT_STORE
         from ..judge.trust.label_sources import each_label
 
         for path in self.paths:
-            # A folder of labels is near a store as often as not: only one that lies in the folder itself is the folder's.
+            # A folder of labels is near a store as often as not: only one that lies in the folder
+            # itself is the folder's.
             inside = Path(path) / DEFAULT_STORE
             place = Place(inside) if inside.is_file() else Place(path if is_store(path) else None)
             here = 0
@@ -202,6 +229,13 @@ class _Reading:
                 else:
                     raise labels
             if place.store is None and not here:
-                raise InputError("no store and no label files found here", "name a store, or a folder of labels", path)
+                raise InputError(
+                    "no store and no label files found here",
+                    "name a store, or a folder of labels",
+                    path,
+                )
         if self.problems and not self.done:
-            raise InputError(f"no labels could be read; first: {self.problems[0]}", "name a folder of label files")
+            raise InputError(
+                f"no labels could be read; first: {self.problems[0]}",
+                "name a folder of label files",
+            )

@@ -26,28 +26,43 @@ _SHOWN = 12
 
 @click.command(
     "import",
-    epilog="\b\nExamples:\n  ambjudge import auto logs/ --out runs/ --task-score resolved\n"
-    "  ambjudge import inspect logs/ --out runs/ --track segmentation --tier lite\n"
-    "  ambjudge import conversation runs/ --to openai --out chats/",
+    epilog=(
+        "\b\nExamples:\n  ambjudge import auto logs/ --out runs/ --task-score resolved\n"
+        "  ambjudge import inspect logs/ --out runs/ --track segmentation --tier lite\n"
+        "  ambjudge import conversation runs/ --to openai --out chats/"
+    ),
 )
 @click.argument("format", type=click.Choice((AUTO, *IMPORTERS.names)), metavar="FORMAT")
 @click.argument("sources", nargs=-1, required=True, type=click.Path(), metavar="SOURCE...")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(), help="Where the runs go: DIR/<run>/process/.")
-@click.option("--to", type=click.Choice(EXPORTERS.names), help="Write this format instead: DIR/<run>.json.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    type=click.Path(),
+    help="Where the runs go: DIR/<run>/process/.",
+)
+@click.option(
+    "--to", type=click.Choice(EXPORTERS.names), help="Write this format instead: DIR/<run>.json."
+)
 @click.option("--agent", metavar="NAME", help="The agent, whatever the source says.")
 @click.option("--model", metavar="NAME", help="The model, likewise.")
 @click.option("--task", metavar="NAME", help="The task, likewise.")
 @click.option("--track", metavar="TRACK", help="The track, likewise.")
 @tier_option("The tier, likewise.")
-@click.option("--task-score", metavar="OUTCOME", help="The outcome that is the Task score: yes or no, or 0 to 1.")
+@click.option(
+    "--task-score",
+    metavar="OUTCOME",
+    help="The outcome that is the Task score: yes or no, or 0 to 1.",
+)
 @click.option("--force", is_flag=True, help="Write over runs that are already there.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, format: str, sources: tuple[str, ...], **flags: Any) -> int:
     """Turn recorded runs of other formats into run folders, from files or folders.
 
-    FORMAT: auto, inspect, atif (Harbor), terminal-bench, claude-code, codex, responses, openhands, swe-agent,
-    mini-swe-agent, otel (also Langfuse, Phoenix), parquet, anthropic, openai, or conversation (with --to). Texts stay as they
-    are; scores and flags become outcomes of the run; what could not be carried over is named.
+    FORMAT: auto, inspect, atif (Harbor), terminal-bench, claude-code, codex, responses, openhands,
+    swe-agent, mini-swe-agent, otel (also Langfuse, Phoenix), parquet, anthropic, openai, or
+    conversation (with --to). Texts stay as they are; scores and flags become outcomes of the run;
+    what could not be carried over is named.
     """
     return run(obj, format, sources, flags)
 
@@ -114,8 +129,11 @@ class _Complaints:
         self.more = 0
 
 
-def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft | InputError | None]]:
-    """Every run of every source, each with its file; what cannot be read comes as its error, and the rest goes on.
+def _drafts(
+    format: str, sources: tuple[str, ...]
+) -> Iterator[tuple[Path, Draft | InputError | None]]:
+    """Every run of every source, each with its file; what cannot be read comes as its error, and
+    the rest goes on.
 
     None for a file of a folder that is not of the format.
     """
@@ -137,9 +155,11 @@ def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft
                         yield path, item
                     if not held and is_file(source):
                         raise InputError(
-                            "holds no run of its own: it goes on with one that another file beside it begins",
-                            f"give that file or the folder: ambjudge import {name} {path.parent}", path,
-                        )  # fmt: skip
+                            "holds no run of its own: it goes on with one that another file beside"
+                            " it begins",
+                            f"give that file or the folder: ambjudge import {name} {path.parent}",
+                            path,
+                        )
                 except InputError as error:
                     yield path, error
             if not known:
@@ -159,7 +179,8 @@ def _files(format: str, source: Path) -> Iterator[Path]:
 
 
 def _format_of(format: str, path: Path, named: bool) -> str | None:
-    """The format to read a file as; None where it is not of the wanted one. A file that the user named is of it."""
+    """The format to read a file as; None where it is not of the wanted one. A file that the user
+    named is of it."""
     from ..trajectories.importers.recognise import recognise
 
     if format != AUTO and (named or IMPORTERS.get(format).recognises is None):
@@ -172,7 +193,9 @@ def _hint(format: str, source: Path) -> str:
     from ..trajectories.importers.recognise import how_to_import
 
     return how_to_import(source) or (
-        f"known: {', '.join(IMPORTERS.names)}" if format == AUTO else "check the path and the format"
+        f"known: {', '.join(IMPORTERS.names)}"
+        if format == AUTO
+        else "check the path and the format"
     )
 
 
@@ -194,7 +217,10 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
         written = save_run(draft, out / name, path, flags["force"])
         warnings = load_conversation(written).warnings
         if warnings:
-            said.append(f"reads with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}: {warnings[0]}")
+            said.append(
+                f"reads with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}:"
+                f" {warnings[0]}"
+            )
     if lost := [f"{n} {what}" for what, n in (+draft.lost).items()]:
         more = f" and {len(lost) - _SHOWN} more kinds" if len(lost) > _SHOWN else ""
         said.insert(0, f"not carried over: {', '.join(lost[:_SHOWN])}{more}")
@@ -211,5 +237,9 @@ def _task_score(draft: Draft, name: str) -> list[str]:
     if told is not None and told.unit is not None:
         draft.task_outcome = name
         return []
-    why = f"it is {str(told.value)[:40]!r}" if told is not None else f"outcomes: {', '.join(draft.outcomes) or 'none'}"
+    why = (
+        f"it is {str(told.value)[:40]!r}"
+        if told is not None
+        else f"outcomes: {', '.join(draft.outcomes) or 'none'}"
+    )
     return [f"no Task score from {name!r} ({why})"]

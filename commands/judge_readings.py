@@ -1,4 +1,5 @@
-"""Questions to a judge about runs, without scoring them: one pass over the runs, answers kept in the store like verdicts."""
+"""Questions to a judge about runs, without scoring them: one pass over the runs, answers kept in
+the store like verdicts."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ class Read:
         """Items without an answer, by reason; that a judge cannot tell is an answer."""
         results = (result for reply in self.replies.values() for result in reply.results)
         return Counter(
-            r.reason or "judge_error" for r in results if r.status == "unscored" and r.reason != "no_evidence"
+            r.reason or "judge_error"
+            for r in results
+            if r.status == "unscored" and r.reason != "no_evidence"
         )
 
 
@@ -48,9 +51,11 @@ def read_runs(
     options: ScoreOptions,
     take: Callable[[Read], None],
 ) -> int:
-    """Ask every run what `options.wanted` says and hand each one on, in the order of the paths; the exit code.
+    """Ask every run what `options.wanted` says and hand each one on, in the order of the paths; the
+    exit code.
 
-    What the store has is not asked again. Says on stderr what could not be read, what failed, and what it cost.
+    What the store has is not asked again. Says on stderr what could not be read, what failed, and
+    what it cost.
     """
     from ..judge.base import Usage, used
     from ..judge.engine import ask_all
@@ -85,7 +90,9 @@ def read_runs(
         stack.callback(progress.clear)
         reader: Judge = GuardedJudge(judge, Pacer(options.concurrency), options.budget())
         there = existing(paths)
-        store = None if not there else open_session_store(there, settings, flags, judge, stack, quiet)
+        store = (
+            None if not there else open_session_store(there, settings, flags, judge, stack, quiet)
+        )
         if store is not None:
             from ..judge.store.reuse import StoredJudge
             from ..judge.trust.judge_precision import shares_right
@@ -96,7 +103,9 @@ def read_runs(
             ready = scope.prepare(scope.apply(load_conversation(path)), options.policy)
             return Read(ready, await ask_all(reader, ready.requests(reader)))
 
-        summary = asyncio.run(over_runs(paths, read, put, concurrency=options.concurrency, on_progress=tell))
+        summary = asyncio.run(
+            over_runs(paths, read, put, concurrency=options.concurrency, on_progress=tell)
+        )
     if usage.calls:
         console.note(bill(usage), quiet)
     if failed:

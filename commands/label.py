@@ -11,23 +11,37 @@ from .. import console
 from .options import json_option, store_place
 
 
-@click.group("label", epilog="\b\nExample:\n  ambjudge label import labels/gold --store runs/.ambjudge/ambjudge.db")
+@click.group(
+    "label",
+    epilog="\b\nExample:\n  ambjudge label import labels/gold --store runs/.ambjudge/ambjudge.db",
+)
 def command() -> None:
-    """Human labels (one JSON file a run and annotator): into the store, out of it, and what to label next."""
+    """Human labels (one JSON file a run and annotator): into the store, out of it, and what to
+    label next."""
 
 
-STORE = click.option("--store", metavar="FILE|URL", help="Verdict store.  [default: the nearest .ambjudge/ambjudge.db]")
+STORE = click.option(
+    "--store",
+    metavar="FILE|URL",
+    help="Verdict store.  [default: the nearest .ambjudge/ambjudge.db]",
+)
 
 
 @command.command("import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="FILE|DIR...")
 @STORE
 @click.option(
-    "--runs", metavar="DIR", type=click.Path(), help="Hold the labels against the runs below DIR (turns, criteria)."
+    "--runs",
+    metavar="DIR",
+    type=click.Path(),
+    help="Hold the labels against the runs below DIR (turns, criteria).",
 )
 @click.pass_obj
-def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs: str | None) -> int:
-    """Read label files, check them, keep them in the store. Files that break the format are named and left out."""
+def import_(
+    obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs: str | None
+) -> int:
+    """Read label files, check them, keep them in the store. Files that break the format are named
+    and left out."""
     from pathlib import Path
 
     from ..errors import InputError
@@ -36,7 +50,9 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
     from ..rubrics.load import rubric_for
     from .runs import each_run
 
-    known = {run.id: run for run in each_run([runs]) if not isinstance(run, InputError)} if runs else {}
+    known = (
+        {run.id: run for run in each_run([runs]) if not isinstance(run, InputError)} if runs else {}
+    )
     kept = same = bad = 0
     good = []
     for path, labels in each_label(paths, strict=True):
@@ -68,7 +84,11 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
 
 @command.command("export")
 @click.option(
-    "--out", required=True, metavar="DIR", type=click.Path(), help="Where they go: DIR/<annotator>/<run>.json."
+    "--out",
+    required=True,
+    metavar="DIR",
+    type=click.Path(),
+    help="Where they go: DIR/<annotator>/<run>.json.",
 )
 @STORE
 @click.option("--annotator", metavar="NAME", help="Only this annotator's.")
@@ -87,10 +107,17 @@ def export(obj: dict[str, Any], out: str, store: str | None, annotator: str | No
 
 @command.command("harness")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="RUNS...")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(), help="Where they go: DIR/harness/<run>.json.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    type=click.Path(),
+    help="Where they go: DIR/harness/<run>.json.",
+)
 @click.pass_obj
 def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
-    """Write the verdicts that the benchmark's own judge left in the reports as labels of the annotator `harness`."""
+    """Write the verdicts that the benchmark's own judge left in the reports as labels of the
+    annotator `harness`."""
     from pathlib import Path
 
     from ..console import note
@@ -122,22 +149,45 @@ def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
 @command.command("next")
 @click.argument("cards", metavar="SCORECARDS", type=click.Path())
 @click.option(
-    "-n", "--budget", type=click.IntRange(1), default=20, show_default=True, help="How many runs can be labelled."
+    "-n",
+    "--budget",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="How many runs can be labelled.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random draw within strata.")
 @click.option(
-    "--out", metavar="DIR", type=click.Path(), help="Write label files to be filled in: DIR/<annotator>/<run>.json."
+    "--seed", type=int, default=0, show_default=True, help="Of the random draw within strata."
 )
-@click.option("--annotator", metavar="NAME", default="a1", show_default=True, help="Who will label, with --out.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(),
+    help="Write label files to be filled in: DIR/<annotator>/<run>.json.",
+)
+@click.option(
+    "--annotator",
+    metavar="NAME",
+    default="a1",
+    show_default=True,
+    help="Who will label, with --out.",
+)
 @json_option()
 @click.pass_obj
 def next_(
-    obj: dict[str, Any], cards: str, budget: int, seed: int, out: str | None, annotator: str, as_json: bool
+    obj: dict[str, Any],
+    cards: str,
+    budget: int,
+    seed: int,
+    out: str | None,
+    annotator: str,
+    as_json: bool,
 ) -> int:
-    """Which runs to label next: a sample stratified by fired codes, with the chance that each had to be drawn.
+    """Which runs to label next: a sample stratified by fired codes, with the chance that each had
+    to be drawn.
 
-    Label files say how their run was drawn, and what is computed from labels weighs by it. Runs of the annotator that stand in
-    DIR already are left out.
+    Label files say how their run was drawn, and what is computed from labels weighs by it. Runs of
+    the annotator that stand in DIR already are left out.
     """
     from pathlib import Path
 
@@ -149,8 +199,14 @@ def next_(
     from .cohort_input import stored_cards
 
     there = each_label(out, strict=True) if out and Path(out).is_dir() else ()
-    known = {one.run for _, one in there if not isinstance(one, InputError) and one.annotator == annotator}
-    plan = label_plan(cohort(stored_cards(obj, [cards])).runs, budget, already=sorted(known), seed=seed)
+    known = {
+        one.run
+        for _, one in there
+        if not isinstance(one, InputError) and one.annotator == annotator
+    }
+    plan = label_plan(
+        cohort(stored_cards(obj, [cards])).runs, budget, already=sorted(known), seed=seed
+    )
     if out:
         written = export_labels(drawn_labels(plan, annotator), Path(out), keep=True)
         console.note(f"{len(written)} files to fill in below {out}", obj["quiet"])
@@ -162,11 +218,22 @@ def next_(
     console.table(
         names,
         [
-            ["–" if row[n] is None else f"{row[n]:.4g}" if isinstance(row[n], float) else str(row[n]) for n in names]
+            [
+                (
+                    "–"
+                    if row[n] is None
+                    else f"{row[n]:.4g}"
+                    if isinstance(row[n], float)
+                    else str(row[n])
+                )
+                for n in names
+            ]
             for row in rows
         ],
         flexible=1,
-        spare=[names.index(name) for name in ("tier", "task", "agent", "stratum_size") if name in names],
+        spare=[
+            names.index(name) for name in ("tier", "task", "agent", "stratum_size") if name in names
+        ],
     )
     return 0
 

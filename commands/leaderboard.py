@@ -21,7 +21,9 @@ from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, j
     help="Which boards; repeatable.  [overall and track]",
 )
 @click.option(
-    "--ratings", is_flag=True, help="Columns of the benchmark's own verdicts: resolved, valid, why runs failed."
+    "--ratings",
+    is_flag=True,
+    help="Columns of the benchmark's own verdicts: resolved, valid, why runs failed.",
 )
 @OUTCOME
 @judged_by("the judge with most")
@@ -31,8 +33,8 @@ from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, j
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Rank agents overall, by track and by task.
 
-    Means over runs of a track, then over tracks. One interval speaks of new tasks, the other of these tasks again; rank
-    ranges hold jointly at 95 % for new tasks.
+    Means over runs of a track, then over tracks. One interval speaks of new tasks, the other of
+    these tasks again; rank ranges hold jointly at 95 % for new tasks.
     """
     return run(obj, paths, flags)
 
@@ -49,22 +51,36 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     table = board(found.runs, flags["outcome"], scopes=tuple(scopes))
     rests = basis(found.runs).row(0, named=True)
     if flags["as_json"]:
-        say_json({"schema": "ambjudge.leaderboard/1", "outcome": flags["outcome"], "basis": rests, "rows": rows(table)})
+        say_json(
+            {
+                "schema": "ambjudge.leaderboard/1",
+                "outcome": flags["outcome"],
+                "basis": rests,
+                "rows": rows(table),
+            }
+        )
         return 1 if found.problems else 0
     import polars as pl
 
     console.say(console.wrap(" ".join(sentences(rests))))
     console.say()
     if table["value"].null_count() == table.height and not rests["unread_runs"]:
-        hint = "; a run without its Task score has no Overall (try --outcome agentic)" * (flags["outcome"] == "overall")
+        hint = "; a run without its Task score has no Overall (try --outcome agentic)" * (
+            flags["outcome"] == "overall"
+        )
         console.say(f"No run has a known {score_of(flags['outcome']).name}{hint}.")
     notes: tuple[str, ...] = ()
     score = score_of(flags["outcome"], found.runs).titled
     for scope, name in table.select("scope", "name").unique(maintain_order=True).iter_rows():
-        console.say(f"{'All tracks' if scope == 'overall' else f'{scope.capitalize()} {name}'}, by {score}")
+        console.say(
+            f"{'All tracks' if scope == 'overall' else f'{scope.capitalize()} {name}'}, by {score}"
+        )
         part = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))
         ranks = () if scope == "overall" else ("p_first", "rank_set")
-        kind, hide = f"leaderboard{'_ratings' * flags['ratings']}", ("name", *ranks, *LEFT_OUT[scope])
+        kind, hide = (
+            f"leaderboard{'_ratings' * flags['ratings']}",
+            ("name", *ranks, *LEFT_OUT[scope]),
+        )
         notes = say_table(part, kind, hide=hide, above=notes)
         console.say()
     return 1 if found.problems else 0

@@ -49,7 +49,9 @@ def tier_option(text: str = "Where the files do not say.") -> Decorator[Any]:
 
 
 PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
-PATHS_OR_ADDRESSES = click.argument("paths", nargs=-1, required=True, type=PathOrAddress(), metavar="PATH|URL...")
+PATHS_OR_ADDRESSES = click.argument(
+    "paths", nargs=-1, required=True, type=PathOrAddress(), metavar="PATH|URL..."
+)
 SOURCES = click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
 STAGES_FROM = click.option(
     "--stages",
@@ -60,8 +62,13 @@ OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5")
 
 
 def _outcome(_context: click.Context, _option: click.Parameter, name: str) -> str:
-    """A score of ours, a group of a rubric of one's own, or the column of an outcome that the runs brought along."""
-    return name if name in OUTCOMES or name.startswith("group.") else f"outcome.{name.removeprefix('outcome.')}"
+    """A score of ours, a group of a rubric of one's own, or the column of an outcome that the runs
+    brought along."""
+    return (
+        name
+        if name in OUTCOMES or name.startswith("group.")
+        else f"outcome.{name.removeprefix('outcome.')}"
+    )
 
 
 OUTCOME = click.option(
@@ -76,15 +83,24 @@ OUTCOME = click.option(
 def _who_judges(_context: click.Context, _option: click.Parameter, name: str | None) -> None:
     if name is not None:
         raise click.UsageError(
-            f"--judge names who is to judge, and nothing is judged here: --judged-by {name} takes the scorecards of one judge"
+            f"--judge names who is to judge, and nothing is judged here: --judged-by {name} takes"
+            " the scorecards of one judge"
         )
 
 
 def judged_by(usual: str) -> Decorator[Any]:
-    """--judged-by, as `judge`: whose scorecards are looked at. `--judge` would have runs judged, and says so."""
+    """--judged-by, as `judge`: whose scorecards are looked at. `--judge` would have runs judged,
+    and says so."""
     return _together(
-        click.option("--judged-by", "judge", metavar="NAME", help=f"Only the scorecards of this judge.  [{usual}]"),
-        click.option("--judge", "who_judges", hidden=True, expose_value=False, callback=_who_judges),
+        click.option(
+            "--judged-by",
+            "judge",
+            metavar="NAME",
+            help=f"Only the scorecards of this judge.  [{usual}]",
+        ),
+        click.option(
+            "--judge", "who_judges", hidden=True, expose_value=False, callback=_who_judges
+        ),
     )
 
 
@@ -104,41 +120,69 @@ MAX_COST = click.option(
     help="Never spend more; the rest is unscored.",
 )
 CALLS_PER_MINUTE = click.option(
-    "--calls-per-minute", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Never start more calls."
+    "--calls-per-minute",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Never start more calls.",
 )
 TOKENS_PER_MINUTE = click.option(
-    "--tokens-per-minute", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Never send for more tokens."
+    "--tokens-per-minute",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Never send for more tokens.",
 )
 CONCURRENCY = click.option(
-    "--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Calls at the same time.  [default: 8]"
+    "--concurrency",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Calls at the same time.  [default: 8]",
 )
-STORE = click.option("--store", metavar="FILE|URL|none", help="Default: .ambjudge/ambjudge.db at the root.")
+STORE = click.option(
+    "--store", metavar="FILE|URL|none", help="Default: .ambjudge/ambjudge.db at the root."
+)
 
 known_options = _together(
     click.option("--track", metavar="TRACK", help="Where the files do not say."),
     tier_option(),
-    click.option("--public", metavar="DIR", type=click.Path(), help="Public inputs: cases, reference shapes."),
+    click.option(
+        "--public", metavar="DIR", type=click.Path(), help="Public inputs: cases, reference shapes."
+    ),
 )
 """What is known of a run beside its files."""
 run_options = _together(
-    click.option("--rubric", metavar="FILE|ID", help="For the runs of its track. Default: the built-in one."),
+    click.option(
+        "--rubric", metavar="FILE|ID", help="For the runs of its track. Default: the built-in one."
+    ),
     known_options,
 )
 """What to hold a run against."""
 POLICIES = ("like", "missing", "breach", "malformed", "strict_evidence")
 policy_options = _together(
     click.option(
-        "--like", type=click.Choice(["paper", "harness"]), help="Whose rules where the two part.  [default: paper]"
+        "--like",
+        type=click.Choice(["paper", "harness"]),
+        help="Whose rules where the two part.  [default: paper]",
     ),
     click.option(
-        "--missing", type=click.Choice(["renormalize", "zero"]), help="Unscored stages: left out (default) or 0."
+        "--missing",
+        type=click.Choice(["renormalize", "zero"]),
+        help="Unscored stages: left out (default) or 0.",
     ),
     click.option(
-        "--breach", type=click.Choice(["zero-all", "from-stage"]), help="Zero all stages (default) or later ones."
+        "--breach",
+        type=click.Choice(["zero-all", "from-stage"]),
+        help="Zero all stages (default) or later ones.",
     ),
-    click.option("--malformed", type=click.Choice(["formula", "zero"]), help="S5 then: by formula (default) or 0."),
     click.option(
-        "--strict-evidence", is_flag=True, default=None, help="Met without a found quote, or against a fact: unscored."
+        "--malformed",
+        type=click.Choice(["formula", "zero"]),
+        help="S5 then: by formula (default) or 0.",
+    ),
+    click.option(
+        "--strict-evidence",
+        is_flag=True,
+        default=None,
+        help="Met without a found quote, or against a fact: unscored.",
     ),
 )
 """Choices that the numbers depend on."""
@@ -146,46 +190,83 @@ cohort_options = _together(STORE, run_options, policy_options)
 """Where the scorecards of a cohort come from, and how runs without one are scored."""
 judge_options = _together(
     click.option(
-        "--judge", "judges", multiple=True, metavar="NAME", help="rules, a model, local:PATH; several: panel."
+        "--judge",
+        "judges",
+        multiple=True,
+        metavar="NAME",
+        help="rules, a model, local:PATH; several: panel.",
     ),
     click.option("--api-base", metavar="URL", help="OpenAI-compatible server."),
     click.option("--temperature", type=float, help="Of a model judge."),
-    click.option("--samples", type=click.IntRange(1, 25), metavar="N", help="Ask a model N times; most votes count."),
+    click.option(
+        "--samples",
+        type=click.IntRange(1, 25),
+        metavar="N",
+        help="Ask a model N times; most votes count.",
+    ),
     click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model."),
     click.option("--price", metavar="IN,OUT…", help="USD per million tokens: in, out, cached."),
-    click.option("--pictures", is_flag=True, default=None, help="Show it an output of each kind, too."),
+    click.option(
+        "--pictures", is_flag=True, default=None, help="Show it an output of each kind, too."
+    ),
 )
 """--judge and what a model judge takes."""
 question_options = _together(
     STAGES_FROM,
-    click.option("--diagnosis/--no-diagnosis", default=None, help="Ask a model which codes apply.  [default: yes]"),
+    click.option(
+        "--diagnosis/--no-diagnosis",
+        default=None,
+        help="Ask a model which codes apply.  [default: yes]",
+    ),
 )
 """What a judge that reads is asked beside the criteria."""
 reading_options = _together(judge_options, MAX_COST, STORE)
 """A judge for commands that read runs without scoring them."""
 batch_options = _together(
     click.option("--batch", is_flag=True, help="Send as provider batches, or collect."),
-    click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="How long --batch waits."),
+    click.option(
+        "--wait", type=float, default=0.0, metavar="SECONDS", help="How long --batch waits."
+    ),
 )
 """The provider's batch endpoint."""
-work_options = _together(batch_options, DRY_RUN, MAX_COST, CALLS_PER_MINUTE, TOKENS_PER_MINUTE, CONCURRENCY, STORE)
+work_options = _together(
+    batch_options, DRY_RUN, MAX_COST, CALLS_PER_MINUTE, TOKENS_PER_MINUTE, CONCURRENCY, STORE
+)
 """How calls are made, and what they may cost."""
 spread_options = _together(
-    click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes at the same time."),
     click.option(
-        "--engine", type=click.Choice(["processes", "ray"]), default="processes", help="Where the workers are."
+        "--workers",
+        type=click.IntRange(1, 256),
+        metavar="N",
+        default=1,
+        help="Processes at the same time.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["processes", "ray"]),
+        default="processes",
+        help="Where the workers are.",
     ),
     click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [a new one here]"),
-    click.option("--shard", callback=_shard_of, metavar="I/N", help="Only part I of N, into the folder --out."),
+    click.option(
+        "--shard",
+        callback=_shard_of,
+        metavar="I/N",
+        help="Only part I of N, into the folder --out.",
+    ),
 )
 """Over how many processes and machines the runs are spread."""
 
 
-def store_place(settings: Settings, paths: Sequence[str | Path], flag: str | None = None) -> str | Path | None:
-    """Where the verdicts on these runs are or will be kept, for every command; None for `--store none`.
+def store_place(
+    settings: Settings, paths: Sequence[str | Path], flag: str | None = None
+) -> str | Path | None:
+    """Where the verdicts on these runs are or will be kept, for every command; None for `--store
+    none`.
 
-    The store named; else that of the collection (`session.default_store`), of an address that of the working directory.
-    Several paths without a store get one in the folder that holds them all. InputError where they have stores of their own, as one of them would be asked again.
+    The store named; else that of the collection (`session.default_store`), of an address that of
+    the working directory. Several paths without a store get one in the folder that holds them all.
+    InputError where they have stores of their own, as one of them would be asked again.
     """
     import os
 
@@ -197,7 +278,9 @@ def store_place(settings: Settings, paths: Sequence[str | Path], flag: str | Non
     if named:
         return None if named == "none" else named
     folder = settings.file.parent if settings.file else None
-    places = list(dict.fromkeys(default_store("." if is_address(path) else path, folder) for path in paths))
+    places = list(
+        dict.fromkeys(default_store("." if is_address(path) else path, folder) for path in paths)
+    )
     if len(places) == 1:
         return places[0]
     if made := [place for place in places if place.is_file()]:
@@ -219,8 +302,8 @@ def open_session_store(
 ) -> Store | None:
     """The store in force, or None for `--store none`; says where it is.
 
-    Where nothing can be written the rules judge goes on without one, with a note, as its verdicts cost nothing; a
-    model's verdicts must not be lost, so there it is the StoreError that it is.
+    Where nothing can be written the rules judge goes on without one, with a note, as its verdicts
+    cost nothing; a model's verdicts must not be lost, so there it is the StoreError that it is.
     """
     from ..judge.card.scorecard import RULES
 
@@ -234,7 +317,12 @@ def open_session_store(
 
         store = stack.enter_context(open_store(where))
     except StoreError as error:
-        if settings.get("store", flags.get("store")) or required or judge is None or judge.name != RULES:
+        if (
+            settings.get("store", flags.get("store"))
+            or required
+            or judge is None
+            or judge.name != RULES
+        ):
             raise
         console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
         return None
@@ -268,7 +356,8 @@ def judge_named(settings: Settings, flags: dict[str, Any]) -> tuple[tuple[str, .
 
 
 def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
-    """Flags over settings over defaults; InputError for an unknown track or a missing --public folder."""
+    """Flags over settings over defaults; InputError for an unknown track or a missing --public
+    folder."""
     from ..judge.card.scorecard import Policy
     from ..judge.questions.items import Wanted
     from ..judge.session import ScoreOptions
@@ -284,7 +373,9 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
         TRACKS.get(track)
     public = settings.get("public", flags.get("public"))
     if public is not None and not Path(public).is_dir():
-        raise InputError(f"{public}: no such folder", "--public takes the folder with the public inputs")
+        raise InputError(
+            f"{public}: no such folder", "--public takes the folder with the public inputs"
+        )
     return ScoreOptions(
         rubric=settings.get("rubric", flags.get("rubric")),
         policy=Policy(**{key: value for key, value in chosen.items() if value}),
@@ -304,9 +395,14 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
 
 @asynccontextmanager
 async def scorer_of(
-    settings: Settings, flags: dict[str, Any], judge: Judge, options: ScoreOptions, store: Store | None
+    settings: Settings,
+    flags: dict[str, Any],
+    judge: Judge,
+    options: ScoreOptions,
+    store: Store | None,
 ) -> AsyncIterator[Scores]:
-    """What scores and asks: this process, or the workers that the flags name. To be entered in a running event loop.
+    """What scores and asks: this process, or the workers that the flags name. To be entered in a
+    running event loop.
 
     InputError for an address without the engine that it is of.
     """

@@ -38,13 +38,16 @@ def bar(score: float | None, columns: int = 10) -> str:
 
 
 def spent(usage: Usage | JudgeInfo, form: str = "${:.2f}", tokens: bool = False) -> list[str]:
-    """What judging used, in parts of a line: calls, input tokens (`tokens`: also where no provider's cache had to do with
-    them), cost."""
+    """What judging used, in parts of a line: calls, input tokens (`tokens`: also where no
+    provider's cache had to do with them), cost."""
     parts = [f"{usage.calls} call{'' if usage.calls == 1 else 's'}"]
     kinds = (("from", usage.cached_tokens), ("into", usage.cache_write_tokens))
     cached = [f"{_short(count)} {where} cache" for where, count in kinds if count]
     if usage.input_tokens is not None and (cached or tokens):
-        parts.append(f"{_short(usage.input_tokens)} tokens in" + (f" ({', '.join(cached)})" if cached else ""))
+        parts.append(
+            f"{_short(usage.input_tokens)} tokens in"
+            + (f" ({', '.join(cached)})" if cached else "")
+        )
     return [*parts, "cost unknown" if usage.cost_usd is None else form.format(usage.cost_usd)]
 
 
@@ -72,7 +75,8 @@ def turns(numbers: Sequence[int]) -> str:
 
 
 def mark(result: CriterionResult) -> str:
-    """One sign a criterion: met, partly, not met, credited, not applicable, unscored; ~ before it where it is presumed."""
+    """One sign a criterion: met, partly, not met, credited, not applicable, unscored; ~ before it
+    where it is presumed."""
     if result.status == "credited":
         return "+"
     if result.status == "not_applicable":
@@ -83,11 +87,18 @@ def mark(result: CriterionResult) -> str:
     return about(sign, result.status == "presumed")
 
 
-UNITS = "Stages, Agentic and Task 0-1, Overall 0-100; E1-E5 fired error codes, – none (ambjudge score RUN says why)"
+UNITS = (
+    "Stages, Agentic and Task 0-1, Overall 0-100; E1-E5 fired error codes, – none (ambjudge score"
+    " RUN says why)"
+)
 _SIGNS = {
-    "✓": "✓ met", "✗": "✗ not met", "=": "= partly", "+": "+ credited by the tier", "–": "– does not apply",
+    "✓": "✓ met",
+    "✗": "✗ not met",
+    "=": "= partly",
+    "+": "+ credited by the tier",
+    "–": "– does not apply",
     "?": "? without a verdict",
-}  # fmt: skip
+}
 
 
 def signs(card: ScoreCard) -> str:
@@ -111,7 +122,9 @@ def stage_detail(name: str, stage: StageResult) -> str:
     parts = []
     if name == "S4" and checks.completion is not None:
         cases = (
-            f" ({checks.complete_cases} of {checks.expected_cases} cases)" if checks.complete_cases is not None else ""
+            f" ({checks.complete_cases} of {checks.expected_cases} cases)"
+            if checks.complete_cases is not None
+            else ""
         )
         parts.append(f"completion {checks.completion:.2f}{cases}")
     if name == "S4" and checks.parse_rate is not None:
@@ -129,7 +142,9 @@ def stage_detail(name: str, stage: StageResult) -> str:
 def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     """One scorecard: scores, what lost points and why, codes, what was wrong with the files."""
     run, status = card.run, card.status
-    who = f"{run.agent or 'unknown agent'}" + (f" ({run.model})" if run.model and run.model != run.agent else "")
+    who = f"{run.agent or 'unknown agent'}" + (
+        f" ({run.model})" if run.model and run.model != run.agent else ""
+    )
     facts = [
         run.task or "unknown task",
         run.track or "unknown track",
@@ -140,7 +155,11 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     _line(
         run.id,
         " · ".join(
-            [*facts, ending(status.ended, run.track, card.imported) + (", DISQUALIFIED" if status.disqualified else "")]
+            [
+                *facts,
+                ending(status.ended, run.track, card.imported)
+                + (", DISQUALIFIED" if status.disqualified else ""),
+            ]
         ),
     )
     policy = [
@@ -174,32 +193,59 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     if legend := signs(card):
         say(wrap(legend, "  ", "  "))
     say()
-    task_note = {"gate": " (0 by the completeness gate)", "policy": " (0 by the breach policy)"}.get(
-        card.task_from or "", ""
-    )
+    task_note = {
+        "gate": " (0 by the completeness gate)",
+        "policy": " (0 by the breach policy)",
+    }.get(card.task_from or "", "")
     low, high = card.overall_bounds
-    span = f"  [{low:.1f}–{high:.1f}]" if low != high and (card.standing == "read" or card.overall is None) else ""
+    span = (
+        f"  [{low:.1f}–{high:.1f}]"
+        if low != high and (card.standing == "read" or card.overall is None)
+        else ""
+    )
     agentic, overall = totals(card, 4, 2 if card.standing == "read" else 1)
-    say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span} of 100", "  ", ""))
+    say(
+        wrap(
+            f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span}"
+            " of 100",
+            "  ",
+            "",
+        )
+    )
     if card.outcomes:
-        told = ", ".join(f"{name} {_told(outcome.value)}" for name, outcome in card.outcomes.items())
+        told = ", ".join(
+            f"{name} {_told(outcome.value)}" for name, outcome in card.outcomes.items()
+        )
         say(wrap(f"Outcomes of {card.imported or 'the run'}: {told}", "  ", ""))
     if card.standing != "read":
         say(unread({card.standing: 1}, card.read_share))
     quotes, found = card.quotes
     if found < quotes or card.contradictions:
-        say(wrap(proof(quotes, found, len(card.contradictions), card.policy.strict_evidence), "  ", ""))
+        say(
+            wrap(
+                proof(quotes, found, len(card.contradictions), card.policy.strict_evidence),
+                "  ",
+                "",
+            )
+        )
     _lost(card, verbose)
     _codes(card)
     _problems(card)
 
 
 def _told(value: bool | float | str) -> str:
-    return value if isinstance(value, str) else ("yes" if value else "no") if isinstance(value, bool) else f"{value:g}"
+    return (
+        value
+        if isinstance(value, str)
+        else ("yes" if value else "no")
+        if isinstance(value, bool)
+        else f"{value:g}"
+    )
 
 
 def ending(ended: str, track: str | None, imported: str | None) -> str:
-    """How a run ended, in words. Runs without a track, and of other harnesses, have nothing to submit with."""
+    """How a run ended, in words. Runs without a track, and of other harnesses, have nothing to
+    submit with."""
     foreign = ended == "stopped" and (track is None or imported is not None)
     return "stopped by itself" if foreign else _ENDINGS[ended]
 
@@ -214,12 +260,15 @@ def totals(card: ScoreCard, agentic_digits: int, overall_digits: int) -> tuple[s
 
 
 def unread(runs: Mapping[Standing, int], share: float | None) -> str:
-    """Why there are ranges, and how to be rid of them. `share`: of the weight of S1-S3 that was read, on average."""
+    """Why there are ranges, and how to be rid of them. `share`: of the weight of S1-S3 that was
+    read, on average."""
     read = "" if share is None else f" ({share:.0%} of the weight of the judged criteria was read)"
     lines = []
     if n := runs.get("presumed"):
         what = "rests" if n == 1 else f"{n} runs rest"
-        lines.append(f"~  {what} on presumed criteria, which nobody read{read}: --judge MODEL has them read")
+        lines.append(
+            f"~  {what} on presumed criteria, which nobody read{read}: --judge MODEL has them read"
+        )
     if n := runs.get("open"):
         what = "too little was read" if n == 1 else f"too little of {n} runs was read"
         lines.append(f"–  {what} for a point{read}: the range holds whatever a judge would say")
@@ -230,17 +279,25 @@ def proof(quotes: int, found: int, contradicted: int, strict: bool) -> str:
     """How many quotes were found in their runs, and how many verdicts facts contradict."""
     parts = [f"{found} of {quotes} quotes found in the runs"] if quotes else []
     if contradicted:
-        parts.append(f"{contradicted} verdict{'' if contradicted == 1 else 's'} contradicted by facts (!)")
+        parts.append(
+            f"{contradicted} verdict{'' if contradicted == 1 else 's'} contradicted by facts (!)"
+        )
     if found < quotes or contradicted:
         parts.append(
-            "strict evidence: such verdicts do not count" if strict else "--strict-evidence leaves such verdicts out"
+            "strict evidence: such verdicts do not count"
+            if strict
+            else "--strict-evidence leaves such verdicts out"
         )
     return "; ".join(parts)
 
 
 LIMITS = {
-    "budget": "not asked, as the cost limit was reached: raise --max-cost and give the same command again",
-    "judge_error": "without an answer, as the provider failed: the same command asks for these alone",
+    "budget": (
+        "not asked, as the cost limit was reached: raise --max-cost and give the same command again"
+    ),
+    "judge_error": (
+        "without an answer, as the provider failed: the same command asks for these alone"
+    ),
     "truncated": "with an answer that was cut off",
     "refused": "that the judge refused to answer",
     "unparsable": "with an answer that could not be read",
@@ -267,9 +324,12 @@ def _line(name: str, rest: str) -> None:
 
 def _lost(card: ScoreCard, verbose: bool) -> None:
     shown = [
-        c for stage in card.stages.values() for c in stage.criteria
-        if verbose or (c.status in ("scored", "presumed", "unscored") and (c.value is None or c.value < 1))
-    ]  # fmt: skip
+        c
+        for stage in card.stages.values()
+        for c in stage.criteria
+        if verbose
+        or (c.status in ("scored", "presumed", "unscored") and (c.value is None or c.value < 1))
+    ]
     if not shown:
         return
     say()
@@ -282,7 +342,13 @@ def _lost(card: ScoreCard, verbose: bool) -> None:
             or about(f"{c.value:g}", c.status == "presumed")
         )
         reason = f" ({c.reason})" if c.reason else ""
-        say(wrap(f"{value}{reason}: {c.rationale or c.detail or 'no reason given'}", "      ", f"  {c.id:<4}"))
+        say(
+            wrap(
+                f"{value}{reason}: {c.rationale or c.detail or 'no reason given'}",
+                "      ",
+                f"  {c.id:<4}",
+            )
+        )
         for e in c.evidence[: 5 if verbose else 2]:
             say(quoted(e))
 
@@ -292,7 +358,11 @@ def _codes(card: ScoreCard) -> None:
     if card.codes:
         say(
             "Error codes"
-            + (f" (primary failure by the harness's codes {card.primary_failure})" if card.primary_failure else "")
+            + (
+                f" (primary failure by the harness's codes {card.primary_failure})"
+                if card.primary_failure
+                else ""
+            )
         )
     else:
         say("No error code fired.")
@@ -319,26 +389,40 @@ def quoted(evidence: Evidence) -> str:
     """The words that something rests on, with where they were found."""
     where = "plan or brief" if evidence.turn == 0 else f"turn {evidence.turn}"
     found = "plan or brief" if evidence.found_turn == 0 else f"turn {evidence.found_turn}"
-    flag = {"verified": "", "moved": f" [stands in {found}]", "not_found": " [not found]"}[evidence.check]
-    quote = evidence.quote if len(evidence.quote) <= _LONGEST_QUOTE else evidence.quote[:_LONGEST_QUOTE] + "…"
+    flag = {"verified": "", "moved": f" [stands in {found}]", "not_found": " [not found]"}[
+        evidence.check
+    ]
+    quote = (
+        evidence.quote
+        if len(evidence.quote) <= _LONGEST_QUOTE
+        else evidence.quote[:_LONGEST_QUOTE] + "…"
+    )
     return wrap(f"{where}{flag}: “{quote}”", "        ", "      ↳ ")
 
 
 def fired(code: FiredCode, source: str = "") -> None:
     """A code with its turns and reason, and the words and facts that a reading of it rests on."""
     circular = " (read from the score)" if code.independence == "from_score" else ""
-    at = f"turn{'s' if len(code.turns) > 1 else ''} {turns(code.turns)}" if code.turns else "no turn named"
+    at = (
+        f"turn{'s' if len(code.turns) > 1 else ''} {turns(code.turns)}"
+        if code.turns
+        else "no turn named"
+    )
     say(wrap(f"{code.stage}  {at}: {code.why}{circular}{source}", "      ", f"  {code.code:<4}"))
     if code.quote is not None:
         say(quoted(code.quote))
 
 
 def states(read: Mapping[str, str], unread: str = "") -> str:
-    """What is known of codes that did not fire: `E2, E4: absent · E1, E3: not read`. `unread` says why those are not."""
+    """What is known of codes that did not fire: `E2, E4: absent · E1, E3: not read`. `unread` says
+    why those are not."""
     parts = []
     for state, words in _STATES.items():
         if codes := [code for code in sorted(read) if read[code] == state]:
-            parts.append(f"{', '.join(codes)}: {words}" + (f" ({unread})" if unread and state == "not_read" else ""))
+            parts.append(
+                f"{', '.join(codes)}: {words}"
+                + (f" ({unread})" if unread and state == "not_read" else "")
+            )
     return " · ".join(parts)
 
 
@@ -346,7 +430,9 @@ def promised(item: PlanItem, indent: int = 2) -> str:
     """A commitment of the plan in one line, with its fate and turns."""
     mark = {"kept": "✓", "broken": "✗", "dropped": "–"}[item.state]
     at = f" (turn{'s' if len(item.turns) > 1 else ''} {turns(item.turns)})" if item.turns else ""
-    proof = "" if item.quote is not None and item.quote.check != "not_found" else " [quote not found]"
+    proof = (
+        "" if item.quote is not None and item.quote.check != "not_found" else " [quote not found]"
+    )
     head = f"{' ' * indent}{mark} {item.state:<8}"
     room = min(width(), 110) - len(f"{head}{at}{proof}")
     return f"{head}{fit(sanitize_line(item.commitment), max(room, 10))}{at}{proof}"
@@ -376,7 +462,8 @@ def _problems(card: ScoreCard) -> None:
 
 
 class Row(NamedTuple):
-    """One line of the table of several runs: cells and styles of what all runs have, around those of the stages."""
+    """One line of the table of several runs: cells and styles of what all runs have, around those
+    of the stages."""
 
     head: list[str]
     stages: dict[str, tuple[str, str | None]]
@@ -390,33 +477,77 @@ def row(card: ScoreCard) -> Row:
     unknown = ["?"] if {"cannot_tell", "not_read"} & set(card.codes_read.values()) else []
     codes = " ".join([*dict.fromkeys(c.code for c in card.codes), *unknown]) or "–"
     stages: dict[str, tuple[str, str | None]] = {
-        name: (about(number(s.score), s.presumed), style_of(s.score)) for name, s in card.stages.items()
+        name: (about(number(s.score), s.presumed), style_of(s.score))
+        for name, s in card.stages.items()
     }
-    kind: Standing = "open" if card.standing != "read" else "read"  # One range in full is enough for a row.
+    # One range in full is enough for a row.
+    kind: Standing = "open" if card.standing != "read" else "read"
     agentic = total_words(card.agentic, card.agentic_bounds, kind, card.presumed > 0, 2)
     overall = totals(card, 2, 1 if kind == "read" else 0)[1]
     quotes, found = card.quotes
     doubt = " ".join(
-        [*([f"{found}/{quotes}"] if found < quotes else []), *([f"!{n}"] if (n := len(card.contradictions)) else [])]
+        [
+            *([f"{found}/{quotes}"] if found < quotes else []),
+            *([f"!{n}"] if (n := len(card.contradictions)) else []),
+        ]
     )
-    return Row([card.run.id, card.run.task or "–", card.run.tier or "–"], stages,
-               [agentic, number(card.task), overall, codes, doubt, card.status.ended],
-               "bad" if card.status.ended in ("breach", "cut") else None)  # fmt: skip
+    return Row(
+        [card.run.id, card.run.task or "–", card.run.tier or "–"],
+        stages,
+        [agentic, number(card.task), overall, codes, doubt, card.status.ended],
+        "bad" if card.status.ended in ("breach", "cut") else None,
+    )
 
 
 def rows(lines: Sequence[Row]) -> None:
-    """The table of several runs, one row a run; its stages are those of the rubrics, the benchmark's before others."""
-    stages = sorted({name for line in lines for name in line.stages}, key=lambda name: (name not in STAGES, name))
-    head = ["Run", "Task id", "Tier", *stages, "Agentic", "Task", "Overall", "Codes", "Doubt", "Ended"]
+    """The table of several runs, one row a run; its stages are those of the rubrics, the
+    benchmark's before others."""
+    stages = sorted(
+        {name for line in lines for name in line.stages},
+        key=lambda name: (name not in STAGES, name),
+    )
+    head = [
+        "Run",
+        "Task id",
+        "Tier",
+        *stages,
+        "Agentic",
+        "Task",
+        "Overall",
+        "Codes",
+        "Doubt",
+        "Ended",
+    ]
     cells, styles = [], []
     for line in lines:
         drawn = [line.stages.get(name, ("", None)) for name in stages]
         cells.append([*line.head, *(text for text, _ in drawn), *line.tail])
-        styles.append([None, None, None, *(style for _, style in drawn), None, None, "bold", None, "bad", line.bad])
+        styles.append(
+            [
+                None,
+                None,
+                None,
+                *(style for _, style in drawn),
+                None,
+                None,
+                "bold",
+                None,
+                "bad",
+                line.bad,
+            ]
+        )
     kept = [i for i in range(len(head)) if head[i] != "Doubt" or any(row[i] for row in cells)]
-    spare = [kept.index(head.index(name)) for name in ("Tier", "Task id", "Ended", "Task", "Agentic")]
-    table([head[i] for i in kept], [[row[i] for i in kept] for row in cells], right=range(3, 6 + len(stages)), flexible=0,
-          spare=spare, styles=[[row[i] for i in kept] for row in styles])  # fmt: skip
+    spare = [
+        kept.index(head.index(name)) for name in ("Tier", "Task id", "Ended", "Task", "Agentic")
+    ]
+    table(
+        [head[i] for i in kept],
+        [[row[i] for i in kept] for row in cells],
+        right=range(3, 6 + len(stages)),
+        flexible=0,
+        spare=spare,
+        styles=[[row[i] for i in kept] for row in styles],
+    )
     say(wrap(UNITS, "   ", ""))
     if any("?" in line.tail[3].split() for line in lines):
         say("?  codes that nobody read, or that the judge could not tell")

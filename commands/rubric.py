@@ -30,12 +30,40 @@ def list_(as_json: bool) -> int:
 
     rubrics = [load_rubric(name) for name in builtin_ids()]
     if as_json:
-        console.raw(json.dumps([{"id": r.id, "version": r.version, "track": r.track, "title": r.title, "criteria": len(r.criteria()),
-                         "derived": r.derived, "sha256": r.sha256} for r in rubrics], ensure_ascii=False))  # fmt: skip
+        console.raw(
+            json.dumps(
+                [
+                    {
+                        "id": r.id,
+                        "version": r.version,
+                        "track": r.track,
+                        "title": r.title,
+                        "criteria": len(r.criteria()),
+                        "derived": r.derived,
+                        "sha256": r.sha256,
+                    }
+                    for r in rubrics
+                ],
+                ensure_ascii=False,
+            )
+        )
         return 0
-    console.table(["Id", "Version", "Track", "Criteria", "Source", "Title"],
-          [[r.id, r.version, r.track or "any", str(len(r.criteria())), "derived" if r.derived else "published", r.title] for r in rubrics],
-          right=[3], flexible=5)  # fmt: skip
+    console.table(
+        ["Id", "Version", "Track", "Criteria", "Source", "Title"],
+        [
+            [
+                r.id,
+                r.version,
+                r.track or "any",
+                str(len(r.criteria())),
+                "derived" if r.derived else "published",
+                r.title,
+            ]
+            for r in rubrics
+        ],
+        right=[3],
+        flexible=5,
+    )
     return 0
 
 
@@ -43,7 +71,12 @@ def list_(as_json: bool) -> int:
 @click.argument("rubric", metavar="ID|FILE")
 @tier_option("Say what this tier credits and leaves out.")
 @json_option("The rubric as JSON, every shorthand written out.")
-@click.option("--yaml", "as_yaml", is_flag=True, help="The rubric as YAML that can be read back, without comments.")
+@click.option(
+    "--yaml",
+    "as_yaml",
+    is_flag=True,
+    help="The rubric as YAML that can be read back, without comments.",
+)
 def show(rubric: str, tier: str | None, as_json: bool, as_yaml: bool) -> int:
     """One rubric in full."""
     from ..rubrics.load import dump_rubric, load_rubric
@@ -75,7 +108,9 @@ def show(rubric: str, tier: str | None, as_json: bool, as_yaml: bool) -> int:
             elif c.credit and not tier:
                 notes.append(f"credited in {', '.join(c.credit)}")
             if c.tiers is not None:
-                notes.append("left out" if tier and tier not in c.tiers else f"only in {', '.join(c.tiers)}")
+                notes.append(
+                    "left out" if tier and tier not in c.tiers else f"only in {', '.join(c.tiers)}"
+                )
             if c.requires:
                 notes.append(f"0 without {', '.join(c.requires)}")
             if c.weight != 1:
@@ -86,8 +121,14 @@ def show(rubric: str, tier: str | None, as_json: bool, as_yaml: bool) -> int:
                 console.say(console.wrap(f"applies when: {c.conditional}", "        "))
             if not c.binary:
                 for level in c.scale:
-                    console.say(console.wrap(f"{level.text}", "             ", f"        {level.value:<4g} "))
-            console.say(console.wrap(f"evidence: {', '.join(c.evidence)} · source: {c.source}", "        "))
+                    console.say(
+                        console.wrap(
+                            f"{level.text}", "             ", f"        {level.value:<4g} "
+                        )
+                    )
+            console.say(
+                console.wrap(f"evidence: {', '.join(c.evidence)} · source: {c.source}", "        ")
+            )
     return 0
 
 
@@ -127,7 +168,8 @@ def validate(files: tuple[str, ...]) -> int:
         bad += bool(problems)
         for problem in problems or notes_on(name):
             console.say(
-                f"{name}:{problem.line}:{problem.column}: {'' if problems else 'note: '}{problem.message}"
+                f"{name}:{problem.line}:{problem.column}:"
+                f" {'' if problems else 'note: '}{problem.message}"
                 + (f" ({problem.hint})" if problem.hint else "")
             )
         if not problems:
@@ -146,11 +188,13 @@ def validate(files: tuple[str, ...]) -> int:
 )
 @json_option()
 @click.pass_obj
-def diff(obj: dict[str, Any], a: str, b: str, paths: tuple[str, ...], store: str | None, as_json: bool) -> int:
+def diff(
+    obj: dict[str, Any], a: str, b: str, paths: tuple[str, ...], store: str | None, as_json: bool
+) -> int:
     """What changed between two rubrics, and which criteria would have to be judged again.
 
-    With PATH, a folder of runs with verdicts in a store: how many stored verdicts that concerns, and, where a rejudge was done, each score change split into
-    text, weights, judge and data.
+    With PATH, a folder of runs with verdicts in a store: how many stored verdicts that concerns,
+    and, where a rejudge was done, each score change split into text, weights, judge and data.
     """
     from ..rubrics.diff import diff_rubrics, render_diff
     from ..rubrics.load import load_rubric
@@ -164,7 +208,10 @@ def diff(obj: dict[str, Any], a: str, b: str, paths: tuple[str, ...], store: str
 
         data = result.model_dump(mode="json")
         if place:
-            data |= {"stale_verdicts": stale, "changes": [asdict(r.change) for r in runs if r.change is not None]}
+            data |= {
+                "stale_verdicts": stale,
+                "changes": [asdict(r.change) for r in runs if r.change is not None],
+            }
         console.raw(json.dumps(data, ensure_ascii=False))
         return 0
     console.say(render_diff(result))
@@ -180,8 +227,11 @@ def diff(obj: dict[str, Any], a: str, b: str, paths: tuple[str, ...], store: str
     return 0
 
 
-def _stored(store: str | Path, old: Rubric, new: Rubric) -> tuple[dict[str, int], tuple[Updated, ...]]:
-    """Verdicts on criteria whose text changed or went, by id; and runs with scorecards by both rubrics."""
+def _stored(
+    store: str | Path, old: Rubric, new: Rubric
+) -> tuple[dict[str, int], tuple[Updated, ...]]:
+    """Verdicts on criteria whose text changed or went, by id; and runs with scorecards by both
+    rubrics."""
     from collections import Counter
 
     from ..judge.rejudge.update import changes_between
@@ -193,7 +243,12 @@ def _stored(store: str | Path, old: Rubric, new: Rubric) -> tuple[dict[str, int]
     counts: Counter[str] = Counter()
     with open_store(store, create=False) as opened:
         for _, card in opened.cards_of_rubric(old.sha256):
-            judged = (c for stage in card.stages.values() for c in stage.criteria if c.status in ("scored", "unscored"))
+            judged = (
+                c
+                for stage in card.stages.values()
+                for c in stage.criteria
+                if c.status in ("scored", "unscored")
+            )
             counts.update(c.id for c in judged if c.id in gone)
         return dict(sorted(counts.items())), changes_between(opened, old, new)
 

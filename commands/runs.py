@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 
 def found_runs(paths: Sequence[str]) -> tuple[list[Path], bool]:
-    """The conversation files at or below the paths, and whether a path had none, which is said on stderr."""
+    """The conversation files at or below the paths, and whether a path had none, which is said on
+    stderr."""
     from ..judge.session import Outcome, conversations
 
     found = list(conversations(paths))
@@ -26,8 +27,11 @@ def found_runs(paths: Sequence[str]) -> tuple[list[Path], bool]:
     return runs, len(runs) < len(found)
 
 
-def each_run(paths: Sequence[str], track: str | None = None, tier: str | None = None) -> Iterator[Run | InputError]:
-    """Every run at or below the paths, one at a time; what cannot be read comes as its error, and the rest goes on.
+def each_run(
+    paths: Sequence[str], track: str | None = None, tier: str | None = None
+) -> Iterator[Run | InputError]:
+    """Every run at or below the paths, one at a time; what cannot be read comes as its error, and
+    the rest goes on.
 
     `track` and `tier` stand where a run's files do not say.
     """
@@ -39,13 +43,18 @@ def each_run(paths: Sequence[str], track: str | None = None, tier: str | None = 
                 if isinstance(item, InputError) or not (track or tier):
                     yield item
                 else:
-                    yield item.model_copy(update={"track": item.track or track, "tier": item.tier or tier})
+                    yield item.model_copy(
+                        update={"track": item.track or track, "tier": item.tier or tier}
+                    )
         except InputError as error:
             yield error
 
 
-def each_result(runs: Iterator[Run | InputError], work: Callable[[Run], T]) -> Iterator[tuple[Run, T] | AmbjudgeError]:
-    """Each run with what `work` makes of it; a run that cannot be read or worked on comes as its error."""
+def each_result(
+    runs: Iterator[Run | InputError], work: Callable[[Run], T]
+) -> Iterator[tuple[Run, T] | AmbjudgeError]:
+    """Each run with what `work` makes of it; a run that cannot be read or worked on comes as its
+    error."""
     for run in runs:
         if isinstance(run, InputError):
             yield run

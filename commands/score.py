@@ -44,27 +44,37 @@ if TYPE_CHECKING:
 
 @click.command(
     "score",
-    epilog="\b\nExamples:\n  ambjudge score runs/elm-chest-1\n  ambjudge score runs/ --judge anthropic/claude-sonnet-4-5 --json --out cards.jsonl",
+    epilog=(
+        "\b\nExamples:\n  ambjudge score runs/elm-chest-1\n  ambjudge score runs/ --judge"
+        " anthropic/claude-sonnet-4-5 --json --out cards.jsonl"
+    ),
 )
 @PATHS_OR_ADDRESSES
 @judge_options
 @question_options
 @JSON
-@click.option("--out", metavar="FILE|URL", type=PathOrAddress(), help="Write scorecards (JSON Lines) as well.")
+@click.option(
+    "--out", metavar="FILE|URL", type=PathOrAddress(), help="Write scorecards (JSON Lines) as well."
+)
 @spread_options
 @run_options
 @policy_options
 @work_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Score runs: a conversation.json, a run folder, or every run below a folder or an address (s3://bucket/runs).
+    """Score runs: a conversation.json, a run folder, or every run below a folder or an address
+    (s3://bucket/runs).
 
-    S1-S3 are judged against the track's rubric, S4-S5 checked from the output files. --track and --tier say what the
-    files do not.
+    S1-S3 are judged against the track's rubric, S4-S5 checked from the output files. --track and
+    --tier say what the files do not.
     """
-    if (flags["dry_run"] or flags["batch"]) and (there := [path for path in paths if is_address(path)]):
+    if (flags["dry_run"] or flags["batch"]) and (
+        there := [path for path in paths if is_address(path)]
+    ):
         raise InputError(
-            "--dry-run and --batch plan runs of this machine alone", "leave them out, or copy the runs", there[0]
+            "--dry-run and --batch plan runs of this machine alone",
+            "leave them out, or copy the runs",
+            there[0],
         )
     if flags["dry_run"]:
         from .rejudge import run as plan
@@ -85,10 +95,13 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     options = score_options(settings, flags)
     check_wanted(judge, options.wanted)
     with ExitStack() as stack:
-        # Nothing is made where nothing is to be read; what is wrong with the paths is told when they are read.
+        # Nothing is made where nothing is to be read; what is wrong with the paths is told when
+        # they are read.
         store = None
         if there := tuple(path for path in paths if isinstance(next(conversations([path])), Path)):
-            store = open_session_store(there, settings, flags, judge, stack, obj["quiet"], required=flags["batch"])
+            store = open_session_store(
+                there, settings, flags, judge, stack, obj["quiet"], required=flags["batch"]
+            )
         if flags["batch"] and store is not None:
             if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
                 return 1
@@ -107,7 +120,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
         async def work() -> Session:
             async with scorer_of(settings, flags, judge, options, store) as scorer:
-                return await score_with(scorer, runs, sink.take, unchanged=kept, on_progress=sink.tell)
+                return await score_with(
+                    scorer, runs, sink.take, unchanged=kept, on_progress=sink.tell
+                )
 
         code = sink.finish(asyncio.run(work()))
         if part is not None and code in (0, 1) and not sink.retriable:
@@ -116,9 +131,15 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
 
 def _through_batch(
-    paths: tuple[str, ...], judge: Judge, options: ScoreOptions, store: Store, wait_s: float, quiet: bool
+    paths: tuple[str, ...],
+    judge: Judge,
+    options: ScoreOptions,
+    store: Store,
+    wait_s: float,
+    quiet: bool,
 ) -> int:
-    """Send what the store lacks, collect what is answered; how many batches the provider still works on.
+    """Send what the store lacks, collect what is answered; how many batches the provider still
+    works on.
 
     Runs that cannot be read are named when the rest is scored.
     """
@@ -135,7 +156,8 @@ def _through_batch(
 
 
 class _Sink:
-    """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at once."""
+    """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at
+    once."""
 
     def __init__(
         self,
@@ -146,8 +168,8 @@ class _Sink:
         out: Path | None,
         stored: bool = True,
     ) -> None:
-        """`read`: the judge is asked which codes apply, so that one it did not read is something that failed. `stored`: what
-        was judged is kept in a store."""
+        """`read`: the judge is asked which codes apply, so that one it did not read is something
+        that failed. `stored`: what was judged is kept in a store."""
         self.read, self.stored = read, stored
         self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
         self.file = CardFile(out, stack) if out else None
@@ -176,11 +198,16 @@ class _Sink:
             self.progress.clear()
             console.error(outcome.error)
             return
-        gist, line = outcome.scored.gist, outcome.scored.to_json() if self.as_json or self.file is not None else ""
+        gist, line = (
+            outcome.scored.gist,
+            outcome.scored.to_json() if self.as_json or self.file is not None else "",
+        )
         self.done += 1
         self.partial += gist.incomplete
         self.standings[gist.standing] += 1
-        self.shares += [] if gist.read_share is None or gist.standing == "read" else [gist.read_share]
+        self.shares += (
+            [] if gist.read_share is None or gist.standing == "read" else [gist.read_share]
+        )
         self.quotes, self.found = self.quotes + gist.quotes, self.found + gist.found
         self.contradicted += gist.contradictions
         self.strict |= gist.strict
@@ -237,7 +264,10 @@ class _Sink:
             for line in limits(self.missed):
                 console.note(line, self.quiet)
         if session.apart:
-            console.note(f"{session.apart} of another track than the given rubric, judged by their own", self.quiet)
+            console.note(
+                f"{session.apart} of another track than the given rubric, judged by their own",
+                self.quiet,
+            )
         if session.usage.calls:
             from .render import bill
 

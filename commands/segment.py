@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @click.command(
     "segment",
-    epilog="\b\nExamples:\n  ambjudge segment runs/elm-chest-1 --why\n  ambjudge segment runs/ --stages mixed --judge openai/gpt-5.4-mini",
+    epilog=(
+        "\b\nExamples:\n  ambjudge segment runs/elm-chest-1 --why\n  ambjudge segment runs/"
+        " --stages mixed --judge openai/gpt-5.4-mini"
+    ),
 )
 @PATHS
 @JSON
@@ -26,11 +29,13 @@ if TYPE_CHECKING:
 @reading_options
 @known_options
 @click.pass_obj
-def command(obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: bool, **flags: Any) -> int:
+def command(
+    obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: bool, **flags: Any
+) -> int:
     """Show which stage, S1 to S5, each turn of a run belongs to, and what each stage cost.
 
-    Turns are labelled by rules, by a model that reads the run (--stages judge), or by the model where the rules are
-    unsure (--stages mixed). What a model said is kept in the store.
+    Turns are labelled by rules, by a model that reads the run (--stages judge), or by the model
+    where the rules are unsure (--stages mixed). What a model said is kept in the store.
     """
 
     from ..config import load
@@ -54,7 +59,13 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: 
     return 0 if not failed else 1 if printed.done else 2
 
 
-def _read(obj: dict[str, Any], paths: tuple[str, ...], settings: Any, flags: dict[str, Any], printed: _Printed) -> int:
+def _read(
+    obj: dict[str, Any],
+    paths: tuple[str, ...],
+    settings: Any,
+    flags: dict[str, Any],
+    printed: _Printed,
+) -> int:
     """Turns labelled by a judge that reads."""
     from dataclasses import replace
 
@@ -66,7 +77,9 @@ def _read(obj: dict[str, Any], paths: tuple[str, ...], settings: Any, flags: dic
 
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     check_wanted(judge, options.wanted)
-    options = replace(options, wanted=Wanted(criteria=False, diagnosis=False, stages=options.wanted.stages))
+    options = replace(
+        options, wanted=Wanted(criteria=False, diagnosis=False, stages=options.wanted.stages)
+    )
 
     def show(read: Read) -> None:
         run = read.ready.run
@@ -83,9 +96,14 @@ class _Printed:
         self.as_json, self.why, self.done = as_json, why, 0
 
     def add(
-        self, run: Run, rules: Segmentation, found: Segmentation | None = None, stages_from: StagesFrom = "rules"
+        self,
+        run: Run,
+        rules: Segmentation,
+        found: Segmentation | None = None,
+        stages_from: StagesFrom = "rules",
     ) -> None:
-        """`found`: the stages in the end, where they are not by `rules` alone, which the signals speak for."""
+        """`found`: the stages in the end, where they are not by `rules` alone, which the signals
+        speak for."""
         from ..trajectories.summary import segments_json
 
         stages = found or rules
@@ -101,7 +119,9 @@ class _Printed:
         self.done += 1
 
 
-def _show(run: Run, rules: Segmentation, stages: Segmentation, stages_from: str, why: bool, first: bool) -> None:
+def _show(
+    run: Run, rules: Segmentation, stages: Segmentation, stages_from: str, why: bool, first: bool
+) -> None:
     from ..sanitize import sanitize_line
     from ..trajectories.models import STAGE_NAMES, STAGES
     from ..trajectories.summary import stage_costs
@@ -110,7 +130,10 @@ def _show(run: Run, rules: Segmentation, stages: Segmentation, stages_from: str,
     if not first:
         console.say()
     by = "" if stages_from == "rules" else f" · {STAGES_BY[stages_from]}"
-    console.say(f"{run.id}  {run.task or 'unknown task'} · {len(run.turns)} turns · ended: {run.status.ended}{by}")
+    console.say(
+        f"{run.id}  {run.task or 'unknown task'} · {len(run.turns)} turns · ended:"
+        f" {run.status.ended}{by}"
+    )
     costs = stage_costs(run, stages)
     rows = []
     for stage in STAGES:
@@ -126,14 +149,20 @@ def _show(run: Run, rules: Segmentation, stages: Segmentation, stages_from: str,
                 seconds,
             ]
         )
-    console.table(["Stage", "Turns", "n", "Calls", "Failed", "Seconds"], rows, right=range(2, 6), flexible=1)
+    console.table(
+        ["Stage", "Turns", "n", "Calls", "Failed", "Seconds"], rows, right=range(2, 6), flexible=1
+    )
     if why:
         console.say()
-        for turn, stage, guess in zip(run.turns, stages.turn_stages, rules.turn_stages, strict=True):
+        for turn, stage, guess in zip(
+            run.turns, stages.turn_stages, rules.turn_stages, strict=True
+        ):
             sure = f"{rules.confidence[turn.index - 1]:.2f}" if rules.confidence else ""
             ours = sure if stages_from == "rules" else f"(rules {guess} {sure})"
             said = sanitize_line(turn.text.strip()[:90]) or sanitize_line(turn.code.strip()[:90])
-            console.say(console.fit(f"turn {turn.index:<4} {stage} {ours}  {said}", console.width()))
+            console.say(
+                console.fit(f"turn {turn.index:<4} {stage} {ours}  {said}", console.width())
+            )
             for signal in rules.signals[turn.index - 1] if rules.signals else ():
                 quote = f": {sanitize_line(signal.quote)[:80]}" if signal.quote else ""
                 line = f"          {signal.stage} {signal.weight:+.1f} {signal.name}{quote}"

@@ -8,18 +8,38 @@ from typing import Any
 import click
 
 from .. import console
-from .options import DRY_RUN, MAX_COST, SOURCES, STAGES_FROM, STORE, json_option, judge_of, judge_options, run_options
+from .options import (
+    DRY_RUN,
+    MAX_COST,
+    SOURCES,
+    STAGES_FROM,
+    STORE,
+    json_option,
+    judge_of,
+    judge_options,
+    run_options,
+)
 
 
 @click.command(
     "selftest",
-    epilog="\b\nExamples:\n  ambjudge selftest\n  ambjudge selftest --judge openai/my-model --api-base http://localhost:8000/v1\n  ambjudge selftest runs/ --labels labels/ --judge openai/my-model --split dev",
+    epilog=(
+        "\b\nExamples:\n  ambjudge selftest\n  ambjudge selftest --judge openai/my-model --api-base"
+        " http://localhost:8000/v1\n  ambjudge selftest runs/ --labels labels/ --judge"
+        " openai/my-model --split dev"
+    ),
 )
 @SOURCES
 @judge_options
 @run_options
-@click.option("--labels", metavar="DIR|STORE", help="Human labels of the runs: measure the judge against them.")
-@click.option("--annotator", metavar="NAME", help="With --labels: whose.  [gold, else the first by name]")
+@click.option(
+    "--labels",
+    metavar="DIR|STORE",
+    help="Human labels of the runs: measure the judge against them.",
+)
+@click.option(
+    "--annotator", metavar="NAME", help="With --labels: whose.  [gold, else the first by name]"
+)
 @click.option(
     "--split",
     type=click.Choice(["dev", "test", "both"]),
@@ -35,18 +55,21 @@ from .options import DRY_RUN, MAX_COST, SOURCES, STAGES_FROM, STORE, json_option
 @MAX_COST
 @STORE
 @DRY_RUN
-@click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at once.  [4; --labels: 8]")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 1000), help="Calls at once.  [4; --labels: 8]"
+)
 @json_option()
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """How robust is a judge, and with --labels: how right?
 
-    Evidence is taken away (verdicts must fall), text asks for full marks and for no codes (they must not rise), form
-    changes (they must stay). The rules judge runs beside as the null model. Without PATH two built-in runs are used.
-    Exit 1 when a verdict broke an expectation.
+    Evidence is taken away (verdicts must fall), text asks for full marks and for no codes (they
+    must not rise), form changes (they must stay). The rules judge runs beside as the null model.
+    Without PATH two built-in runs are used. Exit 1 when a verdict broke an expectation.
 
-    With --labels the judge is asked about the labelled runs among PATH: agreement, kappa, F1 of codes, calibration, gain
-    over the rules and over "always met", beside each other on a dev and a test split. What the store has is not asked again.
+    With --labels the judge is asked about the labelled runs among PATH: agreement, kappa, F1 of
+    codes, calibration, gain over the rules and over "always met", beside each other on a dev and a
+    test split. What the store has is not asked again.
     """
     from ..errors import ConfigError
 
@@ -57,7 +80,8 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     for name in ("annotator", "split", "test_share", "stages", "max_cost", "store"):
         if flags[name] is not None:
             raise ConfigError(
-                f"--{name.replace('_', '-')} belongs to the figures on labelled runs", "give --labels too"
+                f"--{name.replace('_', '-')} belongs to the figures on labelled runs",
+                "give --labels too",
             )
     return _robustness(obj, paths, flags)
 
@@ -82,8 +106,13 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
     chosen = load_rubric(flags["rubric"]) if flags["rubric"] else None
     judge = judge_of(settings, flags)
     prepared = list(cases(runs or None, chosen, answers(judge)))
-    needed, of_codes = calls(prepared), calls([case for case in prepared if case.base.question == "diagnosis"])
-    told = f"{needed - of_codes} stage calls" + (f", {of_codes} about error codes" if of_codes else "")
+    needed, of_codes = (
+        calls(prepared),
+        calls([case for case in prepared if case.base.question == "diagnosis"]),
+    )
+    told = f"{needed - of_codes} stage calls" + (
+        f", {of_codes} about error codes" if of_codes else ""
+    )
     if flags["dry_run"]:
         console.raw(json.dumps({"calls": needed})) if flags["as_json"] else console.say(told)
         return 0
@@ -95,8 +124,18 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
         def rows(found: Any) -> list[dict[str, Any]]:
             return [{**row.__dict__, "rate": row.rate, "interval": row.interval} for row in found]
 
-        console.raw(json.dumps({"schema": "ambjudge.selftest/1", "judge": report.judge, "rows": rows(report.rows),
-                        "heuristic": rows(report.baseline), "usage": report.usage.__dict__}, ensure_ascii=False))  # fmt: skip
+        console.raw(
+            json.dumps(
+                {
+                    "schema": "ambjudge.selftest/1",
+                    "judge": report.judge,
+                    "rows": rows(report.rows),
+                    "heuristic": rows(report.baseline),
+                    "usage": report.usage.__dict__,
+                },
+                ensure_ascii=False,
+            )
+        )
     else:
         _show(report)
     return 1 if report.broken else 0
@@ -112,22 +151,50 @@ def _show(report: Any) -> None:
         other = beside.get(row.name)
         null = "" if other is None else "–" if other.rate is None else f"{other.rate:.0%}"
         codes = f"{row.codes_broken} of {row.codes}" if row.codes else ""
-        lines.append([
-            row.name, row.expectation, f"{row.broken} of {row.pairs}", codes, rate, span, str(row.unscored or ""), null
-        ])  # fmt: skip
-        styles.append([None, "dim", None, None, "good" if not row.broken else "bad", "dim", "warn", "dim"])
-    console.say(f"judge {report.judge}: share of verdicts that do not follow a change with a known effect")
-    heads = ["Change", "Verdict must be", "Broken", "Of them codes", "Rate", "95 % interval", "Unscored", "Rules"]
+        lines.append(
+            [
+                row.name,
+                row.expectation,
+                f"{row.broken} of {row.pairs}",
+                codes,
+                rate,
+                span,
+                str(row.unscored or ""),
+                null,
+            ]
+        )
+        styles.append(
+            [None, "dim", None, None, "good" if not row.broken else "bad", "dim", "warn", "dim"]
+        )
+    console.say(
+        f"judge {report.judge}: share of verdicts that do not follow a change with a known effect"
+    )
+    heads = [
+        "Change",
+        "Verdict must be",
+        "Broken",
+        "Of them codes",
+        "Rate",
+        "95 % interval",
+        "Unscored",
+        "Rules",
+    ]
     kept = [i for i in range(len(heads)) if any(line[i] for line in lines)]
     console.table(
-        [heads[i] for i in kept], [[line[i] for i in kept] for line in lines], right=range(2, 8), spare=[kept.index(i) for i in (5, 3) if i in kept],
+        [heads[i] for i in kept],
+        [[line[i] for i in kept] for line in lines],
+        right=range(2, 8),
+        spare=[kept.index(i) for i in (5, 3) if i in kept],
         styles=[[style[i] for i in kept] for style in styles],
-    )  # fmt: skip
+    )
     console.say(
         console.wrap(
-            "Unscored: pairs without two verdicts, which show nothing; Rules: rate of the judge without a model."
+            "Unscored: pairs without two verdicts, which show nothing; Rules: rate of the judge"
+            " without a model."
         )
     )
     cost = report.usage.cost_usd
     if report.usage.calls:
-        console.say(f"{report.usage.calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}")
+        console.say(
+            f"{report.usage.calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}"
+        )

@@ -1,4 +1,5 @@
-"""The work of `ambjudge selftest --labels`: a judge's figures on labelled runs, as data and as tables."""
+"""The work of `ambjudge selftest --labels`: a judge's figures on labelled runs, as data and as
+tables."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _Pick = Callable[["Figures"], "Figure | None"]
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when a run could not be read, or no labelled one was among them; 2 when none could be read."""
+    """The exit code: 0; 1 when a run could not be read, or no labelled one was among them; 2 when
+    none could be read."""
 
     from ..judge.base import Judge
     from ..judge.judges.limits import GuardedJudge, Pacer
@@ -36,7 +38,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from .render import bill
 
     if not paths:
-        raise ConfigError("--labels says nothing about the built-in runs", "name the labelled runs: selftest RUNS --labels DIR")  # fmt: skip
+        raise ConfigError(
+            "--labels says nothing about the built-in runs",
+            "name the labelled runs: selftest RUNS --labels DIR",
+        )
     quiet, settings = obj["quiet"], load(obj["config"])
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     check_wanted(judge, options.wanted)
@@ -62,7 +67,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         stack.callback(bar.clear)
         report = asyncio.run(
             against_labels(
-                asked, runs, chosen, concurrency=options.concurrency, on_progress=lambda p: bar.update(p.done)
+                asked,
+                runs,
+                chosen,
+                concurrency=options.concurrency,
+                on_progress=lambda p: bar.update(p.done),
             )
         )
         bar.clear()
@@ -96,12 +105,16 @@ class _Runs:
         if not self.read:
             return 2
         if not measured:
-            console.note("ambjudge: none of these runs has a label of this split (labels name runs by their id)")
+            console.note(
+                "ambjudge: none of these runs has a label of this split (labels name runs by"
+                " their id)"
+            )
         return 1 if self.lost or not measured else 0
 
 
 def _as_dict(report: LabelReport) -> dict[str, Any]:
-    """`ambjudge.selftest/1`, with `labels` in place of the rows about robustness. `gain` is over all runs measured."""
+    """`ambjudge.selftest/1`, with `labels` in place of the rows about robustness. `gain` is over
+    all runs measured."""
     from ..judge.trust.measures import SEED
 
     whole = report.all_runs
@@ -109,19 +122,28 @@ def _as_dict(report: LabelReport) -> dict[str, Any]:
     if whole.criteria is not None:
         ours, rules = whole.criteria.overall, whole.criteria.rules
         gain = {
-            "judge": report.judge, "pairs": ours.equal.n, "equal": _count(ours.equal), "unscored": ours.unscored,
-            "heuristic_equal": _count(rules.equal), "gain": whole.criteria.over_rules.value,
+            "judge": report.judge,
+            "pairs": ours.equal.n,
+            "equal": _count(ours.equal),
+            "unscored": ours.unscored,
+            "heuristic_equal": _count(rules.equal),
+            "gain": whole.criteria.over_rules.value,
             "interval": whole.criteria.over_rules.interval,
-        }  # fmt: skip
+        }
     return {
-        "schema": "ambjudge.selftest/1", "judge": report.judge, "rows": [], "heuristic": [],
-        "usage": asdict(whole.usage), "gain": gain,
+        "schema": "ambjudge.selftest/1",
+        "judge": report.judge,
+        "rows": [],
+        "heuristic": [],
+        "usage": asdict(whole.usage),
+        "gain": gain,
         "labels": {
-            "test_share": report.test_share, "seed": SEED,
+            "test_share": report.test_share,
+            "seed": SEED,
             "splits": {split: asdict(figures) for split, figures in report.columns.items()},
             "all": asdict(whole),
         },
-    }  # fmt: skip
+    }
 
 
 def _count(figure: Figure) -> int:
@@ -131,8 +153,13 @@ def _count(figure: Figure) -> int:
 def _show(report: LabelReport) -> None:
     columns = report.columns
     heads = [f"{split}, {found.runs} runs" for split, found in columns.items()]
-    console.say(f"judge {report.judge} against human labels; 95 % intervals, n is what a figure was counted on")
-    _table("Figure", heads, [(name, [pick(c) for c in columns.values()]) for name, pick in _FIGURES])
+    console.say(
+        f"judge {report.judge} against human labels; 95 % intervals, n is what a figure was"
+        " counted on"
+    )
+    _table(
+        "Figure", heads, [(name, [pick(c) for c in columns.values()]) for name, pick in _FIGURES]
+    )
     groups = sorted({name for c in columns.values() if c.criteria for name in c.criteria.by_stage})
     if len(groups) > 1:
         console.say()
@@ -151,8 +178,16 @@ def _show(report: LabelReport) -> None:
             [(id, [_criterion(c, id, "equal") for c in columns.values()]) for id in ids],
         )
         console.say()
-        _table("Criterion, kappa", heads, [(id, [_criterion(c, id, "kappa") for c in columns.values()]) for id in ids])
-    for by, title in (("reading", "reading alone"), ("facts", "facts and findings"), ("both", "both")):
+        _table(
+            "Criterion, kappa",
+            heads,
+            [(id, [_criterion(c, id, "kappa") for c in columns.values()]) for id in ids],
+        )
+    for by, title in (
+        ("reading", "reading alone"),
+        ("facts", "facts and findings"),
+        ("both", "both"),
+    ):
         found = [c.codes[by] if c.codes and by in c.codes else None for c in columns.values()]  # type: ignore[index]
         if any(found):
             console.say()
@@ -180,14 +215,20 @@ def _table(title: str, heads: list[str], rows: list[tuple[str, list[Figure | Non
         if known:
             methods = sorted({figure.method for figure in known if figure.interval})
             lines.append([name, *map(_cell, found), ", ".join(methods)])
-    console.table([title, *heads, "Interval"], lines, styles=[[None] * (1 + len(heads)) + ["dim"]] * len(lines))
+    console.table(
+        [title, *heads, "Interval"],
+        lines,
+        styles=[[None] * (1 + len(heads)) + ["dim"]] * len(lines),
+    )
 
 
 def _cell(figure: Figure | None) -> str:
     if figure is None or not figure.n:
         return ""
     value = "–" if figure.value is None else f"{figure.value:.3f}"
-    span = "" if figure.interval is None else f" [{figure.interval[0]:.2f}, {figure.interval[1]:.2f}]"
+    span = (
+        "" if figure.interval is None else f" [{figure.interval[0]:.2f}, {figure.interval[1]:.2f}]"
+    )
     return f"{value}{span} n {figure.n}"
 
 
@@ -202,14 +243,18 @@ def _bins(title: str, found: Calibration) -> None:
 
 def _left_over(found: Figures) -> list[str]:
     usage = found.usage
-    bits = [f"{usage.calls} calls", "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"]
+    bits = [
+        f"{usage.calls} calls",
+        "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}",
+    ]
     if found.criteria is not None:
         bits.append(f"{found.criteria.overall.unscored} criteria unscored")
     if found.reading is not None:
         bits += [
-            f"{found.reading.unproven} readings unproven", f"{found.reading.cannot_tell} codes that it could not tell",
+            f"{found.reading.unproven} readings unproven",
+            f"{found.reading.cannot_tell} codes that it could not tell",
             f"{found.reading.unread} codes unread",
-        ]  # fmt: skip
+        ]
     return bits
 
 
@@ -238,7 +283,13 @@ def _of_criteria(path: str) -> _Pick:
 def _of_codes(by: str, part: str) -> _Pick:
     def pick(found: Figures) -> Figure | None:
         origin = (found.codes or {}).get(by)  # type: ignore[call-overload]
-        return None if origin is None else origin.clean if part == "clean" else getattr(origin.micro, part)
+        return (
+            None
+            if origin is None
+            else origin.clean
+            if part == "clean"
+            else getattr(origin.micro, part)
+        )
 
     return pick
 
@@ -259,14 +310,25 @@ _FIGURES: list[tuple[str, _Pick]] = [
     *(
         (f"codes by {title}, {name}", _of_codes(by, part))
         for by, title in (("reading", "reading"), ("facts", "facts"), ("both", "both"))
-        for part, name in (("f1", "micro F1"), ("precision", "precision"), ("recall", "recall"), ("clean", "clean runs with one"))
+        for part, name in (
+            ("f1", "micro F1"),
+            ("precision", "precision"),
+            ("recall", "recall"),
+            ("clean", "clean runs with one"),
+        )
     ),
-    ("quotes of present codes found", lambda found: found.reading.quotes if found.reading else None),
-    ("confidence in codes, Brier score", lambda found: found.reading.calibration.brier if found.reading else None),
+    (
+        "quotes of present codes found",
+        lambda found: found.reading.quotes if found.reading else None,
+    ),
+    (
+        "confidence in codes, Brier score",
+        lambda found: found.reading.calibration.brier if found.reading else None,
+    ),
     ("probability of values, Brier score", _of_criteria("calibration.brier")),
     *(
         (f"stages by {title}, {name}", _of_stages(by, part))
         for by, title in (("reading", "the judge"), ("rules", "rules"))
         for part, name in (("accuracy", "accuracy"), ("macro_f1", "macro F1"))
     ),
-]  # fmt: skip
+]

@@ -19,15 +19,28 @@ POSITIVE = click.IntRange(min=1)
     "simulate",
     epilog="\b\nExample:\n  ambjudge simulate --out cards.jsonl --seed 7",
 )
-@click.option("--out", metavar="FILE", type=click.Path(), help="Scorecards as JSON Lines; FILE.truth.json beside it.")
-@click.option("--preset", default="paper", metavar="NAME", help="paper, null, judge (tag errors), halo.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(),
+    help="Scorecards as JSON Lines; FILE.truth.json beside it.",
+)
+@click.option(
+    "--preset", default="paper", metavar="NAME", help="paper, null, judge (tag errors), halo."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Same seed, same cohort.  [1]")
 @click.option("--agents", "n_agents", type=POSITIVE, help="Number of agents.  [6]")
 @click.option("--tasks", "n_tasks", type=POSITIVE, help="Number of tasks.  [24]")
 @click.option("--tracks", "n_tracks", type=click.IntRange(1, 7), help="Number of tracks.  [5]")
-@click.option("--repeats", "n_rep", type=POSITIVE, help="Runs of an agent on a task in a tier.  [12]")
 @click.option(
-    "--set", "switches", multiple=True, metavar="NAME=NUMBER", help="Any switch of the simulator (repeatable)."
+    "--repeats", "n_rep", type=POSITIVE, help="Runs of an agent on a task in a tier.  [12]"
+)
+@click.option(
+    "--set",
+    "switches",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="Any switch of the simulator (repeatable).",
 )
 @click.pass_obj
 def command(obj: dict[str, Any], /, **flags: Any) -> int:
@@ -43,7 +56,9 @@ SIZES = ("n_agents", "n_tasks", "n_tracks", "n_rep")
 
 def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
     """The exit code."""
-    switches = {name: flags[name] for name in SIZES if flags[name] is not None} | _switches(flags["switches"])
+    switches = {name: flags[name] for name in SIZES if flags[name] is not None} | _switches(
+        flags["switches"]
+    )
     from ..analysis.simulated.simulated_cards import simulated_scorecards
     from ..analysis.simulated.simulation import simulate
 
@@ -62,8 +77,12 @@ def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
         beside = path.with_name(path.name + ".truth.json")
         beside.write_text(json.dumps(truth, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", "choose another --out", path) from error
-    console.note(f"wrote {sim.n} scorecards to {path} and the true effects to {beside}", obj["quiet"])
+        raise InputError(
+            f"cannot be written: {error.strerror}", "choose another --out", path
+        ) from error
+    console.note(
+        f"wrote {sim.n} scorecards to {path} and the true effects to {beside}", obj["quiet"]
+    )
     return 0
 
 
@@ -82,4 +101,9 @@ def _switches(texts: tuple[str, ...]) -> dict[str, float | int]:
 def _truth(sim: Any, flags: dict[str, Any]) -> dict[str, Any]:
     from ..analysis.simulated.simulation import sample_truth
 
-    return {"preset": flags["preset"], "seed": flags["seed"], "runs": sim.n, "effects": sample_truth(sim)}
+    return {
+        "preset": flags["preset"],
+        "seed": flags["seed"],
+        "runs": sim.n,
+        "effects": sample_truth(sim),
+    }

@@ -16,22 +16,38 @@ from .options import SOURCES, cohort_options, judged_by
 
 @click.command(
     "site",
-    epilog="\b\nExamples:\n  ambjudge site runs/ --out site/\n  ambjudge site cards.jsonl --out site/ --no-report",
+    epilog=(
+        "\b\nExamples:\n  ambjudge site runs/ --out site/\n  ambjudge site cards.jsonl --out site/"
+        " --no-report"
+    ),
 )
 @SOURCES
 @click.option(
-    "--out", metavar="DIR", type=click.Path(), required=True, help="A new or empty folder, or an earlier site."
+    "--out",
+    metavar="DIR",
+    type=click.Path(),
+    required=True,
+    help="A new or empty folder, or an earlier site.",
 )
-@click.option("--runs", metavar="DIR", type=click.Path(), help="Where scorecards' runs are, if not where they say.")
+@click.option(
+    "--runs",
+    metavar="DIR",
+    type=click.Path(),
+    help="Where scorecards' runs are, if not where they say.",
+)
 @click.option("--title", default="Runs", help="Title of the table of runs.")
 @judged_by("all")
-@click.option("--report/--no-report", default=True, help="The analysis beside the runs (analyze).  [yes]")
+@click.option(
+    "--report/--no-report", default=True, help="The analysis beside the runs (analyze).  [yes]"
+)
 @cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Pages to look at and to share: all runs in a table, each with transcript and verdicts, two compared, the report.
+    """Pages to look at and to share: all runs in a table, each with transcript and verdicts, two
+    compared, the report.
 
-    PATH as for `analyze`. No server: open DIR/index.html, or copy DIR where others can. Whole transcripts are in it.
+    PATH as for `analyze`. No server: open DIR/index.html, or copy DIR where others can. Whole
+    transcripts are in it.
     """
     out = Path(flags["out"])
     if out.exists() and not out.is_dir():
@@ -39,9 +55,15 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     from ..web.site import build
 
     make = partial(
-        build, out=out, paths=paths, judge=flags["judge"], title=flags["title"], report=flags["report"], runs=flags["runs"],
+        build,
+        out=out,
+        paths=paths,
+        judge=flags["judge"],
+        title=flags["title"],
+        report=flags["report"],
+        runs=flags["runs"],
         tell=partial(console.note, quiet=obj["quiet"]),
-    )  # fmt: skip
+    )
     found = read_cards(obj, paths, flags, make)
     console.note(f"wrote the site; open {out / 'index.html'}", obj["quiet"])
     return 1 if found.problems else 0

@@ -27,7 +27,9 @@ def format_of(out: Path | None) -> str:
         return "jsonl"
     found = FORMATS.get(out.suffix.lower())
     if found is None:
-        raise InputError("its suffix names no format", "use .jsonl, .csv or .parquet, or say --format", out)
+        raise InputError(
+            "its suffix names no format", "use .jsonl, .csv or .parquet, or say --format", out
+        )
     return found
 
 
@@ -44,12 +46,16 @@ def write_text(out: Path | None, texts: Iterable[str]) -> None:
         for text in texts:
             _print(text)
         return
-    with whole(out) as new, new.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+    with (
+        whole(out) as new,
+        new.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream,
+    ):
         stream.writelines(texts)
 
 
 def _print(text: str) -> None:
-    """Bytes as they are into a pipe or file; on a terminal control characters are shown, never sent."""
+    """Bytes as they are into a pipe or file; on a terminal control characters are shown, never
+    sent."""
     if sys.stdout.isatty():
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(sanitize(text).encode(encoding, "replace").decode(encoding))
@@ -59,7 +65,8 @@ def _print(text: str) -> None:
 
 
 def write_parquet(out: Path, tables: Iterable[pl.DataFrame]) -> None:
-    """Batches become files of their own, then one file, streamed: polars writes a Parquet file only in one go."""
+    """Batches become files of their own, then one file, streamed: polars writes a Parquet file only
+    in one go."""
     import polars as pl
 
     with whole(out) as new, ExitStack() as stack:
@@ -75,7 +82,8 @@ def write_parquet(out: Path, tables: Iterable[pl.DataFrame]) -> None:
 
 
 def target_of(out: Path, paths: tuple[str, ...]) -> Path:
-    """The file to write, links followed. As elsewhere an older one is replaced, but never a store or what is being read."""
+    """The file to write, links followed. As elsewhere an older one is replaced, but never a store
+    or what is being read."""
     try:
         if (real := file_behind(out)) is None:
             raise InputError("cannot be written: not a regular file", "choose another --out", out)
@@ -100,4 +108,6 @@ def _writing(out: Path) -> Iterator[None]:
     try:
         yield
     except PolarsError as error:
-        raise InputError(f"cannot be written: {str(error).splitlines()[0]}", "choose another --out", out) from error
+        raise InputError(
+            f"cannot be written: {str(error).splitlines()[0]}", "choose another --out", out
+        ) from error

@@ -16,14 +16,20 @@ from .options import json_option
 
 
 @click.command(
-    "verify", epilog="\b\nExample:\n  ambjudge score runs/ --json > cards.jsonl && ambjudge verify cards.jsonl"
+    "verify",
+    epilog=(
+        "\b\nExample:\n  ambjudge score runs/ --json > cards.jsonl && ambjudge verify cards.jsonl"
+    ),
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
-@click.option("--rubric", metavar="FILE|ID", help="The rubric that was used, where it is not a built-in one.")
+@click.option(
+    "--rubric", metavar="FILE|ID", help="The rubric that was used, where it is not a built-in one."
+)
 @json_option("One JSON line a scorecard.")
 @click.pass_obj
 def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_json: bool) -> int:
-    """Recompute every number of scorecards (JSON or JSON Lines) from their criteria and checks, without any model.
+    """Recompute every number of scorecards (JSON or JSON Lines) from their criteria and checks,
+    without any model.
 
     Exit 1 when a number differs, a card is broken, or one of several files cannot be read.
     """
@@ -44,12 +50,16 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
             differences = verify(card, rubric_of(card, rubric))
             name, lines = card.run.id, [str(d) for d in differences]
         except InputError as error:
-            said = error.message.removeprefix(f"{where}: ")  # the same words, so that thousands of lines are told once
+            # the same words, so that thousands of lines are told once
+            said = error.message.removeprefix(f"{where}: ")
             name, lines = where, [said + (f" ({error.hint})" if error.hint else "")]
         good, bad = (good + 1, bad) if not lines else (good, bad + 1)
         if as_json:
             console.raw(
-                json.dumps({"where": where, "run": name, "ok": not lines, "differences": lines}, ensure_ascii=False)
+                json.dumps(
+                    {"where": where, "run": name, "ok": not lines, "differences": lines},
+                    ensure_ascii=False,
+                )
             )
         elif lines:
             same[tuple(lines)] += 1
@@ -74,11 +84,19 @@ def _cards(files: tuple[str, ...]) -> Any:
     """(where, value or error) for every scorecard of every file, one at a time."""
     from ..analysis.tables.card_sources import is_store
     from ..errors import InputError
-    from ..trajectories.reading.json_bytes import MAX_CARDS, bounded_lines, decode, parse_json, read_bytes, read_jsonl
+    from ..trajectories.reading.json_bytes import (
+        MAX_CARDS,
+        bounded_lines,
+        decode,
+        parse_json,
+        read_bytes,
+        read_jsonl,
+    )
 
     for name in files:
         path = Path(name)
-        if path.suffix == ".jsonl" and path.is_file() and os.access(path, os.R_OK):  # as many as there may be
+        # as many as there may be
+        if path.suffix == ".jsonl" and path.is_file() and os.access(path, os.R_OK):
             with path.open("rb") as stream:
                 for number, (_, data) in enumerate(bounded_lines(stream), 1):
                     if data.strip():
@@ -88,7 +106,10 @@ def _cards(files: tuple[str, ...]) -> Any:
                             yield f"{name}:{number}", error
             continue
         if is_store(name) and ("://" in name or path.exists()):
-            hint = "give the scorecards: ambjudge score RUNS --out cards.jsonl writes those of the store"
+            hint = (
+                "give the scorecards: ambjudge score RUNS --out cards.jsonl writes those of the"
+                " store"
+            )
             yield name, Unreadable(f"{name}: is a store, not a file of scorecards", hint)
             continue
         try:

@@ -1,9 +1,11 @@
-"""The pages of the reference, written from the program itself: commands, settings, documents, error codes, doors, Python.
+"""The pages of the reference, written from the program itself: commands, settings, documents, error
+codes, doors, Python.
 
     python docs/reference.py FOLDER
 
-FOLDER gets what the site is built from (`make docs`): the pages of docs/ as they are, the changes, and `reference/`. Nothing
-of the reference is kept in the repository, so that none of it can be out of date.
+FOLDER gets what the site is built from (`make docs`): the pages of docs/ as they are, the changes,
+and `reference/`. Nothing of the reference is kept in the repository, so that none of it can be out
+of date.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ WITHOUT_SETTINGS = ("import", "label", "rubric show", "verify")
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A table in Markdown; nothing in a cell can end it."""
     lines = [heads, ["---"] * len(heads), *rows]
-    return ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in lines]
+    return [
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |"
+        for row in lines
+    ]
 
 
 def code(*texts: object) -> str:
@@ -55,10 +60,18 @@ def options(command: click.Command, name: str, context: click.Context) -> Iterat
             continue
         names = [*option.opts, *option.secondary_opts]
         value = option.make_metavar(context) if not option.is_flag and not option.count else ""
-        shown = code(*names) + (f" {code(value)}" if value else "") + (", repeatable" if option.multiple else "")
+        shown = (
+            code(*names)
+            + (f" {code(value)}" if value else "")
+            + (", repeatable" if option.multiple else "")
+        )
         said = re.sub(r"  \[(?:default: )?(.+)\]$", r" Default: \1.", plain(option.help or ""))
         given = option.get_default(context)
-        if "Default" not in said and isinstance(given, int | float | str) and not (option.is_flag or option.count):
+        if (
+            "Default" not in said
+            and isinstance(given, int | float | str)
+            and not (option.is_flag or option.count)
+        ):
             said += f" Default: {code(given)}."
         setting = names[0].removeprefix("--").replace("-", "_")
         if setting in config.SETTINGS and not name.startswith(WITHOUT_SETTINGS):
@@ -77,7 +90,9 @@ def commands() -> list[str]:
     def each(command: click.Command, name: str, parent: click.Context) -> None:
         here = click.Context(command, info_name=name, parent=parent)
         usage = f"{here.command_path} {' '.join(command.collect_usage_pieces(here))}"
-        lines.extend(["", f"{'###' if ' ' in name else '##'} {name}", "", "```text", usage, "```", ""])
+        lines.extend(
+            ["", f"{'###' if ' ' in name else '##'} {name}", "", "```text", usage, "```", ""]
+        )
         text = (command.help or "").replace("\b\n", "")
         lines.extend(plain(inspect.cleandoc(text)).split("\n"))
         if rows := list(options(command, name, here)):
@@ -110,14 +125,37 @@ def settings() -> list[str]:
     for name, (kind, allowed) in config.SETTINGS.items():
         low, high = config._RANGES.get(name, (0, 0))
         values = (
-            code(*allowed) if allowed else f"{low:g} to {high:g}" if high else {"list": "names"}.get(kind.__name__, "")
+            code(*allowed)
+            if allowed
+            else f"{low:g} to {high:g}"
+            if high
+            else {"list": "names"}.get(kind.__name__, "")
         )
         rows.append(
-            [code(name), kind.__name__, values, code(f"AMBJUDGE_{name.upper()}"), code(f"--{name.replace('_', '-')}")]
+            [
+                code(name),
+                kind.__name__,
+                values,
+                code(f"AMBJUDGE_{name.upper()}"),
+                code(f"--{name.replace('_', '-')}"),
+            ]
         )
-    lines += ["", *table(["Setting", "Type", "Values", "Variable", "Option"], rows), "", "## Errors", ""]
-    kinds = [e for _, e in inspect.getmembers(errors, inspect.isclass) if issubclass(e, ambjudge.AmbjudgeError)]
-    rows = [[code(kind.__name__), str(kind.exit_code), plain(inspect.getdoc(kind) or "")] for kind in kinds]
+    lines += [
+        "",
+        *table(["Setting", "Type", "Values", "Variable", "Option"], rows),
+        "",
+        "## Errors",
+        "",
+    ]
+    kinds = [
+        e
+        for _, e in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(e, ambjudge.AmbjudgeError)
+    ]
+    rows = [
+        [code(kind.__name__), str(kind.exit_code), plain(inspect.getdoc(kind) or "")]
+        for kind in kinds
+    ]
     return [*lines, *table(["Error", "Exit code", "Is"], rows)]
 
 
@@ -128,7 +166,9 @@ def said_of_fields(module: ModuleType) -> dict[tuple[str, str], str]:
         if isinstance(kind, ast.ClassDef):
             for pair in pairwise(kind.body):
                 match pair:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                        value=ast.Constant(value=str(text))
+                    ):
                         found[kind.name, name] = inspect.cleandoc(text)
     return found
 
@@ -154,7 +194,9 @@ def values_of(schema: Mapping[str, Any]) -> str:
     return f"{kind if isinstance(kind, str) else ' or '.join(kind)}{f' {low:g} to {high:g}' if bounded else ''}"
 
 
-def documents(schema: Mapping[str, Any], said: Mapping[tuple[str, str], str], title: str) -> list[str]:
+def documents(
+    schema: Mapping[str, Any], said: Mapping[tuple[str, str], str], title: str
+) -> list[str]:
     """A JSON Schema as tables: one of the document, one of each kind of part."""
     lines: list[str] = []
     for name, part in ((title, schema), *schema.get("$defs", {}).items()):
@@ -175,7 +217,9 @@ def documents(schema: Mapping[str, Any], said: Mapping[tuple[str, str], str], ti
 def of_model(model: type[BaseModel], *modules: ModuleType) -> list[str]:
     """A pydantic model and the models in it, with what the source says of each field."""
     said = {key: text for module in modules for key, text in said_of_fields(module).items()}
-    return documents(model.model_json_schema(by_alias=True, mode="serialization"), said, model.__name__)
+    return documents(
+        model.model_json_schema(by_alias=True, mode="serialization"), said, model.__name__
+    )
 
 
 def scorecard() -> list[str]:
@@ -185,7 +229,10 @@ def scorecard() -> list[str]:
     from ambjudge.trajectories import models
     from ambjudge.trajectories.record import quotes
 
-    top = "# Scorecard\n\nOne JSON object a run, as `ambjudge score --json` writes it. [As JSON Schema](scorecard.schema.json)."
+    top = (
+        "# Scorecard\n\nOne JSON object a run, as `ambjudge score --json` writes it. [As JSON"
+        " Schema](scorecard.schema.json)."
+    )
     return [top, *of_model(module.ScoreCard, module, stage_results, models, quotes)]
 
 
@@ -193,14 +240,20 @@ def run() -> list[str]:
     """What the files of a run become."""
     from ambjudge.trajectories import models
 
-    top = "# Run\n\nWhat `ambjudge.load_run` makes of a [run folder](../run-folder.md); fields as in Python."
+    top = (
+        "# Run\n\nWhat `ambjudge.load_run` makes of a [run folder](../run-folder.md); fields as in"
+        " Python."
+    )
     return [top, *of_model(models.Run, models)]
 
 
 def rubric() -> list[str]:
     """What a rubric file may hold."""
     schema = json.loads((ROOT / "rubrics" / "rubric.schema.json").read_text("utf-8"))
-    top = "# Rubric file\n\nYAML of this form; [how to write one](../rubrics.md). [As JSON Schema](rubric.schema.json)."
+    top = (
+        "# Rubric file\n\nYAML of this form; [how to write one](../rubrics.md). [As JSON"
+        " Schema](rubric.schema.json)."
+    )
     return [top, *documents(schema, {}, "rubric")]
 
 
@@ -215,10 +268,15 @@ def error_codes() -> list[str]:
         for one in taxonomy(name).codes:
             lines += ["", f"### {name} {one.code}: {one.name}", "", plain(one.description)]
             for head, texts in (("Counts", one.counts), ("Does not", one.does_not)):
-                lines += ["", f"{head}:", "", *(f"- {plain(text)}" for text in texts)] if texts else []
+                lines += (
+                    ["", f"{head}:", "", *(f"- {plain(text)}" for text in texts)] if texts else []
+                )
             near = [f"- {other}: {plain(text)}" for other, text in one.nearest.items()]
             lines += ["", "Or another code:", "", *near] if near else []
-        rows = [[code(d.name), d.code, d.stage, d.fact or d.independence, plain(d.doc)] for d in detectors(name)]
+        rows = [
+            [code(d.name), d.code, d.stage, d.fact or d.independence, plain(d.doc)]
+            for d in detectors(name)
+        ]
         heads = ["Detector", "Code", "Stage", "Rests on", "Finds"]
         lines += ["", f"### {name}: shown without a model", "", *table(heads, rows)]
     return lines
@@ -232,11 +290,22 @@ def doors() -> list[str]:
     from ambjudge.trajectories.importers import IMPORTERS
     from ambjudge.trajectories.importers.exporters import EXPORTERS
 
-    lines = ["# Doors", "", "Entry-point groups by which packages add to ambjudge; [how](../extending.md)."]
+    lines = [
+        "# Doors",
+        "",
+        "Entry-point groups by which packages add to ambjudge; [how](../extending.md).",
+    ]
     for door in (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, commands_door()):
         own = [(name, plugin.target) for name, plugin in door.entries.items() if not plugin.package]
         rows = [[code(name), code(target)] for name, target in own]
-        lines += ["", f"## ambjudge.{door.group}", "", f"A {door.what}.", "", *table(["Name", "Where"], rows)]
+        lines += [
+            "",
+            f"## ambjudge.{door.group}",
+            "",
+            f"A {door.what}.",
+            "",
+            *table(["Name", "Where"], rows),
+        ]
     return lines
 
 
@@ -255,15 +324,23 @@ def python() -> list[str]:
 
 
 PAGES = {
-    "commands": commands, "settings": settings, "scorecard": scorecard, "run": run, "rubric": rubric,
-    "error-codes": error_codes, "doors": doors, "python": python,
-}  # fmt: skip
+    "commands": commands,
+    "settings": settings,
+    "scorecard": scorecard,
+    "run": run,
+    "rubric": rubric,
+    "error-codes": error_codes,
+    "doors": doors,
+    "python": python,
+}
 
 
 def write(folder: Path) -> None:
     """All that the site is built from, in a folder that was empty or is an earlier one."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.yml", "__pycache__"))
+    shutil.copytree(
+        ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.yml", "__pycache__")
+    )
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8").replace("](docs/", "](")
     (folder / "changes.md").write_text(changes, encoding="utf-8")
     (folder / "reference").mkdir()

@@ -1,7 +1,8 @@
-"""Numbers of a run's last message that nothing recorded contains: a comparison of digits, for a reader to judge.
+"""Numbers of a run's last message that nothing recorded contains: a comparison of digits, for a
+reader to judge.
 
-Only numbers that say how much or how well are compared: with a decimal point, or before a percent sign. Whole numbers count
-files, steps and years, and are no claim by themselves.
+Only numbers that say how much or how well are compared: with a decimal point, or before a percent
+sign. Whole numbers count files, steps and years, and are no claim by themselves.
 """
 
 from __future__ import annotations
@@ -23,21 +24,27 @@ _LAST = 20_000
 
 
 def claimed_numbers(run: Run) -> Iterator[Fact]:
-    """At most one fact: numbers of the last message that stand in no output, no code and not in the brief.
+    """At most one fact: numbers of the last message that stand in no output, no code and not in the
+    brief.
 
-    A number is there also where it is rounded from what stands there, and as a share where it is a percentage.
+    A number is there also where it is rounded from what stands there, and as a share where it is a
+    percentage.
     """
     last = next((turn for turn in reversed(run.turns) if turn.text.strip()), None)
-    claims = list(dict.fromkeys(_claims(last.text[-_LAST:])))[:_MOST_CLAIMS] if last is not None else []
+    claims = (
+        list(dict.fromkeys(_claims(last.text[-_LAST:])))[:_MOST_CLAIMS] if last is not None else []
+    )
     if last is None or not claims:
         return
-    seen = sorted(_numbers((run.brief, *(t.output for t in run.turns), *(t.code for t in run.turns))))
+    seen = sorted(
+        _numbers((run.brief, *(t.output for t in run.turns), *(t.code for t in run.turns)))
+    )
     unseen = [text for text in claims if not _stands(text, seen)]
     if unseen:
         more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
         text = (
-            f"Numbers of the last message (turn {last.index}) that no recorded output, no code and not the brief contains, "
-            f"also not rounded: {', '.join(unseen[:_SHOWN])}{more}."
+            f"Numbers of the last message (turn {last.index}) that no recorded output, no code and"
+            f" not the brief contains, also not rounded: {', '.join(unseen[:_SHOWN])}{more}."
         )
         yield Fact(kind="claimed_numbers", text=text, turns=(last.index,), source="trace")
 

@@ -1,6 +1,8 @@
-"""What a detector may look at: one run with its stages, features, failures, episodes and the facts on its files.
+"""What a detector may look at: one run with its stages, features, failures, episodes and the facts
+on its files.
 
-Facts on delivered files come in as plain values (`OutputFacts`), as opening files belongs to the room above.
+Facts on delivered files come in as plain values (`OutputFacts`), as opening files belongs to the
+room above.
 """
 
 from __future__ import annotations
@@ -64,21 +66,27 @@ class CodeContext:
     @cached_property
     def model_turns(self) -> tuple[int, ...]:
         """Turns in which a model or method was applied and the code really ran."""
-        return tuple(f.turn for f in self.features if (f.forward_pass or f.writes_outputs) and not f.blocked)
+        return tuple(
+            f.turn for f in self.features if (f.forward_pass or f.writes_outputs) and not f.blocked
+        )
 
     @cached_property
     def write_turns(self) -> tuple[int, ...]:
-        """Turns that wrote deliverables: by their own code, or by a script over several cases in S4. Blocked ones not."""
+        """Turns that wrote deliverables: by their own code, or by a script over several cases in
+        S4. Blocked ones not."""
         return tuple(
             f.turn
             for f in self.features
-            if not f.blocked and (f.writes_outputs or (self.stage(f.turn) == "S4" and self._fills_outputs(f)))
+            if not f.blocked
+            and (f.writes_outputs or (self.stage(f.turn) == "S4" and self._fills_outputs(f)))
         )
 
     def _fills_outputs(self, feature: TurnFeatures) -> bool:
         if feature.forward_pass and feature.runs_script:
             return True
-        return feature.executed and _PLACED.search(self.turn(feature.turn).code[:200_000]) is not None
+        return (
+            feature.executed and _PLACED.search(self.turn(feature.turn).code[:200_000]) is not None
+        )
 
     @cached_property
     def final_write(self) -> int | None:
@@ -89,12 +97,19 @@ class CodeContext:
     def checks(self) -> tuple[int, ...]:
         """Turns from the last write on that opened delivered files and compared or counted them."""
         start = self.final_write
-        return () if start is None else tuple(
-            f.turn for f in self.features if f.turn >= start and f.checks_outputs and f.turn not in self.failed_turns
-        )  # fmt: skip
+        return (
+            ()
+            if start is None
+            else tuple(
+                f.turn
+                for f in self.features
+                if f.turn >= start and f.checks_outputs and f.turn not in self.failed_turns
+            )
+        )
 
     @cached_property
     def handed_over(self) -> bool:
-        """The agent submitted its results by a call. Where it only stopped with a message, that has to be read."""
+        """The agent submitted its results by a call. Where it only stopped with a message, that has
+        to be read."""
         own = self.run.status.ended in ("submitted", "stopped")
         return own and any(action.kind == "submit" for _, action in self.run.actions())

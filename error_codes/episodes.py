@@ -1,6 +1,7 @@
 """Failures grouped into episodes: one step that failed, how often, and whether it was overcome.
 
-An episode is what recovery and the E2/E4 codes are counted on: attempts at the same step, not single error lines.
+An episode is what recovery and the E2/E4 codes are counted on: attempts at the same step, not
+single error lines.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from ..trajectories.turns.turn_features import TurnFeatures
 SURE = 0.7
 """Failures below this confidence are hints and start no episode."""
 WINDOW = 8
-"""Turns after its last attempt during which a failure of the same step still belongs to the episode."""
+"""Turns after its last attempt during which a failure of the same step still belongs to the
+episode."""
 
 SHORT = 10
-"""Different words in two pieces of code below which words in common say nothing: one line that patches, one that runs."""
+"""Different words in two pieces of code below which words in common say nothing: one line that
+patches, one that runs."""
 
 _WORD = re.compile(r"[A-Za-z_]\w{2,40}")
 _SCRIPT = re.compile(r"[\w./-]{1,120}\.(?:py|sh|R|ipynb|c|cpp)\b")
@@ -30,14 +33,24 @@ _MEANS = (
     frozenset({"package", "network", "permission", "model", "device", "memory", "disk"}),
 )
 """Families of failures that getting one package, or one model with its packages, runs into."""
-_STEPS = ("writes_outputs", "forward_pass", "training", "loads_model", "obtains_weights", "installs_packages", "builds")
+_STEPS = (
+    "writes_outputs",
+    "forward_pass",
+    "training",
+    "loads_model",
+    "obtains_weights",
+    "installs_packages",
+    "builds",
+)
 
 
 class Episode(Frozen):
-    """One step that failed. `resolved_at` is the turn at which the step worked, None when it never did."""
+    """One step that failed. `resolved_at` is the turn at which the step worked, None when it never
+    did."""
 
     cause: str
-    """What went wrong, one line: the kind that occurred most (of equals the first), with its first message."""
+    """What went wrong, one line: the kind that occurred most (of equals the first), with its first
+    message."""
     kind: str
     stage: Stage
     environment: bool
@@ -55,15 +68,21 @@ class Episode(Frozen):
 
 
 def episodes(
-    run: Run, segmentation: Segmentation, features: Sequence[TurnFeatures], failures: Sequence[Failure]
+    run: Run,
+    segmentation: Segmentation,
+    features: Sequence[TurnFeatures],
+    failures: Sequence[Failure],
 ) -> tuple[Episode, ...]:
-    """Episodes in order of their first turn. Blocks, tool slips and fruitless look-ups are no failed steps."""
+    """Episodes in order of their first turn. Blocks, tool slips and fruitless look-ups are no
+    failed steps."""
     counted = [f for f in failures if f.confidence >= SURE and f.family not in ("blocked", "tool")]
     failed = {(f.turn, f.action) for f in failures if f.confidence >= SURE}
     steps = _Steps(run, features)
     groups: list[list[Failure]] = []
     for failure in counted:
-        home = next((g for g in reversed(groups) if _belongs(failure, g, steps, segmentation, failed)), None)
+        home = next(
+            (g for g in reversed(groups) if _belongs(failure, g, steps, segmentation, failed)), None
+        )
         if home is None:
             groups.append([failure])
         else:
@@ -72,7 +91,8 @@ def episodes(
 
 
 def short(cause: str) -> str:
-    """A cause or message as part of a sentence: one line without round brackets, at most 110 characters."""
+    """A cause or message as part of a sentence: one line without round brackets, at most 110
+    characters."""
     text = " ".join(cause.replace("(", "[").replace(")", "]").split())
     return text if len(text) <= 110 else text[:107] + "..."
 
@@ -102,7 +122,9 @@ class _Steps:
             ran = self.features[turn - 1].run_paths if turn <= len(self.features) else ()
             logs = _LOG.findall(self.action(turn, slot).code[:2_000])
             self._scripts[key] = frozenset(
-                PurePosixPath(n).stem for n in (*names, *ran, *logs) if n in ran or n in logs or len(names) <= 3
+                PurePosixPath(n).stem
+                for n in (*names, *ran, *logs)
+                if n in ran or n in logs or len(names) <= 3
             )
         return self._scripts[key]
 
@@ -121,12 +143,15 @@ class _Steps:
         return bool(self.scripts(*a) & self.scripts(*b)) or self.similarity(a, b) >= 0.45
 
     def repeats(self, a: tuple[int, int], b: tuple[int, int]) -> bool:
-        """Whether `a` runs the step of `b` again: editing, reading or listing its files is not running it."""
+        """Whether `a` runs the step of `b` again: editing, reading or listing its files is not
+        running it."""
         if self.ran(*a) & self.scripts(*b):
             return True
         if len(self.words(*a) | self.words(*b)) < SHORT and self.words(*a) != self.words(*b):
             return False
-        return self.similarity(a, b) >= 0.45 and (self.goal(a[0]) is not None or self.goal(b[0]) is None)
+        return self.similarity(a, b) >= 0.45 and (
+            self.goal(a[0]) is not None or self.goal(b[0]) is None
+        )
 
     def goal(self, turn: int) -> str | None:
         """The farthest thing that a turn tried to do."""
@@ -135,7 +160,11 @@ class _Steps:
 
 
 def _belongs(
-    failure: Failure, group: list[Failure], steps: _Steps, segmentation: Segmentation, failed: set[tuple[int, int]]
+    failure: Failure,
+    group: list[Failure],
+    steps: _Steps,
+    segmentation: Segmentation,
+    failed: set[tuple[int, int]],
 ) -> bool:
     last = group[-1]
     here, there = (failure.turn, failure.action), (last.turn, last.action)
@@ -145,30 +174,48 @@ def _belongs(
     apart = failure.environment and last.environment and not _one_lack(failure, last)
     same = same or (steps.same(here, there) and not apart)
     # Two files that are not there are two look-ups, however alike the messages.
-    alike = failure.signature == last.signature and (failure.family != "path" or failure.message == last.message)
+    alike = failure.signature == last.signature and (
+        failure.family != "path" or failure.message == last.message
+    )
     if not same and alike:
         same = True
     if not same and _one_lack(failure, last):
         # The same lack tried by other means: another installer, another source, another version.
-        same = failure.turn - last.turn <= 3 and _stage(segmentation, failure.turn) == _stage(segmentation, last.turn)
+        same = failure.turn - last.turn <= 3 and _stage(segmentation, failure.turn) == _stage(
+            segmentation, last.turn
+        )
     if not (same or apart) and failure.turn - last.turn <= 1:
         goal = steps.goal(failure.turn)
-        same = goal is not None and goal == steps.goal(last.turn) and steps.similarity(here, there) >= 0.2
+        same = (
+            goal is not None
+            and goal == steps.goal(last.turn)
+            and steps.similarity(here, there) >= 0.2
+        )
     return same and not _worked_between(last, failure, steps, failed)
 
 
 def _one_lack(one: Failure, two: Failure) -> bool:
-    """Whether two failures of access may be about one thing: packages, or models and data; and no two named packages."""
-    if not (one.environment and two.environment and any({one.family, two.family} <= means for means in _MEANS)):
+    """Whether two failures of access may be about one thing: packages, or models and data; and no
+    two named packages."""
+    if not (
+        one.environment
+        and two.environment
+        and any({one.family, two.family} <= means for means in _MEANS)
+    ):
         return False
     first, second = (frozenset(_PACKAGE.findall(failure.message)) for failure in (one, two))
     return not (first and second) or bool(first & second)
 
 
-def _worked_between(first: Failure, second: Failure, steps: _Steps, failed: set[tuple[int, int]]) -> bool:
+def _worked_between(
+    first: Failure, second: Failure, steps: _Steps, failed: set[tuple[int, int]]
+) -> bool:
     for turn in range(first.turn, second.turn + 1):
         for slot, action in enumerate(steps.run.turn(turn).actions):
-            if (turn, slot) <= (first.turn, first.action) or (turn, slot) >= (second.turn, second.action):
+            if (turn, slot) <= (first.turn, first.action) or (turn, slot) >= (
+                second.turn,
+                second.action,
+            ):
                 continue
             if not _worked(action, turn, slot, failed):
                 continue
@@ -195,7 +242,9 @@ def _worked(action: Action, turn: int, slot: int, failed: set[tuple[int, int]]) 
     )
 
 
-def _episode(group: list[Failure], steps: _Steps, segmentation: Segmentation, failed: set[tuple[int, int]]) -> Episode:
+def _episode(
+    group: list[Failure], steps: _Steps, segmentation: Segmentation, failed: set[tuple[int, int]]
+) -> Episode:
     first, last = group[0], group[-1]
     kinds = [f.kind for f in group]
     kind = max(dict.fromkeys(kinds), key=kinds.count)
@@ -222,7 +271,8 @@ def _resolved(last: Failure, steps: _Steps, failed: set[tuple[int, int]]) -> int
         for slot, action in enumerate(steps.run.turn(turn).actions):
             if (turn, slot) <= here or not _worked(action, turn, slot, failed):
                 continue
-            # A look at files shares words with the step but is not the step: where a goal is known, it must be reached.
+            # A look at files shares words with the step but is not the step: where a goal is known,
+            # it must be reached.
             reached = goal is not None and feature is not None and feature.has(goal)
             if reached or (goal is None and steps.same((turn, slot), here)):
                 return turn

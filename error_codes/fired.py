@@ -1,4 +1,5 @@
-"""From a run to its fired codes: all detectors, one finding each, kept apart by where they were read from."""
+"""From a run to its fired codes: all detectors, one finding each, kept apart by where they were
+read from."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Fired(Frozen):
     facts: tuple[str, ...] = ()
     quote: Evidence | None = None
     fact: bool = Field(default=False, exclude=True)
-    """Its detector is marked as resting on facts (`registry.Detector.fact`). No field of a scorecard: left out of dumps."""
+    """Its detector is marked as resting on facts (`registry.Detector.fact`). No field of a
+    scorecard: left out of dumps."""
 
 
 def context(run: Run, segmentation: Segmentation, facts: OutputFacts | None = None) -> CodeContext:
@@ -44,15 +46,21 @@ def context(run: Run, segmentation: Segmentation, facts: OutputFacts | None = No
     facts_of_turns = features(run)
     failed = failures(run)
     return CodeContext(
-        run=run, segmentation=segmentation, features=facts_of_turns, failures=failed,
-        episodes=episodes(run, segmentation, facts_of_turns, failed), facts=facts,
-    )  # fmt: skip
+        run=run,
+        segmentation=segmentation,
+        features=facts_of_turns,
+        failures=failed,
+        episodes=episodes(run, segmentation, facts_of_turns, failed),
+        facts=facts,
+    )
 
 
 def fired(ctx: CodeContext, taxonomy: Taxonomy = "paper") -> tuple[Fired, ...]:
-    """The codes that fire on a run, in code order; empty for a clean run and for a run without turns.
+    """The codes that fire on a run, in code order; empty for a clean run and for a run without
+    turns.
 
-    Circular ones (`from_score`) are among them and say so; leave them out where codes explain scores.
+    Circular ones (`from_score`) are among them and say so; leave them out where codes explain
+    scores.
     """
     if not ctx.last:
         return ()
@@ -72,11 +80,19 @@ def _run(detector: Detector, ctx: CodeContext) -> list[Fired]:
     for finding in findings:
         turns = tuple(sorted({t for t in finding.turns if 1 <= t <= ctx.last}))
         if turns and finding.confidence >= MIN_CONFIDENCE:
-            codes.append(Fired(
-                code=detector.code, taxonomy=detector.taxonomy, stage=finding.stage or detector.stage, turns=turns,
-                why=" ".join(finding.why.split()), by=f"detector:{detector.name}", confidence=finding.confidence,
-                independence=detector.independence, fact=detector.fact is not None,
-            ))  # fmt: skip
+            codes.append(
+                Fired(
+                    code=detector.code,
+                    taxonomy=detector.taxonomy,
+                    stage=finding.stage or detector.stage,
+                    turns=turns,
+                    why=" ".join(finding.why.split()),
+                    by=f"detector:{detector.name}",
+                    confidence=finding.confidence,
+                    independence=detector.independence,
+                    fact=detector.fact is not None,
+                )
+            )
     return codes
 
 

@@ -1,4 +1,5 @@
-"""Facts on the delivered files, one case or the whole submission at a time: plain values, whoever opened the files.
+"""Facts on the delivered files, one case or the whole submission at a time: plain values, whoever
+opened the files.
 
 `judge.checks` makes them, detectors take them (`judge.facts.tagging.output_facts` hands them in).
 """
@@ -44,15 +45,27 @@ FactKind = Literal[
     "extra",  # a case that nobody asked for
     "demand",  # the brief asks for it in so many words, the track's format does not
 ]
-REMARKS: frozenset[FactKind] = frozenset({
-    "affine", "constant", "identical", "unchanged", "unknown_class", "scattered", "class_absent", "repeated", "cut_off", "demand",
-})  # fmt: skip
+REMARKS: frozenset[FactKind] = frozenset(
+    {
+        "affine",
+        "constant",
+        "identical",
+        "unchanged",
+        "unknown_class",
+        "scattered",
+        "class_absent",
+        "repeated",
+        "cut_off",
+        "demand",
+    }
+)
 """Kinds that no track's rules name: whatever they say, they make no output invalid."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One observation on delivered files. `forgiven`: by the track's rules it does not make the output invalid."""
+    """One observation on delivered files. `forgiven`: by the track's rules it does not make the
+    output invalid."""
 
     kind: FactKind
     text: str
@@ -84,7 +97,8 @@ class OutputFacts(Frozen):
     task_score: float | None = None
     facts: tuple[Fact, ...] = ()
     measures: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """Case -> quantity -> number, measured in the delivered files: a table of the outputs whether or not the run printed one."""
+    """Case -> quantity -> number, measured in the delivered files: a table of the outputs whether
+    or not the run printed one."""
 
     def of(self, *kinds: str) -> tuple[Fact, ...]:
         return tuple(fact for fact in self.facts if fact.kind in kinds)
@@ -96,18 +110,35 @@ class OutputFacts(Frozen):
 
     @property
     def hollow(self) -> tuple[Fact, ...]:
-        """Empty files of what is always there: anatomy, reports. A lesion or a finding may be absent by nature."""
+        """Empty files of what is always there: anatomy, reports. A lesion or a finding may be
+        absent by nature."""
         return tuple(fact for fact in self.of("empty") if fact.file not in ABSENT_BY_NATURE)
 
     @property
     def defects(self) -> tuple[Fact, ...]:
-        """Everything that makes the deliverables wrong: missing, misnamed, malformed. Not placeholders, not quality."""
-        return tuple(f for f in self.facts if f.fatal and (f.kind == "empty" or f.kind not in QUALITY))
+        """Everything that makes the deliverables wrong: missing, misnamed, malformed. Not
+        placeholders, not quality."""
+        return tuple(
+            f for f in self.facts if f.fatal and (f.kind == "empty" or f.kind not in QUALITY)
+        )
 
 
 ABSENT_BY_NATURE = frozenset({"lesion.nii.gz", "prediction.json"})
 """Files that may rightly be empty; whether they may on this task takes reading the brief."""
-QUALITY = frozenset({
-    "placeholder", "skipped", "constant", "empty", "identical", "unchanged", "extra", "scattered", "class_absent", "repeated", "cut_off",
-})  # fmt: skip
-"""Kinds that speak of what is in a file, not of its form; they are signs of trouble (E3), not of a bad delivery (E5)."""
+QUALITY = frozenset(
+    {
+        "placeholder",
+        "skipped",
+        "constant",
+        "empty",
+        "identical",
+        "unchanged",
+        "extra",
+        "scattered",
+        "class_absent",
+        "repeated",
+        "cut_off",
+    }
+)
+"""Kinds that speak of what is in a file, not of its form; they are signs of trouble (E3), not of a
+bad delivery (E5)."""

@@ -1,4 +1,5 @@
-"""Names of packages that exist, and names that an index or a library denied, from package_names.yaml."""
+"""Names of packages that exist, and names that an index or a library denied, from
+package_names.yaml."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from ..package_data import read_shipped
 
 _DATA = read_shipped(Path(__file__).with_suffix(".yaml"))
 GENERAL: frozenset[str] = frozenset(_DATA["general"])
-"""Libraries of general use: their lack is met by another tool and takes no model away. `-` stands as `_`."""
+"""Libraries of general use: their lack is met by another tool and takes no model away. `-` stands
+as `_`."""
 _SPECIAL = frozenset(name.replace("-", "_") for name in _DATA["special"])
 _DENIALS = tuple(re.compile(entry["pattern"]) for entry in _DATA["denials"])
 _MAX_LINE = 2_000
@@ -27,7 +29,8 @@ def exists(name: str) -> bool:
 
 
 def denied(output: str) -> Iterator[str]:
-    """Names, in lower case, of which a line of an output says that index, hub or library does not know them."""
+    """Names, in lower case, of which a line of an output says that index, hub or library does not
+    know them."""
     said = [pattern for pattern in _DENIALS if pattern.search(output)]
     for line in output.splitlines() if said else ():
         for pattern in said:

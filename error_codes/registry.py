@@ -1,10 +1,12 @@
-"""Detectors and their findings: a detector is a function of one `CodeContext`, listed by `@detector(...)`.
+"""Detectors and their findings: a detector is a function of one `CodeContext`, listed by
+`@detector(...)`.
 
     @detector("near_empty", code="E3", stage="S4", independence="from_trace")
     def near_empty(ctx: CodeContext) -> Iterable[Finding]:
         ...
 
-Ours are added with a table of cases to their test; packages add modules of theirs behind the door `detectors`.
+Ours are added with a table of cases to their test; packages add modules of theirs behind the door
+`detectors`.
 """
 
 from __future__ import annotations
@@ -48,8 +50,9 @@ class Detector:
     function: Function
     taxonomy: Literal["paper", "harness"] = "paper"
     fact: FactSource | None = None
-    """What its findings rest on where that proves them without reading: files, exit codes and tracebacks, the harness's
-    words. What a text or a program means may at most hold such a finding back. None: it reads."""
+    """What its findings rest on where that proves them without reading: files, exit codes and
+    tracebacks, the harness's words. What a text or a program means may at most hold such a finding
+    back. None: it reads."""
 
     @property
     def doc(self) -> str:
@@ -57,7 +60,16 @@ class Detector:
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
-_OURS = ("files", "failures", "out_of_reach", "breaches", "handover", "values", "answers", "harness")
+_OURS = (
+    "files",
+    "failures",
+    "out_of_reach",
+    "breaches",
+    "handover",
+    "values",
+    "answers",
+    "harness",
+)
 DETECTORS: Door[ModuleType] = Door(
     "detectors", "module of detectors", {name: f"{__package__}.detectors.{name}" for name in _OURS}
 )
@@ -106,7 +118,8 @@ def packages() -> tuple[str, ...]:
 
 
 def _import(ours: bool) -> None:
-    """Import our modules, or those of packages; one that cannot be imported leaves no detector behind."""
+    """Import our modules, or those of packages; one that cannot be imported leaves no detector
+    behind."""
     for name, plugin in DETECTORS.entries.items():
         if bool(plugin.package) != ours:
             before = dict(_DETECTORS)

@@ -22,7 +22,8 @@ Line = Annotated[str, StringConstraints(min_length=1, max_length=220, pattern=r"
 class Code(Frozen):
     """One code of a taxonomy, with the guidance by which a reader decides on it.
 
-    The guidance (`counts`, `does_not`, `nearest`, `examples`) may be empty; then the description stands alone.
+    The guidance (`counts`, `does_not`, `nearest`, `examples`) may be empty; then the description
+    stands alone.
     """
 
     code: str
@@ -38,7 +39,8 @@ class Code(Frozen):
     nearest: dict[str, Line] = Field(default_factory=dict)
     """Other code of the taxonomy -> what tells the two apart, and when both fire."""
     examples: dict[str, Line] = Field(default_factory=dict)
-    """Track -> how the code shows there (paper, table 15 by track); tracks without a published one are left out."""
+    """Track -> how the code shows there (paper, table 15 by track); tracks without a published one
+    are left out."""
 
 
 class Taxonomy(Frozen):
@@ -53,7 +55,10 @@ class Taxonomy(Frozen):
         known = {entry.code for entry in self.codes}
         for entry in self.codes:
             if strange := sorted(set(entry.nearest) - (known - {entry.code})):
-                raise ValueError(f"{entry.code}: nearest names {', '.join(strange)}, no other code of {self.name}")
+                raise ValueError(
+                    f"{entry.code}: nearest names {', '.join(strange)}, no other code of"
+                    f" {self.name}"
+                )
         return self
 
     def __getitem__(self, code: str) -> Code:
@@ -80,5 +85,9 @@ def taxonomy(name: str) -> Taxonomy:
     entry = data[name]
     codes = tuple(Code(code=code, **fields) for code, fields in entry["codes"].items())
     return Taxonomy(
-        name=name, title=entry["title"], source=entry["source"], codes=codes, categories=entry.get("categories", {})
+        name=name,
+        title=entry["title"],
+        source=entry["source"],
+        codes=codes,
+        categories=entry.get("categories", {}),
     )

@@ -1,11 +1,13 @@
-"""An ad-hoc question asked of many runs: planned, paid for and kept like every other verdict, then read back.
+"""An ad-hoc question asked of many runs: planned, paid for and kept like every other verdict, then
+read back.
 
-    answered = await ask(store, paths, judge, ask_item("Did the agent look at an image of its output?"))
-    for one in answered.answers: print(one.run.id, one.answer, one.turns)
+    answered = await ask(store, paths, judge, ask_item("Did the agent look at an image of its
+    output?")) for one in answered.answers: print(one.run.id, one.answer, one.turns)
 
-The key of an answer is that of any verdict: question and form of the answer, record, judge. Asking again goes on where it
-stopped and pays only for what changed; another question, or another form, is asked anew. What failed is unscored with its
-reason, never "no"; "the record does not say" is unscored as `no_evidence`.
+The key of an answer is that of any verdict: question and form of the answer, record, judge. Asking
+again goes on where it stopped and pays only for what changed; another question, or another form, is
+asked anew. What failed is unscored with its reason, never "no"; "the record does not say" is
+unscored as `no_evidence`.
 """
 
 from __future__ import annotations
@@ -62,15 +64,19 @@ class RunAnswer(Part):
     """Of an unscored one; no_evidence: the judge cannot tell from the record."""
     detail: str = ""
     answer: JsonValue = None
-    """true or false, one of the options, a number, a text, or what the user's JSON Schema describes; null if unscored."""
+    """true or false, one of the options, a number, a text, or what the user's JSON Schema
+    describes; null if unscored."""
     turns: tuple[Whole, ...] = ()
-    """Where the quotes really stand, each turn once; 0 is the plan, the brief and the facts. Empty: nothing proves it."""
+    """Where the quotes really stand, each turn once; 0 is the plan, the brief and the facts. Empty:
+    nothing proves it."""
     quotes: tuple[Evidence, ...] = ()
     """As the judge gave them, each searched in the run."""
     rationale: str = ""
     votes: tuple[Vote, ...] = ()
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
+    )
 
     @property
     def cannot_tell(self) -> bool:
@@ -83,7 +89,8 @@ class RunAnswer(Part):
 
 @dataclass(frozen=True)
 class Answered:
-    """What asking came to. `execution` is None when nothing had to be asked; `answers` reads the store as it is used."""
+    """What asking came to. `execution` is None when nothing had to be asked; `answers` reads the
+    store as it is used."""
 
     plan: RejudgePlan
     execution: Execution | None
@@ -93,9 +100,15 @@ class Answered:
 
 
 def ask_scope(
-    judge: Judge, item: AskItem, *, track: TrackName | None = None, tier: Tier | None = None, public: Path | None = None
+    judge: Judge,
+    item: AskItem,
+    *,
+    track: TrackName | None = None,
+    tier: Tier | None = None,
+    public: Path | None = None,
 ) -> Scope:
-    """The scope of a plan that asks this and nothing else; ConfigError for a judge that answers no questions."""
+    """The scope of a plan that asks this and nothing else; ConfigError for a judge that answers no
+    questions."""
     if "ask" not in answers(judge):
         raise ConfigError(
             f"judge {judge.name} cannot be asked: only a model reads a question",
@@ -105,16 +118,26 @@ def ask_scope(
 
 
 async def ask(
-    store: Store, paths: Iterable[Path], judge: Judge, question: AskItem | Scope, *, concurrency: int = 8,
-    budget: Allowance | None = None, by: Scores | None = None, on_planning: Callable[[int], None] | None = None,
-    on_planned: Callable[[RejudgePlan], None] | None = None, on_progress: Callable[[Spending], None] | None = None,
+    store: Store,
+    paths: Iterable[Path],
+    judge: Judge,
+    question: AskItem | Scope,
+    *,
+    concurrency: int = 8,
+    budget: Allowance | None = None,
+    by: Scores | None = None,
+    on_planning: Callable[[int], None] | None = None,
+    on_planned: Callable[[RejudgePlan], None] | None = None,
+    on_progress: Callable[[Spending], None] | None = None,
     signals: bool = True,
-) -> Answered:  # fmt: skip
-    """Ask the runs at these conversation files what the store does not know yet; the answers are in the paths' order.
+) -> Answered:
+    """Ask the runs at these conversation files what the store does not know yet; the answers are in
+    the paths' order.
 
-    `question`: an item (`ask_item`), or a scope (`ask_scope`) that also says track, tier or public inputs. One run is in
-    memory for each call under way. JudgeError when the judge cannot be used at all; ConfigError for one that cannot be
-    asked, or a cost limit on a judge without a known price. `by`: workers, as for `execute`.
+    `question`: an item (`ask_item`), or a scope (`ask_scope`) that also says track, tier or public
+    inputs. One run is in memory for each call under way. JudgeError when the judge cannot be used
+    at all; ConfigError for one that cannot be asked, or a cost limit on a judge without a known
+    price. `by`: workers, as for `execute`.
     """
     scope = question if isinstance(question, Scope) else ask_scope(judge, question)
     paths = tuple(paths)
@@ -124,17 +147,28 @@ async def ask(
     done = None
     if made.needs:
         done = await execute(
-            made, store, judge, concurrency=concurrency, budget=budget, by=by, on_progress=on_progress, signals=signals
+            made,
+            store,
+            judge,
+            concurrency=concurrency,
+            budget=budget,
+            by=by,
+            on_progress=on_progress,
+            signals=signals,
         )
     broken = frozenset(path for path, _ in (*made.errors, *(done.lost if done is not None else ())))
     readable = (path for path in paths if path.absolute() not in broken)
     return Answered(made, done, stored_answers(store, readable, judge, scope), broken)
 
 
-def stored_answers(store: Store, paths: Iterable[Path], judge: Judge, scope: Scope) -> Iterator[RunAnswer]:
-    """The answers that the store has for runs which were planned with this scope, in the order of the paths.
+def stored_answers(
+    store: Store, paths: Iterable[Path], judge: Judge, scope: Scope
+) -> Iterator[RunAnswer]:
+    """The answers that the store has for runs which were planned with this scope, in the order of
+    the paths.
 
-    Nothing is asked and no run is read. What the store lacks is unscored, for the reason of its last attempt.
+    Nothing is asked and no run is read. What the store lacks is unscored, for the reason of its
+    last attempt.
     """
     reader = _Reader(store, judge, scope)
     rest = iter(paths)
@@ -143,23 +177,30 @@ def stored_answers(store: Store, paths: Iterable[Path], judge: Judge, scope: Sco
 
 
 class _Reader:
-    """From paths to keys to answers, by what planning left in the store: the runs' contents and the evidence hashes."""
+    """From paths to keys to answers, by what planning left in the store: the runs' contents and the
+    evidence hashes."""
 
     def __init__(self, store: Store, judge: Judge, scope: Scope) -> None:
         if scope.wanted.ask is None:
             raise ValueError("the scope asks nothing")
         self.store, self.scope, self.item = store, scope, scope.wanted.ask
         self.keys = Questions(identity(judge), answers(judge), scope.wanted, scope.public)
-        self.by = AnsweredBy(name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256)
+        self.by = AnsweredBy(
+            name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256
+        )
         self.question = self.item.text.partition("\n")[0]  # the form of the answer follows
 
     def read(self, paths: Sequence[Path]) -> Iterator[RunAnswer]:
         seen = self.store.stamped([path.absolute() for path in paths])
         runs = {path: seen[path.absolute()].run for path in paths if path.absolute() in seen}
         contexts = {path: self._context(run) for path, run in runs.items()}
-        evidence = self.store.evidence({run.content_sha256 for run in runs.values()}, set(contexts.values()))
+        evidence = self.store.evidence(
+            {run.content_sha256 for run in runs.values()}, set(contexts.values())
+        )
         make = self.keys.key(self.item)
-        shown = {path: evidence.get((run.content_sha256, contexts[path])) for path, run in runs.items()}
+        shown = {
+            path: evidence.get((run.content_sha256, contexts[path])) for path, run in runs.items()
+        }
         keys = {path: make.sha256(sha) for path, sha in shown.items() if sha is not None}
         known = self.store.known(keys.values())
         tried = self.store.attempts(key for key in keys.values() if key not in known)
@@ -183,9 +224,15 @@ class _Reader:
         }
         return RunAnswer(
             run=RunInfo(**known | said),
-            question=self.question, kind=self.item.answer.kind, judge=self.by,
-            status="scored" if result.status == "scored" else "unscored", reason=result.reason, detail=result.detail,
+            question=self.question,
+            kind=self.item.answer.kind,
+            judge=self.by,
+            status="scored" if result.status == "scored" else "unscored",
+            reason=result.reason,
+            detail=result.detail,
             answer=result.answer if result.status == "scored" else None,
-            turns=tuple(sorted({turn for turn in stands if turn is not None})), quotes=result.evidence,
-            rationale=result.rationale, votes=result.votes,
-        )  # fmt: skip
+            turns=tuple(sorted({turn for turn in stands if turn is not None})),
+            quotes=result.evidence,
+            rationale=result.rationale,
+            votes=result.votes,
+        )

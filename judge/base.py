@@ -1,4 +1,5 @@
-"""What a judge is: a function from a question about a run to verdicts on its items, whatever stands behind it."""
+"""What a judge is: a function from a question about a run to verdicts on its items, whatever stands
+behind it."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 """The benchmark's stages that a judge scores; S4 and S5 are checked."""
 
 QuestionName = str
-"""What a judge can be asked about a run: the criteria of a stage, by its name, and of BESIDE which error codes apply, the
-stage of every turn, or an ad-hoc question. Each is a short text after the same record."""
+"""What a judge can be asked about a run: the criteria of a stage, by its name, and of BESIDE which
+error codes apply, the stage of every turn, or an ad-hoc question. Each is a short text after the
+same record."""
 BESIDE: frozenset[QuestionName] = frozenset({"diagnosis", "stages", "ask"})
 """The questions that are not about a rubric's criteria."""
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
@@ -38,8 +40,9 @@ def is_criteria(question: QuestionName) -> bool:
 class Request:
     """One question about one run: give a verdict on each of these items.
 
-    `criteria` are the items that need a verdict: credited, inapplicable and already known ones are left out before. Error
-    codes, the stages of turns and ad-hoc questions are put as items of the same form.
+    `criteria` are the items that need a verdict: credited, inapplicable and already known ones are
+    left out before. Error codes, the stages of turns and ad-hoc questions are put as items of the
+    same form.
     """
 
     run: Run
@@ -56,10 +59,12 @@ class Request:
     check: OutputCheck | None = None
     """The delivered files as opened already; whoever needs them opens them where this is None."""
     warm: bool = False
-    """For estimates: another question on the same record is asked before, so that a provider's cache may have it."""
+    """For estimates: another question on the same record is asked before, so that a provider's
+    cache may have it."""
 
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What judges worked out about the run; one for all questions on it, so that it lasts as long as they do."""
+    """What judges worked out about the run; one for all questions on it, so that it lasts as long
+    as they do."""
 
     def kept(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
         """What is in the memo under a key that says all that decides it; made when it is not there."""
@@ -109,22 +114,25 @@ def _plus(a: _Number | None, b: _Number | None) -> _Number | None:
 
 @dataclass(frozen=True)
 class Reply:
-    """One result for each requested item, in their order; failures are results with status `unscored`."""
+    """One result for each requested item, in their order; failures are results with status
+    `unscored`."""
 
     results: tuple[CriterionResult, ...]
     usage: Usage = Usage()
     warnings: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
-    """The model's replies as received, in the order of the calls; the store keeps each once, compressed."""
+    """The model's replies as received, in the order of the calls; the store keeps each once,
+    compressed."""
     transient: frozenset[str] = frozenset()
-    """Ids of unscored criteria that another attempt may well mend (a reply cut short, say), beyond those whose reason
-    says so by itself (judge_error, budget). They are kept as attempts and asked again; all others are verdicts."""
+    """Ids of unscored criteria that another attempt may well mend (a reply cut short, say), beyond
+    those whose reason says so by itself (judge_error, budget). They are kept as attempts and asked
+    again; all others are verdicts."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a request would use, before it is made: at the least, and at the very most (the longest allowed reply, every
-    retry spent). None inside where a price or a token count is unknown."""
+    """What a request would use, before it is made: at the least, and at the very most (the longest
+    allowed reply, every retry spent). None inside where a price or a token count is unknown."""
 
     low: Usage = Usage()
     high: Usage = Usage()
@@ -139,7 +147,8 @@ def used(replies: Iterable[Reply]) -> Usage:
 
 
 class Judge(Protocol):
-    """A judge never raises for one failed reply: that is an `unscored` verdict. JudgeError means it cannot work at all."""
+    """A judge never raises for one failed reply: that is an `unscored` verdict. JudgeError means it
+    cannot work at all."""
 
     @property
     def name(self) -> str:
@@ -155,10 +164,12 @@ class Judge(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
-        """Everything else that decides a verdict: temperature, seed, API base, evidence budget, algorithm version."""
+        """Everything else that decides a verdict: temperature, seed, API base, evidence budget,
+        algorithm version."""
 
     def evidence_sha256(self, request: Request) -> str:
-        """Of the exact evidence bytes that a verdict on this stage would rest on; independent of the criteria's text."""
+        """Of the exact evidence bytes that a verdict on this stage would rest on; independent of
+        the criteria's text."""
 
     async def judge(self, request: Request) -> Reply:
         """Verdicts for `request.criteria`."""
@@ -166,7 +177,8 @@ class Judge(Protocol):
 
 @runtime_checkable
 class Reader(Protocol):
-    """A judge that answers more than the criteria of rubrics. One without this is asked for nothing else."""
+    """A judge that answers more than the criteria of rubrics. One without this is asked for nothing
+    else."""
 
     @property
     def questions(self) -> frozenset[QuestionName]:
@@ -180,7 +192,8 @@ def answers(judge: Judge) -> frozenset[QuestionName]:
 
 @runtime_checkable
 class EstimatingJudge(Protocol):
-    """A judge that can say beforehand what a request would use: needed for `--max-cost`, used by dry runs.
+    """A judge that can say beforehand what a request would use: needed for `--max-cost`, used by
+    dry runs.
 
     A judge without it is taken as free: every judge that calls what costs money has it.
     """
@@ -190,8 +203,8 @@ class EstimatingJudge(Protocol):
 
 
 class Around:
-    """Something around a judge, a memory or a limit: verdicts are still the inner judge's, so it goes by its name,
-    prompts and parameters."""
+    """Something around a judge, a memory or a limit: verdicts are still the inner judge's, so it
+    goes by its name, prompts and parameters."""
 
     def __init__(self, inner: Judge) -> None:
         self.inner = inner
@@ -220,7 +233,9 @@ class Around:
         return self.inner.evidence_sha256(request)
 
     def estimate(self, request: Request) -> Estimate:
-        return self.inner.estimate(request) if isinstance(self.inner, EstimatingJudge) else Estimate()
+        return (
+            self.inner.estimate(request) if isinstance(self.inner, EstimatingJudge) else Estimate()
+        )
 
     async def judge(self, request: Request) -> Reply:
         return await self.inner.judge(request)

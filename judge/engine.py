@@ -1,7 +1,7 @@
 """One run to one ScoreCard: segment, check S4-S5, find facts, ask the judge, tag codes, aggregate.
 
-`score` is the synchronous door, `score_run` the asynchronous one that batches use. Nothing here decides a grade: the
-judge, the checks, the detectors and the pure functions of `scoring` do.
+`score` is the synchronous door, `score_run` the asynchronous one that batches use. Nothing here
+decides a grade: the judge, the checks, the detectors and the pure functions of `scoring` do.
 """
 
 from __future__ import annotations
@@ -38,7 +38,16 @@ from .card.scorecard import (
     ScoreCard,
     StageUse,
 )
-from .card.scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
+from .card.scoring import (
+    Cap,
+    Split,
+    aggregate,
+    apply_breach,
+    apply_caps,
+    apply_requires,
+    split_criteria,
+    stage_score,
+)
 from .card.scoring_rules import LIKE, Like
 from .card.stage_results import CriterionResult, FiredCode, StageResult, unscored
 from .checks.check import OutputCheck, check_outputs
@@ -64,7 +73,8 @@ from .runner import finished
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run ready to be judged: its stages, the facts about its outputs, and what a judge still has to say."""
+    """A run ready to be judged: its stages, the facts about its outputs, and what a judge still has
+    to say."""
 
     run: Run
     rubric: Rubric
@@ -81,8 +91,11 @@ class Prepared:
 
     @cached_property
     def check(self) -> OutputCheck:
-        """What stands in the delivered files, by the paper's rules: what a judge is shown, whatever numbers are wanted."""
-        return check_outputs(self.run, public=self.public, policy=self.policy.model_copy(update={"like": "paper"}))
+        """What stands in the delivered files, by the paper's rules: what a judge is shown, whatever
+        numbers are wanted."""
+        return check_outputs(
+            self.run, public=self.public, policy=self.policy.model_copy(update={"like": "paper"})
+        )
 
     @cached_property
     def counted(self) -> OutputCheck:
@@ -99,12 +112,17 @@ class Prepared:
     @cached_property
     def splits(self) -> Mapping[str, Split]:
         """Criteria to judge, credited and inapplicable ones, by stage."""
-        return {stage: split_criteria(self.rubric.stages[stage], self.run.tier) for stage in self.rubric.judged}
+        return {
+            stage: split_criteria(self.rubric.stages[stage], self.run.tier)
+            for stage in self.rubric.judged
+        }
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
         """What checks and detectors know, as a reader is shown it."""
-        return run_facts(self.run, self.segmentation, self.check, self.found.paper, self.found.context)
+        return run_facts(
+            self.run, self.segmentation, self.check, self.found.paper, self.found.context
+        )
 
     @cached_property
     def memo(self) -> dict[Hashable, Any]:
@@ -121,11 +139,19 @@ class Prepared:
         facts = self.facts if able else ()
         return tuple(
             Request(
-                self.run, self.segmentation, self.rubric, question, asked, facts=facts, public=self.public,
-                check=self.check, warm=number > 0, memo=self.memo
+                self.run,
+                self.segmentation,
+                self.rubric,
+                question,
+                asked,
+                facts=facts,
+                public=self.public,
+                check=self.check,
+                warm=number > 0,
+                memo=self.memo,
             )
             for number, (question, asked) in enumerate(items.items())
-        )  # fmt: skip
+        )
 
 
 def score(
@@ -139,11 +165,16 @@ def score(
 ) -> ScoreCard:
     """The scorecard of one run, by the rules judge unless given one.
 
-    `rubric` is a Rubric, a built-in id or a file (default: the track's); `public` a folder with the public inputs;
-    `wanted` what a judge that reads is asked (default: criteria and codes, stages by rules).
-    Works inside a running event loop too (notebooks). JudgeError when the judge cannot be used at all.
+    `rubric` is a Rubric, a built-in id or a file (default: the track's); `public` a folder with the
+    public inputs; `wanted` what a judge that reads is asked (default: criteria and codes, stages by
+    rules). Works inside a running event loop too (notebooks). JudgeError when the judge cannot be
+    used at all.
     """
-    return finished(score_run(run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted))
+    return finished(
+        score_run(
+            run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted
+        )
+    )
 
 
 async def score_run(
@@ -164,8 +195,8 @@ async def score_run(
 async def ask_all(judge: Judge, requests: Sequence[Request]) -> dict[QuestionName, Reply]:
     """The answers to all questions on one run.
 
-    Where calls are billed, the first one that really is made goes alone: the others then find the record in the
-    provider's cache. The rest is asked at the same time.
+    Where calls are billed, the first one that really is made goes alone: the others then find the
+    record in the provider's cache. The rest is asked at the same time.
     """
     replies: dict[QuestionName, Reply] = {}
     left = list(requests)
@@ -188,16 +219,23 @@ def prepare(
 ) -> Prepared:
     """Everything that needs no judge; each part is worked out when it is first asked for."""
     chosen = (
-        rubric if isinstance(rubric, Rubric) else load_rubric(rubric) if rubric else rubric_for(run.track, run.task)
+        rubric
+        if isinstance(rubric, Rubric)
+        else load_rubric(rubric)
+        if rubric
+        else rubric_for(run.track, run.task)
     )
     policy = policy or Policy()
     whole = in_all_stages(chosen.stages)
     fixed = settled(policy, run) if whole else policy.model_copy(update={"like": "paper"})
-    return Prepared(run, chosen, fixed, wanted or Wanted(), Path(public) if public else None, policy.like)
+    return Prepared(
+        run, chosen, fixed, wanted or Wanted(), Path(public) if public else None, policy.like
+    )
 
 
 def read_stages(ready: Prepared, reply: Reply | None) -> tuple[Segmentation, StagesFrom]:
-    """The stages of all turns, and who labelled them: a reader's where it gave them, else the rules'.
+    """The stages of all turns, and who labelled them: a reader's where it gave them, else the
+    rules'.
 
     `mixed` takes the reader's word for the turns that the rules are unsure of alone.
     """
@@ -216,10 +254,19 @@ def read_stages(ready: Prepared, reply: Reply | None) -> tuple[Segmentation, Sta
 
 
 def assemble(
-    ready: Prepared, judge: Judge, replies: Mapping[QuestionName, Reply], right: Mapping[str, float] | None = None
+    ready: Prepared,
+    judge: Judge,
+    replies: Mapping[QuestionName, Reply],
+    right: Mapping[str, float] | None = None,
 ) -> ScoreCard:
     """The scorecard from a prepared run and a judge's replies. Stages without a reply are unscored."""
-    run, rubric, policy, check, counted = ready.run, ready.rubric, ready.policy, ready.check, ready.counted
+    run, rubric, policy, check, counted = (
+        ready.run,
+        ready.rubric,
+        ready.policy,
+        ready.check,
+        ready.counted,
+    )
     branch = branch_of(policy, run.track)
     segmentation, stages_from = read_stages(ready, replies.get("stages"))
     results = {stage: _stage_results(ready, stage, replies.get(stage)) for stage in rubric.judged}
@@ -237,8 +284,12 @@ def assemble(
     known = {"S4": (counted.s4, counted.s4_bounds), "S5": (counted.s5, counted.s5_bounds)}
     for stage in rubric.judged:
         digits = None if branch is None else branch.judged_digits
-        value, span = stage_score(results[stage], rubric.stages[stage].criteria, policy.missing, digits)
-        known[stage] = apply_caps(value, span, caps.get(stage, ()), LIKE[policy.like].unscored_is_cap)
+        value, span = stage_score(
+            results[stage], rubric.stages[stage].criteria, policy.missing, digits
+        )
+        known[stage] = apply_caps(
+            value, span, caps.get(stage, ()), LIKE[policy.like].unscored_is_cap
+        )
     space = counted.workspace
     parts: dict[str, dict[str, float]] = {}
     if space is not None:
@@ -252,30 +303,50 @@ def assemble(
     zeroed: Sequence[str] = ()
     if run.status.disqualified and policy.breach != "ignored":
         at = run.status.breach_turn
-        stage_of_breach = segmentation.turn_stages[at - 1] if at is not None and 1 <= at <= len(run.turns) else None
+        stage_of_breach = (
+            segmentation.turn_stages[at - 1]
+            if at is not None and 1 <= at <= len(run.turns)
+            else None
+        )
         if policy.breach == "from-turn":
             after = penalty(branch, at)
         else:
             after = apply_breach(scores, bounds, task, policy.breach, stage_of_breach)
-        scores, bounds, task, zeroed, task_from = after.scores, after.bounds, after.task, after.stages, "policy"
-    total = aggregate(scores, bounds, rubric.weights, task, policy.missing, DIGITS if branch is not None else None)
+        scores, bounds, task, zeroed, task_from = (
+            after.scores,
+            after.bounds,
+            after.task,
+            after.stages,
+            "policy",
+        )
+    total = aggregate(
+        scores, bounds, rubric.weights, task, policy.missing, DIGITS if branch is not None else None
+    )
     if space is not None:
         blended = usage_parts(space, scores["S3"], scores["S4"], counted.s4_caps)
         parts |= blended
         scores |= {stage: reported(found, found["counted"]) for stage, found in blended.items()}
         bounds |= {stage: reported_bounds(found, bounds[stage]) for stage, found in blended.items()}
-    diagnosis = diagnose(run, segmentation, ready.found, replies.get("diagnosis"), judge.name, right)
+    diagnosis = diagnose(
+        run, segmentation, ready.found, replies.get("diagnosis"), judge.name, right
+    )
     failures: dict[str, str] = {str(stage): code for stage, code in diagnosis.failures.items()}
     stages = {
         stage: StageResult(
             score=scores[stage],
-            method="policy"
-            if stage in zeroed
-            else "unscored"
-            if scores[stage] is None
-            else "judge"
-            if stage in results and not (stage == "S2" and space is not None)
-            else "deterministic",
+            method=(
+                "policy"
+                if stage in zeroed
+                else (
+                    "unscored"
+                    if scores[stage] is None
+                    else (
+                        "judge"
+                        if stage in results and not (stage == "S2" and space is not None)
+                        else "deterministic"
+                    )
+                )
+            ),
             bounds=bounds[stage],
             failure=failures.get(stage),
             criteria=results.get(stage, ()),
@@ -291,9 +362,14 @@ def assemble(
     return ScoreCard(
         ambjudge=__version__,
         run=RunInfo(**run_info(run)),
-        rubric=RubricInfo(id=rubric.id, version=rubric.version, sha256=rubric.sha256, titles=_own_titles(rubric)),
+        rubric=RubricInfo(
+            id=rubric.id, version=rubric.version, sha256=rubric.sha256, titles=_own_titles(rubric)
+        ),
         judge=JudgeInfo(
-            name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256, **asdict(usage)
+            name=judge.name,
+            members=judge.members,
+            prompt_sha256=judge.prompt_sha256,
+            **asdict(usage),
         ),
         policy=policy,
         stages=stages,
@@ -325,19 +401,24 @@ def assemble(
         plugins=_plugins(run, judge),
         contradictions=(*contradictions, *diagnosis.conflicts),
         warnings=_warnings(ready, replies),
-    )  # fmt: skip
+    )
 
 
 def _named(facts: Sequence[Fact], codes: Sequence[FiredCode]) -> tuple[FactInfo, ...]:
     """The facts that codes rest on."""
     ids = {id for code in codes for id in code.facts}
-    return tuple(FactInfo(id=f.id, source=f.source, text=f.text, turns=f.turns) for f in facts if f.id in ids)
+    return tuple(
+        FactInfo(id=f.id, source=f.source, text=f.text, turns=f.turns) for f in facts if f.id in ids
+    )
 
 
 def _stage_results(ready: Prepared, stage: str, reply: Reply | None) -> tuple[CriterionResult, ...]:
-    """Judged, presumed, credited and inapplicable items in the rubric's order, with requirements applied."""
+    """Judged, presumed, credited and inapplicable items in the rubric's order, with requirements
+    applied."""
     split = ready.splits[stage]
-    found = {r.id: r for r in (*split.credited, *split.not_applicable, *(reply.results if reply else ()))}
+    found = {
+        r.id: r for r in (*split.credited, *split.not_applicable, *(reply.results if reply else ()))
+    }
     criteria = ready.rubric.stages[stage].criteria
     silent = {c.id: c for c in unscored(criteria, "judge_error", "the judge gave no result")}
     results = [presume(found.get(c.id) or silent[c.id], c) for c in criteria]
@@ -352,7 +433,8 @@ def _cap(caps: Sequence[Cap]) -> dict[str, Any]:
 
 
 def _own_titles(rubric: Rubric) -> dict[str, str]:
-    """Titles of the criteria of a rubric that does not ship with ambjudge: nobody else could say them."""
+    """Titles of the criteria of a rubric that does not ship with ambjudge: nobody else could say
+    them."""
     if rubric.id in builtin_ids() and load_rubric(rubric.id).sha256 == rubric.sha256:
         return {}
     return {criterion.id: criterion.title for criterion in rubric.criteria()}
@@ -361,14 +443,20 @@ def _own_titles(rubric: Rubric) -> dict[str, str]:
 def _status(run: Run) -> CardStatus:
     status = run.status
     return CardStatus(
-        submitted=status.submitted, completed=status.completed, disqualified=status.disqualified,
-        violations=len(status.violations), ended=status.ended,
-    )  # fmt: skip
+        submitted=status.submitted,
+        completed=status.completed,
+        disqualified=status.disqualified,
+        violations=len(status.violations),
+        ended=status.ended,
+    )
 
 
 def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
-    """The packages that had a say: all with detectors, the track's, the judge's or those of a panel's members."""
-    judges = [str(value) for key, value in judge.parameters.items() if key.rpartition(".")[2] == "plugin"]
+    """The packages that had a say: all with detectors, the track's, the judge's or those of a
+    panel's members."""
+    judges = [
+        str(value) for key, value in judge.parameters.items() if key.rpartition(".")[2] == "plugin"
+    ]
     track = [stamp for stamp in stamps(TRACKS) if stamp.startswith(f"tracks:{run.track} ")]
     return tuple(sorted({*packages(), *track, *judges}))
 
@@ -377,17 +465,24 @@ def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[s
     checked = {"S4", "S5"} & ready.rubric.stages.keys()
     lines = [*ready.run.warnings, *(ready.counted.warnings if checked else ())]
     if ready.wished != ready.policy.like:
-        why = "no branch of the public harness" if in_all_stages(ready.rubric.stages) else "a rubric of other stages"
+        why = (
+            "no branch of the public harness"
+            if in_all_stages(ready.rubric.stages)
+            else "a rubric of other stages"
+        )
         lines.append(f"track {ready.run.track}: {why}, scored by the paper's rules")
     if ready.run.track is None:
         lines += [fact.text for fact in bare_facts(ready.found.context)]
     if ready.run.track is None and in_all_stages(ready.rubric.stages):
-        lines.append("track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)")
+        lines.append(
+            "track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)"
+        )
     if ready.run.tier is None and any(c.credit or c.tiers for c in ready.rubric.criteria()):
         lines.append("tier unknown: no item is credited and every item is judged (--tier names it)")
     if ready.rubric.derived:
         lines.append(
-            f"rubric {ready.rubric.id}: no per-item rubric is published for it; derived from the shared workflow"
+            f"rubric {ready.rubric.id}: no per-item rubric is published for it; derived from the"
+            " shared workflow"
         )
     for reply in replies.values():
         lines.extend(reply.warnings)

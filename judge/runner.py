@@ -1,9 +1,11 @@
-"""Many jobs at once: a bounded queue, a stop that loses nothing, and progress. Nothing here knows what a job is.
+"""Many jobs at once: a bounded queue, a stop that loses nothing, and progress. Nothing here knows
+what a job is.
 
-`run_batch(jobs, call, ...)` works on any jobs (stage requests, runs) and any asynchronous call. Limits on money and on
-the provider's patience are the judge's (`limits`). Jobs are read only a little ahead of the calls, so that thousands of
-runs pass through flat memory. The first Ctrl-C stops starting jobs and waits for the calls under way, whose results are
-kept; the second one abandons those too.
+`run_batch(jobs, call, ...)` works on any jobs (stage requests, runs) and any asynchronous call.
+Limits on money and on the provider's patience are the judge's (`limits`). Jobs are read only a
+little ahead of the calls, so that thousands of runs pass through flat memory. The first Ctrl-C
+stops starting jobs and waits for the calls under way, whose results are kept; the second one
+abandons those too.
 """
 
 from __future__ import annotations
@@ -15,7 +17,16 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -35,7 +46,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class BatchSummary:
-    """What a batch did. `interrupted`: jobs were left out, or abandoned under way, because of a stop."""
+    """What a batch did. `interrupted`: jobs were left out, or abandoned under way, because of a
+    stop."""
 
     done: int
     abandoned: int
@@ -55,12 +67,14 @@ async def run_batch(
     on_progress: Callable[[Progress], None] | None = None,
     signals: bool = True,
 ) -> BatchSummary:
-    """Call every job, at most `concurrency` at once; `on_result` gets each result as it comes, not in order.
+    """Call every job, at most `concurrency` at once; `on_result` gets each result as it comes, not
+    in order.
 
-    As many jobs as may run wait in memory; a plain iterable is read in a thread, so that it may load files.
+    As many jobs as may run wait in memory; a plain iterable is read in a thread, so that it may
+    load files.
 
-    What `call`, `on_result` or `jobs` raises stops the batch as a Ctrl-C does, and is raised when the calls under way
-    have ended: failures that concern one job alone are results, not exceptions.
+    What `call`, `on_result` or `jobs` raises stops the batch as a Ctrl-C does, and is raised when
+    the calls under way have ended: failures that concern one job alone are results, not exceptions.
     """
     runner = _Runner(call, max(1, concurrency), total, on_result, on_progress)
     feed = asyncio.create_task(runner.feed(jobs, max(1, concurrency)))
@@ -74,9 +88,13 @@ async def run_batch(
 
 class _Runner(Generic[T, R]):
     def __init__(
-        self, call: Callable[[T], Awaitable[R]], concurrency: int, total: int | None,
-        on_result: Callable[[T, R], None] | None, on_progress: Callable[[Progress], None] | None,
-    ) -> None:  # fmt: skip
+        self,
+        call: Callable[[T], Awaitable[R]],
+        concurrency: int,
+        total: int | None,
+        on_result: Callable[[T, R], None] | None,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
         self._call, self._concurrency, self._total = call, concurrency, total
         self._on_result, self._on_progress = on_result, on_progress
         self._queue: deque[T] = deque()
@@ -127,9 +145,12 @@ class _Runner(Generic[T, R]):
             raise self._error
         left = len(self._queue) > 0 or not self._exhausted
         return BatchSummary(
-            done=self._done, abandoned=self._abandoned, interrupted=self._stopping and (left or self._abandoned > 0),
-            elapsed_s=time.monotonic() - self._started, peak=self._peak,
-        )  # fmt: skip
+            done=self._done,
+            abandoned=self._abandoned,
+            interrupted=self._stopping and (left or self._abandoned > 0),
+            elapsed_s=time.monotonic() - self._started,
+            peak=self._peak,
+        )
 
     def _idle(self) -> bool:
         return self._exhausted and len(self._queue) == 0
@@ -203,7 +224,8 @@ def finished(work: Coroutine[Any, Any, R]) -> R:
     async def keep() -> None:
         found.append(await work)
 
-    # Not as the task's result: when `asyncio.run` gives the interrupt signal back, `signal` writes out the whole task.
+    # Not as the task's result: when `asyncio.run` gives the interrupt signal back, `signal` writes
+    # out the whole task.
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -218,7 +240,8 @@ def finished(work: Coroutine[Any, Any, R]) -> R:
 
 @contextlib.contextmanager
 def _interrupts(runner: _Runner[Any, Any]) -> Iterator[None]:
-    """Ctrl-C stops the runner while this lasts; where signals cannot be handled, they keep their usual meaning."""
+    """Ctrl-C stops the runner while this lasts; where signals cannot be handled, they keep their
+    usual meaning."""
     loop = asyncio.get_running_loop()
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,5 @@
-"""What a command is about to ask of runs, whichever they are: rubric, track, tier, questions, public inputs."""
+"""What a command is about to ask of runs, whichever they are: rubric, track, tier, questions,
+public inputs."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from .questions.items import Wanted
 
 @dataclass(frozen=True)
 class Scope:
-    """Which rubric judges a run, the track and tier where the files do not say (as for `score`), what is asked, and the
-    public inputs."""
+    """Which rubric judges a run, the track and tier where the files do not say (as for `score`),
+    what is asked, and the public inputs."""
 
     rubric: Rubric | None = None
     track: TrackName | None = None
@@ -30,7 +31,9 @@ class Scope:
 
     def apply(self, run: Run) -> Run:
         """The run with the named track and tier where it has none."""
-        return run.model_copy(update={"track": run.track or self.track, "tier": run.tier or self.tier})
+        return run.model_copy(
+            update={"track": run.track or self.track, "tier": run.tier or self.tier}
+        )
 
     def prepare(self, run: Run, policy: Policy | None = None) -> Prepared:
         """A run that this scope was applied to, ready to be judged."""

@@ -1,11 +1,20 @@
-"""Many runs: read a few at a time, judged at the same time, handed on in order; one bad run never stops the others."""
+"""Many runs: read a few at a time, judged at the same time, handed on in order; one bad run never
+stops the others."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -42,13 +51,14 @@ _ASKED_FOR = 200
 """Runs that are looked up in the store at a time."""
 
 _AHEAD = 4
-"""Runs read ahead of the oldest unfinished one, in multiples of the concurrency: results come in order, and what is
-finished early must not pile up behind a slow run."""
+"""Runs read ahead of the oldest unfinished one, in multiples of the concurrency: results come in
+order, and what is finished early must not pile up behind a slow run."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one conversation file (or of a path that holds none): a scorecard, or the error that stopped it."""
+    """What became of one conversation file (or of a path that holds none): a scorecard, or the
+    error that stopped it."""
 
     path: Path
     scored: ScoreCard | CardLine | None = None
@@ -62,7 +72,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """How runs are scored. `track` and `tier` stand where the files do not say; `concurrency` counts runs and calls."""
+    """How runs are scored. `track` and `tier` stand where the files do not say; `concurrency`
+    counts runs and calls."""
 
     rubric: Rubric | str | Path | None = None
     policy: Policy = field(default_factory=Policy)
@@ -96,19 +107,32 @@ def unchanged_in(store: Store, judge: Judge, options: ScoreOptions) -> Unchanged
     from .store.card_cache import Unchanged
     from .trust.judge_precision import shares_right
 
-    rubric, keys = scope_of(options).rubric, card_keys(judge, options, shares_right(store, judge.name))
+    rubric, keys = (
+        scope_of(options).rubric,
+        card_keys(judge, options, shares_right(store, judge.name)),
+    )
     return Unchanged(store, judge.name, keys, rubric.sha256 if rubric else None)
 
 
-def card_keys(judge: Judge, options: ScoreOptions, right: Mapping[str, float] | None = None) -> CardKeys:
-    """Makes the keys of the cards that this judge gives under these options; the public inputs are held for unchanged."""
+def card_keys(
+    judge: Judge, options: ScoreOptions, right: Mapping[str, float] | None = None
+) -> CardKeys:
+    """Makes the keys of the cards that this judge gives under these options; the public inputs are
+    held for unchanged."""
     from .questions.verdict_keys import CardKeys, identity, inputs_stamp
 
     scope = scope_of(options)
     return CardKeys(
-        identity(judge).model_dump(), repr(options.wanted), scope.rubric.sha256 if scope.rubric else None,
-        options.policy.model_dump(), options.track, options.tier, inputs_stamp(options.public), right, __version__,
-    )  # fmt: skip
+        identity(judge).model_dump(),
+        repr(options.wanted),
+        scope.rubric.sha256 if scope.rubric else None,
+        options.policy.model_dump(),
+        options.track,
+        options.tier,
+        inputs_stamp(options.public),
+        right,
+        __version__,
+    )
 
 
 @dataclass(frozen=True)
@@ -124,8 +148,8 @@ class Session:
 
 
 def conversations(paths: Iterable[str | Path | Outcome]) -> Iterator[Path | Outcome]:
-    """Every conversation file at or below the paths and addresses; a path without any comes as an Outcome with its error,
-    and what is a conversation or an Outcome already as it is."""
+    """Every conversation file at or below the paths and addresses; a path without any comes as an
+    Outcome with its error, and what is a conversation or an Outcome already as it is."""
     for path in paths:
         if isinstance(path, Outcome | RemotePath):
             yield path
@@ -138,8 +162,9 @@ def conversations(paths: Iterable[str | Path | Outcome]) -> Iterator[Path | Outc
 
 
 def default_store(path: str | Path, settings_folder: Path | None = None) -> Path:
-    """Where the store of a collection is: beside the settings file above it (that is the project's root), else the nearest
-    store at or above the path, not in a run, else new in the collection's root: the folder given, or the folder above a single run.
+    """Where the store of a collection is: beside the settings file above it (that is the project's
+    root), else the nearest store at or above the path, not in a run, else new in the collection's
+    root: the folder given, or the folder above a single run.
 
     StoreError for one that is there and was not made by this user.
     """
@@ -156,7 +181,8 @@ def _default_place(path: str | Path, settings_folder: Path | None, name: Path) -
         return settings_folder / name
     record = start if start.is_dir() else start.parent
     folder = record.parent if record.name == "process" else record
-    root = folder.parent if is_run(folder) else folder  # a store in the folder of a run came with it
+    # a store in the folder of a run came with it
+    root = folder.parent if is_run(folder) else folder
     for place in (root, *root.parents):
         if (place / name).is_file():
             return place / name
@@ -173,12 +199,14 @@ async def over_runs(
     signals: bool = True,
     known: Callable[[Sequence[Path]], Mapping[Path, R]] | None = None,
 ) -> BatchSummary:
-    """Do `work` on every conversation file at or below the paths, and hand each result to `take`, in their order.
-    `known` is asked for the results of some hundred paths at a time; there is no work on those that it has.
+    """Do `work` on every conversation file at or below the paths, and hand each result to `take`,
+    in their order. `known` is asked for the results of some hundred paths at a time; there is no
+    work on those that it has.
 
-    An error belongs to its run and is handed on as the result, unless a judge, a store or settings cannot be used: that
-    ends everything. The first Ctrl-C waits for the runs under way; what follows an unfinished run is handed on as it is.
-    The paths are listed first, so that progress has a total, unless there are more than a hundred thousand.
+    An error belongs to its run and is handed on as the result, unless a judge, a store or settings
+    cannot be used: that ends everything. The first Ctrl-C waits for the runs under way; what
+    follows an unfinished run is handed on as it is. The paths are listed first, so that progress
+    has a total, unless there are more than a hundred thousand.
     """
     found = conversations(paths)
     listed = list(islice(found, _MOST_LISTED + 1))
@@ -191,7 +219,9 @@ async def over_runs(
         nonlocal reused
         every = enumerate(chain(listed, found))
         while some := list(islice(every, _ASKED_FOR)):
-            have = {} if known is None else known([item for _, item in some if isinstance(item, Path)])
+            have = (
+                {} if known is None else known([item for _, item in some if isinstance(item, Path)])
+            )
             for number, item in some:
                 await room.acquire()
                 if isinstance(item, Path) and item in have:
@@ -229,7 +259,13 @@ async def over_runs(
             room.release()
 
     summary = await run_batch(
-        jobs(), call, concurrency=concurrency, total=total, on_result=ordered, on_progress=tell, signals=signals
+        jobs(),
+        call,
+        concurrency=concurrency,
+        total=total,
+        on_result=ordered,
+        on_progress=tell,
+        signals=signals,
     )
     for number in sorted(early):
         take(*early.pop(number))
@@ -248,17 +284,21 @@ async def score_many(
 ) -> Session:
     """Score every run and hand each outcome to `take`, in the order of the paths (`over_runs`).
 
-    With a store, verdicts that it has are not asked for again, new ones are in it before they count, and scorecards are
-    kept. A judge, a store or settings that cannot be used end the whole session; every other error belongs to its run.
+    With a store, verdicts that it has are not asked for again, new ones are in it before they
+    count, and scorecards are kept. A judge, a store or settings that cannot be used end the whole
+    session; every other error belongs to its run.
     """
     kept = None if store is None else unchanged_in(store, judge, options)
     scorer = Scorer(judge, options, store)
-    return await score_with(scorer, paths, take, unchanged=kept, on_progress=on_progress, signals=signals)
+    return await score_with(
+        scorer, paths, take, unchanged=kept, on_progress=on_progress, signals=signals
+    )
 
 
 @dataclass(frozen=True)
 class Made:
-    """What asking about one run came to. `unscored` counts by reason; what rules leave to a reader is no failure."""
+    """What asking about one run came to. `unscored` counts by reason; what rules leave to a reader
+    is no failure."""
 
     usage: Usage
     scored: int
@@ -291,25 +331,37 @@ async def score_with(
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
 ) -> Session:
-    """The same by a scorer that is there already (`workers.Workers`), for runs that have no `unchanged` card."""
+    """The same by a scorer that is there already (`workers.Workers`), for runs that have no
+    `unchanged` card."""
     known = None if unchanged is None else unchanged.among
 
     def hand_on(path: Path, result: ScoreCard | CardLine | AmbjudgeError) -> None:
-        take(Outcome(path, error=result) if isinstance(result, AmbjudgeError) else Outcome(path, result))
+        take(
+            Outcome(path, error=result)
+            if isinstance(result, AmbjudgeError)
+            else Outcome(path, result)
+        )
 
     def told(progress: Progress) -> None:
         if on_progress is not None:
             on_progress(progress, scorer.usage)
 
     summary = await over_runs(
-        paths, scorer.score, hand_on, concurrency=scorer.room, on_progress=told, signals=signals, known=known
+        paths,
+        scorer.score,
+        hand_on,
+        concurrency=scorer.room,
+        on_progress=told,
+        signals=signals,
+        known=known,
     )
     apart = scorer.apart + (0 if unchanged is None else unchanged.apart)
     return Session(summary, scorer.usage, scorer.throttles, apart)
 
 
 class _AtOnce(Around):
-    """So many requests at once, from the look into the store until the answer is in it: kill -9 costs no more calls."""
+    """So many requests at once, from the look into the store until the answer is in it: kill -9
+    costs no more calls."""
 
     def __init__(self, judge: Judge, most: int) -> None:
         super().__init__(judge)
@@ -324,13 +376,23 @@ class Scorer:
     """Scores one run at a time with what all of them share: judge, rubric, budget, store."""
 
     def __init__(
-        self, judge: Judge, options: ScoreOptions, store: Store | None, budget: Allowance | None = None
+        self,
+        judge: Judge,
+        options: ScoreOptions,
+        store: Store | None,
+        budget: Allowance | None = None,
     ) -> None:
         """`budget`: one that others share; else the options' own."""
-        self.options, self.scope, self.store, self.usage = options, scope_of(options), store, Usage()
+        self.options, self.scope, self.store, self.usage = (
+            options,
+            scope_of(options),
+            store,
+            Usage(),
+        )
         self.pacer = Pacer(options.concurrency)
         self.judge: Judge = GuardedJudge(judge, self.pacer, budget or options.budget())
-        # Nobody waits for a judge without a model: several runs at once would take turns at one core.
+        # Nobody waits for a judge without a model: several runs at once would take turns at one
+        # core.
         self.room = 1 if judge.name == RULES else options.concurrency
         self.right: Mapping[str, float] = {}
         """By code, the share of this judge's readings that labels confirm."""
@@ -343,7 +405,9 @@ class Scorer:
 
             who = identity(judge)
             self._ask = Questions(who, answers(judge), options.wanted, options.public)
-            self._planned = _AtOnce(StoredJudge(self.judge, store, planned=True), options.concurrency)
+            self._planned = _AtOnce(
+                StoredJudge(self.judge, store, planned=True), options.concurrency
+            )
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
             self.judge = self._stored
             self.right = shares_right(store, judge.name)
@@ -359,8 +423,9 @@ class Scorer:
 
     @asynccontextmanager
     async def _computing(self) -> AsyncIterator[None]:
-        """One run's computing at a time, and between two of them calls are made and answers heard: else the calls of a
-        hundred runs that begin together would wait until the last of them is read."""
+        """One run's computing at a time, and between two of them calls are made and answers heard:
+        else the calls of a hundred runs that begin together would wait until the last of them is
+        read."""
         async with self._turn:
             await asyncio.sleep(0)
             yield
@@ -384,13 +449,16 @@ class Scorer:
         return await self.score_run(run, path, stamp)
 
     async def make(self, needs: tuple[Need, ...]) -> Made:
-        """Ask for the verdicts that a plan lacks on one run (`rejudge.staleness`), into the store; it has answered already
-        what somebody asked meanwhile. InputError where the run cannot be read any more."""
+        """Ask for the verdicts that a plan lacks on one run (`rejudge.staleness`), into the store;
+        it has answered already what somebody asked meanwhile. InputError where the run cannot be
+        read any more."""
         requests = await asyncio.to_thread(self._requests, needs)
         replies = (await ask_all(self._planned, requests)).values()
         results = [result for reply in replies for result in reply.results]
         failed = Counter[str](
-            r.reason or "judge_error" for r in results if r.status == "unscored" and r.reason != "not_read"
+            r.reason or "judge_error"
+            for r in results
+            if r.status == "unscored" and r.reason != "not_read"
         )
         return Made(used(replies), sum(result.status != "unscored" for result in results), failed)
 
@@ -426,6 +494,10 @@ class Scorer:
         asked = sum(len(request.criteria) for request in ready.requests(self.judge))
         settled = self._stored.take_answered(reference) == asked
         key = self._keys.of(run.path, run.content_sha256) if settled else None
-        known = (run.content_sha256, self._ask.name(rubric, run.tier, run.track), asked) if settled else None
+        known = (
+            (run.content_sha256, self._ask.name(rubric, run.tier, run.track), asked)
+            if settled
+            else None
+        )
         await self._cards.do(Concluded(reference, path, card, key, known))
         return card

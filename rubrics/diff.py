@@ -1,6 +1,7 @@
 """What changed between two rubrics, sorted by what it costs: stale verdicts, or only a new sum.
 
-`diff_rubrics(a, b)` compares meaning, so layout, comments and order never show; `render_diff` writes it as text.
+`diff_rubrics(a, b)` compares meaning, so layout, comments and order never show; `render_diff`
+writes it as text.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class CriterionDiff(Node):
     stale: bool
     """Its stored verdicts no longer answer the question that is asked now."""
     newly_asked: bool
-    """It is now asked in a tier where it was credited or did not apply, so verdicts may be missing there."""
+    """It is now asked in a tier where it was credited or did not apply, so verdicts may be missing
+    there."""
 
 
 class RubricDiff(Node):
@@ -88,7 +90,9 @@ def diff_rubrics(a: Rubric, b: Rubric) -> RubricDiff:
         added_texts={name: new[name].text for name in sorted(set(new) - set(old))},
         removed_texts={name: old[name].text for name in sorted(set(old) - set(new))},
         changed=tuple(
-            found for name in sorted(set(old) & set(new)) if (found := _criterion_diff(old[name], new[name])).changes
+            found
+            for name in sorted(set(old) & set(new))
+            if (found := _criterion_diff(old[name], new[name])).changes
         ),
     )
 
@@ -119,37 +123,59 @@ def _words(value: Any) -> str | None:
         return None
     if isinstance(value, tuple):
         if all(isinstance(item, Level) for item in value):
-            return "\n".join(f"{level.value:g}: {level.text}" for level in sorted(value, key=lambda x: -x.value))
+            return "\n".join(
+                f"{level.value:g}: {level.text}" for level in sorted(value, key=lambda x: -x.value)
+            )
         return ", ".join(sorted(map(str, value)))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def render_diff(diff: RubricDiff) -> str:
-    """The difference as unified text: a block a criterion, headed by what it means for stored verdicts.
+    """The difference as unified text: a block a criterion, headed by what it means for stored
+    verdicts.
 
-    Empty when nothing differs. The text is the rubric's own: pass it through `sanitize` before a terminal.
+    Empty when nothing differs. The text is the rubric's own: pass it through `sanitize` before a
+    terminal.
     """
     if diff.same:
         return ""
-    lines = [f"--- {diff.before} ({diff.before_sha256[:12]})", f"+++ {diff.after} ({diff.after_sha256[:12]})"]
+    lines = [
+        f"--- {diff.before} ({diff.before_sha256[:12]})",
+        f"+++ {diff.after} ({diff.after_sha256[:12]})",
+    ]
     if diff.header:
         lines += ["@@ rubric: no new call @@", *_body(diff.header)]
     for stage, (before, after) in sorted(diff.stage_weights.items()):
-        lines += [f"@@ {stage} weight: no new call @@", f"-weight: {before:g}", f"+weight: {after:g}"]
+        lines += [
+            f"@@ {stage} weight: no new call @@",
+            f"-weight: {before:g}",
+            f"+weight: {after:g}",
+        ]
     for name in diff.removed:
         lines += [
             f"@@ {name} removed: its verdicts are kept, and no longer used @@",
             *_marked("-", f"text: {diff.removed_texts[name]}"),
         ]
     for name in diff.added:
-        lines += [f"@@ {name} added: to be judged @@", *_marked("+", f"text: {diff.added_texts[name]}")]
+        lines += [
+            f"@@ {name} added: to be judged @@",
+            *_marked("+", f"text: {diff.added_texts[name]}"),
+        ]
     for item in diff.changed:
         lines += [f"@@ {item.id}: {_effect(item)} @@", *_body(item.changes)]
     return "\n".join(lines) + "\n"
 
 
-def _effect(item: CriterionDiff) -> Literal["verdicts go stale", "no new call", "asked in more tiers"]:
-    return "verdicts go stale" if item.stale else "asked in more tiers" if item.newly_asked else "no new call"
+def _effect(
+    item: CriterionDiff,
+) -> Literal["verdicts go stale", "no new call", "asked in more tiers"]:
+    return (
+        "verdicts go stale"
+        if item.stale
+        else "asked in more tiers"
+        if item.newly_asked
+        else "no new call"
+    )
 
 
 def _body(changes: tuple[Change, ...]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """A YAML file to plain values with the place of each: strict, because rubrics come from anyone.
 
-One document of strings, finite numbers, booleans, nulls, lists and mappings with string keys. Refused, each with its
-line: duplicate keys, anchors and aliases (a short file could expand without bounds), tags, tab indentation, several
-documents, deep nesting, files over 256 KiB.
+One document of strings, finite numbers, booleans, nulls, lists and mappings with string keys.
+Refused, each with its line: duplicate keys, anchors and aliases (a short file could expand without
+bounds), tags, tab indentation, several documents, deep nesting, files over 256 KiB.
 """
 
 from __future__ import annotations
@@ -60,12 +60,18 @@ def read_document(path: Path) -> Document:
         if not path.is_file():
             raise RubricError("is not a file", "give a rubric's YAML file or id", path)
         if size > MAX_BYTES:
-            raise RubricError(f"has {size:,} bytes, more than the {MAX_BYTES:,} of a rubric", "split it", path)
+            raise RubricError(
+                f"has {size:,} bytes, more than the {MAX_BYTES:,} of a rubric", "split it", path
+            )
         data = path.read_bytes()
     except OSError as error:
-        raise RubricError(f"cannot be read: {error.strerror or error}", "check the path", path) from None
+        raise RubricError(
+            f"cannot be read: {error.strerror or error}", "check the path", path
+        ) from None
     except ValueError:  # A NUL in the name.
-        raise RubricError("is not a possible file name", "check the path", repr(str(path))) from None
+        raise RubricError(
+            "is not a possible file name", "check the path", repr(str(path))
+        ) from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -83,7 +89,12 @@ def parse_document(text: str, path: Path) -> Document:
     for number, line in enumerate(text.split("\n"), 1):
         indent = line[: len(line) - len(line.lstrip())]
         if "\t" in indent and line.strip():
-            raise error_at(path, (number, indent.index("\t") + 1), "a tab in the indentation", "indent with spaces")
+            raise error_at(
+                path,
+                (number, indent.index("\t") + 1),
+                "a tab in the indentation",
+                "indent with spaces",
+            )
     try:
         _check_events(yaml, loader, text, path)
         node = yaml.compose(text, Loader=loader)
@@ -97,12 +108,17 @@ def parse_document(text: str, path: Path) -> Document:
         ):  # the reader's own limit, met while it looks ahead
             raise _too_deep(path, where) from None
         raise error_at(
-            path, where, f"not YAML: {error.problem or error.context}", "check the indentation and quotes"
+            path,
+            where,
+            f"not YAML: {error.problem or error.context}",
+            "check the indentation and quotes",
         ) from None
     except yaml.YAMLError as error:
         number, column = _unreadable(text)
         reason = str(error).splitlines()[0][:120]
-        raise error_at(path, (number, column), f"not YAML: {reason}", "remove the character") from None
+        raise error_at(
+            path, (number, column), f"not YAML: {reason}", "remove the character"
+        ) from None
     if node is None:
         raise error_at(path, (1, 1), "is empty", "expected a rubric; see `ambjudge rubric list`")
     document = Document(path)
@@ -111,27 +127,37 @@ def parse_document(text: str, path: Path) -> Document:
 
 
 def _unreadable(text: str) -> Position:
-    """Where the first control character stands: the only thing that YAML's reader refuses without a place."""
+    """Where the first control character stands: the only thing that YAML's reader refuses without a
+    place."""
     for number, line in enumerate(text.split("\n"), 1):
         for column, char in enumerate(line, 1):
-            if (ord(char) < 0x20 and char not in "\t\r") or 0x7F <= ord(char) < 0xA0 or 0xD800 <= ord(char) < 0xE000:
+            if (
+                (ord(char) < 0x20 and char not in "\t\r")
+                or 0x7F <= ord(char) < 0xA0
+                or 0xD800 <= ord(char) < 0xE000
+            ):
                 return number, column
     return 1, 1
 
 
 def _too_deep(path: Path, where: Position) -> RubricError:
-    return error_at(path, where, f"nested more than {MAX_DEPTH} deep", "a rubric needs seven levels")
+    return error_at(
+        path, where, f"nested more than {MAX_DEPTH} deep", "a rubric needs seven levels"
+    )
 
 
 def _check_events(yaml: Any, loader: Any, text: str, path: Path) -> None:
-    """Refuse what must not even be composed. Events come one by one, so nothing expands and nothing recurses."""
+    """Refuse what must not even be composed. Events come one by one, so nothing expands and nothing
+    recurses."""
     depth, documents = 0, 0
     for event in yaml.parse(text, Loader=loader):
         where = (event.start_mark.line + 1, event.start_mark.column + 1)
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise error_at(path, where, "a second document", "one rubric a file; remove the `---`")
+                raise error_at(
+                    path, where, "a second document", "one rubric a file; remove the `---`"
+                )
         elif isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise error_at(path, where, f"anchor or alias {event.anchor!r}", "write the value out")
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -141,7 +167,9 @@ def _check_events(yaml: Any, loader: Any, text: str, path: Path) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if tag := getattr(event, "tag", None):
-            raise error_at(path, where, f"the tag {tag[:60]!r}", "tags are not allowed; write the plain value")
+            raise error_at(
+                path, where, f"the tag {tag[:60]!r}", "tags are not allowed; write the plain value"
+            )
 
 
 def _plain(document: Document, node: Node, at: tuple[Step, ...]) -> Any:
@@ -156,12 +184,17 @@ def _plain(document: Document, node: Node, at: tuple[Step, ...]) -> Any:
         for key_node, value_node in node.value:
             place = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
             if not isinstance(key_node, yaml.ScalarNode):
-                raise error_at(document.path, place, "a key that is not text", "expected `name: value`")
+                raise error_at(
+                    document.path, place, "a key that is not text", "expected `name: value`"
+                )
             key = str(key_node.value)
             if key in result:
                 first = document.keys[(*at, key)][0]
                 raise error_at(
-                    document.path, place, f"the key {key!r} is there twice", f"first on line {first}; remove one"
+                    document.path,
+                    place,
+                    f"the key {key!r} is there twice",
+                    f"first on line {first}; remove one",
                 )
             document.keys[(*at, key)] = place
             result[key] = _plain(document, value_node, (*at, key))

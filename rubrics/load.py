@@ -1,8 +1,10 @@
 """Rubrics from YAML: read, validated with line numbers, hashed by meaning.
 
 - `load_rubric(id_or_path)`: a built-in rubric by its id, or any file
-- `rubric_for(track, task, given)`: the one that judges a run: the given one, else the built-in one that fits
-- `validate_file(path)`: every problem of a file; `notes_on(path)`: what is valid and may yet not be meant
+- `rubric_for(track, task, given)`: the one that judges a run: the given one, else the built-in one
+  that fits
+- `validate_file(path)`: every problem of a file; `notes_on(path)`: what is valid and may yet not be
+  meant
 - `criterion_sha256`, `rubric_sha256`: what verdicts and scorecards are keyed by
 """
 
@@ -35,11 +37,17 @@ BINARY: tuple[dict[str, Any], ...] = (
 
 @lru_cache(maxsize=1)
 def _files() -> dict[str, tuple[Path, bool]]:
-    """Rubric id -> its file and whether it is ours: those of this folder, then those that tracks of packages bring."""
+    """Rubric id -> its file and whether it is ours: those of this folder, then those that tracks of
+    packages bring."""
     found = {path.stem: (path, True) for path in sorted(_FOLDER.glob("*.yaml"))}
-    for path in (Path(rubric) for track in TRACKS for rubric in track.rubrics if isinstance(rubric, Path)):
+    for path in (
+        Path(rubric) for track in TRACKS for rubric in track.rubrics if isinstance(rubric, Path)
+    ):
         if path.stem in found:
-            warn(f"rubric {path} left out: one with the id {path.stem} is there already (rename the file and its id)")
+            warn(
+                f"rubric {path} left out: one with the id {path.stem} is there already (rename the"
+                " file and its id)"
+            )
         else:
             found[path.stem] = path, False
     return found
@@ -51,17 +59,21 @@ def builtin_ids() -> tuple[str, ...]:
 
 
 def load_rubric(id_or_path: Rubric | str | Path) -> Rubric:
-    """The built-in rubric with this id, else the rubric of this file (a `Path`, or a text with `/` or a suffix); one that is
-    loaded already as it is.
+    """The built-in rubric with this id, else the rubric of this file (a `Path`, or a text with `/`
+    or a suffix); one that is loaded already as it is.
 
-    Raises RubricError naming file, line, column and what was expected; of several problems the first.
+    Raises RubricError naming file, line, column and what was expected; of several problems the
+    first.
     """
     if isinstance(id_or_path, Rubric):
         return id_or_path
     if isinstance(id_or_path, str) and not _looks_like_path(id_or_path):
         if id_or_path not in builtin_ids():
             known = builtin_ids()
-            hint = did_you_mean(id_or_path[:80], known) or f"one of {', '.join(known)}, or a .yaml file"
+            hint = (
+                did_you_mean(id_or_path[:80], known)
+                or f"one of {', '.join(known)}, or a .yaml file"
+            )
             raise RubricError(f"no rubric {id_or_path[:80]!r}", hint)
         return _builtin(id_or_path)
     path = Path(id_or_path)
@@ -74,16 +86,23 @@ def load_rubric(id_or_path: Rubric | str | Path) -> Rubric:
     return build(document)
 
 
-def rubric_for(track: TrackName | None, task: str | None = None, given: Rubric | None = None) -> Rubric:
+def rubric_for(
+    track: TrackName | None, task: str | None = None, given: Rubric | None = None
+) -> Rubric:
     """The rubric of a track, or its variant whose `tasks` words begin a part of the task's name.
 
-    Tracks without one get `workflow`, the rubric derived from the shared workflow. `given` is taken instead, but for runs
-    whose track is known to be another than its own: an edited rubric of one track must not judge the others.
+    Tracks without one get `workflow`, the rubric derived from the shared workflow. `given` is taken
+    instead, but for runs whose track is known to be another than its own: an edited rubric of one
+    track must not judge the others.
     """
     if given is not None and (given.track is None or track is None or given.track == track):
         return given
     known = TRACKS.find(track)
-    rubrics = [_builtin(r.stem if isinstance(r, Path) else r) for r in known.rubrics] if known is not None else []
+    rubrics = (
+        [_builtin(r.stem if isinstance(r, Path) else r) for r in known.rubrics]
+        if known is not None
+        else []
+    )
     parts = f"-{task.lower().replace('_', '-')}" if task else ""
     for variant in rubrics[1:]:
         if any(f"-{word}" in parts for word in variant.tasks):
@@ -112,7 +131,8 @@ def build(document: Document) -> Rubric:
 
 
 def expand(data: dict[str, Any]) -> dict[str, Any]:
-    """The document with its shorthands written out and what has no order in meaning brought into one order.
+    """The document with its shorthands written out and what has no order in meaning brought into
+    one order.
 
     Line breaks inside texts are layout, so every run of white space becomes one space.
     """
@@ -163,7 +183,9 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _hash(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(
+        value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -182,12 +204,13 @@ def _told(data: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def criterion_sha256(criterion: Criterion) -> str:
-    """Hash of everything in a criterion that decides a verdict: id, title, text, scale, condition, evidence scopes, and the
-    preamble told before it.
+    """Hash of everything in a criterion that decides a verdict: id, title, text, scale, condition,
+    evidence scopes, and the preamble told before it.
 
-    Not weight, requires, credit, tiers, source: they decide how verdicts are combined, so editing them makes none
-    stale. The title counts, because a judge may be shown it as a heading: reusing a verdict on words that the judge
-    never saw would be wrong, while a needless call is only a few cents.
+    Not weight, requires, credit, tiers, source: they decide how verdicts are combined, so editing
+    them makes none stale. The title counts, because a judge may be shown it as a heading: reusing a
+    verdict on words that the judge never saw would be wrong, while a needless call is only a few
+    cents.
     """
     fields = {"id", "title", "text", "scale", "conditional", "evidence", "preamble"}
     kept = _told(criterion.model_dump(mode="json", include=fields))
@@ -197,19 +220,23 @@ def criterion_sha256(criterion: Criterion) -> str:
 
 
 def starter(rubric_id: str | None = None) -> str:
-    """A rubric to begin one's own with, as commented YAML that is valid at once: a copy of the one with this id, under an id
-    of its own, or one of two criteria for runs of any kind."""
+    """A rubric to begin one's own with, as commented YAML that is valid at once: a copy of the one
+    with this id, under an id of its own, or one of two criteria for runs of any kind."""
     if rubric_id is None:
         return _STARTER.read_text(encoding="utf-8")
     if rubric_id not in builtin_ids():
         load_rubric(rubric_id)  # says what is wrong with the id, or that it is a file
-        raise RubricError(f"{rubric_id[:80]!r} is no id", f"copy the file, or give one of {', '.join(builtin_ids())}")
+        raise RubricError(
+            f"{rubric_id[:80]!r} is no id",
+            f"copy the file, or give one of {', '.join(builtin_ids())}",
+        )
     text = _files()[rubric_id][0].read_text(encoding="utf-8")
     return re.sub(rf"^id: *{rubric_id}\b", f"id: my-{rubric_id}", text, count=1, flags=re.MULTILINE)
 
 
 def dump_rubric(rubric: Rubric) -> str:
-    """The rubric as YAML that `load_rubric` reads back to an equal one; comments are not part of a rubric."""
+    """The rubric as YAML that `load_rubric` reads back to an equal one; comments are not part of a
+    rubric."""
     import yaml
 
     data = rubric.model_dump(mode="json", exclude={"sha256"}, exclude_defaults=True)

@@ -10,7 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..trajectories.models import STAGES, Tier, TrackName
 
 EvidenceScope = Literal["plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief"]
-EVIDENCE_SCOPES: tuple[EvidenceScope, ...] = ("plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief")
+EVIDENCE_SCOPES: tuple[EvidenceScope, ...] = (
+    "plan",
+    "S1",
+    "S2",
+    "S3",
+    "S4",
+    "S5",
+    "executions",
+    "outputs",
+    "brief",
+)
 
 
 class Node(BaseModel):
@@ -27,7 +37,8 @@ class Level(Node):
 class Criterion(Node):
     """One judged item. `scale` holds the allowed values, highest first; binary items have 1 and 0.
 
-    The items of other questions (error codes, say) have the same form; a rubric's own ids are held to its schema.
+    The items of other questions (error codes, say) have the same form; a rubric's own ids are held
+    to its schema.
     """
 
     id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,15}$")
@@ -46,7 +57,8 @@ class Criterion(Node):
     conditional: str | None = None
     """When set, the judge may answer `not_applicable`; says when the item applies."""
     evidence: tuple[EvidenceScope, ...] = Field(min_length=1)
-    """Where to look: the plan, the turns of stages, executions of the whole run, output listing, the brief."""
+    """Where to look: the plan, the turns of stages, executions of the whole run, output listing,
+    the brief."""
     source: str
     preamble: str | None = None
     """The rubric's, as a judge is told it before this item."""
@@ -66,7 +78,8 @@ class Criterion(Node):
 
 
 class StageRubric(Node):
-    """A stage's weight in the Agentic score and its criteria (none: S4 and S5); the score is their weighted mean."""
+    """A stage's weight in the Agentic score and its criteria (none: S4 and S5); the score is their
+    weighted mean."""
 
     weight: float = Field(gt=0)
     criteria: tuple[Criterion, ...] = ()
@@ -80,11 +93,13 @@ class Rubric(Node):
     track: TrackName | None = None
     """None: for runs whose track is unknown."""
     tasks: tuple[str, ...] = ()
-    """Of a variant: words that begin a part of the task's name (`feta` in `feta-seg-task`) and choose it."""
+    """Of a variant: words that begin a part of the task's name (`feta` in `feta-seg-task`) and
+    choose it."""
     title: str
     source: str
     derived: bool = False
-    """True where no per-item rubric was published and this one is derived from the shared workflow."""
+    """True where no per-item rubric was published and this one is derived from the shared workflow.
+    """
     preamble: str | None = None
     """What a judge is told before the criteria: what the work was, what words mean."""
     stages: dict[str, StageRubric]

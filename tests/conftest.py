@@ -15,7 +15,8 @@ settings.load_profile("any machine")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """A long text is named by its beginning and its length: megabytes of hostile text are no name of a test."""
+    """A long text is named by its beginning and its length: megabytes of hostile text are no name
+    of a test."""
     if isinstance(val, str | bytes) and len(val) > 60:
         return f"{val[:40]!r}... {len(val)}"
     return None
@@ -45,9 +46,11 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def no_runaway() -> Callable[[], AbstractContextManager[None]]:
-    """`with no_runaway():` fails when the block burns a minute of CPU, as a regex or loop that explodes on hostile text does.
+    """`with no_runaway():` fails when the block burns a minute of CPU, as a regex or loop that
+    explodes on hostile text does.
 
-    A guard against hanging, not a timing: what it guards takes seconds at most, and a busy machine burns no CPU of ours.
+    A guard against hanging, not a timing: what it guards takes seconds at most, and a busy machine
+    burns no CPU of ours.
     """
 
     @contextmanager

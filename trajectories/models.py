@@ -1,6 +1,7 @@
 """A run as read from its files: frozen models that every other room works on.
 
-Nothing above `trajectories/` knows a file format. Missing values are `None`, never 0 or "". Turns count from 1.
+Nothing above `trajectories/` knows a file format. Missing values are `None`, never 0 or "". Turns
+count from 1.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ ActionKind = Literal["execute", "write", "edit", "read", "search", "todo", "web"
 
 
 FilePath = Annotated[
-    Path, PlainSerializer(lambda path: str(path).encode("utf-8", "replace").decode(), when_used="json-unless-none")
+    Path,
+    PlainSerializer(
+        lambda path: str(path).encode("utf-8", "replace").decode(), when_used="json-unless-none"
+    ),
 ]
 """A path; in JSON, bytes of a file name that are no UTF-8 become `?`."""
 
 
 class Frozen(BaseModel):
-    """An immutable value; unknown fields are an error of ours, not of the input (loaders pick what they know)."""
+    """An immutable value; unknown fields are an error of ours, not of the input (loaders pick what
+    they know)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=False)
 
@@ -39,8 +44,8 @@ class Frozen(BaseModel):
 class Observation(Frozen):
     """What the environment answered to one action.
 
-    `exit_code` is None where none was recorded (other tools, foreign sources) or where it was not an integer;
-    -1 is a timeout or a block. `kind` says which, read from the harness's own words.
+    `exit_code` is None where none was recorded (other tools, foreign sources) or where it was not
+    an integer; -1 is a timeout or a block. `kind` says which, read from the harness's own words.
     """
 
     exit_code: int | None = None
@@ -51,11 +56,16 @@ class Observation(Frozen):
     @property
     def text(self) -> str:
         """stdout and stderr, as one text."""
-        return f"{self.stdout}\n{self.stderr}" if self.stdout and self.stderr else self.stdout or self.stderr
+        return (
+            f"{self.stdout}\n{self.stderr}"
+            if self.stdout and self.stderr
+            else self.stdout or self.stderr
+        )
 
 
 class Action(Frozen):
-    """One tool call of a turn, with what came back (`observation` is None when the run died before an answer)."""
+    """One tool call of a turn, with what came back (`observation` is None when the run died before
+    an answer)."""
 
     id: str | None = None
     tool: str
@@ -63,11 +73,13 @@ class Action(Frozen):
     language: str | None = None
     """python, bash, ... for executed code; None otherwise."""
     code: str = ""
-    """The code or command executed, or for write/edit the text written; "" when the tool has neither."""
+    """The code or command executed, or for write/edit the text written; "" when the tool has
+    neither."""
     path: str | None = None
     """The file that a write/edit/read tool names."""
     arguments: dict[str, Any] | None = None
-    """The arguments as given; None when they were not valid JSON (`code` then holds the raw text)."""
+    """The arguments as given; None when they were not valid JSON (`code` then holds the raw text).
+    """
     observation: Observation | None = None
     exec_time_s: float | None = None
 
@@ -82,7 +94,8 @@ class Turn(Frozen):
     speaker: str | None = None
     actions: tuple[Action, ...] = ()
     replies: tuple[str, ...] = ()
-    """User or system messages that came after this turn and before the next one (e.g. a request to continue)."""
+    """User or system messages that came after this turn and before the next one (e.g. a request to
+    continue)."""
     finish_reason: str | None = None
     time_s: float | None = None
     """Seconds since the start of the run at which the turn was answered (trace), if known."""
@@ -97,18 +110,24 @@ class Turn(Frozen):
     @property
     def output(self) -> str:
         """All that the environment answered in this turn, in order."""
-        return "\n".join(a.observation.text for a in self.actions if a.observation is not None and a.observation.text)
+        return "\n".join(
+            a.observation.text
+            for a in self.actions
+            if a.observation is not None and a.observation.text
+        )
 
     @property
     def failed(self) -> bool:
         """Whether any action of the turn came back as failed, timed out or blocked."""
         return any(
-            a.observation is not None and a.observation.kind in ("failed", "timeout", "blocked") for a in self.actions
+            a.observation is not None and a.observation.kind in ("failed", "timeout", "blocked")
+            for a in self.actions
         )
 
 
 class Plan(Frozen):
-    """plan.md and plan.png. `source` says where the text came from; a recovered text names its turn."""
+    """plan.md and plan.png. `source` says where the text came from; a recovered text names its
+    turn."""
 
     text: str | None = None
     source: Literal["file", "recovered", "none"] = "none"
@@ -130,7 +149,8 @@ class Plan(Frozen):
 
 
 class OutputFile(Frozen):
-    """One delivered file. `case` is the first folder below the output root, or None for files directly in it."""
+    """One delivered file. `case` is the first folder below the output root, or None for files
+    directly in it."""
 
     case: str | None
     name: str
@@ -141,7 +161,8 @@ class OutputFile(Frozen):
 
 
 class Outputs(Frozen):
-    """What the agent delivered under agents_outputs/. `root` is None when no such folder came with the run."""
+    """What the agent delivered under agents_outputs/. `root` is None when no such folder came with
+    the run."""
 
     root: FilePath | None = None
     files: tuple[OutputFile, ...] = ()
@@ -156,8 +177,8 @@ class Outputs(Frozen):
 
 
 class Report(Frozen):
-    """The harness report (detail_report.json), old and new names made one. Scores in [0, 1]; overall in [0, 100], which all
-    branches write in [0, 1]."""
+    """The harness report (detail_report.json), old and new names made one. Scores in [0, 1];
+    overall in [0, 100], which all branches write in [0, 1]."""
 
     path: FilePath | None = None
     task_score: float | None = None
@@ -166,8 +187,8 @@ class Report(Frozen):
     agentic: float | None = None
     overall: float | None = None
     step_scores: dict[Stage, float | None] = {}
-    """As the harness has them. S4 and S5 are measured, not judged: where nothing else tells them, they are the numbers
-    to take after the delivered files and before the trace."""
+    """As the harness has them. S4 and S5 are measured, not judged: where nothing else tells them,
+    they are the numbers to take after the delivered files and before the trace."""
     metrics: dict[str, Any] = {}
     """Metric name -> number, or nested mapping, as reported."""
     output_format_valid: bool | None = None
@@ -175,8 +196,9 @@ class Report(Frozen):
     decision_csv_valid: bool | None = None
     completion_rate: float | None = None
     n_outputs: int | None = None
-    """Outputs delivered: 0 also where the report says so by its completion or S4; None when it does not say. Of a run that
-    delivered nothing no folder of outputs may be kept (AutoMedBench/AutoMedBench, branch eval_seg, benchmark_runner.py:2253)."""
+    """Outputs delivered: 0 also where the report says so by its completion or S4; None when it does
+    not say. Of a run that delivered nothing no folder of outputs may be kept
+    (AutoMedBench/AutoMedBench, branch eval_seg, benchmark_runner.py:2253)."""
     n_valid: int | None = None
     n_expected: int | None = None
     breached: bool | None = None
@@ -187,11 +209,13 @@ class Report(Frozen):
     pass_rate: float | None = None
     """Of images: the share of cases nearly as good as a classical baseline."""
     shuffled: dict[str, Any] = {}
-    """The metrics of a control, in which outputs were held against the references of other cases."""
+    """The metrics of a control, in which outputs were held against the references of other cases.
+    """
 
 
 class Outcome(Frozen):
-    """What another harness found out about the run. Numbers are as they stood, in the source's own units."""
+    """What another harness found out about the run. Numbers are as they stood, in the source's own
+    units."""
 
     value: bool | float | str
     """As it stood."""
@@ -201,11 +225,14 @@ class Outcome(Frozen):
     @property
     def unit(self) -> float | None:
         """As a Task score: a number in [0, 1], 1 and 0 for yes and no; None for what is neither."""
-        return float(self.value) if not isinstance(self.value, str) and 0 <= self.value <= 1 else None
+        return (
+            float(self.value) if not isinstance(self.value, str) and 0 <= self.value <= 1 else None
+        )
 
 
 class Resources(Frozen):
-    """What the run used. `source` names, per field, where the number came from (report, summary, trace, counted)."""
+    """What the run used. `source` names, per field, where the number came from (report, summary,
+    trace, counted)."""
 
     turns: int
     calls: int
@@ -227,13 +254,15 @@ class Violation(Frozen):
 class Status(Frozen):
     """How the run ended.
 
-    submitted: submit_results was called (where answers are delivered: the agent stopped by itself with a closing message).
-    ended: submitted | stopped (closing message, nothing submitted) | breach | cut (killed, out of turns, or unanswered call).
+    submitted: submit_results was called (where answers are delivered: the agent stopped by itself
+    with a closing message). ended: submitted | stopped (closing message, nothing submitted) |
+    breach | cut (killed, out of turns, or unanswered call).
     """
 
     submitted: bool
     completed: bool | None
-    """All deliverables were there, by the harness's submit answer or report; None when nobody said."""
+    """All deliverables were there, by the harness's submit answer or report; None when nobody said.
+    """
     disqualified: bool
     violations: tuple[Violation, ...] = ()
     ended: Literal["submitted", "stopped", "breach", "cut"]
@@ -254,7 +283,8 @@ class Run(Frozen):
     sha256: str
     """Of the conversation file's bytes."""
     content_sha256: str
-    """Of everything read: conversation, side files, plan, and of the outputs their names, sizes and both ends."""
+    """Of everything read: conversation, side files, plan, and of the outputs their names, sizes and
+    both ends."""
     format: Literal["object", "list", "trace"]
     """`trace`: no conversation was written, the turns are those of the trace and the tool log."""
     agent: str | None = None
@@ -280,7 +310,8 @@ class Run(Frozen):
     listed_cases: tuple[str, ...] | None = None
     """Case ids that the summary or the report names (patient_ids, question_ids), if one does."""
     submit_result: dict[str, Any] | None = None
-    """The harness's answer to an accepted submit_results, if there was one; `report.submit_answer` makes its names one."""
+    """The harness's answer to an accepted submit_results, if there was one; `report.submit_answer`
+    makes its names one."""
     summary: dict[str, Any] | None = None
     """agent_summary.json (the vqa branch's run_summary.json) as read."""
     warnings: tuple[str, ...] = ()
@@ -299,7 +330,8 @@ class Run(Frozen):
 
 
 class Signal(Frozen):
-    """One weak hint that a turn belongs to a stage: its name, the stage, a log-odds weight and the words it rests on."""
+    """One weak hint that a turn belongs to a stage: its name, the stage, a log-odds weight and the
+    words it rests on."""
 
     name: str
     stage: Stage
@@ -319,7 +351,8 @@ class Segment(Frozen):
 
 
 class Segmentation(Frozen):
-    """One stage a turn. `confidence[i]` is the posterior probability of the chosen stage of turn i+1."""
+    """One stage a turn. `confidence[i]` is the posterior probability of the chosen stage of turn
+    i+1."""
 
     turn_stages: tuple[Stage, ...]
     segments: tuple[Segment, ...]
@@ -328,17 +361,22 @@ class Segmentation(Frozen):
 
     @classmethod
     def of(
-        cls, stages: Sequence[Stage], confidence: Sequence[float] | None = None,
+        cls,
+        stages: Sequence[Stage],
+        confidence: Sequence[float] | None = None,
         signals: tuple[tuple[Signal, ...], ...] = (),
-    ) -> Segmentation:  # fmt: skip
-        """The segmentation with these stages, turn by turn; without `confidence` each is held for certain."""
+    ) -> Segmentation:
+        """The segmentation with these stages, turn by turn; without `confidence` each is held for
+        certain."""
         segments, first = [], 1
         for stage, group in groupby(stages):
             last = first + sum(1 for _ in group) - 1
             segments.append(Segment(stage=stage, first_turn=first, last_turn=last))
             first = last + 1
         sure = (1.0,) * len(stages) if confidence is None else tuple(confidence)
-        return cls(turn_stages=tuple(stages), segments=tuple(segments), confidence=sure, signals=signals)
+        return cls(
+            turn_stages=tuple(stages), segments=tuple(segments), confidence=sure, signals=signals
+        )
 
     def turns_of(self, *stages: Stage) -> tuple[int, ...]:
         """1-based turns of these stages, in order."""

@@ -6,7 +6,13 @@ from typing import Literal
 
 Stage = Literal["S1", "S2", "S3", "S4", "S5"]
 STAGES: tuple[Stage, ...] = ("S1", "S2", "S3", "S4", "S5")
-STAGE_NAMES: dict[str, str] = {"S1": "Plan", "S2": "Setup", "S3": "Validate", "S4": "Inference", "S5": "Submit"}
+STAGE_NAMES: dict[str, str] = {
+    "S1": "Plan",
+    "S2": "Setup",
+    "S3": "Validate",
+    "S4": "Inference",
+    "S5": "Submit",
+}
 
 
 def stage_title(stage: str) -> str:

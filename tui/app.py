@@ -20,7 +20,15 @@ from ..views.run_rows import RunRow
 from ..views.saved_views import Views
 from .dialogs import Choice, Confirm, Prompt, Reader
 from .runs_screen import RunsScreen
-from .screen_requests import CompareRuns, JudgeRuns, LabelNext, LabelRun, ReadRun, RunScored, SummariseRuns
+from .screen_requests import (
+    CompareRuns,
+    JudgeRuns,
+    LabelNext,
+    LabelRun,
+    ReadRun,
+    RunScored,
+    SummariseRuns,
+)
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
@@ -38,7 +46,8 @@ LABEL_BUDGET = 300
 class Browser(App[None]):
     """`ambjudge browse`. Nothing that comes from a run is ever markup, a link or an action.
 
-    Screens but the first, judges and stores are imported when they are asked for: they take longer than the first paint.
+    Screens but the first, judges and stores are imported when they are asked for: they take longer
+    than the first paint.
     """
 
     CSS_PATH = "browser.tcss"
@@ -64,7 +73,8 @@ class Browser(App[None]):
     ) -> None:
         """`score`: runs without a scorecard are scored by the rules judge, one after the other.
 
-        `labels` is the folder for label files (default: `labels` beside the runs); `judge` makes a judge from its name.
+        `labels` is the folder for label files (default: `labels` beside the runs); `judge` makes a
+        judge from its name.
         """
         super().__init__()
         self.collection = collection
@@ -81,7 +91,9 @@ class Browser(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
         if isinstance(screen, RunsScreen):
-            yield SystemCommand("Label the next run", "The next of the label plan", lambda: self.label_next(None))
+            yield SystemCommand(
+                "Label the next run", "The next of the label plan", lambda: self.label_next(None)
+            )
 
     def notify(self, message: str, **options: Any) -> None:
         """A short message, wherever its text comes from: sanitised, and never markup."""
@@ -93,8 +105,8 @@ class Browser(App[None]):
         return self._exception
 
     def _fatal_error(self) -> None:
-        """Leave and let the command line tell the fault in one sanitised line; Textual's own traceback would print
-        values and messages as they are, and those may come from a run."""
+        """Leave and let the command line tell the fault in one sanitised line; Textual's own
+        traceback would print values and messages as they are, and those may come from a run."""
         self._close_messages_no_wait()
 
     # Reading and comparing.
@@ -117,7 +129,9 @@ class Browser(App[None]):
         else:
             self.notify("Mark two runs to compare them, or one that has several scorecards")
 
-    def _compare(self, rows: tuple[RunRow, RunRow], cards: tuple[ScoreCard | None, ScoreCard | None]) -> None:
+    def _compare(
+        self, rows: tuple[RunRow, RunRow], cards: tuple[ScoreCard | None, ScoreCard | None]
+    ) -> None:
         from .compare_screen import CompareScreen
 
         self.push_screen(CompareScreen(self.collection, rows, cards))
@@ -129,11 +143,16 @@ class Browser(App[None]):
             self.notify(str(error), severity="error")
             return
         if len(cards) < 2:
-            self.notify("Only one scorecard: mark two runs (space), or judge this one by another judge (R)")
+            self.notify(
+                "Only one scorecard: mark two runs (space), or judge this one by another judge (R)"
+            )
             return
         from ..views.scorecard_lines import totals
 
-        names = [f"{c.judge.name} · {c.rubric.id} {c.rubric.version} · Agentic {totals(c)[0]}" for c in cards[1:]]
+        names = [
+            f"{c.judge.name} · {c.rubric.id} {c.rubric.version} · Agentic {totals(c)[0]}"
+            for c in cards[1:]
+        ]
 
         def chosen(place: int | None) -> None:
             if place is not None:
@@ -212,11 +231,17 @@ class Browser(App[None]):
         try:
             done = asyncio.run(
                 update(
-                    made, store, self._paths(rows), judge, self.collection.options,
-                    on_calls=lambda s: say(f"judged {s.progress.done} of {made.calls} · {cost(s.usage.cost_usd)}"),
+                    made,
+                    store,
+                    self._paths(rows),
+                    judge,
+                    self.collection.options,
+                    on_calls=lambda s: say(
+                        f"judged {s.progress.done} of {made.calls} · {cost(s.usage.cost_usd)}"
+                    ),
                     on_cards=lambda p, _: say(f"scored {p.done} runs"),
                 )
-            )  # fmt: skip
+            )
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
@@ -226,7 +251,9 @@ class Browser(App[None]):
             card = next(store.cards(path, judge=judge.name), None)
             if card is not None:
                 changed.append(self.collection.keep(row, card))
-        text = f"{len(changed)} runs judged by {judge.name}" + (f", {unscored} criteria unscored" if unscored else "")
+        text = f"{len(changed)} runs judged by {judge.name}" + (
+            f", {unscored} criteria unscored" if unscored else ""
+        )
         self.notify(text, severity="warning" if unscored or done.errors else "information")
         self.call_from_thread(self._judged, changed)
 
@@ -247,19 +274,24 @@ class Browser(App[None]):
         """This annotator's labels; AmbjudgeError when the store cannot be used."""
         from ..views.label_storage import LabelBook
 
-        base = self.collection.path if self.collection.path.is_dir() else self.collection.path.parent
+        base = (
+            self.collection.path if self.collection.path.is_dir() else self.collection.path.parent
+        )
         return LabelBook(self.annotator, self.labels_folder or base / ".ambjudge" / "labels", store)
 
     def on_label_run(self, event: LabelRun) -> None:
         self._label(event.run, event.card)
 
     def _label(self, run: Run, card: ScoreCard | None, drawn: Drawn | None = None) -> None:
-        """Label a run, `drawn` for it or chosen by hand; in the place of the run labelled before, if that is still shown."""
+        """Label a run, `drawn` for it or chosen by hand; in the place of the run labelled before,
+        if that is still shown."""
         from .label_screen import LabelScreen
 
         try:
             book = self._book(self.collection.store_to_write())
-            screen = LabelScreen(run, self.collection.rubric_of(run.track, run.task), card, book, drawn)
+            screen = LabelScreen(
+                run, self.collection.rubric_of(run.track, run.task), card, book, drawn
+            )
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
@@ -285,14 +317,18 @@ class Browser(App[None]):
             self.notify(str(error), severity="error")
             return
         by_id = {row.id: row for row in self.runs_screen.rows}
-        found = next((each for each in self._label_plan if each.run not in done and each.run in by_id), None)
+        found = next(
+            (each for each in self._label_plan if each.run not in done and each.run in by_id), None
+        )
         if found is None:
             self.notify("Every run of the label plan is labelled")
             return
         id = found.run
         opened = self.collection.open(by_id[id])
         if opened.run is None:
-            self.notify(f"{id}: {opened.notes[0] if opened.notes else 'cannot be read'}", severity="warning")
+            self.notify(
+                f"{id}: {opened.notes[0] if opened.notes else 'cannot be read'}", severity="warning"
+            )
             return
         self.call_from_thread(self._label, opened.run, opened.card, found.drawn)
         why = f"{found.drawn.stratum}, 1 of {found.drawn.size}" if found.drawn else "planned"
@@ -320,8 +356,13 @@ class Browser(App[None]):
             lines += [line(""), *agreement_lines(self.annotator, found)]
         except AmbjudgeError as error:
             lines += [line(""), line((f"labels: {error}", "warn"))]
-        more = "Intervals, effects and figures: ambjudge analyze PATH --out DIR, then open DIR/report.html"
-        self.call_from_thread(self._read, "Analysis of the runs shown", [*lines, line(""), line((more, "dim"))])
+        more = (
+            "Intervals, effects and figures: ambjudge analyze PATH --out DIR, then open"
+            " DIR/report.html"
+        )
+        self.call_from_thread(
+            self._read, "Analysis of the runs shown", [*lines, line(""), line((more, "dim"))]
+        )
 
     def _read(self, title: str, lines: Sequence[Line]) -> None:
         self.push_screen(Reader(title, lines))

@@ -36,13 +36,19 @@ class CompareScreen(Screen[None]):
         Binding("left_square_bracket", "item(-1)", "Previous difference", show=False),
         Binding("e", "evidence", "Evidence on both sides"),
         Binding("v", "everything", "All criteria, or differences only"),
-        *(Binding(str(n), f"stage('S{n}')", f"Both to the start of S{n}", show=False) for n in range(1, 6)),
+        *(
+            Binding(str(n), f"stage('S{n}')", f"Both to the start of S{n}", show=False)
+            for n in range(1, 6)
+        ),
         Binding("question_mark", "help", "Help"),
         Binding("escape,q", "leave", "Back"),
     ]
 
     def __init__(
-        self, collection: Collection, rows: tuple[RunRow, RunRow], cards: tuple[ScoreCard | None, ScoreCard | None]
+        self,
+        collection: Collection,
+        rows: tuple[RunRow, RunRow],
+        cards: tuple[ScoreCard | None, ScoreCard | None],
     ) -> None:
         """`cards` stand for the rows' own where they are given."""
         super().__init__()
@@ -51,7 +57,9 @@ class CompareScreen(Screen[None]):
         self._everything = False
 
     def compose(self) -> ComposeResult:
-        yield Static(safe_line(f"Compare · {self.rows[0].id} · {self.rows[1].id}"), classes="bar -strong")
+        yield Static(
+            safe_line(f"Compare · {self.rows[0].id} · {self.rows[1].id}"), classes="bar -strong"
+        )
         yield Pane(id="difference")
         with Horizontal(id="compare-body"):
             for side in ("left", "right"):
@@ -62,7 +70,10 @@ class CompareScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.pane = self.query_one("#difference", Pane)
-        self.views = [self.query_one("#left", TranscriptView), self.query_one("#right", TranscriptView)]
+        self.views = [
+            self.query_one("#left", TranscriptView),
+            self.query_one("#right", TranscriptView),
+        ]
         self.pane.focus()
         self.pane.show([line(("reading …", "dim"))])
         self.load()
@@ -86,7 +97,12 @@ class CompareScreen(Screen[None]):
         """Put both on the screen."""
         self.sides = sides
         for view, opened, name in zip(self.views, sides, ("left", "right"), strict=True):
-            view.show(Layout(blocks_of(opened.run, opened.segmentation) if opened.run else (), view.text_width))
+            view.show(
+                Layout(
+                    blocks_of(opened.run, opened.segmentation) if opened.run else (),
+                    view.text_width,
+                )
+            )
             view.go_turn(1)
             judge = opened.card.judge.name if opened.card else "no scorecard"
             self.query_one(f"#{name}-title", Static).update(safe_line(f"{opened.row.id} · {judge}"))
@@ -97,7 +113,9 @@ class CompareScreen(Screen[None]):
         if len(cards) < 2 or cards[0] is None or cards[1] is None:
             return [line(("a scorecard is missing: nothing to compare", "warn"))]
         rubric = self.collection.rubric_of_card(cards[1])
-        return difference_lines(cards[0], cards[1], rubric, self.pane.selected or "", self._everything)
+        return difference_lines(
+            cards[0], cards[1], rubric, self.pane.selected or "", self._everything
+        )
 
     def _fill(self) -> None:
         self.pane.show(self._lines(), keep=True)
@@ -127,7 +145,9 @@ class CompareScreen(Screen[None]):
                 view.mark_evidence(found.turns)
                 place = next((place for place, turn in enumerate(found.turns) if turn > 0), None)
                 if place is not None:
-                    view.show_quote(found.turns[place], found.quotes[place] if place < len(found.quotes) else "")
+                    view.show_quote(
+                        found.turns[place], found.quotes[place] if place < len(found.quotes) else ""
+                    )
 
     def _own(self, target: Target, card: ScoreCard | None) -> Target | None:
         if card is None:
@@ -135,7 +155,15 @@ class CompareScreen(Screen[None]):
         if target.kind == "code":
             side = "left" if card is self.sides[0].card else "right"
             return target if target.id.startswith(side) else None
-        return next((evidence_target(c) for s in card.stages.values() for c in s.criteria if c.id == target.id), None)
+        return next(
+            (
+                evidence_target(c)
+                for s in card.stages.values()
+                for c in s.criteria
+                if c.id == target.id
+            ),
+            None,
+        )
 
     def action_stage(self, stage: str) -> None:
         for view, side in zip(self.views, self.sides, strict=True):

@@ -1,4 +1,5 @@
-"""Small windows over a screen: a prompt, a choice, a text to read, and the key map made from the bindings."""
+"""Small windows over a screen: a prompt, a choice, a text to read, and the key map made from the
+bindings."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class Dialog(ModalScreen[T], Generic[T]):
 class Prompt(Dialog[str]):
     """Asks for one line of text."""
 
-    def __init__(self, title: str, value: str = "", hint: str = "enter: accept · escape: leave as it is") -> None:
+    def __init__(
+        self, title: str, value: str = "", hint: str = "enter: accept · escape: leave as it is"
+    ) -> None:
         super().__init__(title, hint)
         self._value = value
 
@@ -97,7 +100,9 @@ class Confirm(Dialog[bool]):
 class Reader(Dialog[None]):
     """Lines to read, scrolled."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,x,question_mark", "close", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,x,question_mark", "close", "Close", show=False)
+    ]
 
     def __init__(self, title: str, lines: Sequence[Line]) -> None:
         super().__init__(title, "j k space b g G: scroll · escape: close", "-tall")
@@ -116,7 +121,8 @@ _PARTS = {"TranscriptView": "Transcript", "Pane": "Panel", "RunsTable": "Table"}
 
 
 def key_map(screen: Screen[Any]) -> list[Line]:
-    """Every key that works here: those of the screen, of its parts, and of the whole browser, from their bindings."""
+    """Every key that works here: those of the screen, of its parts, and of the whole browser, from
+    their bindings."""
     app = screen.app
     parts = {_PARTS[type(part).__name__]: part for part in screen.query(", ".join(_PARTS))}
     lines: list[Line] = []
@@ -128,10 +134,15 @@ def key_map(screen: Screen[Any]) -> list[Line]:
             for binding in vars(kind).get("BINDINGS", ()):
                 if isinstance(binding, Binding) and binding.description:
                     keys = [key.strip() for key in binding.key.split(",")]
-                    shown = [app.get_key_display(Binding(key, "", "")) if len(key) > 1 else key for key in keys]
+                    shown = [
+                        app.get_key_display(Binding(key, "", "")) if len(key) > 1 else key
+                        for key in keys
+                    ]
                     rows.setdefault(binding.description, []).extend(shown)
         if rows:
             lines += section(title)
         for what, keys in rows.items():
-            lines.append(line((f" {' '.join(dict.fromkeys(keys)):<14}", "id"), f" {what}", indent=16))
+            lines.append(
+                line((f" {' '.join(dict.fromkeys(keys)):<14}", "id"), f" {what}", indent=16)
+            )
     return lines[1:]

@@ -1,4 +1,5 @@
-"""Label a run: a stage for every turn, a value for every criterion, codes and notes, by single keys; verdicts hidden."""
+"""Label a run: a stage for every turn, a value for every criterion, codes and notes, by single
+keys; verdicts hidden."""
 
 from __future__ import annotations
 
@@ -27,16 +28,22 @@ if TYPE_CHECKING:
     from ..trajectories.models import Run
 
 CODE_WORDS = {
-    "E1": "understanding", "E2": "data or model setup", "E3": "verification, recovery", "E4": "implementation, execution",
+    "E1": "understanding",
+    "E2": "data or model setup",
+    "E3": "verification, recovery",
+    "E4": "implementation, execution",
     "E5": "deliverable, submission",
-}  # fmt: skip
+}
 
 
 class LabelScreen(ReadingScreen):
     """Blind: the scorecard is shown only after the labels are saved, or on demand."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(n), f"stage('S{n}')", f"This turn is S{n}; after x: code E{n}", show=False) for n in range(1, 6)),
+        *(
+            Binding(str(n), f"stage('S{n}')", f"This turn is S{n}; after x: code E{n}", show=False)
+            for n in range(1, 6)
+        ),
         Binding("i", "same_stage", "This turn is as the one before", show=False),
         Binding("right_square_bracket", "criterion(1)", "Next criterion", key_display="]"),
         Binding("plus,equals_sign", "value(1)", "Met, or the next level up", show=False),
@@ -55,7 +62,12 @@ class LabelScreen(ReadingScreen):
     ]
 
     def __init__(
-        self, run: Run, rubric: Rubric, card: ScoreCard | None, book: LabelBook, drawn: Drawn | None = None
+        self,
+        run: Run,
+        rubric: Rubric,
+        card: ScoreCard | None,
+        book: LabelBook,
+        drawn: Drawn | None = None,
     ) -> None:
         super().__init__(f"Label · {run.id} · {run.task or ''} · annotator {book.annotator}")
         self.run, self.rubric, self.card, self.book = run, rubric, card, book
@@ -92,14 +104,21 @@ class LabelScreen(ReadingScreen):
         now = self.draft.now
         stages, criteria = len(now.stages), len(now.criteria)
         total = criteria + self.draft.missing[1]
-        lines = [line((f"{stages} of {len(self.run.turns)} turns, {criteria} of {total} criteria", "head")), line("")]
+        lines = [
+            line(
+                (f"{stages} of {len(self.run.turns)} turns, {criteria} of {total} criteria", "head")
+            ),
+            line(""),
+        ]
         for item in self.rubric.criteria():
             cited = now.evidence.get(item.id, ())
             more = f" ★{numbers(cited)}" if cited else ""
             more += " credited" if self.run.tier in item.credit else ""
             said = (f" {self._said(item.id)} ", "head")
             target = Target("criterion", item.id, cited)
-            lines.append(stop(target, said, (f"{item.id} ", "id"), item.title, (more, "dim"), indent=6))
+            lines.append(
+                stop(target, said, (f"{item.id} ", "id"), item.title, (more, "dim"), indent=6)
+            )
             if item.id == chosen:
                 lines += criterion_lines(item)
         lines += section("Error codes", " (x, then 1-5)")
@@ -109,7 +128,9 @@ class LabelScreen(ReadingScreen):
                 lines.append(line((f" {code} {CODE_WORDS[code]}", "dim")))
             else:
                 where = (f"turn {numbers(fired.turns)}: ", "dim")
-                lines.append(line((f" {code} ", "code"), where, fired.why or "no reason given yet", indent=4))
+                lines.append(
+                    line((f" {code} ", "code"), where, fired.why or "no reason given yet", indent=4)
+                )
         return [*lines, *section("Notes", " (m)"), line(now.notes or "–")]
 
     def _said(self, id: str) -> str:
@@ -227,7 +248,9 @@ class LabelScreen(ReadingScreen):
     def action_undo(self) -> None:
         if self.draft.undo():
             self._bands()
-            self.transcript.mark_evidence(self.draft.now.evidence.get(self.panel.selected or "", ()))
+            self.transcript.mark_evidence(
+                self.draft.now.evidence.get(self.panel.selected or "", ())
+            )
             self._fill()
 
     # Saving.

@@ -1,4 +1,5 @@
-"""The run at a glance, two columns wide: bands of stages, and marks where evidence, hits and failures are."""
+"""The run at a glance, two columns wide: bands of stages, and marks where evidence, hits and
+failures are."""
 
 from __future__ import annotations
 
@@ -17,11 +18,16 @@ from .transcript_view import TranscriptView
 
 
 class Minimap(Widget):
-    """One row stands for a share of the transcript. The current place is bright; a click goes there."""
+    """One row stands for a share of the transcript. The current place is bright; a click goes
+    there."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"minimap--s{number}" for number in range(1, 6)), "minimap--evidence", "minimap--failed", "minimap--here", "minimap--hit",
-    }  # fmt: skip
+        *(f"minimap--s{number}" for number in range(1, 6)),
+        "minimap--evidence",
+        "minimap--failed",
+        "minimap--here",
+        "minimap--hit",
+    }
 
     @dataclass
     class Jump(Message):
@@ -45,9 +51,14 @@ class Minimap(Widget):
         if not layout.height:
             return
         self._stages = [
-            (layout.turn_row(turn), layout.blocks[layout.block_of_turn(turn)].stage) for turn in layout.turns
+            (layout.turn_row(turn), layout.blocks[layout.block_of_turn(turn)].stage)
+            for turn in layout.turns
         ]
-        failed = [layout.turn_row(block.turn) for block in layout.blocks if block.kind == "turn" and block.failed]
+        failed = [
+            layout.turn_row(block.turn)
+            for block in layout.blocks
+            if block.kind == "turn" and block.failed
+        ]
         evidence = [layout.turn_row(turn) for turn in view.evidence_turns]
         self._marks = {"evidence": evidence, "hit": view.hit_rows(), "failed": failed}
         self._height, self._view = layout.height, range(view.top, view.top + view.size.height + 1)
@@ -64,10 +75,20 @@ class Minimap(Widget):
         base, rows = self.rich_style, self._rows
         if y >= rows:
             return Strip.blank(self.size.width, base)
-        low, high = y * self._height // rows, max((y + 1) * self._height // rows, y * self._height // rows + 1)
+        low, high = (
+            y * self._height // rows,
+            max((y + 1) * self._height // rows, y * self._height // rows + 1),
+        )
         stage = next((name for first, name in reversed(self._stages) if first < high), None)
         band = base + self._style(stage.lower()) if stage else base
-        kind = next((kind for kind, marks in self._marks.items() if any(low <= row < high for row in marks)), "")
+        kind = next(
+            (
+                kind
+                for kind, marks in self._marks.items()
+                if any(low <= row < high for row in marks)
+            ),
+            "",
+        )
         style = base + self._style(kind) if kind else base
         here = self._view[0] < high and low <= self._view[-1]
         if here:

@@ -21,13 +21,33 @@ from .row_view import RowView
 from .safe_text import Mark
 
 STYLES = (
-    "good", "warn", "bad", "unknown", "dim", "head", "id", "code", "link", "quote", "literal", "strong",
-    "s1", "s2", "s3", "s4", "s5", "added", "removed", "cursor", "replaced",
-)  # fmt: skip
+    "good",
+    "warn",
+    "bad",
+    "unknown",
+    "dim",
+    "head",
+    "id",
+    "code",
+    "link",
+    "quote",
+    "literal",
+    "strong",
+    "s1",
+    "s2",
+    "s3",
+    "s4",
+    "s5",
+    "added",
+    "removed",
+    "cursor",
+    "replaced",
+)
 
 
 class Pane(RowView):
-    """Lines wrapped between words. `j` and `k` move over selectable lines, or scroll where there is none."""
+    """Lines wrapped between words. `j` and `k` move over selectable lines, or scroll where there is
+    none."""
 
     PREFIX = "pane"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"pane--{name}" for name in STYLES}
@@ -58,7 +78,8 @@ class Pane(RowView):
         self._width = 0
 
     def show(self, lines: Sequence[Line], *, keep: bool = False) -> None:
-        """Show these lines; `keep` stays at the same place (the same lines, one of them opened, say)."""
+        """Show these lines; `keep` stays at the same place (the same lines, one of them opened,
+        say)."""
         self.lines = lines
         self._measure()
         if keep:
@@ -97,7 +118,12 @@ class Pane(RowView):
 
     def _place(self) -> int | None:
         return next(
-            (n for n, x in enumerate(self.lines) if x.selectable and x.target and x.target.id == self.selected), None
+            (
+                n
+                for n, x in enumerate(self.lines)
+                if x.selectable and x.target and x.target.id == self.selected
+            ),
+            None,
         )
 
     def _row_of(self, number: int) -> int:

@@ -1,4 +1,5 @@
-"""A transcript with its minimap beside a panel, and a line to search in it: what reading and labelling a run share."""
+"""A transcript with its minimap beside a panel, and a line to search in it: what reading and
+labelling a run share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What the transcript and the side panel share: rows made only when they are drawn, and text that can be selected.
+"""What the transcript and the side panel share: rows made only when they are drawn, and text that
+can be selected.
 
-Textual's own widgets measure or mount every row before the first is seen: seconds for a large run, where this takes none.
+Textual's own widgets measure or mount every row before the first is seen: seconds for a large run,
+where this takes none.
 """
 
 from __future__ import annotations
@@ -59,11 +61,15 @@ class RowView(ScrollView, can_focus=True):
         return self.get_component_rich_style(f"{self.PREFIX}--{name}", partial=True)
 
     def row_text(self, y: int) -> tuple[str, bool] | None:
-        """The raw text of a row, and whether it goes on with the line of the row above; None past the end."""
+        """The raw text of a row, and whether it goes on with the line of the row above; None past
+        the end."""
         raise NotImplementedError
 
-    def draw(self, y: int, text: str, base: Style, marks: list[Mark], left: list[Segment], width: int) -> Strip:
-        """A row: segments that cannot be selected, then raw text with marks, filled up to the width."""
+    def draw(
+        self, y: int, text: str, base: Style, marks: list[Mark], left: list[Segment], width: int
+    ) -> Strip:
+        """A row: segments that cannot be selected, then raw text with marks, filled up to the
+        width."""
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(y)) is not None:
             start, end = span
@@ -82,7 +88,8 @@ class RowView(ScrollView, can_focus=True):
             text, goes_on = row
             start, end = span
             pieces.append(
-                ("" if goes_on or not pieces else "\n") + sanitize_line(text)[start : None if end == -1 else end]
+                ("" if goes_on or not pieces else "\n")
+                + sanitize_line(text)[start : None if end == -1 else end]
             )
             y += 1
         return "".join(pieces), "\n"

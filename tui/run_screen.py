@@ -1,4 +1,5 @@
-"""One run: its transcript beside its scorecard, with keys from every verdict to the words that it rests on."""
+"""One run: its transcript beside its scorecard, with keys from every verdict to the words that it
+rests on."""
 
 from __future__ import annotations
 
@@ -66,9 +67,15 @@ class RunScreen(ReadingScreen):
         neighbour: Callable[[RunRow, int], RunRow | None],
         sought: Sequence[str] = (),
     ) -> None:
-        """`neighbour` gives the run some places further in the list; `sought` are words to begin at."""
+        """`neighbour` gives the run some places further in the list; `sought` are words to begin
+        at."""
         super().__init__(row.id)
-        self.collection, self.row, self._neighbour, self._sought = collection, row, neighbour, sought
+        self.collection, self.row, self._neighbour, self._sought = (
+            collection,
+            row,
+            neighbour,
+            sought,
+        )
         self.opened: Opened | None = None
         self._tab = self.TABS[0]
         self._piece = -1
@@ -86,7 +93,10 @@ class RunScreen(ReadingScreen):
         """Read the run, show it, and score it when nobody has."""
         worker = get_current_worker()
         opened = self.collection.open(self.row)
-        layout = Layout(blocks_of(opened.run, opened.segmentation) if opened.run else (), self.transcript.text_width)
+        layout = Layout(
+            blocks_of(opened.run, opened.segmentation) if opened.run else (),
+            self.transcript.text_width,
+        )
         if worker.is_cancelled:
             return
         self.app.call_from_thread(self.show, opened, layout)
@@ -142,10 +152,23 @@ class RunScreen(ReadingScreen):
         if self._tab == "Files":
             return file_lines(opened.run) if opened.run else [line(("the run is not there", "dim"))]
         if opened.card is None:
-            return [line(("scoring …" if self.row.state == "waiting" else self.row.error or "no scorecard", "dim"))]
+            return [
+                line(
+                    (
+                        (
+                            "scoring …"
+                            if self.row.state == "waiting"
+                            else self.row.error or "no scorecard"
+                        ),
+                        "dim",
+                    )
+                )
+            ]
         if self._tab == "JSON":
             return json_lines(opened.card)
-        return scorecard_lines(opened.card, self.collection.rubric_of_card(opened.card), self.panel.selected or "")
+        return scorecard_lines(
+            opened.card, self.collection.rubric_of_card(opened.card), self.panel.selected or ""
+        )
 
     def _fill(self) -> None:
         self.panel.show(self._lines())
@@ -205,7 +228,9 @@ class RunScreen(ReadingScreen):
         if target is None or not target.turns:
             self.notify("Nothing is cited for this item", timeout=2)
             return
-        self._piece = (self._piece + step) % len(target.turns) if self._piece >= 0 or step < 0 else 0
+        self._piece = (
+            (self._piece + step) % len(target.turns) if self._piece >= 0 or step < 0 else 0
+        )
         self._show_piece(target, self._piece)
 
     def _show_piece(self, target: Target, number: int) -> None:
@@ -216,7 +241,9 @@ class RunScreen(ReadingScreen):
             self._choose_tab("Plan")
             self.notify("Cited from the plan", timeout=2)
         elif not self.transcript.show_quote(turn, quote) and quote:
-            self.notify(f"The quoted words do not stand in turn {turn}", severity="warning", timeout=3)
+            self.notify(
+                f"The quoted words do not stand in turn {turn}", severity="warning", timeout=3
+            )
         self.show_status()
 
     # Moving.
@@ -235,16 +262,28 @@ class RunScreen(ReadingScreen):
         self.transcript.go_turn(turn)
 
     def action_stage(self, stage: Stage) -> None:
-        segments = self.opened.segmentation.segments if self.opened and self.opened.segmentation else ()
-        self._go_among([s.first_turn for s in segments if s.stage == stage], 1, f"turn of {stage} {STAGE_NAMES[stage]}")
+        segments = (
+            self.opened.segmentation.segments if self.opened and self.opened.segmentation else ()
+        )
+        self._go_among(
+            [s.first_turn for s in segments if s.stage == stage],
+            1,
+            f"turn of {stage} {STAGE_NAMES[stage]}",
+        )
 
     def action_failure(self, step: int) -> None:
         run = self.opened.run if self.opened else None
-        self._go_among([t.index for t in run.turns if t.failed] if run else [], step, "failed execution")
+        self._go_among(
+            [t.index for t in run.turns if t.failed] if run else [], step, "failed execution"
+        )
 
     def action_code(self, step: int) -> None:
         card = self.opened.card if self.opened else None
-        stops = sorted((turn, n) for n, code in enumerate(card.codes) for turn in code.turns) if card else []
+        stops = (
+            sorted((turn, n) for n, code in enumerate(card.codes) for turn in code.turns)
+            if card
+            else []
+        )
         if not stops or card is None:
             self.notify("No error code with a turn", timeout=2)
             return
@@ -334,7 +373,13 @@ _LEGEND = (
     "★ turn that the selected item rests on · ▸ line with the quoted words · ✗ failed",
     "✓ met  ✗ not met  ½ ◐ partly  + credited by the tier  – does not apply  ? unscored",
     "~ presumed: nobody read it, the commonest value of labelled runs stands in its place",
-    "≠ a quote that does not stand in the turn it is cited from · ?E3 a reading without proof, which did not fire",
-    "Characters in reverse colours stand for control, invisible or direction-changing characters of the transcript.",
+    (
+        "≠ a quote that does not stand in the turn it is cited from · ?E3 a reading without proof,"
+        " which did not fire"
+    ),
+    (
+        "Characters in reverse colours stand for control, invisible or direction-changing"
+        " characters of the transcript."
+    ),
     "Click a stage, an evidence line, a fold marker or the minimap to go there.",
 )

@@ -1,4 +1,5 @@
-"""The first screen: all runs of a collection, filtered, sorted and marked; what nobody scored is scored behind it."""
+"""The first screen: all runs of a collection, filtered, sorted and marked; what nobody scored is
+scored behind it."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ class RunsScreen(Screen[None]):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, collection: Collection, views: Views, *, score: bool = True, query: str = "") -> None:
+    def __init__(
+        self, collection: Collection, views: Views, *, score: bool = True, query: str = ""
+    ) -> None:
         super().__init__()
         self.collection, self.views, self._score, self._query = collection, views, score, query
         self.contents = ContentSearch(collection)
@@ -60,12 +63,16 @@ class RunsScreen(Screen[None]):
         """What the line below says first: `problem`, `progress` of judging, `search`."""
 
     def compose(self) -> ComposeResult:
-        yield Static(safe_line(f"ambjudge · {self.collection.name}"), classes="bar -strong", id="title")
+        yield Static(
+            safe_line(f"ambjudge · {self.collection.name}"), classes="bar -strong", id="title"
+        )
         with Horizontal(id="filter-line"):
             yield Static("Filter /")
             yield Entry(
                 self._query,
-                placeholder='track:vqa code:E3 S3<0.5 -tier:lite unscored text:"out of memory" words',
+                placeholder=(
+                    'track:vqa code:E3 S3<0.5 -tier:lite unscored text:"out of memory" words'
+                ),
                 id="filter",
                 compact=True,
             )
@@ -78,13 +85,15 @@ class RunsScreen(Screen[None]):
         self.table = self.query_one(RunsTable)
         self.set_focus(self.table)
         self._filter(self._query)
-        self.call_after_refresh(self.list_runs)  # What parses scorecards must not delay the first paint.
+        # What parses scorecards must not delay the first paint.
+        self.call_after_refresh(self.list_runs)
 
     # Listing and scoring.
 
     @work(thread=True, group="list", exclusive=True)
     def list_runs(self) -> None:
-        """Rows as they are found; then the runs without a scorecard are scored, those on screen first."""
+        """Rows as they are found; then the runs without a scorecard are scored, those on screen
+        first."""
         worker = get_current_worker()
         try:
             for batch in self.collection.batches():
@@ -120,7 +129,9 @@ class RunsScreen(Screen[None]):
         first = len(self.rows)
         self.rows += batch
         self.table.show(
-            self.rows, self.table.order + [n for n in range(first, len(self.rows)) if self._predicate(self.rows[n])]
+            self.rows,
+            self.table.order
+            + [n for n in range(first, len(self.rows)) if self._predicate(self.rows[n])],
         )
         self._status()
 
@@ -128,7 +139,10 @@ class RunsScreen(Screen[None]):
         self.listed = True
         self._look_up()
         if self.collection.skipped:
-            self.notify(f"{self.collection.skipped} scorecards could not be read and are left out", severity="warning")
+            self.notify(
+                f"{self.collection.skipped} scorecards could not be read and are left out",
+                severity="warning",
+            )
         self._status()
 
     def update_rows(self, changed: list[RunRow]) -> None:
@@ -220,8 +234,11 @@ class RunsScreen(Screen[None]):
         self.post_message(ReadRun(event.row))
 
     def neighbour(self, row: RunRow, step: int) -> RunRow | None:
-        """The run `step` places further among those shown, and the cursor goes along; None past the ends."""
-        place = next((p for p, n in enumerate(self.table.order) if self.rows[n].number == row.number), None)
+        """The run `step` places further among those shown, and the cursor goes along; None past the
+        ends."""
+        place = next(
+            (p for p, n in enumerate(self.table.order) if self.rows[n].number == row.number), None
+        )
         if place is None or not 0 <= place + step < len(self.table.order):
             return None
         self.table.move_to(place + step)
@@ -259,7 +276,9 @@ class RunsScreen(Screen[None]):
             if place is not None:
                 self.table.sort_on(place)
 
-        self.app.push_screen(Choice("Sort by", [column.full_name or column.name for column in COLUMNS]), sort)
+        self.app.push_screen(
+            Choice("Sort by", [column.full_name or column.name for column in COLUMNS]), sort
+        )
 
     def action_save_view(self) -> None:
         column, descending = self.table.sorting
@@ -274,7 +293,11 @@ class RunsScreen(Screen[None]):
                     self.notify(str(error), severity="error")
 
         self.app.push_screen(
-            Prompt("Name of the view", hint="Keeps the filter and the order. The same name replaces a view."), save
+            Prompt(
+                "Name of the view",
+                hint="Keeps the filter and the order. The same name replaces a view.",
+            ),
+            save,
         )
 
     def action_views(self) -> None:
@@ -284,7 +307,9 @@ class RunsScreen(Screen[None]):
             if place is not None:
                 self.use_view(views[place])
 
-        self.app.push_screen(Choice("Views", [f"{view.name}   {view.query}" for view in views]), use)
+        self.app.push_screen(
+            Choice("Views", [f"{view.name}   {view.query}" for view in views]), use
+        )
 
     def use_view(self, view: View) -> None:
         """Filter and sort as a view says."""
@@ -312,17 +337,22 @@ def preview(row: RunRow) -> list[str]:
     if row.state == "waiting":
         return ["not scored yet", row.path]
     known = [(score, n) for n, score in enumerate(row.stages, 1) if score is not None]
-    bits = [f"lowest S{min(known)[1]} {decimals(min(known)[0])}"] if known and min(known)[0] < 1 else []
+    bits = (
+        [f"lowest S{min(known)[1]} {decimals(min(known)[0])}"]
+        if known and min(known)[0] < 1
+        else []
+    )
     if row.span is not None and row.overall is None:
         bits.append("too little was read for a point")
     if row.primary:
         bits.append(f"primary failure {row.primary}")
     counts = (
-        (row.contradictions, "contradiction", "contradictions"), (row.unscored, "unscored item", "unscored items"),
+        (row.contradictions, "contradiction", "contradictions"),
+        (row.unscored, "unscored item", "unscored items"),
         (row.presumed, "criterion presumed (~)", "criteria presumed (~)"),
         (row.unverified, "quote not found in its turn", "quotes not found in their turns"),
         (row.failed_calls or 0, "failed call", "failed calls"),
-    )  # fmt: skip
+    )
     bits += [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
     if row.disqualified:
         bits.append("disqualified")

@@ -1,6 +1,7 @@
 """The table of runs: a view over plain tuples that formats only the rows on screen.
 
-Textual's DataTable measures every cell of every row: 10,000 runs take it 3 s to show and as long after each filter.
+Textual's DataTable measures every cell of every row: 10,000 runs take it 3 s to show and as long
+after each filter.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ ENDED = {"submitted": "sub", "stopped": "stop", "breach": "BRCH", "cut": "cut"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, width in cells, what is shown, what sorts, and how soon it gives way (0: never)."""
+    """A column: its heading, width in cells, what is shown, what sorts, and how soon it gives way
+    (0: never)."""
 
     name: str
     width: int
@@ -44,7 +46,8 @@ class Column:
 
 
 def meter(score: float | None) -> str:
-    """A score in [0, 1] in four cells: a bar and two digits, `█1.0` for 1; a point where it is unknown."""
+    """A score in [0, 1] in four cells: a bar and two digits, `█1.0` for 1; a point where it is
+    unknown."""
     if score is None:
         return " ·  "
     bar = _BARS[min(7, int(score * 8))]
@@ -53,32 +56,108 @@ def meter(score: float | None) -> str:
 
 def _stage(index: int) -> Column:
     return Column(
-        f"S{index + 1}", 4, lambda r: meter(r.stages[index]), lambda r: r.stages[index],
+        f"S{index + 1}",
+        4,
+        lambda r: meter(r.stages[index]),
+        lambda r: r.stages[index],
         lambda r: grade(r.stages[index]),
-    )  # fmt: skip
+    )
 
 
 COLUMNS: tuple[Column, ...] = (
     Column("Run", 14, lambda r: r.id, lambda r: r.id.casefold(), grows=True),
-    Column("Agent", 12, lambda r: r.agent or "", lambda r: (r.agent or "").casefold() or None, gives_way=4),
-    Column("Task", 18, lambda r: r.task or "", lambda r: (r.task or "").casefold() or None, gives_way=6),
-    Column("Tier", 5, lambda r: {"standard": "std"}.get(r.tier or "", r.tier or ""), lambda r: r.tier, gives_way=5),
+    Column(
+        "Agent",
+        12,
+        lambda r: r.agent or "",
+        lambda r: (r.agent or "").casefold() or None,
+        gives_way=4,
+    ),
+    Column(
+        "Task", 18, lambda r: r.task or "", lambda r: (r.task or "").casefold() or None, gives_way=6
+    ),
+    Column(
+        "Tier",
+        5,
+        lambda r: {"standard": "std"}.get(r.tier or "", r.tier or ""),
+        lambda r: r.tier,
+        gives_way=5,
+    ),
     *(_stage(index) for index in range(5)),
-    Column("Agnt", 4, lambda r: decimals(r.agentic), lambda r: r.agentic, lambda r: grade(r.agentic), right=True, full_name="Agentic"),
-    Column("Task", 4, lambda r: decimals(r.task_score), lambda r: r.task_score, lambda r: grade(r.task_score), 3, right=True, full_name="Task score"),
-    Column("Ovrl", 6, lambda r: overall(r), lambda r: r.overall,
-           lambda r: grade(None if r.overall is None else r.overall / 100), right=True, full_name="Overall"),
-    Column("Range", 6, lambda r: span(r), lambda r: r.span, lambda r: "unknown", 4, full_name="Range of Overall"),
-    Column("Codes", 9, lambda r: fired(r), lambda r: r.codes if r.codes or (r.read and not r.unknown) else None, lambda r: "code"),
-    Column("End", 4, lambda r: ENDED.get(r.ended or "", r.ended or ""), lambda r: r.ended,
-           lambda r: "bad" if r.disqualified or r.ended in ("cut", "breach") else "", 2),
-    Column("Turns", 5, lambda r: "" if r.turns is None else str(r.turns), lambda r: r.turns, gives_way=7, right=True),
-    Column("Flags", 5, lambda r: flags(r), lambda r: (r.contradictions, r.unscored, r.unverified), lambda r: "warn", gives_way=1),
-)  # fmt: skip
+    Column(
+        "Agnt",
+        4,
+        lambda r: decimals(r.agentic),
+        lambda r: r.agentic,
+        lambda r: grade(r.agentic),
+        right=True,
+        full_name="Agentic",
+    ),
+    Column(
+        "Task",
+        4,
+        lambda r: decimals(r.task_score),
+        lambda r: r.task_score,
+        lambda r: grade(r.task_score),
+        3,
+        right=True,
+        full_name="Task score",
+    ),
+    Column(
+        "Ovrl",
+        6,
+        lambda r: overall(r),
+        lambda r: r.overall,
+        lambda r: grade(None if r.overall is None else r.overall / 100),
+        right=True,
+        full_name="Overall",
+    ),
+    Column(
+        "Range",
+        6,
+        lambda r: span(r),
+        lambda r: r.span,
+        lambda r: "unknown",
+        4,
+        full_name="Range of Overall",
+    ),
+    Column(
+        "Codes",
+        9,
+        lambda r: fired(r),
+        lambda r: r.codes if r.codes or (r.read and not r.unknown) else None,
+        lambda r: "code",
+    ),
+    Column(
+        "End",
+        4,
+        lambda r: ENDED.get(r.ended or "", r.ended or ""),
+        lambda r: r.ended,
+        lambda r: "bad" if r.disqualified or r.ended in ("cut", "breach") else "",
+        2,
+    ),
+    Column(
+        "Turns",
+        5,
+        lambda r: "" if r.turns is None else str(r.turns),
+        lambda r: r.turns,
+        gives_way=7,
+        right=True,
+    ),
+    Column(
+        "Flags",
+        5,
+        lambda r: flags(r),
+        lambda r: (r.contradictions, r.unscored, r.unverified),
+        lambda r: "warn",
+        gives_way=1,
+    ),
+)
 
 
 def overall(row: RunRow) -> str:
-    """A point, ~ before it where it rests on presumed criteria, or the range where too little was read for one."""
+    """A point, ~ before it where it rests on presumed criteria, or the range where too little was
+    read for one."""
     if row.overall is None:
         return span(row) or decimals(None)
     return ("~" if row.span else "") + decimals(row.overall, 1)
@@ -95,15 +174,22 @@ def fired(row: RunRow) -> str:
 
 
 def flags(row: RunRow) -> str:
-    """Signs for what deserves a look: ! contradicted, ? unscored, ≠ quotes not found, ~ presumed, ✗ unreadable, … not scored yet."""
+    """Signs for what deserves a look: ! contradicted, ? unscored, ≠ quotes not found, ~ presumed, ✗
+    unreadable, … not scored yet."""
     if row.state != "scored":
         return "✗" if row.state == "error" else "…"
-    signs = ((row.contradictions, "!"), (row.unscored, "?"), (row.unverified, "≠"), (row.presumed, "~"))
+    signs = (
+        (row.contradictions, "!"),
+        (row.unscored, "?"),
+        (row.unverified, "≠"),
+        (row.presumed, "~"),
+    )
     return "".join(sign for count, sign in signs if count)
 
 
 def fit_columns(width: int) -> list[tuple[Column, int]]:
-    """The columns that fit, with their widths: those with the highest `gives_way` go first, `grows` takes the rest."""
+    """The columns that fit, with their widths: those with the highest `gives_way` go first, `grows`
+    takes the rest."""
     chosen = list(COLUMNS)
     while (need := sum(c.width + 1 for c in chosen) + 1) > width:
         last = max(chosen, key=lambda c: c.gives_way)
@@ -114,8 +200,11 @@ def fit_columns(width: int) -> list[tuple[Column, int]]:
     return [(c, min(c.width + spare, 60) if c.grows else c.width) for c in chosen]
 
 
-def sort_rows(rows: Sequence[RunRow], order: Sequence[int], column: Column, descending: bool) -> list[int]:
-    """Indexes of rows in the order of a column; unknown values come last either way, equal ones stay in place."""
+def sort_rows(
+    rows: Sequence[RunRow], order: Sequence[int], column: Column, descending: bool
+) -> list[int]:
+    """Indexes of rows in the order of a column; unknown values come last either way, equal ones
+    stay in place."""
     keyed = [(column.key(rows[i]), i) for i in order]
     known = [pair for pair in keyed if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=descending)
@@ -123,12 +212,21 @@ def sort_rows(rows: Sequence[RunRow], order: Sequence[int], column: Column, desc
 
 
 class RunsTable(ScrollView, can_focus=True):
-    """Rows of runs with a cursor, marks and a sort column. Line 0 is the heading and does not scroll."""
+    """Rows of runs with a cursor, marks and a sort column. Line 0 is the heading and does not
+    scroll."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "runs--header", "runs--cursor", "runs--marked", "runs--good", "runs--warn", "runs--bad", "runs--unknown",
-        "runs--code", "runs--waiting", "runs--sorted",
-    }  # fmt: skip
+        "runs--header",
+        "runs--cursor",
+        "runs--marked",
+        "runs--good",
+        "runs--warn",
+        "runs--bad",
+        "runs--unknown",
+        "runs--code",
+        "runs--waiting",
+        "runs--sorted",
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Down", show=False),
         Binding("k,up", "move(-1)", "Up", show=False),
@@ -139,8 +237,15 @@ class RunsTable(ScrollView, can_focus=True):
         Binding("enter,l,right", "open", "Open"),
         Binding("space", "mark", "Mark"),
         Binding("asterisk", "mark_all", "Mark all shown, or none", show=False),
-        Binding("less_than_sign,comma", "sort_by(-1)", "Sort by the column to the left", show=False),
-        Binding("greater_than_sign,full_stop", "sort_by(1)", "Sort by the column to the right", show=False),
+        Binding(
+            "less_than_sign,comma", "sort_by(-1)", "Sort by the column to the left", show=False
+        ),
+        Binding(
+            "greater_than_sign,full_stop",
+            "sort_by(1)",
+            "Sort by the column to the right",
+            show=False,
+        ),
         Binding("r", "reverse", "Reverse the order", show=False),
     ]
 
@@ -172,14 +277,20 @@ class RunsTable(ScrollView, can_focus=True):
     # Content.
 
     def show(self, rows: Sequence[RunRow], order: Sequence[int]) -> None:
-        """Show these of the rows, sorted by the chosen column; the cursor stays on its run where that is still shown."""
+        """Show these of the rows, sorted by the chosen column; the cursor stays on its run where
+        that is still shown."""
         at = self.current
         self.rows = rows
         column, descending = self.sorting
-        self.order = list(order) if column is None else sort_rows(rows, order, COLUMNS[column], descending)
+        self.order = (
+            list(order) if column is None else sort_rows(rows, order, COLUMNS[column], descending)
+        )
         last = max(0, len(self.order) - 1)
         number = at.number if at is not None else None
-        self.cursor = next((p for p, i in enumerate(self.order) if rows[i].number == number), min(self.cursor, last))
+        self.cursor = next(
+            (p for p, i in enumerate(self.order) if rows[i].number == number),
+            min(self.cursor, last),
+        )
         self._resize()
         self.refresh()
         self.post_message(self.Moved(self.current))
@@ -304,7 +415,9 @@ class RunsTable(ScrollView, can_focus=True):
         segments = [Segment(" ", base)]
         for column, size in self._columns:
             here = chosen is not None and COLUMNS[chosen] is column
-            text = set_cell_size(column.name + ("↓" if descending else "↑") if here else column.name, size)
+            text = set_cell_size(
+                column.name + ("↓" if descending else "↑") if here else column.name, size
+            )
             if column.right:
                 text = text.rstrip().rjust(size)
             segments.append(Segment(text + " ", base + self._overlay("sorted") if here else base))
@@ -314,12 +427,15 @@ class RunsTable(ScrollView, can_focus=True):
         base = self.get_component_rich_style("runs--cursor") if cursor else self.rich_style
         if row.state != "scored":
             base += self._overlay("waiting")
-        segments = [Segment("●" if row.number in self.marked else " ", base + self._overlay("marked"))]
+        segments = [
+            Segment("●" if row.number in self.marked else " ", base + self._overlay("marked"))
+        ]
         for column, size in self._columns:
             text = sanitize_line(column.text(row))
             if cell_len(text) > size:
                 text = set_cell_size(text, size - 1) + "…"
             text = text.rjust(size) if column.right else set_cell_size(text, size)
-            name = column.style(row) if column.style and not cursor else ""  # Grades are unreadable on the cursor.
+            # Grades are unreadable on the cursor.
+            name = column.style(row) if column.style and not cursor else ""
             segments.append(Segment(text + " ", base + self._overlay(name) if name else base))
         return Strip(segments).adjust_cell_length(width, base)

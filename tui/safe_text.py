@@ -1,6 +1,8 @@
-"""The sink: raw text made safe to draw. All text from a transcript that the browser draws passes `paint`, `safe` or `Entry`.
+"""The sink: raw text made safe to draw. All text from a transcript that the browser draws passes
+`paint`, `safe` or `Entry`.
 
-Markup is never interpreted, links are never made, and what `sanitize_line` replaced is styled so that it is seen.
+Markup is never interpreted, links are never made, and what `sanitize_line` replaced is styled so
+that it is seen.
 """
 
 from __future__ import annotations
@@ -19,15 +21,20 @@ Mark = tuple[int, int, Style]
 """Characters `start` to `end` and the style laid over them."""
 
 
-def paint(raw: str, base: Style, marks: Iterable[Mark] = (), replaced: Style | None = None) -> list[Segment]:
-    """One row of raw text as segments: `base`, then `marks` in their order, then `replaced` on replaced characters."""
+def paint(
+    raw: str, base: Style, marks: Iterable[Mark] = (), replaced: Style | None = None
+) -> list[Segment]:
+    """One row of raw text as segments: `base`, then `marks` in their order, then `replaced` on
+    replaced characters."""
     text = sanitize_line(raw)
     overlays = [(max(0, start), min(len(text), end), style) for start, end, style in marks]
     if replaced is not None and text != raw:
         overlays += [(start, end, replaced) for start, end in _changed(raw, text)]
     if not overlays:
         return [Segment(text, base)] if text else []
-    edges = sorted({0, len(text), *(e for start, end, _ in overlays if start < end for e in (start, end))})
+    edges = sorted(
+        {0, len(text), *(e for start, end, _ in overlays if start < end for e in (start, end))}
+    )
     segments = []
     for start, end in pairwise(edges):
         style = base
@@ -51,7 +58,8 @@ def _changed(raw: str, text: str) -> list[tuple[int, int]]:
 
 
 def safe(text: str) -> Content:
-    """Text for a widget: sanitised, and as Content, in which square brackets are only square brackets."""
+    """Text for a widget: sanitised, and as Content, in which square brackets are only square
+    brackets."""
     return Content(sanitize(text))
 
 
@@ -61,7 +69,8 @@ def safe_line(text: str) -> Content:
 
 
 class Entry(Input):
-    """An `Input` whose value is sanitised however it came: given, typed or pasted. No character is added or lost."""
+    """An `Input` whose value is sanitised however it came: given, typed or pasted. No character is
+    added or lost."""
 
     def validate_value(self, value: str) -> str:
         return sanitize_line(value)

@@ -1,4 +1,5 @@
-"""What a screen asks of the browser, which knows all screens; no screen knows the browser or another screen."""
+"""What a screen asks of the browser, which knows all screens; no screen knows the browser or
+another screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Syntax colours of code blocks: lexed when a line of the block is first drawn, never for what nobody looks at."""
+"""Syntax colours of code blocks: lexed when a line of the block is first drawn, never for what
+nobody looks at."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ Spans = tuple[tuple[int, int, str], ...]
 
 CLASSES = ("keyword", "string", "comment", "number", "name")
 LARGEST = 60_000
-"""Characters of a block that are lexed. Lexers are regular expressions, and hostile text can make those slow."""
+"""Characters of a block that are lexed. Lexers are regular expressions, and hostile text can make
+those slow."""
 
 
 def highlight(lines: Sequence[str], language: str | None) -> tuple[Spans, ...]:
-    """Coloured pieces of every line; empty for languages without a lexer and for blocks over LARGEST characters."""
+    """Coloured pieces of every line; empty for languages without a lexer and for blocks over
+    LARGEST characters."""
     if language is None or sum(map(len, lines)) > LARGEST:
         return ()
     lexer = _lexer(language.lower())

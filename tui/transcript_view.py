@@ -1,4 +1,5 @@
-"""The transcript of a run, whatever its size: what is shown, where the reader is, what is marked in it."""
+"""The transcript of a run, whatever its size: what is shown, where the reader is, what is marked in
+it."""
 
 from __future__ import annotations
 
@@ -37,15 +38,23 @@ HIDEABLE: tuple[tuple[str, frozenset[str]], ...] = (
 
 
 class TranscriptView(RowView):
-    """Scrolls over the turns of a run. Its anchor is (block, line), so folding and resizing do not jump."""
+    """Scrolls over the turns of a run. Its anchor is (block, line), so folding and resizing do not
+    jump."""
 
     PREFIX = "transcript"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"transcript--{kind}" for kind in _KINDS), *(f"transcript--syntax-{name}" for name in CLASSES),
-        *(f"transcript--s{number}" for number in range(1, 6)), "transcript--title", "transcript--fold",
-        "transcript--hit", "transcript--hit-here", "transcript--evidence", "transcript--replaced", "transcript--failed",
+        *(f"transcript--{kind}" for kind in _KINDS),
+        *(f"transcript--syntax-{name}" for name in CLASSES),
+        *(f"transcript--s{number}" for number in range(1, 6)),
+        "transcript--title",
+        "transcript--fold",
+        "transcript--hit",
+        "transcript--hit-here",
+        "transcript--evidence",
+        "transcript--replaced",
+        "transcript--failed",
         "transcript--emphasis",
-    }  # fmt: skip
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Line down", show=False),
         Binding("k,up", "move(-1)", "Line up", show=False),
@@ -254,8 +263,11 @@ class TranscriptView(RowView):
         self._changed()
 
     def show_quote(self, turn: int, quote: str) -> bool:
-        """Go to a turn and highlight the words of a quote in it; False when they do not stand there."""
-        spans = locate(quote, self.layout_.blocks, self.layout_.blocks_of_turn(turn)) if quote else []
+        """Go to a turn and highlight the words of a quote in it; False when they do not stand
+        there."""
+        spans = (
+            locate(quote, self.layout_.blocks, self.layout_.blocks_of_turn(turn)) if quote else []
+        )
         self.quoted = {}
         for span in spans:
             self.quoted.setdefault((span.block, span.line), []).append(span)
@@ -321,9 +333,13 @@ class TranscriptView(RowView):
         starts = block.offsets(row.line, self.layout_.width)
         start = starts[row.part]
         if start == LONGEST and len(line) > LONGEST:
-            return f"⋯ {len(line) - LONGEST:,} more characters in this line", [(0, LONGEST, self.overlay("fold"))]
+            return f"⋯ {len(line) - LONGEST:,} more characters in this line", [
+                (0, LONGEST, self.overlay("fold"))
+            ]
         end = starts[row.part + 1] if row.part + 1 < len(starts) else len(line)
-        marks = [(low - start, high - start, style) for low, high, style in self._marks(row, block, line)]
+        marks = [
+            (low - start, high - start, style) for low, high, style in self._marks(row, block, line)
+        ]
         return line[start:end], marks
 
     def _marks(self, row: Row, block: Block, line: str) -> list[Mark]:
@@ -333,7 +349,10 @@ class TranscriptView(RowView):
             if lexed is None:
                 lexed = self._lexed[row.block] = highlight(block.lines, block.language)
             if row.line < len(lexed):
-                marks += [(low, high, self.overlay(f"syntax-{name}")) for low, high, name in lexed[row.line]]
+                marks += [
+                    (low, high, self.overlay(f"syntax-{name}"))
+                    for low, high, name in lexed[row.line]
+                ]
         elif block.kind in ("text", "reasoning") and line.startswith("#"):
             marks.append((0, len(line), self.overlay("emphasis")))
         for span in self.quoted.get((row.block, row.line), ()):
@@ -349,7 +368,9 @@ class TranscriptView(RowView):
         count = self.replaced_in(block.turn)
         bits = {
             "failed": " · ✗ failed" if block.failed else "",
-            "replaced": f" · {count:,} hidden character{'s' if count > 1 else ''} shown" if count else "",
+            "replaced": (
+                f" · {count:,} hidden character{'s' if count > 1 else ''} shown" if count else ""
+            ),
             "evidence": " · ★ evidence" if block.turn in self.evidence_turns else "",
         }
         marks: list[Mark] = []

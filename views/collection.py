@@ -1,6 +1,8 @@
-"""What the browser shows: a folder of runs, a file of scorecards, or a store; listed without reading trajectories.
+"""What the browser shows: a folder of runs, a file of scorecards, or a store; listed without
+reading trajectories.
 
-Listing gives rows in batches, from whatever scorecards there are. A run is read when it is opened or scored.
+Listing gives rows in batches, from whatever scorecards there are. A run is read when it is opened
+or scored.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Opened:
 
 
 class Collection:
-    """Runs and their scorecards under one path. Methods may be called from worker threads, one at a time each."""
+    """Runs and their scorecards under one path. Methods may be called from worker threads, one at a
+    time each."""
 
     def __init__(
         self,
@@ -58,9 +61,10 @@ class Collection:
     ) -> None:
         """`path` is a folder or a conversation; neither a store nor `cards` need be there.
 
-        With only `cards` (`path` is that file) or only a store (`path` is its file), they say which runs there are.
-        Options and store are made when they are first needed, as importing their modules takes longer than drawing;
-        `new_store` makes one where labels or verdicts are to be kept and there is none yet.
+        With only `cards` (`path` is that file) or only a store (`path` is its file), they say which
+        runs there are. Options and store are made when they are first needed, as importing their
+        modules takes longer than drawing; `new_store` makes one where labels or verdicts are to be
+        kept and there is none yet.
         """
         self.path, self.cards_file = path, cards
         self._make_options, self._open_store, self._new_store = options, store, new_store
@@ -87,12 +91,17 @@ class Collection:
         return rubric_for(track, task, self._given_rubric)
 
     def rubric_of_card(self, card: ScoreCard) -> Rubric | None:
-        """The rubric that a scorecard names, as far as it is at hand: the given one, a built-in one, else the store's."""
+        """The rubric that a scorecard names, as far as it is at hand: the given one, a built-in
+        one, else the store's."""
         from ..rubrics.load import load_rubric
 
         try:
             given = self._given_rubric
-            rubric = given if given is not None and given.id == card.rubric.id else load_rubric(card.rubric.id)
+            rubric = (
+                given
+                if given is not None and given.id == card.rubric.id
+                else load_rubric(card.rubric.id)
+            )
         except AmbjudgeError:
             return None if self.store is None else self.store.rubric(card.rubric.sha256)
         return rubric if rubric.id == card.rubric.id else None
@@ -103,7 +112,8 @@ class Collection:
         return self._open_store()
 
     def store_to_write(self) -> Store | None:
-        """The store, made now where there is none; None where none is wanted. StoreError when it cannot be made."""
+        """The store, made now where there is none; None where none is wanted. StoreError when it
+        cannot be made."""
         if self.store is None and self._new_store is not None:
             self.__dict__["store"] = self._new_store()
         return self.store
@@ -120,7 +130,8 @@ class Collection:
         return self.path.name or str(self.path)
 
     def batches(self) -> Iterator[list[RunRow]]:
-        """All rows, some hundred at a time, numbered from 0. InputError when the path holds nothing to show."""
+        """All rows, some hundred at a time, numbered from 0. InputError when the path holds nothing
+        to show."""
         conversation = self.path != self.cards_file and self.path.suffix == ".json"
         rows = self._from_folder() if self.path.is_dir() or conversation else self._from_cards()
         while batch := list(islice(rows, BATCH)):
@@ -135,23 +146,38 @@ class Collection:
         for number, path in enumerate(find_conversations(self.path)):
             id = run_id(path)
             found = known.get(str(path.absolute())) or known.get(id)
-            yield self._numbered(number, *found)._replace(path=str(path)) if found else waiting(number, path, id)
+            yield (
+                self._numbered(number, *found)._replace(path=str(path))
+                if found
+                else waiting(number, path, id)
+            )
 
     def _from_cards(self) -> Iterator[RunRow]:
         store = self.store if self.cards_file is None else None
         number, seen = -1, set()
-        for number, (offset, row) in enumerate(self._of_store(store) if store is not None else self._of_file()):
+        for number, (offset, row) in enumerate(
+            self._of_store(store) if store is not None else self._of_file()
+        ):
             seen.add(row.path)
             yield self._numbered(number, offset, row)
         for run in store.iter_runs() if store is not None else ():
             if str(run.path) not in seen:
                 number += 1
                 yield waiting(number, run.path, run.id)._replace(
-                    agent=run.agent, model=run.model, task=run.task, track=run.track, tier=run.tier,
-                    repeat=run.repeat, turns=run.turns,
-                )  # fmt: skip
+                    agent=run.agent,
+                    model=run.model,
+                    task=run.task,
+                    track=run.track,
+                    tier=run.tier,
+                    repeat=run.repeat,
+                    turns=run.turns,
+                )
         if number < 0:
-            raise InputError("holds no scorecards", "make some with: ambjudge score PATH --json --out FILE", self.path)
+            raise InputError(
+                "holds no scorecards",
+                "make some with: ambjudge score PATH --json --out FILE",
+                self.path,
+            )
 
     def _numbered(self, number: int, offset: int | None, row: RunRow) -> RunRow:
         if offset is not None:
@@ -167,7 +193,8 @@ class Collection:
                 self.skipped += 1
 
     def _of_file(self) -> Iterator[tuple[int | None, RunRow]]:
-        """Each line of the file of scorecards as a row without number, and where it begins; broken ones are counted."""
+        """Each line of the file of scorecards as a row without number, and where it begins; broken
+        ones are counted."""
         if self.cards_file is None:
             return
         try:
@@ -179,12 +206,15 @@ class Collection:
                         except (*_BROKEN, RecursionError):
                             self.skipped += 1
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", "check the path", self.cards_file) from None
+            raise InputError(
+                f"cannot be read: {error.strerror}", "check the path", self.cards_file
+            ) from None
 
     # One run.
 
     def card(self, row: RunRow) -> ScoreCard | None:
-        """The scorecard behind a row; None when there is none. InputError or StoreError when it is broken."""
+        """The scorecard behind a row; None when there is none. InputError or StoreError when it is
+        broken."""
         from ..judge.card.verify import parse_card
 
         if row.number in self._scored:
@@ -210,7 +240,8 @@ class Collection:
         return found
 
     def conversation(self, row: RunRow) -> Path | None:
-        """Where the run's conversation is; scorecards may name it from another folder than the present one."""
+        """Where the run's conversation is; scorecards may name it from another folder than the
+        present one."""
         from ..trajectories.reading.layout import nearby
 
         base = (self.cards_file or self.path).absolute().parent
@@ -248,16 +279,24 @@ class Collection:
             return row._replace(state="error", error="the conversation is not there")
         try:
             run = load_conversation(where)
-            named = {"track": run.track or self.options.track, "tier": run.tier or self.options.tier}
+            named = {
+                "track": run.track or self.options.track,
+                "tier": run.tier or self.options.tier,
+            }
             card = score(
-                run.model_copy(update=named), rubric=self.rubric_of(run.track or self.options.track, run.task), policy=self.options.policy,
+                run.model_copy(update=named),
+                rubric=self.rubric_of(run.track or self.options.track, run.task),
+                policy=self.options.policy,
                 public=self.options.public,
-            )  # fmt: skip
+            )
         except AmbjudgeError as error:
             return row._replace(state="error", error=str(error))
-        except Exception as error:  # A fault of ours on one run must not end the reading of all the others.
+        # A fault of ours on one run must not end the reading of all the others.
+        except Exception as error:
             log.exception("scoring %s", where)
-            return row._replace(state="error", error=f"internal error: {type(error).__name__}: {error}"[:300])
+            return row._replace(
+                state="error", error=f"internal error: {type(error).__name__}: {error}"[:300]
+            )
         return self.keep(row, card)
 
     def keep(self, row: RunRow, card: ScoreCard) -> RunRow:

@@ -1,6 +1,8 @@
-"""Which runs hold some words in what the agent wrote, ran or saw: `text:` of the filter, looked up behind the table.
+"""Which runs hold some words in what the agent wrote, ran or saw: `text:` of the filter, looked up
+behind the table.
 
-A run is parsed only when its raw files hold the words' plainest stretch; the others are passed at the speed of the disk.
+A run is parsed only when its raw files hold the words' plainest stretch; the others are passed at
+the speed of the disk.
 """
 
 from __future__ import annotations
@@ -30,10 +32,13 @@ class ContentSearch:
         return self._found.setdefault(words.lower(), set())
 
     def search(self, rows: list[RunRow], words: list[str]) -> Iterator[int]:
-        """Look these words up in the runs where nobody has yet; the number of each run as it is done with."""
+        """Look these words up in the runs where nobody has yet; the number of each run as it is
+        done with."""
         wanted = [word.lower() for word in words]
         for row in rows:
-            open = [word for word in wanted if row.number not in self._searched.setdefault(word, set())]
+            open = [
+                word for word in wanted if row.number not in self._searched.setdefault(word, set())
+            ]
             if open:
                 where = self._collection.conversation(row)
                 held = _held(where, open) if where is not None else ()
@@ -45,13 +50,18 @@ class ContentSearch:
 
 
 def _held(conversation: Path, words: list[str]) -> list[str]:
-    """Those of the words that the run holds; none when it cannot be read. The brief is not searched: it is everyone's."""
+    """Those of the words that the run holds; none when it cannot be read. The brief is not
+    searched: it is everyone's."""
     from ..trajectories.reading.json_bytes import read_bytes
     from ..trajectories.reading.layout import run_folder, side_file
     from ..trajectories.reading.load import load_conversation
 
     folder = run_folder(conversation)
-    files = [conversation, side_file(folder, "tool_calls.jsonl", "tool_log.jsonl"), side_file(folder, "trace.jsonl")]
+    files = [
+        conversation,
+        side_file(folder, "tool_calls.jsonl", "tool_log.jsonl"),
+        side_file(folder, "trace.jsonl"),
+    ]
     try:
         raw = b"\n".join(read_bytes(file).lower() for file in files if file is not None)
         if b"\0" not in raw[:4]:  # Not UTF-16 or UTF-32.
@@ -70,5 +80,6 @@ def _held(conversation: Path, words: list[str]) -> list[str]:
 
 
 def _plainest(word: str) -> bytes:
-    """The longest stretch of folded words that stands as it is in every JSON file; b"" when there is none."""
+    """The longest stretch of folded words that stands as it is in every JSON file; b"" when there
+    is none."""
     return max(_PLAIN.findall(word), key=len, default="").encode()

@@ -15,20 +15,25 @@ def judge_plan_lines(made: RejudgePlan) -> list[Line]:
     """Verdicts to be made and why, tokens and cost."""
     low, high = made.estimate.low, made.estimate.high
     lines = [
-        line(f"{made.runs} runs by {made.judge.judge}: {made.current} verdicts stand, {made.stale} are to be made in {made.calls} calls"),
+        line(
+            f"{made.runs} runs by {made.judge.judge}: {made.current} verdicts stand, {made.stale}"
+            f" are to be made in {made.calls} calls"
+        ),
         line(f"input tokens {_interval(low.input_tokens, high.input_tokens, '{:,}')}"),
         line(f"output tokens {_interval(low.output_tokens, high.output_tokens, '{:,}')}"),
         line(f"cost {_interval(low.cost_usd, high.cost_usd, '${:.4f}')}"),
-    ]  # fmt: skip
+    ]
     lines += [
-        line(f"  {name}: {', '.join(f'{n} {reason}' for reason, n in why.most_common())}") for name, why in _stale(made)
+        line(f"  {name}: {', '.join(f'{n} {reason}' for reason, n in why.most_common())}")
+        for name, why in _stale(made)
     ]
     lines += [line(f"  cannot be read: {error}") for _, error in made.errors[:3]]
     return lines
 
 
 def _stale(made: RejudgePlan) -> list[tuple[str, Counter[str]]]:
-    """Stale verdicts by reason: of the first criteria, and of each question whose items no rubric holds."""
+    """Stale verdicts by reason: of the first criteria, and of each question whose items no rubric
+    holds."""
     from ..judge.base import is_criteria
 
     criteria: dict[str, Counter[str]] = {}
@@ -36,7 +41,9 @@ def _stale(made: RejudgePlan) -> list[tuple[str, Counter[str]]]:
     for need in made.needs:
         of_rubric = is_criteria(need.question)
         for item, reasons in need.reasons.items():
-            found, name = (criteria, f"{need.rubric_id} {item}") if of_rubric else (others, need.question)
+            found, name = (
+                (criteria, f"{need.rubric_id} {item}") if of_rubric else (others, need.question)
+            )
             found.setdefault(name, Counter())["+".join(reasons)] += 1
     return [*sorted(criteria.items())[:12], *others.items()]
 

@@ -17,21 +17,34 @@ class Draft:
     """One annotator's labels of one run while they are made. Each edit can be undone."""
 
     def __init__(
-        self, run: Run, rubric: Rubric, annotator: str, begun: Labels | None = None, drawn: Drawn | None = None
+        self,
+        run: Run,
+        rubric: Rubric,
+        annotator: str,
+        begun: Labels | None = None,
+        drawn: Drawn | None = None,
     ) -> None:
-        """Begins from earlier labels; else with the credits of the run's tier, which are rules and not judgements.
+        """Begins from earlier labels; else with the credits of the run's tier, which are rules and
+        not judgements.
 
         `drawn`: how the run was drawn, if it was and the labels do not say so.
         """
         self.run, self.rubric = run, rubric
         drawn = begun.drawn or drawn if begun is not None else drawn
         if begun is None or not begun.begun:
-            given: dict[str, float | None] = {c.id: 1 for c in rubric.criteria() if run.tier in c.credit}
-            given |= {c.id: None for c in rubric.criteria() if c.tiers is not None and run.tier not in c.tiers}
+            given: dict[str, float | None] = {
+                c.id: 1 for c in rubric.criteria() if run.tier in c.credit
+            }
+            given |= {
+                c.id: None
+                for c in rubric.criteria()
+                if c.tiers is not None and run.tier not in c.tiers
+            }
             begun = begun or Labels(run=run.id, annotator=annotator)
             begun = begun.model_copy(update={"criteria": given})
         self.now = self._saved = begun.model_copy(update={"drawn": drawn})
-        """What is said so far: a criterion is None where it does not apply, absent where nothing is said."""
+        """What is said so far: a criterion is None where it does not apply, absent where nothing is
+        said."""
         self._past: list[Labels] = []
 
     @property
@@ -46,7 +59,8 @@ class Draft:
         return turns, sum(c.id not in self.now.criteria for c in self.rubric.criteria())
 
     def labels(self) -> Labels:
-        """The labels as they are kept: evidence for each criterion that has a value, and for no other."""
+        """The labels as they are kept: evidence for each criterion that has a value, and for no
+        other."""
         evidence = {id: self.now.evidence.get(id, ()) for id in self.now.criteria}
         return self.now.model_copy(update={"evidence": evidence, "codes": self.now.codes})
 
@@ -89,7 +103,8 @@ class Draft:
         self._edit(criteria={**self.now.criteria, id: value})
 
     def step_value(self, id: str, step: int) -> None:
-        """The next higher (1) or lower (-1) level of a criterion; the highest or lowest when nothing is said yet."""
+        """The next higher (1) or lower (-1) level of a criterion; the highest or lowest when
+        nothing is said yet."""
         levels = sorted(self._criterion(id).values)
         now = self.now.criteria.get(id)
         if now is None or now not in levels:
@@ -108,7 +123,8 @@ class Draft:
         self._edit(evidence={**self.now.evidence, id: tuple(sorted(turns))})
 
     def toggle_code(self, code: str, turn: int) -> bool:
-        """Fire an error code on a turn, or take that back; a code without turns is gone. True when it fires now."""
+        """Fire an error code on a turn, or take that back; a code without turns is gone. True when
+        it fires now."""
         if code not in CODES:
             raise ValueError(code)
         codes = dict(self.now.codes)

@@ -1,4 +1,5 @@
-"""Lines of text with styles and targets, as the side panel and the windows show them, and how values are written there."""
+"""Lines of text with styles and targets, as the side panel and the windows show them, and how
+values are written there."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ Part = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a line leads to. `turns` are where it is to be seen, `quotes` the words to look for in each of them."""
+    """What a line leads to. `turns` are where it is to be seen, `quotes` the words to look for in
+    each of them."""
 
     kind: Literal["stage", "criterion", "evidence", "code", "contradiction", "episode", "plan"]
     id: str
@@ -22,7 +24,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line before it is wrapped. A `selectable` one is a stop of the cursor; `indent` is that of its further rows."""
+    """A line before it is wrapped. A `selectable` one is a stop of the cursor; `indent` is that of
+    its further rows."""
 
     parts: tuple[Part, ...]
     target: Target | None = None
@@ -36,7 +39,11 @@ class Line:
 
 def line(*parts: Part | str, indent: int = 0, target: Target | None = None) -> Line:
     """A line that a click may follow to its target."""
-    return Line(tuple((part, "") if isinstance(part, str) else part for part in parts), target, indent=indent)
+    return Line(
+        tuple((part, "") if isinstance(part, str) else part for part in parts),
+        target,
+        indent=indent,
+    )
 
 
 def stop(target: Target, *parts: Part | str, indent: int) -> Line:
@@ -71,7 +78,15 @@ def bar(score: float | None, width: int = 8) -> str:
 
 def grade(score: float | None) -> str:
     """The style of a score in [0, 1]: good from .8, warn from .4, bad below, unknown for None."""
-    return "unknown" if score is None else "good" if score >= 0.8 else "warn" if score >= 0.4 else "bad"
+    return (
+        "unknown"
+        if score is None
+        else "good"
+        if score >= 0.8
+        else "warn"
+        if score >= 0.4
+        else "bad"
+    )
 
 
 def decimals(score: float | None, digits: int = 2) -> str:

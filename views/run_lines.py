@@ -19,13 +19,17 @@ _LONGEST_PLAN = 20_000
 
 
 def plan_lines(run: Run) -> list[Line]:
-    """plan.md with headings, lists, quotes, emphasis and code told apart; nothing in it becomes a link."""
+    """plan.md with headings, lists, quotes, emphasis and code told apart; nothing in it becomes a
+    link."""
     plan = run.plan
     if plan.text is None:
         image = " There is a plan.png." if plan.image_exists else ""
         return [line((f"No plan.md.{image}", "dim"))]
     where = f"written in turn {plan.turn}" if plan.turn else "turn of writing unknown"
-    head = f"plan.md from the {plan.source} · {where} · plan.png: {'yes' if plan.image_exists else 'no'}"
+    head = (
+        f"plan.md from the {plan.source} · {where} · plan.png:"
+        f" {'yes' if plan.image_exists else 'no'}"
+    )
     target = Target("evidence", "plan", (plan.turn,) if plan.turn else ())
     lines = [line((head, "dim"), target=target), line("")]
     fenced = False
@@ -72,10 +76,17 @@ _MOST_FILES = 5_000
 def file_lines(run: Run) -> list[Line]:
     """The run's own files and what it delivered, by case."""
     lines = [line((str(run.path), "dim"), indent=2), line("")]
-    for path in (run.path, run.plan.path, run.plan.image_path, run.report.path if run.report else None):
+    for path in (
+        run.path,
+        run.plan.path,
+        run.plan.image_path,
+        run.report.path if run.report else None,
+    ):
         if path is not None:
             full, folder = path.absolute(), run.folder.absolute()
-            lines.append(line(str(full.relative_to(folder)) if full.is_relative_to(folder) else path.name))
+            lines.append(
+                line(str(full.relative_to(folder)) if full.is_relative_to(folder) else path.name)
+            )
     outputs = run.outputs
     lines += section(f"Delivered: {len(outputs.files)} files, {len(outputs.cases)} cases")
     if outputs.root is None:

@@ -1,4 +1,5 @@
-"""One run as one row of the table: plain tuples, so that ten thousand of them are sorted and filtered at once."""
+"""One run as one row of the table: plain tuples, so that ten thousand of them are sorted and
+filtered at once."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ State = Literal["waiting", "scored", "error"]
 
 
 class RunRow(NamedTuple):
-    """What the table knows of a run. Scores of stages, agentic and task are in [0, 1], overall in [0, 100]."""
+    """What the table knows of a run. Scores of stages, agentic and task are in [0, 1], overall in
+    [0, 100]."""
 
     number: int
     """Place in the collection, from 0; stays the same when the run is scored."""
@@ -73,7 +75,8 @@ def waiting(number: int, path: Path, id: str) -> RunRow:
 
 
 def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> RunRow:
-    """The row of a scorecard given as plain values (`ambjudge.scorecard/1`), read without validating all of it.
+    """The row of a scorecard given as plain values (`ambjudge.scorecard/1`), read without
+    validating all of it.
 
     KeyError, TypeError, ValueError, AttributeError when the values are no scorecard.
     """
@@ -84,27 +87,55 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     states = card["codes_read"]
     tagged = any(str(code["by"]).startswith("judge:") for code in card["codes"])
     read = tagged or any(states.get(code) in ("absent", "cannot_tell") for code in BY_READING)
-    methods = [stage["method"] for name, stage in stages.items() if stage["criteria"] or name in READ_STAGES]
+    methods = [
+        stage["method"]
+        for name, stage in stages.items()
+        if stage["criteria"] or name in READ_STAGES
+    ]
     kind = standing(methods, float(card["read_share"]), float(card["presumed_share"]))
     bounds = card["overall_bounds"]
-    span = (float(bounds[0]), float(bounds[1])) if kind != "read" and card["overall"] is not None else None
+    span = (
+        (float(bounds[0]), float(bounds[1]))
+        if kind != "read" and card["overall"] is not None
+        else None
+    )
     point = kind != "open"
     return RunRow(
-        number, _text(run["id"]) or "?", str(path) if path is not None else str(run["path"]), "scored",
-        _text(run["agent"]), _text(run["model"]), _text(run["task"]), _text(run["track"]), _text(run["tier"]),
-        _whole(run["repeat"]), _whole(run["turns"]),
+        number,
+        _text(run["id"]) or "?",
+        str(path) if path is not None else str(run["path"]),
+        "scored",
+        _text(run["agent"]),
+        _text(run["model"]),
+        _text(run["task"]),
+        _text(run["track"]),
+        _text(run["tier"]),
+        _whole(run["repeat"]),
+        _whole(run["turns"]),
         tuple(_number(stages[name]["score"]) if name in stages else None for name in STAGES),
-        _number(card["agentic"]) if point else None, _number(card["task"]), _number(card["overall"]) if point else None,
+        _number(card["agentic"]) if point else None,
+        _number(card["task"]),
+        _number(card["overall"]) if point else None,
         codes,
-        _text(card["primary_failure"]), _text(status["ended"]), bool(status["disqualified"]),
-        _whole(card["resources"]["failed_calls"]), len(card["contradictions"]),
-        sum(c["status"] == "unscored" for c in criteria) + sum(stage["score"] is None for stage in stages.values()),
+        _text(card["primary_failure"]),
+        _text(status["ended"]),
+        bool(status["disqualified"]),
+        _whole(card["resources"]["failed_calls"]),
+        len(card["contradictions"]),
+        sum(c["status"] == "unscored" for c in criteria)
+        + sum(stage["score"] is None for stage in stages.values()),
         sum(e["check"] != "verified" for c in criteria for e in c["evidence"]),
-        _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
-        _number(card["resources"]["cost_usd"]), unknown=_unknown(states, codes), read=read,
-        presumed=sum(c["status"] == "presumed" for c in criteria), span=span,
-        outcomes={str(name).lower(): told["value"] for name, told in (card.get("outcomes") or {}).items()},
-    )  # fmt: skip
+        _text(card["judge"]["name"]),
+        f"{card['rubric']['id']} {card['rubric']['version']}",
+        _number(card["resources"]["cost_usd"]),
+        unknown=_unknown(states, codes),
+        read=read,
+        presumed=sum(c["status"] == "presumed" for c in criteria),
+        span=span,
+        outcomes={
+            str(name).lower(): told["value"] for name, told in (card.get("outcomes") or {}).items()
+        },
+    )
 
 
 def unknown_codes(card: ScoreCard) -> tuple[str, ...]:

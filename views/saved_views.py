@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """A filter and an order. `column` is a place among the table's columns, None for the order of the collection."""
+    """A filter and an order. `column` is a place among the table's columns, None for the order of
+    the collection."""
 
     name: str
     query: str = ""
@@ -65,7 +66,8 @@ class Views:
         return [*BUILT_IN, *self.own()]
 
     def save(self, view: View) -> None:
-        """Add a view, or replace the one of the same name. AmbjudgeError when the file cannot be written."""
+        """Add a view, or replace the one of the same name. AmbjudgeError when the file cannot be
+        written."""
         views = [old for old in self.own() if old.name != view.name] + [view]
         try:
             with whole(self.file) as part:

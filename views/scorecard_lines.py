@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def sign(result: CriterionResult) -> Part:
-    """A sign and its style: ✓ met, ✗ not met, ½ and such partly, + credited, – does not apply, ? unscored; ~ before it:
-    presumed, nobody read it."""
+    """A sign and its style: ✓ met, ✗ not met, ½ and such partly, + credited, – does not apply, ?
+    unscored; ~ before it: presumed, nobody read it."""
     if result.status == "credited":
         return "+", "good"
     if result.status == "not_applicable":
@@ -49,13 +49,15 @@ def stage_style(name: str) -> str:
 
 
 def evidence_target(result: CriterionResult) -> Target:
-    """A criterion with the turns and quotes that its value rests on; a moved quote where it really stands."""
+    """A criterion with the turns and quotes that its value rests on; a moved quote where it really
+    stands."""
     items = [(e.place, e.quote) for e in result.evidence]
     return Target("criterion", result.id, tuple(t for t, _ in items), tuple(q for _, q in items))
 
 
 def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "") -> list[Line]:
-    """The scorecard: totals, stages with their criteria, codes, the plan's commitments, contradictions, failed steps.
+    """The scorecard: totals, stages with their criteria, codes, the plan's commitments,
+    contradictions, failed steps.
 
     The criterion or code named by `open_id` is shown with its reasons.
     """
@@ -74,13 +76,22 @@ def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "") -
     if card.episodes:
         lines += section("Failed steps")
         for number, step in enumerate(card.episodes):
-            end = f"worked in turn {step.resolved_at}" if step.resolved_at is not None else "never worked"
+            end = (
+                f"worked in turn {step.resolved_at}"
+                if step.resolved_at is not None
+                else "never worked"
+            )
             turns = step.turns + ((step.resolved_at,) if step.resolved_at is not None else ())
-            words = f"{step.stage} turn {numbers(step.turns)}: {step.cause} ({step.attempts}×, {end})"
+            words = (
+                f"{step.stage} turn {numbers(step.turns)}: {step.cause} ({step.attempts}×, {end})"
+            )
             mark = ("✓ ", "good") if step.resolved_at is not None else ("✗ ", "bad")
             lines.append(stop(Target("episode", f"x{number}", turns), mark, words, indent=2))
     if card.warnings:
-        lines += [*section("Warnings"), *(line(("- ", "dim"), text, indent=2) for text in card.warnings)]
+        lines += [
+            *section("Warnings"),
+            *(line(("- ", "dim"), text, indent=2) for text in card.warnings),
+        ]
     return lines
 
 
@@ -92,17 +103,24 @@ def _totals(card: ScoreCard) -> Line:
     overall = card.overall / 100 if card.overall is not None and point else None
     spread = card.overall_bounds[1] - card.overall_bounds[0] > 0.005
     told = card.standing == "read" or card.overall is None
-    bounds = f" [{card.overall_bounds[0]:.1f}–{card.overall_bounds[1]:.1f}]" if spread and told else ""
+    bounds = (
+        f" [{card.overall_bounds[0]:.1f}–{card.overall_bounds[1]:.1f}]" if spread and told else ""
+    )
     said = totals(card)
     return line(
-        ("Agentic ", "dim"), (said[0], grade(card.agentic if point else None)),
-        ("  Task ", "dim"), (decimals(card.task), grade(card.task)),
-        ("  Overall ", "dim"), (said[1], grade(overall)), (bounds, "dim"),
-    )  # fmt: skip
+        ("Agentic ", "dim"),
+        (said[0], grade(card.agentic if point else None)),
+        ("  Task ", "dim"),
+        (decimals(card.task), grade(card.task)),
+        ("  Overall ", "dim"),
+        (said[1], grade(overall)),
+        (bounds, "dim"),
+    )
 
 
 def totals(card: ScoreCard) -> tuple[str, str]:
-    """Agentic and Overall: points, points on presumed criteria with their ranges, or ranges (`total_words`)."""
+    """Agentic and Overall: points, points on presumed criteria with their ranges, or ranges
+    (`total_words`)."""
     kind, mark = card.standing, card.presumed > 0
     return (
         total_words(card.agentic, card.agentic_bounds, kind, mark, 2, decimals(None)),
@@ -110,7 +128,9 @@ def totals(card: ScoreCard) -> tuple[str, str]:
     )
 
 
-def _stage_lines(card: ScoreCard, name: str, texts: dict[str, Criterion], open_id: str) -> list[Line]:
+def _stage_lines(
+    card: ScoreCard, name: str, texts: dict[str, Criterion], open_id: str
+) -> list[Line]:
     stage = card.stages[name]
     low, high = stage.bounds
     bounds = f" {low:.2f}–{high:.2f}" if high - low > 0.005 else ""
@@ -118,11 +138,15 @@ def _stage_lines(card: ScoreCard, name: str, texts: dict[str, Criterion], open_i
     turns = tuple(i for i, s in enumerate(card.turn_stages, 1) if s == name)
     lines = [
         line(
-            (stage_head(name), stage_style(name)), (bar(stage.score), grade(stage.score)),
-            (f" {about(stage.score, stage.presumed)}", grade(stage.score)), (bounds, "dim"), (failure, "code"),
-            target=Target("stage", name, turns[:1]), indent=3,
+            (stage_head(name), stage_style(name)),
+            (bar(stage.score), grade(stage.score)),
+            (f" {about(stage.score, stage.presumed)}", grade(stage.score)),
+            (bounds, "dim"),
+            (failure, "code"),
+            target=Target("stage", name, turns[:1]),
+            indent=3,
         )
-    ]  # fmt: skip
+    ]
     if stage.method == "policy":
         lines.append(line(("   0 by the breach policy", "warn")))
     if stage.cap is not None:
@@ -134,10 +158,15 @@ def _stage_lines(card: ScoreCard, name: str, texts: dict[str, Criterion], open_i
         doubt = sum(e.check != "verified" for e in result.evidence)
         lines.append(
             stop(
-                evidence_target(result), (f"{mark:>2} ", style), (f"{result.id} ", "id"), title, (cited, "dim"),
-                (" ≠" if doubt else "", "bad"), indent=7,
+                evidence_target(result),
+                (f"{mark:>2} ", style),
+                (f"{result.id} ", "id"),
+                title,
+                (cited, "dim"),
+                (" ≠" if doubt else "", "bad"),
+                indent=7,
             )
-        )  # fmt: skip
+        )
         if result.id == open_id:
             lines += _reasons(result, texts.get(result.id))
     if stage.checks is not None:
@@ -149,37 +178,83 @@ def _reasons(result: CriterionResult, criterion: Criterion | None) -> list[Line]
     """Why a criterion has its value, and every piece of evidence as a line that leads to it."""
     lines = []
     if result.value is not None and result.status in ("scored", "presumed"):
-        level = next((x.text for x in criterion.scale if x.value == result.value), "") if criterion else ""
+        level = (
+            next((x.text for x in criterion.scale if x.value == result.value), "")
+            if criterion
+            else ""
+        )
         lines.append(line((f"     {result.value:g}", "head"), (f" {level}", "dim"), indent=5))
     state = f"{result.status.replace('_', ' ')}{f' ({result.reason})' if result.reason else ''}: "
     state = state if result.status != "scored" else ""
-    lines.append(line("     ", (state, "unknown"), result.rationale or result.detail or "no reason given", indent=5))
-    lines += [_evidence_line(item, f"{result.id}#{number}") for number, item in enumerate(result.evidence)]
+    lines.append(
+        line(
+            "     ",
+            (state, "unknown"),
+            result.rationale or result.detail or "no reason given",
+            indent=5,
+        )
+    )
+    lines += [
+        _evidence_line(item, f"{result.id}#{number}") for number, item in enumerate(result.evidence)
+    ]
     for vote in result.votes:
         value = "unscored" if vote.value is None else f"{vote.value:g}"
-        lines.append(line((f"     {vote.judge}: {value}{f' ({vote.reason})' if vote.reason else ''}", "dim"), indent=7))
+        lines.append(
+            line(
+                (f"     {vote.judge}: {value}{f' ({vote.reason})' if vote.reason else ''}", "dim"),
+                indent=7,
+            )
+        )
     return lines
 
 
 def _evidence_line(item: Evidence, id: str) -> Line:
     """A quote with its check, as a line that leads to it."""
-    notes = {"verified": "", "moved": f" (stands in turn {item.found_turn})", "not_found": " (not found there)"}
+    notes = {
+        "verified": "",
+        "moved": f" (stands in turn {item.found_turn})",
+        "not_found": " (not found there)",
+    }
     where = "plan" if item.turn == 0 else f"turn {item.turn}"
     words = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
     quote: Part = (f" “{words}”" if words else "", "quote" if item.check == "verified" else "bad")
     target = Target("evidence", id, (item.place,), (item.quote,))
-    return line(("   ↳ ", "dim"), (where, "link"), (notes[item.check], "bad"), quote, target=target, indent=5)
+    return line(
+        ("   ↳ ", "dim"),
+        (where, "link"),
+        (notes[item.check], "bad"),
+        quote,
+        target=target,
+        indent=5,
+    )
 
 
 def _check_lines(checks: StageChecks) -> list[Line]:
     lines = []
     if checks.completion is not None:
-        cases = "" if checks.complete_cases is None else f" ({checks.complete_cases} of {checks.expected_cases} cases)"
-        lines.append(line(("   completion ", "dim"), (f"{checks.completion:.2f}", grade(checks.completion)), cases))
-    for name, value in (("format valid", checks.format_valid), ("valid results", checks.has_valid_results), ("model call found", checks.model_call_found)):  # fmt: skip
+        cases = (
+            ""
+            if checks.complete_cases is None
+            else f" ({checks.complete_cases} of {checks.expected_cases} cases)"
+        )
+        lines.append(
+            line(
+                ("   completion ", "dim"),
+                (f"{checks.completion:.2f}", grade(checks.completion)),
+                cases,
+            )
+        )
+    for name, value in (
+        ("format valid", checks.format_valid),
+        ("valid results", checks.has_valid_results),
+        ("model call found", checks.model_call_found),
+    ):
         if value is not None:
             lines.append(line((" ✓ " if value else " ✗ ", "good" if value else "bad"), name))
-    for name, rate in (("parse rate", checks.parse_rate), ("placeholders", checks.placeholder_rate)):
+    for name, rate in (
+        ("parse rate", checks.parse_rate),
+        ("placeholders", checks.placeholder_rate),
+    ):
         if rate is not None:
             lines.append(line((f"   {name} ", "dim"), f"{rate:.2f}"))
     lines += [line((f"   {cap}", "warn"), indent=5) for cap in checks.caps]
@@ -197,10 +272,12 @@ def not_fired(card: ScoreCard) -> Iterator[tuple[str, str]]:
 
 
 def code_target(code: FiredCode, number: int, mark: str = "") -> Target:
-    """Where a code leads to: its turns, with the quoted words in the one that holds them. `number` is its place among the
-    scorecard's codes; `mark` sets apart those that did not fire."""
+    """Where a code leads to: its turns, with the quoted words in the one that holds them. `number`
+    is its place among the scorecard's codes; `mark` sets apart those that did not fire."""
     place = code.quote.place if code.quote is not None else None
-    quotes = tuple(code.quote.quote if code.quote is not None and turn == place else "" for turn in code.turns)
+    quotes = tuple(
+        code.quote.quote if code.quote is not None and turn == place else "" for turn in code.turns
+    )
     return Target("code", f"{mark}{code.code}.{number}", code.turns, quotes)
 
 
@@ -212,7 +289,9 @@ def _code_lines(card: ScoreCard, open_id: str) -> list[Line]:
     for number, code in enumerate(card.codes):
         lines += _code(code, code_target(code, number), open_id)
     for words, codes in not_fired(card):
-        lines.append(line((f" {codes}: ", "dim"), (words, "dim" if words == "absent" else "unknown")))
+        lines.append(
+            line((f" {codes}: ", "dim"), (words, "dim" if words == "absent" else "unknown"))
+        )
     if card.unproven:
         lines.append(line(("Readings without proof ", "head"), ("(did not fire)", "dim")))
         for number, code in enumerate(card.unproven):
@@ -223,7 +302,15 @@ def _code_lines(card: ScoreCard, open_id: str) -> list[Line]:
 def _code(code: FiredCode, target: Target, open_id: str, style: str = "code") -> list[Line]:
     """A code as a stop of the cursor; what it rests on where it is open."""
     where = f"turn {numbers(code.turns)}" if code.turns else "no single turn"
-    lines = [stop(target, (f" {code.code} ", style), (f"{code.stage} {where}: ", "dim"), code.why, indent=4)]
+    lines = [
+        stop(
+            target,
+            (f" {code.code} ", style),
+            (f"{code.stage} {where}: ", "dim"),
+            code.why,
+            indent=4,
+        )
+    ]
     if target.id != open_id:
         return lines
     kind = code.independence.replace("_", " ")
@@ -240,7 +327,11 @@ def _plan_lines(card: ScoreCard) -> list[Line]:
     """What the plan promised and what became of it, as read."""
     if not card.plan:
         return []
-    marks: dict[str, Part] = {"kept": ("✓ ", "good"), "broken": ("✗ ", "bad"), "dropped": ("– ", "warn")}
+    marks: dict[str, Part] = {
+        "kept": ("✓ ", "good"),
+        "broken": ("✗ ", "bad"),
+        "dropped": ("– ", "warn"),
+    }
     lines = section("What the plan promised")
     for number, item in enumerate(card.plan):
         place = item.quote.place if item.quote is not None else None
@@ -248,13 +339,22 @@ def _plan_lines(card: ScoreCard) -> list[Line]:
         turns = item.turns or ((place,) if place is not None else ())
         where = f" {item.state}, turn {numbers(item.turns)}" if item.turns else f" {item.state}"
         doubt = " ≠" if item.quote is None or item.quote.check == "not_found" else ""
-        target = Target("plan", f"p{number}", turns, tuple(words if turn == place else "" for turn in turns))
-        lines.append(stop(target, marks[item.state], item.commitment, (where, "dim"), (doubt, "bad"), indent=2))
+        target = Target(
+            "plan", f"p{number}", turns, tuple(words if turn == place else "" for turn in turns)
+        )
+        lines.append(
+            stop(
+                target, marks[item.state], item.commitment, (where, "dim"), (doubt, "bad"), indent=2
+            )
+        )
     return lines
 
 
 def criterion_lines(criterion: Criterion) -> list[Line]:
     """What a criterion asks, and its levels."""
     lines = [line("     ", criterion.text, indent=5)]
-    lines += [line((f"     {level.value:g} ", "head"), (level.text, "dim"), indent=7) for level in criterion.scale]
+    lines += [
+        line((f"     {level.value:g} ", "head"), (level.text, "dim"), indent=7)
+        for level in criterion.scale
+    ]
     return lines

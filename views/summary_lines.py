@@ -1,6 +1,8 @@
-"""What the runs that are shown have in common: codes, the cliff, stage profiles, as bars of text; pure functions.
+"""What the runs that are shown have in common: codes, the cliff, stage profiles, as bars of text;
+pure functions.
 
-Plain shares and means of the rows at hand, for orientation. Intervals, corrections and effects are `ambjudge analyze`'s.
+Plain shares and means of the rows at hand, for orientation. Intervals, corrections and effects are
+`ambjudge analyze`'s.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
         text = f"~ scores of {guessed:,} runs rest on presumed criteria, which nobody read"
         lines.append(line((text, "unknown")))
     if unread := sum(row.span is not None and row.overall is None for row in scored):
-        text = f"{unread:,} runs have a range and no point, as too little of them was read: no mean holds them"
+        text = (
+            f"{unread:,} runs have a range and no point, as too little of them was read: no mean"
+            " holds them"
+        )
         lines.append(line((text, "unknown")))
     if scored:
         for part in (_codes, _cliff, _stages):
@@ -37,22 +42,34 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def _codes(rows: Sequence[RunRow]) -> list[Line]:
-    """Shares among the runs that were read for a code: where only what fires is known, every known run has it."""
+    """Shares among the runs that were read for a code: where only what fires is known, every known
+    run has it."""
     lines = [line(("Share of runs in which a code fired", "head"))]
     for code in CODES:
-        sample = [row for row in rows if (row.read or code not in BY_READING) and code not in row.unknown]
+        sample = [
+            row for row in rows if (row.read or code not in BY_READING) and code not in row.unknown
+        ]
         fired, everywhere = (sum(code in row.codes for row in some) for some in (sample, rows))
         unread = f"not read{f', fired in {everywhere}' if everywhere else ''}"
         lines.append(_share(code, fired, len(sample), len(rows), unread))
     sample = _known(rows)
-    return [*lines, _share("none", sum(not row.codes for row in sample), len(sample), len(rows), "not read")]
+    return [
+        *lines,
+        _share("none", sum(not row.codes for row in sample), len(sample), len(rows), "not read"),
+    ]
 
 
 def _share(name: str, count: int, known: int, runs: int, unread: str) -> Line:
     """One bar; among how many runs, where these are not all."""
     share = count / known if known else None
-    words = unread if share is None else f"{share:6.1%}  {count}" + (f" of {known} read" if known < runs else "")
-    return line((f" {name:<5}", "code" if name != "none" else "dim"), (bar(share, 24), ""), f" {words}")
+    words = (
+        unread
+        if share is None
+        else f"{share:6.1%}  {count}" + (f" of {known} read" if known < runs else "")
+    )
+    return line(
+        (f" {name:<5}", "code" if name != "none" else "dim"), (bar(share, 24), ""), f" {words}"
+    )
 
 
 def _known(rows: Sequence[RunRow]) -> list[RunRow]:
@@ -64,7 +81,9 @@ def _cliff(rows: Sequence[RunRow]) -> list[Line]:
     lines = [line(("Mean Overall by number of fired codes", "head"))]
     known = _known(rows)
     if len(known) < len(rows):
-        lines.append(line((f" {len(known):,} of {len(rows):,} runs were read for all codes", "dim")))
+        lines.append(
+            line((f" {len(known):,} of {len(rows):,} runs were read for all codes", "dim"))
+        )
     for label, holds in _COUNTS:
         group = [row.overall for row in known if holds(len(set(row.codes)))]
         value = mean(group)
@@ -76,8 +95,11 @@ def _cliff(rows: Sequence[RunRow]) -> list[Line]:
 
 
 _COUNTS: tuple[tuple[str, Callable[[int], bool]], ...] = (
-    ("0", lambda n: n == 0), ("1", lambda n: n == 1), ("2", lambda n: n == 2), ("3+", lambda n: n >= 3),
-)  # fmt: skip
+    ("0", lambda n: n == 0),
+    ("1", lambda n: n == 1),
+    ("2", lambda n: n == 2),
+    ("3+", lambda n: n >= 3),
+)
 
 
 def _stages(rows: Sequence[RunRow]) -> list[Line]:

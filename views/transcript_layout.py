@@ -1,7 +1,9 @@
-"""Where every row of a transcript comes from: blocks of lines, folds and wrapping, without any widget.
+"""Where every row of a transcript comes from: blocks of lines, folds and wrapping, without any
+widget.
 
-A transcript of 10 MB has some 130,000 lines, so nothing here keeps an object a row: a block holds its lines and one
-array of row counts, and a row is found by two bisections. Text stays raw; the widget sanitises the rows it draws.
+A transcript of 10 MB has some 130,000 lines, so nothing here keeps an object a row: a block holds
+its lines and one array of row counts, and a row is found by two bisections. Text stays raw; the
+widget sanitises the rows it draws.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 FOLD_OVER = 60
 HEAD = 24
 TAIL = 8
-"""An output longer than FOLD_OVER lines shows its first HEAD and last TAIL lines until it is unfolded."""
+"""An output longer than FOLD_OVER lines shows its first HEAD and last TAIL lines until it is
+unfolded."""
 LONGEST = 4000
 """Characters of one line that are shown; what is cut is counted on a row of its own."""
 NARROWEST = 10
@@ -33,7 +36,8 @@ FOLD = -2
 """`Row.line` of a block's title and of its fold marker."""
 
 PROSE = frozenset({"text", "reasoning", "reply", "brief"})
-"""Kinds of blocks that wrap between words; code and output wrap at the last column, as a terminal does."""
+"""Kinds of blocks that wrap between words; code and output wrap at the last column, as a terminal
+does."""
 
 
 @dataclass(slots=True)
@@ -96,7 +100,8 @@ class Block:
         return self.lead + (HEAD if line < hidden_until else line - hidden_until + HEAD + 1)
 
     def offsets(self, line: int, width: int) -> list[int]:
-        """Where the rows of a line begin in its text. A line over LONGEST has one more row, which counts the rest."""
+        """Where the rows of a line begin in its text. A line over LONGEST has one more row, which
+        counts the rest."""
         if line < 0:
             return [0]
         text = self.lines[line]
@@ -236,7 +241,8 @@ class Layout:
 
 
 def blocks_of(run: Run, segmentation: Segmentation | None = None) -> Iterator[Block]:
-    """The blocks of a run, in reading order: the brief, and for each turn a heading, its text, its actions and answers."""
+    """The blocks of a run, in reading order: the brief, and for each turn a heading, its text, its
+    actions and answers."""
     stages = segmentation.turn_stages if segmentation else ()
     if run.brief:
         yield _block(0, None, "brief", "Brief", run.brief)
@@ -266,7 +272,11 @@ def _action(turn: int, stage: Stage | None, action: Action) -> Iterator[Block]:
         yield Block(turn, stage, "error", "never answered", [], failed=True)
         return
     failed = seen.kind in ("failed", "timeout", "blocked")
-    state = seen.kind if seen.exit_code is None or seen.kind in ("timeout", "blocked") else f"exit {seen.exit_code}"
+    state = (
+        seen.kind
+        if seen.exit_code is None or seen.kind in ("timeout", "blocked")
+        else f"exit {seen.exit_code}"
+    )
     time = "" if action.exec_time_s is None else f" · {action.exec_time_s:.1f} s"
     if seen.stdout or not seen.stderr:
         title = f"output · {state}{time}" + ("" if seen.stdout else " · empty")
@@ -277,7 +287,8 @@ def _action(turn: int, stage: Stage | None, action: Action) -> Iterator[Block]:
 
 
 def _other_arguments(action: Action) -> str:
-    """Arguments that neither the code nor the title shows, as JSON: nothing that the agent wrote stays unseen."""
+    """Arguments that neither the code nor the title shows, as JSON: nothing that the agent wrote
+    stays unseen."""
     shown = (action.code, action.language, action.path)
     rest = {key: value for key, value in (action.arguments or {}).items() if value not in shown}
     try:
@@ -299,7 +310,15 @@ def _block(
     return Block(turn, stage, kind, title, lines, language, failed, folded=len(lines) > FOLD_OVER)
 
 
-_SUFFIXES = {"py": "python", "sh": "bash", "json": "json", "yaml": "yaml", "yml": "yaml", "md": "markdown", "toml": "toml"}  # fmt: skip
+_SUFFIXES = {
+    "py": "python",
+    "sh": "bash",
+    "json": "json",
+    "yaml": "yaml",
+    "yml": "yaml",
+    "md": "markdown",
+    "toml": "toml",
+}
 
 
 def _language(path: str | None) -> str | None:

@@ -26,7 +26,8 @@ class Span:
 
 
 def search(blocks: Sequence[Block], needle: str) -> list[tuple[int, int]]:
-    """(block, line) of every line that holds the text, ignoring case, in order. Headings of turns are not searched."""
+    """(block, line) of every line that holds the text, ignoring case, in order. Headings of turns
+    are not searched."""
     wanted = needle.casefold()
     if not wanted:
         return []
@@ -41,7 +42,11 @@ def search(blocks: Sequence[Block], needle: str) -> list[tuple[int, int]]:
 
 def occurrences(text: str, needle: str) -> list[tuple[int, int]]:
     """(start, end) of each occurrence in one line, ignoring case."""
-    return [match.span() for match in re.finditer(re.escape(needle), text, re.IGNORECASE)] if needle else []
+    return (
+        [match.span() for match in re.finditer(re.escape(needle), text, re.IGNORECASE)]
+        if needle
+        else []
+    )
 
 
 def locate(quote: str, blocks: Sequence[Block], numbers: Sequence[int]) -> list[Span]:

@@ -10,7 +10,8 @@ from ..sanitize import sanitize_line
 def cuts(text: str, width: int, words: bool = False) -> list[int]:
     """Offsets at which a line is cut into rows of at most `width` columns; the first is always 0.
 
-    Measured as shown, that is after `sanitize_line`: wide characters count two columns, combining ones none.
+    Measured as shown, that is after `sanitize_line`: wide characters count two columns, combining
+    ones none.
     """
     if 2 * len(text) <= width:
         return [0]

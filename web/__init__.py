@@ -1,1 +1,2 @@
-"""A static site of runs and their scorecards: the browser's views as pages, for people who were not there."""
+"""A static site of runs and their scorecards: the browser's views as pages, for people who were not
+there."""

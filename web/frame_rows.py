@@ -14,14 +14,19 @@ from ..trajectories.stages import STAGES
 from ..views.run_rows import RunRow
 
 
-def rows_of_frame(table: pl.DataFrame, first: int) -> Iterator[tuple[RunRow, tuple[tuple[str, float], ...]]]:
-    """A row a run of a run frame, numbered from `first`, and the scores of its groups of criteria that are no S1-S5."""
+def rows_of_frame(
+    table: pl.DataFrame, first: int
+) -> Iterator[tuple[RunRow, tuple[tuple[str, float], ...]]]:
+    """A row a run of a run frame, numbered from `first`, and the scores of its groups of criteria
+    that are no S1-S5."""
     told = [name for name in table.columns if name.startswith(OUTCOME)]
     groups = [name for name in table.columns if name.startswith(GROUP)]
     for number, row in enumerate(table.with_columns(_open=unread()).iter_rows(named=True), first):
         yield (
             _row(number, row, told),
-            tuple((name.removeprefix(GROUP), row[name]) for name in groups if row[name] is not None),
+            tuple(
+                (name.removeprefix(GROUP), row[name]) for name in groups if row[name] is not None
+            ),
         )
 
 
@@ -30,16 +35,43 @@ def _row(number: int, row: dict[str, Any], told: list[str]) -> RunRow:
     point, lo, hi = not row["_open"], row["overall_lo"], row["overall_hi"]
     rubric = " ".join(text for text in (row["rubric"], row["rubric_version"]) if text)
     return RunRow(
-        number, row["run_id"] or "?", row["path"] or "", "scored", row["agent"], row["model"], row["task"], row["track"],
-        row["tier"], row["repeat"], row["turns"], tuple(row[stage] for stage in STAGES),
-        row["agentic"] if point else None, row["task_score"], row["overall"] if point else None,
-        tuple(code for code in CODES if row[code]), row["primary_failure"], row["ended"], bool(row["disqualified"]),
-        row["failed_calls"], row["contradictions"] or 0,
+        number,
+        row["run_id"] or "?",
+        row["path"] or "",
+        "scored",
+        row["agent"],
+        row["model"],
+        row["task"],
+        row["track"],
+        row["tier"],
+        row["repeat"],
+        row["turns"],
+        tuple(row[stage] for stage in STAGES),
+        row["agentic"] if point else None,
+        row["task_score"],
+        row["overall"] if point else None,
+        tuple(code for code in CODES if row[code]),
+        row["primary_failure"],
+        row["ended"],
+        bool(row["disqualified"]),
+        row["failed_calls"],
+        row["contradictions"] or 0,
         sum(row[f"{stage}_method"] == "unscored" for stage in STAGES),
-        (row["quotes"] or 0) - (row["quotes_found"] or 0), row["judge"], rubric or None, row["cost_usd"],
-        unknown=tuple(code for code in CODES if not row[code] and known[code] not in (None, "absent")),
+        (row["quotes"] or 0) - (row["quotes_found"] or 0),
+        row["judge"],
+        rubric or None,
+        row["cost_usd"],
+        unknown=tuple(
+            code for code in CODES if not row[code] and known[code] not in (None, "absent")
+        ),
         read=any(known[code] in ("absent", "cannot_tell") for code in BY_READING),
         presumed=int((row["presumed"] or 0) > 0),
-        span=(lo, hi) if lo is not None and hi is not None and (not point or row["presumed"]) else None,
-        outcomes={name.removeprefix(OUTCOME).lower(): row[name] for name in told if row[name] is not None},
-    )  # fmt: skip
+        span=(
+            (lo, hi)
+            if lo is not None and hi is not None and (not point or row["presumed"])
+            else None
+        ),
+        outcomes={
+            name.removeprefix(OUTCOME).lower(): row[name] for name in told if row[name] is not None
+        },
+    )

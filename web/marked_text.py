@@ -1,4 +1,5 @@
-"""Text of a run as HTML: made visible, escaped, cut in the middle to the room it has, quoted words marked at their place."""
+"""Text of a run as HTML: made visible, escaped, cut in the middle to the room it has, quoted words
+marked at their place."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def room_for_each(weights: Sequence[int], budget: int) -> int:
 
 
 def apart(marks: Sequence[Mark]) -> tuple[list[Mark], dict[str, str]]:
-    """The marks in order and without overlaps; of those that others cover, which one stands for them."""
+    """The marks in order and without overlaps; of those that others cover, which one stands for
+    them."""
     kept: list[Mark] = []
     covered: dict[str, str] = {}
     for mark in sorted(marks):
@@ -53,8 +55,8 @@ def apart(marks: Sequence[Mark]) -> tuple[list[Mark], dict[str, str]]:
 
 
 def marked(text: str, marks: Sequence[Mark], room: int) -> Markup:
-    """The text with its marks, which are apart; where it weighs more than `room`, the middle is left out and the characters
-    counted."""
+    """The text with its marks, which are apart; where it weighs more than `room`, the middle is
+    left out and the characters counted."""
     size = weight(text)
     if size <= room:
         return _piece(text, 0, len(text), marks)
@@ -66,7 +68,11 @@ def marked(text: str, marks: Sequence[Mark], room: int) -> Markup:
 
 
 def _gap(count: int) -> Markup:
-    return Markup('<span class="cut">… {:,} characters left out …</span>').format(count) if count else Markup()
+    return (
+        Markup('<span class="cut">… {:,} characters left out …</span>').format(count)
+        if count
+        else Markup()
+    )
 
 
 def _kept(length: int, room: int, marks: Sequence[Mark]) -> Iterator[tuple[int, int]]:
@@ -88,7 +94,9 @@ def _piece(text: str, start: int, end: int, marks: Sequence[Mark]) -> Markup:
     for mark in marks:
         if start <= mark.start and mark.end <= end:
             out += _safe(text[at : mark.start])
-            out += Markup('<mark id="{}">{}</mark>').format(mark.anchor, _safe(text[mark.start : mark.end]))
+            out += Markup('<mark id="{}">{}</mark>').format(
+                mark.anchor, _safe(text[mark.start : mark.end])
+            )
             at = mark.end
     return out + _safe(text[at:end])
 

@@ -20,7 +20,8 @@ class Pages:
     """Run id -> names of its pages, and how they are reached from where the report lies."""
 
     def __init__(self, root: str = "") -> None:
-        """`root`: from the report's folder to the site's, with a slash at its end; "" where they are one."""
+        """`root`: from the report's folder to the site's, with a slash at its end; "" where they
+        are one."""
         self.root = root
         self.names: dict[str, list[str]] = {}
 
@@ -28,8 +29,8 @@ class Pages:
         self.names.setdefault(run_id, []).append(name)
 
     def link(self, run_id: str, turn: int | None = None) -> str:
-        """Where a run, or a turn of it, is shown: its page, or the table where several scorecards or runs bear its name; "" for
-        none."""
+        """Where a run, or a turn of it, is shown: its page, or the table where several scorecards
+        or runs bear its name; "" for none."""
         from ..analysis.report.findings import named
 
         # Runs of one name bear their folders' names in front in an analysis.
@@ -45,7 +46,8 @@ class Pages:
 
 
 def pages_of(site: Path, report: Path) -> Pages:
-    """The pages of a site that was written before, for a report that is written into the folder `report`.
+    """The pages of a site that was written before, for a report that is written into the folder
+    `report`.
 
     InputError when there is no site.
     """

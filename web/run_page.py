@@ -1,4 +1,5 @@
-"""What the page of one run says: its scorecard, its transcript with verdicts beside the turns, its facts and files."""
+"""What the page of one run says: its scorecard, its transcript with verdicts beside the turns, its
+facts and files."""
 
 from __future__ import annotations
 
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
     from ..rubrics.model import Criterion, Rubric
     from ..trajectories.models import Run
 
-LIMITS = (Limits(400, 1600, 190_000, 1200), Limits(250, 900, 90_000, 400), Limits(60, 200, 30_000, 120))
+LIMITS = (
+    Limits(400, 1600, 190_000, 1200),
+    Limits(250, 900, 90_000, 400),
+    Limits(60, 200, 30_000, 120),
+)
 """Tried in order until a page is small enough."""
 MOST_FILES = 200
 MOST_ITEMS = 40
-"""Criteria of a stage, codes, promises, steps, warnings that a page lists; a scorecard of ours has fewer."""
+"""Criteria of a stage, codes, promises, steps, warnings that a page lists; a scorecard of ours has
+fewer."""
 MOST_EVIDENCE = 8
 """Quotes of one criterion."""
 
@@ -72,15 +78,30 @@ class Contents:
         for stage in sorted(card.stages):
             results = card.stages[stage].criteria
             self.criteria[stage] = [
-                self._item(f"c{place + n}", result, asked.get(result.id)) for n, result in enumerate(results[:MOST_ITEMS])
-            ]  # fmt: skip
+                self._item(f"c{place + n}", result, asked.get(result.id))
+                for n, result in enumerate(results[:MOST_ITEMS])
+            ]
             place += len(results)
-        self.codes = [self._code(f"e{n}", code, True) for n, code in enumerate(card.codes[:MOST_ITEMS])]
-        self.unproven = [self._code(f"u{n}", code, False) for n, code in enumerate(card.unproven[:MOST_ITEMS])]
+        self.codes = [
+            self._code(f"e{n}", code, True) for n, code in enumerate(card.codes[:MOST_ITEMS])
+        ]
+        self.unproven = [
+            self._code(f"u{n}", code, False) for n, code in enumerate(card.unproven[:MOST_ITEMS])
+        ]
         self.plan = [
-            (item, self._cite(item.quote, {"kept": "✓", "broken": "✗", "dropped": "–"}[item.state], "plan", "plan", item.commitment, f"p{n}"))
+            (
+                item,
+                self._cite(
+                    item.quote,
+                    {"kept": "✓", "broken": "✗", "dropped": "–"}[item.state],
+                    "plan",
+                    "plan",
+                    item.commitment,
+                    f"p{n}",
+                ),
+            )
             for n, item in enumerate(card.plan[:MOST_ITEMS])
-        ]  # fmt: skip
+        ]
         self.turns: list[TurnView] = []
         self.shown: frozenset[int] = frozenset()
         """Numbers of the turns on the page."""
@@ -96,7 +117,10 @@ class Contents:
         self.turns = turns_of(run, stages_of(run, self.card), self.citations, self.limits)
         self.shown = frozenset(view.number for view in self.turns)
         files = run.outputs.files
-        self.files = [("/".join((f.case, f.name) if f.case else (f.name,)), size(f.size)) for f in files[:MOST_FILES]]
+        self.files = [
+            ("/".join((f.case, f.name) if f.case else (f.name,)), size(f.size))
+            for f in files[:MOST_FILES]
+        ]
         self.more_files = len(files) - len(self.files)
 
     @property
@@ -121,8 +145,14 @@ class Contents:
     def steps(self) -> Iterator[tuple[bool, str, int]]:
         """Failed steps: whether they worked in the end, in words, their first turn."""
         for step in self.card.episodes[:MOST_ITEMS]:
-            end = f"worked in turn {step.resolved_at}" if step.resolved_at is not None else "never worked"
-            words = f"{step.cause} ({step.attempts}×, turn {numbers(step.turns[:MOST_ITEMS])}; {end})"
+            end = (
+                f"worked in turn {step.resolved_at}"
+                if step.resolved_at is not None
+                else "never worked"
+            )
+            words = (
+                f"{step.cause} ({step.attempts}×, turn {numbers(step.turns[:MOST_ITEMS])}; {end})"
+            )
             yield step.resolved_at is not None, words, step.first_turn
 
     @property
@@ -134,14 +164,17 @@ class Contents:
     def fact_sources(self) -> str:
         """How many facts come from where."""
         counts = Counter(fact.source for fact in self.facts)
-        return ", ".join(f"{count} from {_SOURCES[source]}" for source, count in counts.most_common())
+        return ", ".join(
+            f"{count} from {_SOURCES[source]}" for source, count in counts.most_common()
+        )
 
     def _item(self, place: str, result: CriterionResult, asked: Criterion | None) -> Item:
         mark, style = sign(result)
         title = asked.title if asked else self.card.rubric.titles.get(result.id, "")
         says = result.rationale or result.detail
         evidence = tuple(
-            (e, self._cite(e, mark, style, result.id, title or says, place)) for e in result.evidence[:MOST_EVIDENCE]
+            (e, self._cite(e, mark, style, result.id, title or says, place))
+            for e in result.evidence[:MOST_EVIDENCE]
         )
         level = next((x.text for x in asked.scale if x.value == result.value), "") if asked else ""
         return Item(place, result, mark, style, title, asked.text if asked else "", level, evidence)
@@ -152,11 +185,16 @@ class Contents:
         at = None if code.quote is None or code.quote.check == "not_found" else code.quote.place
         turns = dict.fromkeys([*code.turns[:MOST_EVIDENCE], *([] if at is None else [at])])
         words = code.quote.quote if code.quote is not None else ""
-        cites = tuple(Citation(t, words if t == at else "", mark, style, code.code, code.why, place) for t in turns)
+        cites = tuple(
+            Citation(t, words if t == at else "", mark, style, code.code, code.why, place)
+            for t in turns
+        )
         self.citations += cites
         return CodeItem(place, code, cites)
 
-    def _cite(self, evidence: Evidence | None, mark: str, style: str, name: str, says: str, place: str) -> Citation:
+    def _cite(
+        self, evidence: Evidence | None, mark: str, style: str, name: str, says: str, place: str
+    ) -> Citation:
         turn = -1 if evidence is None else evidence.place
         quote = evidence.quote if evidence is not None and evidence.check != "not_found" else ""
         citation = Citation(turn, quote, mark, style, name, says, place)
@@ -164,13 +202,24 @@ class Contents:
         return citation
 
 
-_SOURCES = {"file": "delivered files", "exit": "exit codes", "harness": "the harness", "trace": "the trace"}
+_SOURCES = {
+    "file": "delivered files",
+    "exit": "exit codes",
+    "harness": "the harness",
+    "trace": "the trace",
+}
 
 
 def heading(card: ScoreCard) -> list[str]:
     """Under the run's name: what it is, and who judged it."""
     run = card.run
-    parts = [run.agent, run.model if run.model != run.agent else None, run.task, run.track, run.tier]
+    parts = [
+        run.agent,
+        run.model if run.model != run.agent else None,
+        run.task,
+        run.track,
+        run.tier,
+    ]
     parts.append(f"repeat {run.repeat}" if run.repeat is not None else None)
     return [part for part in parts if part]
 
@@ -181,6 +230,10 @@ def globals_of() -> dict[str, Any]:
     from ..views.scorecard_lines import about, totals
 
     return {
-        "decimals": decimals, "grade": grade, "about": about, "totals": totals, "numbers": numbers,
+        "decimals": decimals,
+        "grade": grade,
+        "about": about,
+        "totals": totals,
+        "numbers": numbers,
         "STAGE_NAMES": STAGE_NAMES,
-    }  # fmt: skip
+    }

@@ -1,4 +1,5 @@
-"""The site: a page a run, written while scorecards stream by; beside them the table, the comparison and the report."""
+"""The site: a page a run, written while scorecards stream by; beside them the table, the comparison
+and the report."""
 
 from __future__ import annotations
 
@@ -47,10 +48,37 @@ _PAGE = re.compile(r"[a-z0-9_-]+-[0-9a-f]{8}(-\d+)?\.html")
 MOST_BYTES = 300_000
 """Of a page."""
 FIELDS = (
-    "page", "id", "state", "agent", "model", "task", "track", "tier", "repeat", "turns", "stages", "agentic", "task_score",
-    "overall", "codes", "primary", "ended", "disqualified", "failed_calls", "contradictions", "unscored", "unverified",
-    "judge", "rubric", "cost", "unknown", "presumed", "read", "outcomes", "span",
-)  # fmt: skip
+    "page",
+    "id",
+    "state",
+    "agent",
+    "model",
+    "task",
+    "track",
+    "tier",
+    "repeat",
+    "turns",
+    "stages",
+    "agentic",
+    "task_score",
+    "overall",
+    "codes",
+    "primary",
+    "ended",
+    "disqualified",
+    "failed_calls",
+    "contradictions",
+    "unscored",
+    "unverified",
+    "judge",
+    "rubric",
+    "cost",
+    "unknown",
+    "presumed",
+    "read",
+    "outcomes",
+    "span",
+)
 """Of a row of the table, as `RunRow` names them."""
 
 
@@ -58,10 +86,15 @@ class Site:
     """Writes into a folder: `add` for every scorecard, then `finish`. Memory grows by a name a run."""
 
     def __init__(
-        self, out: Path, *, near: Sequence[Path] = (), title: str = "Runs", rubric: Rubric | None = None,
-    ) -> None:  # fmt: skip
-        """`near` are folders from which scorecards may name their runs; `rubric` has the words of criteria where it is no
-        built-in one. InputError when `out` holds something else."""
+        self,
+        out: Path,
+        *,
+        near: Sequence[Path] = (),
+        title: str = "Runs",
+        rubric: Rubric | None = None,
+    ) -> None:
+        """`near` are folders from which scorecards may name their runs; `rubric` has the words of
+        criteria where it is no built-in one. InputError when `out` holds something else."""
         self.out, self.near, self.title, self.rubric = out, near, title, rubric
         self.pages = Pages()
         self.without_transcript = 0
@@ -74,7 +107,9 @@ class Site:
         self._titles: list[list[tuple[str, str]]] = []
         with cannot_be_written(out):
             if out.is_dir() and not (out / DATA).is_file() and not all(map(_begun, out.iterdir())):
-                raise InputError("holds other files", "give a new or empty folder, or a site to write anew", out)
+                raise InputError(
+                    "holds other files", "give a new or empty folder, or a site to write anew", out
+                )
             (out / PAGES).mkdir(parents=True, exist_ok=True)
         self._new = NewFile(out / DATA)
         self._data: IO[str] = self._new.part.open("w", encoding="utf-8")
@@ -86,9 +121,14 @@ class Site:
         self.pages.add(card.run.id, name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
         values = row_values(row_of(self._rows, card.to_dict()), name)
-        results = [result for stage in sorted(card.stages) for result in card.stages[stage].criteria]
+        results = [
+            result for stage in sorted(card.stages) for result in card.stages[stage].criteria
+        ]
         results = results[:MOST_IN_CELL]
-        values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
+        values += [
+            self._rubric(card, [result.id for result in results]),
+            [sign(result)[0] for result in results],
+        ]
         groups = [(name, stage.score) for name, stage in card.stages.items() if name not in STAGES]
         self._row([*values, _clean(tuple(groups))])
 
@@ -128,7 +168,8 @@ class Site:
                 old.unlink()
 
     def _name(self, card: ScoreCard) -> str:
-        """A file name for the page of a card, the same each time: harmless on every system, and no two alike."""
+        """A file name for the page of a card, the same each time: harmless on every system, and no
+        two alike."""
         key = "\0".join((card.run.id, card.run.sha256, card.judge.name, card.rubric.sha256))
         digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:8]
         stem = re.sub(r"[^a-z0-9_-]+", "-", card.run.id[:200].lower()).strip("-")[:60] or "run"
@@ -164,7 +205,8 @@ class Site:
         return page
 
     def _run(self, card: ScoreCard) -> tuple[Run | None, str]:
-        """The run that a card is of. Another one at its path is not shown: a card may name any file."""
+        """The run that a card is of. Another one at its path is not shown: a card may name any
+        file."""
         where = nearby(Path(card.run.path), self.near)
         if where is None:
             return None, ""
@@ -173,20 +215,35 @@ class Site:
         except AmbjudgeError:
             return None, "The conversation cannot be read: its turns cannot be shown."
         if run.sha256 != card.run.sha256:
-            return None, "The conversation has changed since this scorecard was made: its turns are not shown."
+            return (
+                None,
+                (
+                    "The conversation has changed since this scorecard was made: its turns are not"
+                    " shown."
+                ),
+            )
         return run, ""
 
     def _words(self, card: ScoreCard) -> Rubric | None:
-        """The rubric that a card names: the given one, else a built-in one, never a file that a card names."""
+        """The rubric that a card names: the given one, else a built-in one, never a file that a
+        card names."""
         given = self.rubric
-        return given if given is not None and given.id == card.rubric.id else _rubric_named(card.rubric.id)
+        return (
+            given
+            if given is not None and given.id == card.rubric.id
+            else _rubric_named(card.rubric.id)
+        )
 
     def _rubric(self, card: ScoreCard, ids: Sequence[str]) -> int:
         """The number of the list of criteria that a card has."""
         rubric = self._words(card)
-        return self._number(tuple(ids), {c.id: c.title for c in rubric.criteria()} if rubric else card.rubric.titles)
+        return self._number(
+            tuple(ids), {c.id: c.title for c in rubric.criteria()} if rubric else card.rubric.titles
+        )
 
-    def _number(self, ids: tuple[str, ...], titles: Mapping[str, str] = MappingProxyType({})) -> int:
+    def _number(
+        self, ids: tuple[str, ...], titles: Mapping[str, str] = MappingProxyType({})
+    ) -> int:
         if ids not in self._rubrics:
             self._rubrics[ids] = len(self._titles)
             self._titles.append([(sanitize(id), sanitize(titles.get(id, ""))) for id in ids])
@@ -210,8 +267,9 @@ def build(
     report: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Analysis:
-    """Writes the site of these paths in one pass over their scorecards (`cohorts.cohort` says what they can be); the
-    analysis that its report shows. Scorecards may name runs in the folders around `paths`, and in `runs`.
+    """Writes the site of these paths in one pass over their scorecards (`cohorts.cohort` says what
+    they can be); the analysis that its report shows. Scorecards may name runs in the folders around
+    `paths`, and in `runs`.
 
     InputError when nothing can be read, or `out` cannot be written or holds other files.
     """
@@ -219,7 +277,12 @@ def build(
     from ..analysis.tables.card_sources import each_card
 
     problems: list[str] = []
-    near = [base for path in [*paths, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
+    near = [
+        base
+        for path in [*paths, *([runs] if runs else [])]
+        if "://" not in path
+        for base in _bases(Path(path))
+    ]
     named = scoring.options.rubric if scoring is not None and scoring.options is not None else None
     rubric = load_rubric(named) if named else None
     site = Site(out, near=near, title=title, rubric=rubric)
@@ -239,10 +302,15 @@ def build(
         from ..analysis.figures import draw_all
         from ..analysis.report.html_report import render
 
-        text = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site.pages)
+        text = render(
+            found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site.pages
+        )
     site.finish(text, len(found.problems))
     if site.without_transcript:
-        tell(f"{site.without_transcript:,} pages without a transcript; --runs says where the runs are")
+        tell(
+            f"{site.without_transcript:,} pages without a transcript; --runs says where the"
+            " runs are"
+        )
     return found
 
 
@@ -261,7 +329,9 @@ def _bases(path: Path) -> Iterator[Path]:
 def _begun(entry: Path) -> bool:
     """Whether this is of a site whose writing was broken off before it had its data."""
     if entry.name == PAGES and entry.is_dir():
-        return all(_PAGE.fullmatch(page.name) or page.name.endswith(PART) for page in entry.iterdir())
+        return all(
+            _PAGE.fullmatch(page.name) or page.name.endswith(PART) for page in entry.iterdir()
+        )
     return entry.name.endswith(PART)
 
 
@@ -281,11 +351,16 @@ def _rubric_named(id: str) -> Rubric | None:
 
 @cache
 def _templates() -> Environment:
-    """Every text is made visible and escaped where it enters a page; a name that is not there is an error."""
+    """Every text is made visible and escaped where it enters a page; a name that is not there is an
+    error."""
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, finalize=_shown,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     made.globals.update(globals_of())
     made.filters["cut"] = _cut
     return made

@@ -1,4 +1,5 @@
-"""The turns of a run as a page shows them: pieces of text with quotes marked, and beside each turn what rests on it."""
+"""The turns of a run as a page shows them: pieces of text with quotes marked, and beside each turn
+what rests on it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _GIST = 110
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a run a page shows: turns, pieces of turns, bytes of their text, characters of a judge's sentence."""
+    """How much of a run a page shows: turns, pieces of turns, bytes of their text, characters of a
+    judge's sentence."""
 
     turns: int
     pieces: int
@@ -33,7 +35,8 @@ class Limits:
 
 @dataclass
 class Citation:
-    """What rests on a turn (0: plan and brief): a criterion, a code or a promise of the plan, with the words quoted there."""
+    """What rests on a turn (0: plan and brief): a criterion, a code or a promise of the plan, with
+    the words quoted there."""
 
     turn: int
     quote: str
@@ -87,12 +90,18 @@ class TurnView:
         return list(groups.values())
 
 
-def turns_of(run: Run, stages: Segmentation, citations: Sequence[Citation], limits: Limits) -> list[TurnView]:
+def turns_of(
+    run: Run, stages: Segmentation, citations: Sequence[Citation], limits: Limits
+) -> list[TurnView]:
     """The turns to show, plan and brief first as turn 0; tells each citation where it stands."""
     shown = _shown(len(run.turns), {citation.turn for citation in citations}, limits.turns)
     blocks: dict[int, list[Block]] = defaultdict(list)
     if run.plan.text:
-        blocks[0].append(Block(0, None, "plan", f"plan.md, from the {run.plan.source}", run.plan.text.split("\n")))
+        blocks[0].append(
+            Block(
+                0, None, "plan", f"plan.md, from the {run.plan.source}", run.plan.text.split("\n")
+            )
+        )
     views: dict[int, TurnView] = {}
     for block in blocks_of(run, stages):
         if block.turn not in shown:
@@ -102,7 +111,10 @@ def turns_of(run: Run, stages: Segmentation, citations: Sequence[Citation], limi
         else:
             blocks[block.turn].append(block)
     if blocks[0]:
-        views = {0: TurnView(0, None, False, "Brief and plan" if run.plan.text else "Brief"), **views}
+        views = {
+            0: TurnView(0, None, False, "Brief and plan" if run.plan.text else "Brief"),
+            **views,
+        }
     _fill(views, blocks, citations, limits)
     before = 0
     for number, view in views.items():
@@ -122,7 +134,10 @@ def _shown(turns: int, cited: set[int], most: int) -> set[int]:
 
 
 def _fill(
-    views: dict[int, TurnView], blocks: dict[int, list[Block]], citations: Sequence[Citation], limits: Limits
+    views: dict[int, TurnView],
+    blocks: dict[int, list[Block]],
+    citations: Sequence[Citation],
+    limits: Limits,
 ) -> None:
     """Puts pieces and notes into the views."""
     left = limits.pieces
@@ -130,8 +145,14 @@ def _fill(
         kept = blocks[number][:left]
         view.left_out, left = len(blocks[number]) - len(kept), left - len(kept)
         blocks[number] = kept
-        first = (" ".join(line[:_GIST] for line in b.lines[:_GIST]) for b in kept if b.kind != "reasoning")
-        view.gist = view.gist or next((gist for words in first if (gist := " ".join(words.split())[:_GIST])), "")
+        first = (
+            " ".join(line[:_GIST] for line in b.lines[:_GIST])
+            for b in kept
+            if b.kind != "reasoning"
+        )
+        view.gist = view.gist or next(
+            (gist for words in first if (gist := " ".join(words.split())[:_GIST])), ""
+        )
     marks: dict[int, list[Mark]] = defaultdict(list)
     for n, citation in enumerate(citations):
         cited = views.get(citation.turn)
@@ -158,13 +179,20 @@ def _fill(
 
 
 def _marks(spans: Sequence[Span], blocks: Sequence[Block], anchor: str) -> list[tuple[Block, Mark]]:
-    """Spans of lines as marks of whole texts, one for lines that follow each other; the first one bears the anchor."""
+    """Spans of lines as marks of whole texts, one for lines that follow each other; the first one
+    bears the anchor."""
     out: list[tuple[Block, Mark]] = []
     for span in spans:
         block = blocks[span.block]
         begin = [0, *accumulate(len(line) + 1 for line in block.lines[: span.line])][-1]
-        mark = Mark(begin + span.start, begin + span.end, anchor if not out else f"{anchor}-{len(out)}")
-        if out and out[-1][0] is block and not "\n".join(block.lines)[out[-1][1].end : mark.start].strip():
+        mark = Mark(
+            begin + span.start, begin + span.end, anchor if not out else f"{anchor}-{len(out)}"
+        )
+        if (
+            out
+            and out[-1][0] is block
+            and not "\n".join(block.lines)[out[-1][1].end : mark.start].strip()
+        ):
             out[-1] = block, out[-1][1]._replace(end=mark.end)
         else:
             out.append((block, mark))

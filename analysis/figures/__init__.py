@@ -1,7 +1,8 @@
-"""Figures of a cohort: leaderboards, stages, codes and their effects, the cliff, recovery, cost, agreement, sensitivity.
+"""Figures of a cohort: leaderboards, stages, codes and their effects, the cliff, recovery, cost,
+agreement, sensitivity.
 
-`FIGURES` names them in the order of the report; `draw` makes one from the tables of `all_tables` and the run frame.
-matplotlib loads with the first drawing. The same data give the same bytes.
+`FIGURES` names them in the order of the report; `draw` makes one from the tables of `all_tables`
+and the run frame. matplotlib loads with the first drawing. The same data give the same bytes.
 """
 
 from __future__ import annotations
@@ -54,9 +55,16 @@ class Figure:
 
 
 def draw(
-    name: str, tables: Tables, runs: pl.DataFrame, outcome: str = "overall", *, png: bool = True, narrow: bool = False
+    name: str,
+    tables: Tables,
+    runs: pl.DataFrame,
+    outcome: str = "overall",
+    *,
+    png: bool = True,
+    narrow: bool = False,
 ) -> Figure:
-    """One figure of FIGURES from tables (by name) and the run frame; with a reason instead when there is nothing to draw.
+    """One figure of FIGURES from tables (by name) and the run frame; with a reason instead when
+    there is nothing to draw.
 
     `outcome`: the score that the tables are about. `narrow`: also for a narrow screen.
     """
@@ -80,12 +88,23 @@ def draw(
         wide, *other = [to_svg(one.figure) for one in drawn]
         image = to_png(drawn[0].figure) if png else None
         return Figure(
-            name, title, wide, other[0] if other else None, image, drawn[0].caption, drawn[0].description
-        )  # fmt: skip
+            name,
+            title,
+            wide,
+            other[0] if other else None,
+            image,
+            drawn[0].caption,
+            drawn[0].description,
+        )
 
 
 def draw_all(
-    tables: Tables, runs: pl.DataFrame, outcome: str = "overall", *, png: bool = True, narrow: bool = False
+    tables: Tables,
+    runs: pl.DataFrame,
+    outcome: str = "overall",
+    *,
+    png: bool = True,
+    narrow: bool = False,
 ) -> list[Figure]:
     """Every figure, in order; those without data carry their reason. See `draw`."""
     return [draw(name, tables, runs, outcome, png=png, narrow=narrow) for name in FIGURES]
@@ -96,7 +115,10 @@ def write(figures: list[Figure], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     out = []
     for figure in figures:
-        for suffix, data in (("svg", figure.svg and figure.svg.encode("utf-8", "replace")), ("png", figure.png)):
+        for suffix, data in (
+            ("svg", figure.svg and figure.svg.encode("utf-8", "replace")),
+            ("png", figure.png),
+        ):
             if data:
                 path = folder / f"{figure.name}.{suffix}"
                 with whole(path) as part:

@@ -1,4 +1,5 @@
-"""Codes as figures: how often they fire, what they go with, how the score falls with their number, how firm that is."""
+"""Codes as figures: how often they fire, what they go with, how the score falls with their number,
+how firm that is."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ from ..statistics.dose import GROUPS
 from ..tables.codes_read import CODES
 from ..tables.score_names import OVERALL, Score
 from . import style
-from .figure_result import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
+from .figure_result import (
+    Drawn,
+    Nothing,
+    Row,
+    Tables,
+    both_populations,
+    counted,
+    tidy_rows,
+    with_value,
+)
 from .style import BLUE, GREEN, INK, ORANGE, PINK, SKY, YELLOW, Sheet
 
 if TYPE_CHECKING:
@@ -27,8 +37,18 @@ CODE_NAMES = {
     "E4": "implementation",
     "E5": "deliverable",
 }
-PARTS = (("judge part", "judged stages S1–S3", SKY), ("rule part", "checked stages S4–S5", YELLOW), ("task part: zeroed", "Task of 0, a rule", ORANGE), ("task part: quality", "Task above 0", BLUE))  # fmt: skip
-LEFT = ((0.0, "nothing left", ORANGE, 2.2), (0.25, "a quarter", PINK, 1.1), (0.5, "half", SKY, 1.1), (0.75, "three quarters", BLUE, 1.1))  # fmt: skip
+PARTS = (
+    ("judge part", "judged stages S1–S3", SKY),
+    ("rule part", "checked stages S4–S5", YELLOW),
+    ("task part: zeroed", "Task of 0, a rule", ORANGE),
+    ("task part: quality", "Task above 0", BLUE),
+)
+LEFT = (
+    (0.0, "nothing left", ORANGE, 2.2),
+    (0.25, "a quarter", PINK, 1.1),
+    (0.5, "half", SKY, 1.1),
+    (0.75, "three quarters", BLUE, 1.1),
+)
 SEED = 20260601
 """Of the sideways scatter of single runs: looks only."""
 
@@ -41,28 +61,46 @@ def code_rates(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
     """How often each code fires per run, and its share of all fired codes."""
     rows = tidy_rows(tables, "codes")
     rows = [row for row in rows if row["code"] in CODES and row.get("agent") in (None, "(all)")]
-    measures = [("rate per run", "runs that fired it, %"), ("share of fired codes", "share of fired codes, %")]
+    measures = [
+        ("rate per run", "runs that fired it, %"),
+        ("share of fired codes", "share of fired codes, %"),
+    ]
     with_value(rows)
     with style.styled():
         figure, axes = sheet.beside([sheet.tall(len(CODES), 0.34)] * 2, (1, 1), 0.7)
         for ax, (measure, title) in zip(axes, measures, strict=True):
             shares = measure != "rate per run"
             for at, code in enumerate(CODES):
-                pair = both_populations((r for r in rows if r["measure"] == measure and r["code"] == code), "code")
+                pair = both_populations(
+                    (r for r in rows if r["measure"] == measure and r["code"] == code), "code"
+                )
                 for new, _ in pair:
                     if new["value"] is None:
                         _missing(ax, at, new)
                         continue
-                    ax.barh(at, 100 * new["value"], height=sheet.bar, color=ORANGE, alpha=0.4, linewidth=0)
+                    ax.barh(
+                        at,
+                        100 * new["value"],
+                        height=sheet.bar,
+                        color=ORANGE,
+                        alpha=0.4,
+                        linewidth=0,
+                    )
                     lo, hi = (new["lo"], new["hi"]) if new["lo"] is not None else (None, None)
                     if lo is not None and hi is not None:
                         style.interval(ax, at, 100 * max(0.0, lo), 100 * hi, ORANGE, thick=False)
                     end = 100 * (hi if hi is not None else new["value"])
                     ax.annotate(
-                        f"{100 * new['value']:.1f}{'' if shares else _read(new)}", (end, at), xytext=(5, 0), textcoords="offset points", va="center",
+                        f"{100 * new['value']:.1f}{'' if shares else _read(new)}",
+                        (end, at),
+                        xytext=(5, 0),
+                        textcoords="offset points",
+                        va="center",
                         fontsize=8.5,
-                    )  # fmt: skip
-            partly = next((_read(row) for row in rows if row["measure"] == measure and _read(row)), "")
+                    )
+            partly = next(
+                (_read(row) for row in rows if row["measure"] == measure and _read(row)), ""
+            )
             ax.set_title(title + (partly if shares else ""))
             ax.grid(axis="x")
             ax.margins(x=0.3 if partly and not shares else 0.12)
@@ -71,8 +109,8 @@ def code_rates(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
             ax.tick_params(labelleft=ax is axes[0])
     return Drawn(
         figure,
-        "A code that fired twice in a run counts once. Lines: 95 % intervals for new tasks. Shares add up to 100 %, so one "
-        "falls when another rises: read the rates too." + _unread(rows),
+        "A code that fired twice in a run counts once. Lines: 95 % intervals for new tasks. Shares"
+        " add up to 100 %, so one falls when another rises: read the rates too." + _unread(rows),
         "Rates per run and shares of the codes E1 to E5." + _unread(rows),
     )
 
@@ -89,10 +127,23 @@ def _missing(ax: Axes, at: int, row: Row) -> None:
     unknown = row["read"] is None or row["read"] < row["runs"]
     words = "not counted" if row["read"] is None else "not read" if unknown else "none fired"
     ax.text(
-        0.02, at, f"{words}{_read(row)}", transform=ax.get_yaxis_transform(), va="center", fontsize=8, style="italic"
+        0.02,
+        at,
+        f"{words}{_read(row)}",
+        transform=ax.get_yaxis_transform(),
+        va="center",
+        fontsize=8,
+        style="italic",
     )
     if unknown:
-        hatched = Rectangle((0.52, at - 0.31), 0.48, 0.62, transform=ax.get_yaxis_transform(), fill=False, hatch="////")
+        hatched = Rectangle(
+            (0.52, at - 0.31),
+            0.48,
+            0.62,
+            transform=ax.get_yaxis_transform(),
+            fill=False,
+            hatch="////",
+        )
         hatched.set(edgecolor=INK, alpha=0.35, linewidth=0)
         ax.add_patch(hatched)
 
@@ -104,11 +155,15 @@ def _unread(rows: list[Row]) -> str:
         return ""
     runs = next(iter(rates.values()))["runs"]
     read = ", ".join(f"{code} in {row['read']}" for code, row in rates.items())
-    return f" Read, of {runs} runs: {read}. What was not read (hatched) is unknown, not zero; shares are of codes read together."
+    return (
+        f" Read, of {runs} runs: {read}. What was not read (hatched) is unknown, not zero; shares"
+        " are of codes read together."
+    )
 
 
 def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
-    """Overlap-weighted effects of the codes, and for Overall their exact split into judged and checked stages, Task and zeros."""
+    """Overlap-weighted effects of the codes, and for Overall their exact split into judged and
+    checked stages, Task and zeros."""
     pairs = both_populations(tidy_rows(tables, "code_effects"), "code")
     rows = [new for new, _ in pairs]
     with_value(rows)
@@ -122,15 +177,24 @@ def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet)
             if new["value"] is None:
                 reason = "\n".join(wrap(style.label(new["reason"] or "not estimated", 76), 40)[:2])
                 ax.text(
-                    0, at, reason, transform=ax.get_yaxis_transform(), va="center", fontsize=7.5, style="italic", in_layout=False
-                )  # fmt: skip
+                    0,
+                    at,
+                    reason,
+                    transform=ax.get_yaxis_transform(),
+                    va="center",
+                    fontsize=7.5,
+                    style="italic",
+                    in_layout=False,
+                )
                 continue
             hollow = new["status"] != "ok"
             style.interval(ax, at, new["lo"], new["hi"], BLUE, thick=True)
             if same is not None:
                 style.interval(ax, at, same["lo"], same["hi"], BLUE, thick=False)
             style.point(ax, new["value"], at, BLUE, hollow=hollow)
-        ends = [new[end] for new, _ in pairs for end in ("lo", "value", "hi") if new[end] is not None]
+        ends = [
+            new[end] for new, _ in pairs for end in ("lo", "value", "hi") if new[end] is not None
+        ]
         room = (score.high or max(map(abs, ends))) / 10
         ax.set_title(f"effect on {score.titled}")
         ax.set_xlim(min(-room, *ends) * 1.04, max(room / 10, *ends) * 1.04)
@@ -140,29 +204,57 @@ def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet)
             bars.set_title("the same effect, split")
             if bars.patches:
                 figure.legend(
-                    loc="outside lower center", ncols=2 if sheet.narrow else 3, handlelength=1, columnspacing=1.5
+                    loc="outside lower center",
+                    ncols=2 if sheet.narrow else 3,
+                    handlelength=1,
+                    columnspacing=1.5,
                 )
         for axis in (ax, bars):
             if axis is not None:
                 axis.axvline(0, color=INK, linewidth=0.8)
                 axis.grid(axis="x")
-        sheet.table(axes, [_named(new["code"]) for new in rows], [
-            (0.2, "right", "effect", [style.signed(new["value"], score.digits) for new in rows]),
-            (0.25, "left", "95 %", [style.span(new["lo"], new["hi"], score.digits) for new in rows]),
-            (1.0, "right", "fired / read" if _partly(rows) else "fired", [_fired(new, _partly(rows)) for new in rows]),
-        ])  # fmt: skip
+        sheet.table(
+            axes,
+            [_named(new["code"]) for new in rows],
+            [
+                (
+                    0.2,
+                    "right",
+                    "effect",
+                    [style.signed(new["value"], score.digits) for new in rows],
+                ),
+                (
+                    0.25,
+                    "left",
+                    "95 %",
+                    [style.span(new["lo"], new["hi"], score.digits) for new in rows],
+                ),
+                (
+                    1.0,
+                    "right",
+                    "fired / read" if _partly(rows) else "fired",
+                    [_fired(new, _partly(rows)) for new in rows],
+                ),
+            ],
+        )
     return Drawn(
         figure,
-        "Pale bar: 95 % interval for new tasks; thin line: for these tasks again; hollow: too few firings to inform, or runs that "
-        "differed before the code. An association among repeats with the same other codes, not a cause."
+        "Pale bar: 95 % interval for new tasks; thin line: for these tasks again; hollow: too few"
+        " firings to inform, or runs that differed before the code. An association among repeats"
+        " with the same other codes, not a cause."
         + (
-            " Only “Task above 0” is neither a judge's word nor a rule; for E5 the checked part holds by definition."
+            " Only “Task above 0” is neither a judge's word nor a rule; for E5 the checked part"
+            " holds by definition."
             if parts
             else ""
         )
         + _partly(rows),
         f"Effects of fired codes on {score.name}: "
-        + ", ".join(f"{r['code']} {style.signed(r['value'], score.digits)}" for r in rows if r["value"] is not None),
+        + ", ".join(
+            f"{r['code']} {style.signed(r['value'], score.digits)}"
+            for r in rows
+            if r["value"] is not None
+        ),
     )
 
 
@@ -173,7 +265,11 @@ def _fired(row: Row, beside: str) -> str:
 
 
 def _partly(rows: Iterable[Row]) -> str:
-    partial = [f"{row['code']} in {row['read']} of {row['runs']}" for row in rows if row["read"] < row["runs"]]
+    partial = [
+        f"{row['code']} in {row['read']} of {row['runs']}"
+        for row in rows
+        if row["read"] < row["runs"]
+    ]
     return f" Runs read: {', '.join(partial)}; effects are of these." if partial else ""
 
 
@@ -186,11 +282,22 @@ def _split(ax: Axes, effects: list[Row], parts: list[Row], height: float) -> Non
             if effect["value"] is None or value is None:
                 continue
             before = [
-                own[other] for other, _, _ in PARTS[: [p[0] for p in PARTS].index(name)] if own.get(other) is not None
+                own[other]
+                for other, _, _ in PARTS[: [p[0] for p in PARTS].index(name)]
+                if own.get(other) is not None
             ]
             start = sum(v for v in before if (v < 0) == (value < 0))
             title_once = title if first else None
-            ax.barh(at, value, left=start, height=height, color=colour, alpha=0.75, linewidth=0, label=title_once)
+            ax.barh(
+                at,
+                value,
+                left=start,
+                height=height,
+                color=colour,
+                alpha=0.75,
+                linewidth=0,
+                label=title_once,
+            )
             first = False
 
 
@@ -211,16 +318,26 @@ def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Dra
             if row["value"] is None:
                 continue
             here = (x == at) & drawn
-            style.points_cloud(ax, at + jitter[here], y[here], SKY, size=8 if d.n > 200 else 18, alpha=0.4)
+            style.points_cloud(
+                ax, at + jitter[here], y[here], SKY, size=8 if d.n > 200 else 18, alpha=0.4
+            )
             style.interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
             style.point(ax, at, row["value"], BLUE, size=7)
             ax.annotate(
-                style.plain(row["value"], score.digits), (at + 0.33, row["value"]), va="center", fontweight="bold", annotation_clip=False,
-            )  # fmt: skip
+                style.plain(row["value"], score.digits),
+                (at + 0.33, row["value"]),
+                va="center",
+                fontweight="bold",
+                annotation_clip=False,
+            )
         known = [(at, row["value"]) for at, row in enumerate(means) if row["value"] is not None]
         ax.plot([a for a, _ in known], [v for _, v in known], color=BLUE, linewidth=1, zorder=2)
         ax.set_xticks(
-            range(4), [f"{group}\n{_percent(row['share'])}" for group, row in zip(GROUPS, means, strict=True)]
+            range(4),
+            [
+                f"{group}\n{_percent(row['share'])}"
+                for group, row in zip(GROUPS, means, strict=True)
+            ],
         )
         ax.set_xlim(-0.5, 3.6)
         of = f"{d.n} runs read, of {d.n_scored}" if d.n < d.n_scored else "runs"
@@ -231,11 +348,11 @@ def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Dra
     one = next((row for row in rows if row["kind"] == "drop_raw" and row["group"] == "1"), None)
     return Drawn(
         figure,
-        "Runs (spread sideways) and means; beside or below: change against runs without codes, raw and among repeats of the same "
-        "agent, task and tier; 95 % intervals for new tasks. The within-cell change is free of ‘harder cells fire more codes’."
-        + sampled
-        + counted(d),
-        f"{score.name} by number of fired codes; one code against none: {style.signed(one['value'] if one else None)} %.",
+        "Runs (spread sideways) and means; beside or below: change against runs without codes, raw"
+        " and among repeats of the same agent, task and tier; 95 % intervals for new tasks. The"
+        " within-cell change is free of ‘harder cells fire more codes’." + sampled + counted(d),
+        f"{score.name} by number of fired codes; one code against none:"
+        f" {style.signed(one['value'] if one else None)} %.",
     )
 
 
@@ -252,7 +369,9 @@ def _drops(ax: Axes, rows: list[Row], sheet: Sheet) -> None:
     ]
     for at, (group, kind, _) in enumerate(names):
         for suffix, offset, colour in (("raw", -0.17, ORANGE), ("within_cell", 0.17, GREEN)):
-            found = [row for row in rows if row["kind"] == f"{kind}_{suffix}" and row["group"] == group]
+            found = [
+                row for row in rows if row["kind"] == f"{kind}_{suffix}" and row["group"] == group
+            ]
             if not found or found[0]["value"] is None:
                 continue
             style.interval(ax, at + offset, found[0]["lo"], found[0]["hi"], colour, thick=False)
@@ -260,12 +379,32 @@ def _drops(ax: Axes, rows: list[Row], sheet: Sheet) -> None:
     drawn = bool(ax.lines)
     for at, (group, kind, _) in enumerate(names):
         if drawn and kind == "single" and group not in str(rows[0].get("codes") or group):
-            ax.text(0.02, at, "not read", transform=ax.get_yaxis_transform(), va="center", fontsize=8, style="italic")
+            ax.text(
+                0.02,
+                at,
+                "not read",
+                transform=ax.get_yaxis_transform(),
+                va="center",
+                fontsize=8,
+                style="italic",
+            )
     sheet.named_rows(ax, [name for _, _, name in names])
     if not ax.lines:
-        reason = next((row["reason"] for row in rows if row["kind"] == "drop_raw" and row["reason"]), "not defined")
+        reason = next(
+            (row["reason"] for row in rows if row["kind"] == "drop_raw" and row["reason"]),
+            "not defined",
+        )
         words = "\n".join(wrap(style.label(reason, 90), 32))
-        ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", fontsize=8, style="italic")
+        ax.text(
+            0.5,
+            0.5,
+            words,
+            transform=ax.transAxes,
+            ha="center",
+            va="center",
+            fontsize=8,
+            style="italic",
+        )
         ax.set_xticks([])
         ax.set_title("change against no code, %")
         return
@@ -278,11 +417,16 @@ def _drops(ax: Axes, rows: list[Row], sheet: Sheet) -> None:
 
 
 def sensitivity(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
-    """How strong an unobserved cause would have to be, with the code and with the score, to erase each effect."""
+    """How strong an unobserved cause would have to be, with the code and with the score, to erase
+    each effect."""
     rows = [
-        row for row in tidy_rows(tables, "code_effects")
-        if row["population"] != "same" and row["value"] is not None and row["robustness_value"] and row["status"] != "uninformative"
-    ]  # fmt: skip
+        row
+        for row in tidy_rows(tables, "code_effects")
+        if row["population"] != "same"
+        and row["value"] is not None
+        and row["robustness_value"]
+        and row["status"] != "uninformative"
+    ]
     if not rows:
         raise Nothing("no code has an informative effect")
     rows = sorted(rows, key=lambda row: -row["robustness_value"])
@@ -293,29 +437,46 @@ def sensitivity(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) 
         x = np.geomspace(1e-4, min(limit, 0.999), 300)
         for row, ax in zip(rows, grid, strict=True):
             rv = min(row["robustness_value"], 0.999)
-            # From bias / estimate = sqrt(R2_score * R2_code / (1 - R2_code)) / f, with f2 = RV2 / (1 - RV).
+            # From bias / estimate = sqrt(R2_score * R2_code / (1 - R2_code)) / f, with f2 = RV2 /
+            # (1 - RV).
             for share, _, colour, width in LEFT:
                 needed = ((1 - share) * rv) ** 2 / (1 - rv) * (1 - x) / x
-                ax.plot(x, np.where(needed <= 1.2 * limit, needed, np.nan), color=colour, linewidth=width)
+                ax.plot(
+                    x,
+                    np.where(needed <= 1.2 * limit, needed, np.nan),
+                    color=colour,
+                    linewidth=width,
+                )
             style.point(ax, rv, rv, ORANGE, size=5)
-            ax.annotate(f"RV {rv:.2f}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5)
+            ax.annotate(
+                f"RV {rv:.2f}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5
+            )
             ax.set_title(f"{row['code']}: {style.signed(row['value'], score.digits)}")
             ax.set_xlim(0, limit)
             ax.set_ylim(0, limit)
             ax.set_aspect("equal")
         from matplotlib.lines import Line2D
 
-        handles = [Line2D([], [], color=colour, linewidth=width, label=text) for _, text, colour, width in LEFT]
+        handles = [
+            Line2D([], [], color=colour, linewidth=width, label=text)
+            for _, text, colour, width in LEFT
+        ]
         figure.legend(
-            handles=handles, loc="outside upper center", ncols=columns, title="left of the effect", handlelength=1.6
+            handles=handles,
+            loc="outside upper center",
+            ncols=columns,
+            title="left of the effect",
+            handlelength=1.6,
         )
         figure.supxlabel("partial R² of an unobserved cause with the code", fontsize=9)
         figure.supylabel(f"partial R² with {score.name}", fontsize=9)
     return Drawn(
         figure,
-        "Lines: what is left of the effect if an unobserved cause of that strength acted within cells; on the thick "
-        "line nothing is left. RV: the strength, equal on both sides, that erases the effect (Cinelli and Hazlett).",
-        "Robustness values: " + ", ".join(f"{row['code']} {row['robustness_value']:.2f}" for row in rows),
+        "Lines: what is left of the effect if an unobserved cause of that strength acted within"
+        " cells; on the thick line nothing is left. RV: the strength, equal on both sides, that"
+        " erases the effect (Cinelli and Hazlett).",
+        "Robustness values: "
+        + ", ".join(f"{row['code']} {row['robustness_value']:.2f}" for row in rows),
     )
 
 

@@ -22,7 +22,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure with a caption that says how to read it, and a description for those who cannot see it."""
+    """A figure with a caption that says how to read it, and a description for those who cannot see
+    it."""
 
     figure: Figure
     caption: str
@@ -30,11 +31,13 @@ class Drawn:
 
 
 class Nothing(Exception):
-    """Raised by a figure function: the data have nothing to draw. The message is the reason, for the reader."""
+    """Raised by a figure function: the data have nothing to draw. The message is the reason, for
+    the reader."""
 
 
 def tidy_rows(tables: Tables, name: str, **where: Any) -> list[Row]:
-    """Rows of a table with the given values, in order. Nothing when the table is absent; [] when no row matches."""
+    """Rows of a table with the given values, in order. Nothing when the table is absent; [] when no
+    row matches."""
     table = tables.get(name)
     if table is None:
         raise Nothing(f"the table {name} was not computed")
@@ -61,11 +64,16 @@ def both_populations(rows: Iterable[Row], *keys: str) -> list[tuple[Row, Row | N
     """Each row for new tasks with its twin for the same tasks, matched on the key columns."""
     rows = list(rows)
     same = {tuple(row[key] for key in keys): row for row in rows if row["population"] == "same"}
-    return [(row, same.get(tuple(row[key] for key in keys))) for row in rows if row["population"] != "same"]
+    return [
+        (row, same.get(tuple(row[key] for key in keys)))
+        for row in rows
+        if row["population"] != "same"
+    ]
 
 
 def counted(d: Design) -> str:
-    """For captions: which codes a number of codes is of, and in how many runs; nothing when all were read for all five."""
+    """For captions: which codes a number of codes is of, and in how many runs; nothing when all
+    were read for all five."""
     if d.n == d.n_scored and not d.among():
         return ""
     unread = [d.not_read(code) for code in CODES if code not in d.code_names]

@@ -1,4 +1,5 @@
-"""Judge against people: agreement with intervals by item, and what correcting the judge's errors does to the ranking."""
+"""Judge against people: agreement with intervals by item, and what correcting the judge's errors
+does to the ranking."""
 
 from __future__ import annotations
 
@@ -37,22 +38,36 @@ def agreement(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) ->
                 colour = ORANGE if kind == "code" else BLUE
                 if row is None or row["value"] is None:
                     unread = not any(r["n"] for r in rows if r["item"] == item)
-                    ax.text(0.02, at, "not read" if unread else "undefined", fontsize=7.5, va="center", style="italic")
+                    ax.text(
+                        0.02,
+                        at,
+                        "not read" if unread else "undefined",
+                        fontsize=7.5,
+                        va="center",
+                        style="italic",
+                    )
                     continue
                 style.interval(ax, at, row["lo"], row["hi"], colour, thick=False)
                 style.point(ax, row["value"], at, colour, size=5, hollow=bool(row["warnings"]))
             ax.set_title(title)
             ax.grid(axis="x")
             ax.set_xlim(min(0.0, ax.get_xlim()[0]), 1.03)
-        counts = [str(max((r["n"] for r in rows if r["item"] == item), default=0)) for _, item in items]
-        sheet.table(axes, [style.label(item, 14) for _, item in items], [
-            (0.68, "right", "human / judge", [_prevalence(found, item) for _, item in items]),
-            (1.0, "right", "n", counts),
-        ])  # fmt: skip
+        counts = [
+            str(max((r["n"] for r in rows if r["item"] == item), default=0)) for _, item in items
+        ]
+        sheet.table(
+            axes,
+            [style.label(item, 14) for _, item in items],
+            [
+                (0.68, "right", "human / judge", [_prevalence(found, item) for _, item in items]),
+                (1.0, "right", "n", counts),
+            ],
+        )
     return Drawn(
         figure,
-        "Judge against human labels; 95 % intervals resample tasks. Criteria blue, codes orange; hollow: fewer than five of "
-        "the rarer value, so the interval is too narrow. Graded items show linearly weighted κ. Human / judge: mean value given.",
+        "Judge against human labels; 95 % intervals resample tasks. Criteria blue, codes orange;"
+        " hollow: fewer than five of the rarer value, so the interval is too narrow. Graded items"
+        " show linearly weighted κ. Human / judge: mean value given.",
         f"Agreement of judge and labels on {len(items)} items.",
     )
 
@@ -60,14 +75,20 @@ def agreement(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) ->
 def _prevalence(found: dict[tuple[str, str], Row], item: str) -> str:
     row = found.get((item, "agreement"))
     return (
-        "" if row is None else f"{style.plain(row['prevalence_human'], 2)} / {style.plain(row['prevalence_judge'], 2)}"
+        ""
+        if row is None
+        else (
+            f"{style.plain(row['prevalence_human'], 2)} / {style.plain(row['prevalence_judge'], 2)}"
+        )
     )
 
 
 def judge_correction(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
     """Agents' means as judged and after correction by human labels, joined by a line each."""
     rows = tidy_rows(tables, "corrected_leaderboard")
-    judged = {row["agent"]: row for row in rows if row["kind"] == "judge" and row["value"] is not None}
+    judged = {
+        row["agent"]: row for row in rows if row["kind"] == "judge" and row["value"] is not None
+    }
     fixed: dict[str, dict[str, Row]] = {}
     for row in rows:
         if row["kind"] == "corrected" and row["value"] is not None:
@@ -86,20 +107,28 @@ def judge_correction(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sh
             b = same or new
             assert b is not None
             colour = GREEN if b["value"] >= a["value"] else ORANGE
-            ax.plot([0, 1], [a["value"], b["value"]], color=colour, linewidth=1.4, alpha=0.8, zorder=3)
+            ax.plot(
+                [0, 1], [a["value"], b["value"]], color=colour, linewidth=1.4, alpha=0.8, zorder=3
+            )
             style.point(ax, 0, a["value"], INK, size=5)
             style.interval(ax, 1, b["lo"], b["hi"], colour, thick=False, vertical=True)
             style.point(ax, 1, b["value"], colour, size=5)
             ends.append((agent, a["value"], b["value"]))
         _spread(
             ax,
-            [(f"{style.label(agent, room)}  {style.plain(a, score.digits)}", a) for agent, a, _ in ends],
+            [
+                (f"{style.label(agent, room)}  {style.plain(a, score.digits)}", a)
+                for agent, a, _ in ends
+            ],
             -0.04,
             "right",
         )
         _spread(
             ax,
-            [(f"{style.plain(b, score.digits)}  {style.label(agent, room)}", b) for agent, _, b in ends],
+            [
+                (f"{style.plain(b, score.digits)}  {style.label(agent, room)}", b)
+                for agent, _, b in ends
+            ],
             1.07,
             "left",
         )
@@ -110,8 +139,9 @@ def judge_correction(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sh
         ax.set_yticks([])
     return Drawn(
         figure,
-        f"Mean {score.titled} as judged and corrected by the mean difference on labelled runs. Line at the right: 95 % "
-        "interval of the correction for these runs (that of new tasks is in the table). Green: up, orange: down.",
+        f"Mean {score.titled} as judged and corrected by the mean difference on labelled runs. Line"
+        " at the right: 95 % interval of the correction for these runs (that of new tasks is in"
+        " the table). Green: up, orange: down.",
         f"Correction of {len(agents)} agents’ means of {score.name} by human labels.",
     )
 

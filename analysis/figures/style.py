@@ -1,7 +1,8 @@
-"""One look for all figures: colours by role, labels from data made safe, SVG and PNG that come out the same every time.
+"""One look for all figures: colours by role, labels from data made safe, SVG and PNG that come out
+the same every time.
 
-Colours stand for roles. In a file they are mid-tones, readable on a white and on a dark page; inside the report each
-becomes a CSS variable, so that the page's theme decides.
+Colours stand for roles. In a file they are mid-tones, readable on a white and on a dark page;
+inside the report each becomes a CSS variable, so that the page's theme decides.
 """
 
 from __future__ import annotations
@@ -24,8 +25,16 @@ if TYPE_CHECKING:
 
 INK = "#6e7681"
 """Text, axes and grid: 4.6:1 against white, 4.1:1 against a near-black page."""
-BLUE, ORANGE, GREEN, PINK, SKY, YELLOW = "#0173b2", "#d55e00", "#029e73", "#cc78bc", "#56a5d9", "#c79100"
-"""After the colour-blind-safe palettes of Okabe and Ito, mid-tones only. Pairs that must be told apart: blue, orange."""
+BLUE, ORANGE, GREEN, PINK, SKY, YELLOW = (
+    "#0173b2",
+    "#d55e00",
+    "#029e73",
+    "#cc78bc",
+    "#56a5d9",
+    "#c79100",
+)
+"""After the colour-blind-safe palettes of Okabe and Ito, mid-tones only. Pairs that must be told
+apart: blue, orange."""
 ROLES = dict(
     zip(
         ("ink", "blue", "orange", "green", "pink", "sky", "yellow"),
@@ -36,7 +45,8 @@ ROLES = dict(
 SERIES = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MOST_POINTS = 600
-"""Runs that a cloud of points shows: thousands of marks would make the page heavy, and hide each other."""
+"""Runs that a cloud of points shows: thousands of marks would make the page heavy, and hide each
+other."""
 
 _RC: dict[str, Any] = {
     "font.family": ["sans-serif"],
@@ -66,13 +76,26 @@ _RC: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "ambjudge",
     "text.parse_math": False,
-    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color", "grid.color", "legend.labelcolor"), INK),
-}  # fmt: skip
+    **dict.fromkeys(
+        (
+            "text.color",
+            "axes.edgecolor",
+            "axes.labelcolor",
+            "axes.titlecolor",
+            "xtick.color",
+            "ytick.color",
+            "grid.color",
+            "legend.labelcolor",
+        ),
+        INK,
+    ),
+}
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """The style, for drawing and for saving. Names in scripts that the font lacks are no reason for a warning."""
+    """The style, for drawing and for saving. Names in scripts that the font lacks are no reason for
+    a warning."""
     import matplotlib
 
     with matplotlib.rc_context(_RC), warnings.catch_warnings():
@@ -83,7 +106,8 @@ def styled() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a figure is drawn on: a page's column, or, narrow, a telephone's, where a picture is legible when it fills it.
+    """What a figure is drawn on: a page's column, or, narrow, a telephone's, where a picture is
+    legible when it fills it.
 
     Narrow, axes stand below each other, and what stands beside a row on a page stands above it.
     """
@@ -92,11 +116,13 @@ class Sheet:
 
     @property
     def width(self) -> float:
-        """Inches; the report scales a figure to its column. 7 pt, the smallest, are 10 pixels of a column of 368."""
+        """Inches; the report scales a figure to its column. 7 pt, the smallest, are 10 pixels of a
+        column of 368."""
         return 3.5 if self.narrow else 8.4
 
     def blank(self, height: float, width: float | None = None) -> Figure:
-        """An empty figure in inches, laid out so that labels never overlap axes. No global state is touched."""
+        """An empty figure in inches, laid out so that labels never overlap axes. No global state is
+        touched."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -110,20 +136,30 @@ class Sheet:
         return 0.3 if self.narrow else 0.62
 
     def tall(self, n: int, height: float, *, said: bool = False) -> float:
-        """Inches of `n` rows that take `height` each on a page; narrow a line of words stands in each, or two."""
+        """Inches of `n` rows that take `height` each on a page; narrow a line of words stands in
+        each, or two."""
         return n * ((0.6 if said else 0.42) if self.narrow else height)
 
-    def beside(self, heights: Sequence[float], ratios: Sequence[float], more: float) -> tuple[Figure, list[Axes]]:
-        """Axes of these heights in inches, and `more` around them: beside each other with widths by `ratios`, where those
-        beyond `heights` are for text; narrow below each other."""
+    def beside(
+        self, heights: Sequence[float], ratios: Sequence[float], more: float
+    ) -> tuple[Figure, list[Axes]]:
+        """Axes of these heights in inches, and `more` around them: beside each other with widths by
+        `ratios`, where those beyond `heights` are for text; narrow below each other."""
         if not self.narrow:
             figure = self.blank(max(heights) + more)
-            return figure, list(figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False).flat)
+            return figure, list(
+                figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False).flat
+            )
         figure = self.blank(sum(heights) + 0.55 * (len(heights) - 1) + more)
-        return figure, list(figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False).flat)
+        return figure, list(
+            figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False).flat
+        )
 
-    def small_multiples(self, n: int, most: int, height: float, around: float) -> tuple[Figure, list[Axes]]:
-        """`n` axes of one scale, of `height` inches each, in lines of at most `most`, and `around` inches around them all."""
+    def small_multiples(
+        self, n: int, most: int, height: float, around: float
+    ) -> tuple[Figure, list[Axes]]:
+        """`n` axes of one scale, of `height` inches each, in lines of at most `most`, and `around`
+        inches around them all."""
         columns = min(most, n)
         lines = -(-n // columns)
         figure = self.blank(lines * height + around)
@@ -139,12 +175,16 @@ class Sheet:
         from matplotlib.patches import Rectangle
 
         top = 0.28 if self.narrow else 0.46
-        ax.add_patch(Rectangle((x - 0.485, y - top), 0.97, top + 0.46, facecolor=colour, alpha=alpha, linewidth=0))
+        ax.add_patch(
+            Rectangle(
+                (x - 0.485, y - top), 0.97, top + 0.46, facecolor=colour, alpha=alpha, linewidth=0
+            )
+        )
         return y + (0.46 - top) / 2
 
     def table(self, axes: Sequence[Axes], names: Sequence[str], columns: Sequence[Column]) -> None:
-        """Rows of the same names in all axes, and columns of text: on a page in the last axes, which hold nothing else; narrow
-        above each row of the first."""
+        """Rows of the same names in all axes, and columns of text: on a page in the last axes,
+        which hold nothing else; narrow above each row of the first."""
         if not self.narrow:
             *plots, side = axes
             for ax in plots:
@@ -154,13 +194,17 @@ class Sheet:
             _panel(side, columns)
             return
         said = [
-            " · ".join(f"{head} {texts[at]}" for _, _, head, texts in columns if texts[at]) for at in range(len(names))
+            " · ".join(f"{head} {texts[at]}" for _, _, head, texts in columns if texts[at])
+            for at in range(len(names))
         ]
         for ax in axes:
             self.named_rows(ax, names, said if ax is axes[0] else ())
 
-    def named_rows(self, ax: Axes, names: Sequence[str], said: Sequence[str] = (), points: float = 8.0) -> None:
-        """Names down the y axis; narrow they stand `points` above the middle of the rows, with what is `said` of each below."""
+    def named_rows(
+        self, ax: Axes, names: Sequence[str], said: Sequence[str] = (), points: float = 8.0
+    ) -> None:
+        """Names down the y axis; narrow they stand `points` above the middle of the rows, with what
+        is `said` of each below."""
         rows_axis(ax, [""] * len(names) if self.narrow else names)
         if self.narrow:
             ax.set_ylim(len(names) - 0.5, -0.7)
@@ -176,9 +220,16 @@ Column = tuple[float, str, str, Sequence[str]]
 
 def _above(ax: Axes, at: int, text: str, points: float, size: float) -> None:
     ax.annotate(
-        text, (0, at), xycoords=("axes fraction", "data"), xytext=(0, points), textcoords="offset points", fontsize=size,
-        va="bottom", in_layout=False, zorder=5,
-    )  # fmt: skip
+        text,
+        (0, at),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, points),
+        textcoords="offset points",
+        fontsize=size,
+        va="bottom",
+        in_layout=False,
+        zorder=5,
+    )
 
 
 def bare_columns(ax: Axes) -> None:
@@ -188,7 +239,8 @@ def bare_columns(ax: Axes) -> None:
 
 
 def label(text: object, columns: int = 26) -> str:
-    """A name from the data as it may stand in a figure: on one line, without control characters, cut to `columns`."""
+    """A name from the data as it may stand in a figure: on one line, without control characters,
+    cut to `columns`."""
     return fit(sanitize_line(str(text)), columns)
 
 
@@ -216,9 +268,17 @@ def rows_axis(ax: Axes, names: Sequence[str]) -> None:
 
 
 def interval(
-    ax: Axes, y: float, lo: float | None, hi: float | None, colour: str, *, thick: bool, vertical: bool = False
+    ax: Axes,
+    y: float,
+    lo: float | None,
+    hi: float | None,
+    colour: str,
+    *,
+    thick: bool,
+    vertical: bool = False,
 ) -> None:
-    """An interval as a line: thick and pale for new tasks, thin and full for the same tasks. Nothing when unknown."""
+    """An interval as a line: thick and pale for new tasks, thin and full for the same tasks.
+    Nothing when unknown."""
     if lo is None or hi is None:
         return
     style: dict[str, Any] = {"color": colour, "zorder": 2 if thick else 3, "solid_capstyle": "butt"}
@@ -229,10 +289,21 @@ def interval(
         ax.plot([lo, hi], [y, y], **style)
 
 
-def point(ax: Axes, x: float, y: float, colour: str, *, hollow: bool = False, size: float = 6) -> None:
+def point(
+    ax: Axes, x: float, y: float, colour: str, *, hollow: bool = False, size: float = 6
+) -> None:
     """The estimate itself; hollow when it says little."""
     face = "none" if hollow else colour
-    ax.plot([x], [y], "o", markersize=size, markerfacecolor=face, markeredgecolor=colour, markeredgewidth=1.4, zorder=4)
+    ax.plot(
+        [x],
+        [y],
+        "o",
+        markersize=size,
+        markerfacecolor=face,
+        markeredgecolor=colour,
+        markeredgewidth=1.4,
+        zorder=4,
+    )
 
 
 def _panel(ax: Axes, columns: Sequence[Column]) -> None:
@@ -241,12 +312,25 @@ def _panel(ax: Axes, columns: Sequence[Column]) -> None:
     for x, align, title, texts in columns:
         for at, text in enumerate(texts):
             ax.annotate(
-                text, (x, at), xycoords=("axes fraction", "data"), va="center", ha=align, fontsize=8.5, in_layout=False
-            )  # fmt: skip
+                text,
+                (x, at),
+                xycoords=("axes fraction", "data"),
+                va="center",
+                ha=align,
+                fontsize=8.5,
+                in_layout=False,
+            )
         ax.annotate(
-            title, (x, 1), xycoords="axes fraction", xytext=(0, 8), textcoords="offset points", va="bottom", ha=align,
-            fontsize=8.5, in_layout=False,
-        )  # fmt: skip
+            title,
+            (x, 1),
+            xycoords="axes fraction",
+            xytext=(0, 8),
+            textcoords="offset points",
+            va="bottom",
+            ha=align,
+            fontsize=8.5,
+            in_layout=False,
+        )
 
 
 def thinned(n: int) -> tuple[int, str]:
@@ -255,11 +339,11 @@ def thinned(n: int) -> tuple[int, str]:
     return step, f" A dot stands for every {step}th run." if step > 1 else ""
 
 
-def points_cloud(ax: Axes, x: Any, y: Any, colour: str, *, size: float = 6, alpha: float = 0.35) -> None:
+def points_cloud(
+    ax: Axes, x: Any, y: Any, colour: str, *, size: float = 6, alpha: float = 0.35
+) -> None:
     """Single runs, as background."""
-    ax.plot(
-        x, y, "o", markersize=size**0.5, color=colour, alpha=alpha, markeredgewidth=0, zorder=1
-    )  # fmt: skip
+    ax.plot(x, y, "o", markersize=size**0.5, color=colour, alpha=alpha, markeredgewidth=0, zorder=1)
 
 
 def signed(value: float | None, digits: int = 1) -> str:
@@ -289,7 +373,8 @@ def plain(value: float | None, digits: int = 1) -> str:
 
 
 def settle(figure: Figure) -> None:
-    """Finds the layout once, for all formats: finding it takes as long as drawing, and each saving would do it again."""
+    """Finds the layout once, for all formats: finding it takes as long as drawing, and each saving
+    would do it again."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -311,18 +396,23 @@ def to_png(figure: Figure, dpi: int = 144) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     out, figure.dpi = io.BytesIO(), dpi
-    FigureCanvasAgg(figure).print_png(out, metadata={"Software": None}, pil_kwargs={"compress_level": 4})
+    FigureCanvasAgg(figure).print_png(
+        out, metadata={"Software": None}, pil_kwargs={"compress_level": 4}
+    )
     return out.getvalue()
 
 
-_PROLOG = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)
+_PROLOG = re.compile(
+    r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL
+)
 _GROUP_ID = re.compile(r'<g id="[^"]*"')
 _ROLE = re.compile("|".join(ROLES.values()))
 _NAMES = {value: name for name, value in ROLES.items()}
 
 
 def inline(svg: str, description: str, *, narrow: bool = False) -> str:
-    """The SVG for a place inside HTML: no prolog, no own size, a description for readers, colours as CSS variables.
+    """The SVG for a place inside HTML: no prolog, no own size, a description for readers, colours
+    as CSS variables.
 
     A narrow one that needs more than a narrow sheet is wider than its place, in which it scrolls.
 
@@ -331,7 +421,9 @@ def inline(svg: str, description: str, *, narrow: bool = False) -> str:
     out = _GROUP_ID.sub("<g", _PROLOG.sub("", svg))
     out = re.sub(r'(<svg\b[^>]*?) height="[\d.]+pt"', r"\1", out, count=1)
     out = re.sub(r'(<svg\b[^>]*?) width="[\d.]+pt"', r"\1", out, count=1)
-    out = re.sub(r'style="[^"]*"', lambda m: _ROLE.sub(lambda c: f"var(--{_NAMES[c[0]]})", m[0]), out)
+    out = re.sub(
+        r'style="[^"]*"', lambda m: _ROLE.sub(lambda c: f"var(--{_NAMES[c[0]]})", m[0]), out
+    )
     out = out.replace("<svg", f'<svg role="img" aria-label="{escape(description, quote=True)}"', 1)
     size = re.search(r'viewBox="0 0 ([\d.]+)', out) if narrow else None
     if size and (share := float(size[1]) / (72 * Sheet(narrow=True).width)) > 1.01:

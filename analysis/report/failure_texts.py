@@ -1,8 +1,10 @@
-"""What goes wrong most: the words about failures, grouped, so that the largest groups can be read off.
+"""What goes wrong most: the words about failures, grouped, so that the largest groups can be read
+off.
 
-Four kinds of words: a judge's rationale of a criterion not met, the reason of a fired code, the cause of a failed step,
-and what was wrong with a deliverable. Texts are reduced to their pattern (numbers, quotes and paths out), weighed by
-TF-IDF and grouped by average-linkage clustering on cosine distance: no random start, the same cards give the same groups.
+Four kinds of words: a judge's rationale of a criterion not met, the reason of a fired code, the
+cause of a failed step, and what was wrong with a deliverable. Texts are reduced to their pattern
+(numbers, quotes and paths out), weighed by TF-IDF and grouped by average-linkage clustering on
+cosine distance: no random start, the same cards give the same groups.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ KINDS = {
     "criterion": "rationales of criteria not met",
 }
 DISTANCE = 0.85
-"""Mean cosine distance up to which groups merge: patterns that share about a seventh of their weighted words, so that
-reasons of one template with different particulars come together."""
+"""Mean cosine distance up to which groups merge: patterns that share about a seventh of their
+weighted words, so that reasons of one template with different particulars come together."""
 MOST_PATTERNS = 1500
-"""Patterns that are clustered, the most frequent first; the rest join the nearest group. Quadratic in this number."""
+"""Patterns that are clustered, the most frequent first; the rest join the nearest group. Quadratic
+in this number."""
 SHARED_FROM = 30
-"""Patterns from which on only words that two of them share count: a word of one pattern alone groups nothing, and its
-weight would drown the common ones."""
+"""Patterns from which on only words that two of them share count: a word of one pattern alone
+groups nothing, and its weight would drown the common ones."""
 NEAR = 0.3
 """Cosine similarity that a pattern needs to join a group later."""
 MOST_KEPT = 20_000
@@ -41,10 +44,20 @@ LENGTH = 400
 """Characters of a text that count."""
 
 SCHEMA: dict[str, Any] = {
-    "kind": pl.String, "rank": pl.Int64, "label": pl.String, "runs": pl.Int64, "share": pl.Float64, "mentions": pl.Int64,
-    "patterns": pl.Int64, "where": pl.String, "agents": pl.String, "example": pl.String,
-    "example_runs": pl.List(pl.String), "example_turns": pl.List(pl.Int64), "reason": pl.String,
-}  # fmt: skip
+    "kind": pl.String,
+    "rank": pl.Int64,
+    "label": pl.String,
+    "runs": pl.Int64,
+    "share": pl.Float64,
+    "mentions": pl.Int64,
+    "patterns": pl.Int64,
+    "where": pl.String,
+    "agents": pl.String,
+    "example": pl.String,
+    "example_runs": pl.List(pl.String),
+    "example_turns": pl.List(pl.Int64),
+    "reason": pl.String,
+}
 
 _QUOTED = r"""["'`“”‘’][^"'`“”‘’\n]{0,200}["'`“”‘’]"""
 _PATH = r"(?:[\w.~-]*/)+[\w.-]*"
@@ -52,12 +65,64 @@ _WITH_DIGIT = r"\b[\w-]+_?\d[\w-]*\b"
 """Cases, counts, versions."""
 _NUMBER = r"\d+(?:[.,:]\d+)*"
 _NOISE = re.compile("|".join((_QUOTED, _PATH, _WITH_DIGIT, _NUMBER)))
-_STOP = frozenset({
-    "a", "an", "and", "are", "as", "at", "most", "common", "more", "be", "been", "but", "by", "did", "do", "does",
-    "for", "from", "had", "has", "have", "in", "into", "is", "it", "its", "nor", "of", "on", "or", "so", "than",
-    "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "was", "were", "which",
-    "while", "who", "will", "with", "turn", "turns", "run", "runs",
-})  # fmt: skip
+_STOP = frozenset(
+    {
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "most",
+        "common",
+        "more",
+        "be",
+        "been",
+        "but",
+        "by",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "nor",
+        "of",
+        "on",
+        "or",
+        "so",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "was",
+        "were",
+        "which",
+        "while",
+        "who",
+        "will",
+        "with",
+        "turn",
+        "turns",
+        "run",
+        "runs",
+    }
+)
 """Words that group nothing: no claim about what a text means rests on them."""
 
 
@@ -71,7 +136,8 @@ class _Pattern:
 
 
 class FailureTexts:
-    """Collects the words about failures card by card; `table` groups them. Memory grows with distinct patterns."""
+    """Collects the words about failures card by card; `table` groups them. Memory grows with
+    distinct patterns."""
 
     def __init__(self) -> None:
         self.patterns: dict[str, dict[str, _Pattern]] = {kind: {} for kind in KINDS}
@@ -103,10 +169,12 @@ class FailureTexts:
         entry.where[where] += 1
 
     def table(self, most: int = 12) -> pl.DataFrame:
-        """The largest groups of each kind (SCHEMA), most runs first; kinds without words have one row with the reason.
+        """The largest groups of each kind (SCHEMA), most runs first; kinds without words have one
+        row with the reason.
 
-        `share` is the part of all runs (0-1) in which the group occurs; `where` are its commonest codes, criteria or
-        stages; `example` is its commonest text, shortened; `example_turns` are where it shows in each of `example_runs`.
+        `share` is the part of all runs (0-1) in which the group occurs; `where` are its commonest
+        codes, criteria or stages; `example` is its commonest text, shortened; `example_turns` are
+        where it shows in each of `example_runs`.
         """
         rows: list[dict[str, Any]] = []
         for kind in KINDS:
@@ -116,13 +184,23 @@ class FailureTexts:
             for rank, group in enumerate(groups, 1):
                 agents = Counter(self.agents[run] for run in group.runs)
                 examples = sorted(group.runs)[:5]
-                rows.append({
-                    "kind": kind, "rank": rank, "label": group.label, "runs": len(group.runs),
-                    "share": len(group.runs) / len(self.names), "mentions": group.mentions, "patterns": len(group.entries),
-                    "where": _commonest(group.where), "agents": _commonest(agents), "example": group.example,
-                    "example_runs": [self.names[run] for run in examples],
-                    "example_turns": [group.runs[run] for run in examples], "reason": None,
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "kind": kind,
+                        "rank": rank,
+                        "label": group.label,
+                        "runs": len(group.runs),
+                        "share": len(group.runs) / len(self.names),
+                        "mentions": group.mentions,
+                        "patterns": len(group.entries),
+                        "where": _commonest(group.where),
+                        "agents": _commonest(agents),
+                        "example": group.example,
+                        "example_runs": [self.names[run] for run in examples],
+                        "example_turns": [group.runs[run] for run in examples],
+                        "reason": None,
+                    }
+                )
         return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -135,7 +213,8 @@ def failure_clusters(cards: Iterable[ScoreCard], *, most: int = 12) -> pl.DataFr
 
 
 def pattern(text: str) -> str:
-    """A text without what differs from run to run: quotes, paths, numbers, names with digits; lower case."""
+    """A text without what differs from run to run: quotes, paths, numbers, names with digits; lower
+    case."""
     return " ".join(_NOISE.sub(" ", text[:LENGTH].lower()).split())
 
 
@@ -145,13 +224,20 @@ def _texts(card: ScoreCard) -> Iterator[tuple[str, str, str, int | None]]:
         yield "code", where, code.why, next(iter(code.turns), None)
     for episode in card.episodes:
         where = episode.stage if episode.resolved_at is not None else f"{episode.stage} unresolved"
-        words = episode.cause if episode.kind in episode.cause else f"{episode.kind}: {episode.cause}"
+        words = (
+            episode.cause if episode.kind in episode.cause else f"{episode.kind}: {episode.cause}"
+        )
         yield "step", where, words, episode.first_turn
     said: set[str] = set()
     for stage, result in card.stages.items():
         for item in result.criteria:
             if item.status == "scored" and item.value is not None and item.value < 1:
-                yield "criterion", item.id, item.rationale, item.evidence[0].turn if item.evidence else None
+                yield (
+                    "criterion",
+                    item.id,
+                    item.rationale,
+                    item.evidence[0].turn if item.evidence else None,
+                )
         if result.checks is not None:
             # A problem reads "case: what"; the case is no part of the pattern.
             # S4 and S5 share their checks: each is told once.
@@ -172,7 +258,8 @@ class _Group:
 
 
 def _groups(patterns: dict[str, _Pattern], most: int) -> list[_Group]:
-    """The `most` largest groups of patterns; a vocabulary that leaves nothing to compare puts each pattern by itself."""
+    """The `most` largest groups of patterns; a vocabulary that leaves nothing to compare puts each
+    pattern by itself."""
     if not patterns:
         return []
     import numpy as np
@@ -182,10 +269,14 @@ def _groups(patterns: dict[str, _Pattern], most: int) -> list[_Group]:
     keys = sorted(patterns, key=lambda key: (-len(patterns[key].runs), key))
     entries = [patterns[key] for key in keys]
     vectors = TfidfVectorizer(
-        token_pattern=r"(?u)[^\W\d][\w]*[^\W\d_]", stop_words=sorted(_STOP), ngram_range=(1, 2), max_features=3000,
+        token_pattern=r"(?u)[^\W\d][\w]*[^\W\d_]",
+        stop_words=sorted(_STOP),
+        ngram_range=(1, 2),
+        max_features=3000,
         min_df=2 if len(keys) >= SHARED_FROM else 1,
-        sublinear_tf=True, dtype=np.float64,
-    )  # fmt: skip
+        sublinear_tf=True,
+        dtype=np.float64,
+    )
     try:
         matrix = vectors.fit_transform(keys)
     except ValueError:  # no word of more than one letter anywhere
@@ -204,7 +295,11 @@ def _groups(patterns: dict[str, _Pattern], most: int) -> list[_Group]:
     if head < len(keys) and number.max() >= 0:
         count = number.max() + 1
         runs = np.zeros(count)
-        np.add.at(runs, number[:head][known], [len(entry.runs) for entry, k in zip(entries, known, strict=False) if k])
+        np.add.at(
+            runs,
+            number[:head][known],
+            [len(entry.runs) for entry, k in zip(entries, known, strict=False) if k],
+        )
         largest = np.argsort(-runs, kind="stable")[:MOST_JOINED]
         centres = np.zeros((count, dense.shape[1]))
         np.add.at(centres, number[:head][known], dense[known])
@@ -213,7 +308,10 @@ def _groups(patterns: dict[str, _Pattern], most: int) -> list[_Group]:
             likeness = matrix[start : start + 4096] @ centres.T
             nearest = largest[likeness.argmax(1)]
             number[start : start + 4096] = np.where(likeness.max(1) >= NEAR, nearest, -1)
-    clusters = [[entries[m] for m in np.flatnonzero(number == cluster)] for cluster in range(number.max() + 1)]
+    clusters = [
+        [entries[m] for m in np.flatnonzero(number == cluster)]
+        for cluster in range(number.max() + 1)
+    ]
     # Of the later patterns those that join nothing stay out: each is rarer than any of the head.
     groups = _largest(clusters + [[entries[m]] for m in np.flatnonzero(number[:head] < 0)], most)
     words = vectors.get_feature_names_out()

@@ -1,7 +1,9 @@
-"""One HTML file that holds a whole analysis: findings, figures, sortable tables, and how each number came about.
+"""One HTML file that holds a whole analysis: findings, figures, sortable tables, and how each
+number came about.
 
-It needs nothing else and fetches nothing: a content security policy forbids every connection, and the one small script is
-allowed by its hash. Every text from data is made visible (`sanitize`) and escaped.
+It needs nothing else and fetches nothing: a content security policy forbids every connection, and
+the one small script is allowed by its hash. Every text from data is made visible (`sanitize`) and
+escaped.
 """
 
 from __future__ import annotations
@@ -35,33 +37,90 @@ MOST_ROWS = 400
 """Rows of a table on the page; all of them are in the files."""
 SHORT = 30
 """Characters of a cell that stay on one line."""
-METHOD_HEADINGS = ("estimand", "population", "method", "numbers", "runs", "clusters", "df", "reasons and warnings")
+METHOD_HEADINGS = (
+    "estimand",
+    "population",
+    "method",
+    "numbers",
+    "runs",
+    "clusters",
+    "df",
+    "reasons and warnings",
+)
 _TEXT_METHODS = (
-    ("Unit", "A run: one agent on one task in one tier. A cell is all runs of an agent on a task in a tier; its runs are repeats."),
-    ("Populations", "“New tasks”: these tasks are a sample of their kind; the spread is between tasks, tasks are the clusters, "
-     "t with (effective clusters − 1) degrees of freedom, Satterthwaite’s over tracks for leaderboards. “Same tasks”: these tasks run again; "
-     "only repeats vary. Agents, tracks and tiers are fixed, never a sample."),
-    ("Leaderboard", "Mean of a track, then over tracks, each counting the same; within a track every task counts the same, however often "
-     "it was repeated. Disqualified runs count with their 0; runs without a score are left out, and “missing as 0” and “missing as "
-     "best” bound the mean."),
-    ("Rank sets", "What Holm’s procedure over all paired differences leaves possible: all sets hold at once at 95 %. A track with one task "
-     "borrows the spread of tasks from the others. “Share "
-     "first” describes resamplings of tasks; it is no confidence."),
-    ("Effects of codes", "Overlap-weighted: runs with the code against repeats of the same cell with the same other codes; every such group "
-     "of n runs weighs (n − 1) p (1 − p) on average. Standard errors by deleting one task at a time; Holm over the codes. “Compared” counts firings "
-     "with such a repeat. Tags read off the score alone count as not fired. “Placebo p”: the smallest adjusted p of effects on "
-     "stages before the code; below .05 no effect is claimed. Disqualified runs are left out. Codes are tagged after the outcome, "
-     "so these are associations. Completion, S4 and S5 are never conditioned on."),
-    ("Codes read", "A code is present, absent, cannot tell or not read. Rates, effects and agreement are of the runs that were "
-     "read for the code, and say “N of M”; a code shown by facts in a run that nobody read is no part of them. Numbers of "
-     "codes, and effects, are of codes that were read in the same runs: all five where at least half of the runs were read for "
-     "all, else those that were. Where a reader could not tell, the run was not read for the code."),
-    ("Parts", "Overall is linear in the stages and Task, so an effect splits exactly: judged stages (the judge may also have "
-     "set the tag), checked stages (for E5 partly by definition), Task (the benchmark’s own metric): what is lost by a Task of 0, "
-     "which a gate or an unscorable result decides, and how good the others are."),
-    ("Missing", "What nobody scored is unknown, never 0, except where a column says so. A number that is not defined is a dash "
-     "with its reason."),
-)  # fmt: skip
+    (
+        "Unit",
+        (
+            "A run: one agent on one task in one tier. A cell is all runs of an agent on a task in"
+            " a tier; its runs are repeats."
+        ),
+    ),
+    (
+        "Populations",
+        (
+            "“New tasks”: these tasks are a sample of their kind; the spread is between tasks,"
+            " tasks are the clusters, t with (effective clusters − 1) degrees of freedom,"
+            " Satterthwaite’s over tracks for leaderboards. “Same tasks”: these tasks run again;"
+            " only repeats vary. Agents, tracks and tiers are fixed, never a sample."
+        ),
+    ),
+    (
+        "Leaderboard",
+        (
+            "Mean of a track, then over tracks, each counting the same; within a track every task"
+            " counts the same, however often it was repeated. Disqualified runs count with their 0;"
+            " runs without a score are left out, and “missing as 0” and “missing as best” bound the"
+            " mean."
+        ),
+    ),
+    (
+        "Rank sets",
+        (
+            "What Holm’s procedure over all paired differences leaves possible: all sets hold at"
+            " once at 95 %. A track with one task borrows the spread of tasks from the others."
+            " “Share first” describes resamplings of tasks; it is no confidence."
+        ),
+    ),
+    (
+        "Effects of codes",
+        (
+            "Overlap-weighted: runs with the code against repeats of the same cell with the same"
+            " other codes; every such group of n runs weighs (n − 1) p (1 − p) on average. Standard"
+            " errors by deleting one task at a time; Holm over the codes. “Compared” counts firings"
+            " with such a repeat. Tags read off the score alone count as not fired. “Placebo p”:"
+            " the smallest adjusted p of effects on stages before the code; below .05 no effect is"
+            " claimed. Disqualified runs are left out. Codes are tagged after the outcome, so these"
+            " are associations. Completion, S4 and S5 are never conditioned on."
+        ),
+    ),
+    (
+        "Codes read",
+        (
+            "A code is present, absent, cannot tell or not read. Rates, effects and agreement are"
+            " of the runs that were read for the code, and say “N of M”; a code shown by facts in a"
+            " run that nobody read is no part of them. Numbers of codes, and effects, are of codes"
+            " that were read in the same runs: all five where at least half of the runs were read"
+            " for all, else those that were. Where a reader could not tell, the run was not read"
+            " for the code."
+        ),
+    ),
+    (
+        "Parts",
+        (
+            "Overall is linear in the stages and Task, so an effect splits exactly: judged stages"
+            " (the judge may also have set the tag), checked stages (for E5 partly by definition),"
+            " Task (the benchmark’s own metric): what is lost by a Task of 0, which a gate or an"
+            " unscorable result decides, and how good the others are."
+        ),
+    ),
+    (
+        "Missing",
+        (
+            "What nobody scored is unknown, never 0, except where a column says so. A number that"
+            " is not defined is a dash with its reason."
+        ),
+    ),
+)
 
 
 class RunLinks(Protocol):
@@ -78,7 +137,10 @@ class ListedRuns:
     """Runs that the report names have their places in a list at its end, for want of a site."""
 
     def __init__(self, runs: pl.DataFrame) -> None:
-        self.runs = {row["run_id"]: row for row in runs.select("run_id", *_OF_RUN).unique("run_id").to_dicts()}
+        self.runs = {
+            row["run_id"]: row
+            for row in runs.select("run_id", *_OF_RUN).unique("run_id").to_dicts()
+        }
         self.named: dict[str, dict[int, None]] = {}
 
     def link(self, run_id: str, turn: int | None = None) -> str:
@@ -95,14 +157,22 @@ class ListedRuns:
         lines = []
         for at, (id, turns) in enumerate(self.named.items()):
             row = self.runs.get(id, {})
-            about = " · ".join(esc(row[name]) for name in _OF_RUN if name != "path" and row.get(name))
-            named = f"turn{'s' if len(turns) > 1 else ''} {', '.join(map(str, sorted(turns)))}" if turns else ""
+            about = " · ".join(
+                esc(row[name]) for name in _OF_RUN if name != "path" and row.get(name)
+            )
+            named = (
+                f"turn{'s' if len(turns) > 1 else ''} {', '.join(map(str, sorted(turns)))}"
+                if turns
+                else ""
+            )
             said = " · ".join(text for text in (about, named) if text)
             place = f"<br><code>{esc(row['path'])}</code>" if row.get("path") else ""
             lines.append(f'<dt id="r-{at}">{esc(id)}</dt><dd>{said}{place}</dd>')
         return (
-            '<section aria-labelledby="runs"><h2 id="runs">Runs that are named above</h2>\n<p>Each can be read turn by turn with '
-            "<code>ambjudge browse</code>, or as a page with <code>ambjudge site</code>, to whose pages a report with "
+            '<section aria-labelledby="runs"><h2 id="runs">Runs that are named above</h2>\n<p>Each'
+            " can be read turn by turn with "
+            "<code>ambjudge browse</code>, or as a page with <code>ambjudge site</code>, to whose"
+            " pages a report with "
             f"<code>--site</code> leads.</p>\n<dl>{''.join(lines)}</dl></section>\n"
             if lines
             else ""
@@ -118,10 +188,13 @@ def esc(text: object) -> str:
 
 
 def render(
-    analysis: Analysis, figures: Sequence[Figure], title: str = "Analysis of runs", links: RunLinks | None = None
+    analysis: Analysis,
+    figures: Sequence[Figure],
+    title: str = "Analysis of runs",
+    links: RunLinks | None = None,
 ) -> str:
-    """The report as one HTML document. Deterministic: it holds no time stamp, and no path beyond those of the scorecards whose
-    runs it names and has no `links` for."""
+    """The report as one HTML document. Deterministic: it holds no time stamp, and no path beyond
+    those of the scorecards whose runs it names and has no `links` for."""
     names = Glossary(terms_of(analysis.runs["rubric"].unique().to_list(), analysis.cohort.titles))
     listed = ListedRuns(analysis.runs) if links is None else None
     links = links or listed
@@ -129,8 +202,8 @@ def render(
     style, script = _asset("report.css"), _asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src"
+        " data:; base-uri 'none'; form-action 'none'"
     )
     first = _head(analysis, links, names)
     shown = []
@@ -140,9 +213,15 @@ def render(
         if body := "".join(_section(section, analysis, drawn, links, names)):
             shown.append((section, intro + body))
     methods = _methods(analysis)
-    contents = "".join(f'<li><a href="#{section.id}">{esc(section.title)}</a></li>' for section, _ in shown)
+    contents = "".join(
+        f'<li><a href="#{section.id}">{esc(section.title)}</a></li>' for section, _ in shown
+    )
     where = listed.section() if listed is not None else ""
-    back = "" if listed is not None or links is None else f'<li><a href="{esc(links.search(""))}">All runs</a></li>'
+    back = (
+        ""
+        if listed is not None or links is None
+        else f'<li><a href="{esc(links.search(""))}">All runs</a></li>'
+    )
     to_runs = '<li><a href="#runs">Runs</a></li>' if where else ""
     return (
         "<!DOCTYPE html>\n"
@@ -150,21 +229,25 @@ def render(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{esc(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<div class=\"page\">\n"
+        f"<title>{esc(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<div"
+        ' class="page">\n'
         f'<nav aria-label="Contents"><ol>{back}<li><a href="#top">Findings</a></li>{contents}'
-        f'{to_runs}<li><a href="#methods">Methods</a></li><li><a href="#names">Names</a></li></ol><button id="theme" type="button" hidden>Colours: auto</button></nav>\n'
+        f'{to_runs}<li><a href="#methods">Methods</a></li><li><a'
+        ' href="#names">Names</a></li></ol><button id="theme" type="button" hidden>Colours:'
+        " auto</button></nav>\n"
         f'<main id="top">\n<h1>{esc(title)}</h1>\n{first}\n'
         + "".join(
-            f'<section aria-labelledby="{section.id}"><h2 id="{section.id}">{esc(section.title)}</h2>\n'
-            f"{body}</section>\n"
+            f'<section aria-labelledby="{section.id}"><h2'
+            f' id="{section.id}">{esc(section.title)}</h2>\n{body}</section>\n'
             for section, body in shown
         )
         + where
         + methods
-        + '<section aria-labelledby="names"><h2 id="names">Names</h2>\n<p>What the names in this report stand for.</p>\n'
+        + '<section aria-labelledby="names"><h2 id="names">Names</h2>\n<p>What the names in this'
+        " report stand for.</p>\n"
         + f"<dl>{names.listed()}</dl></section>\n"
         + f"</main>\n</div>\n<script>{script}</script>\n</body>\n</html>\n"
-    )  # fmt: skip
+    )
 
 
 def write_report(
@@ -175,9 +258,11 @@ def write_report(
     png: bool = True,
     links: RunLinks | None = None,
 ) -> list[Path]:
-    """Writes tables/, tables.json, figures/ and report.html into `folder` (made if absent) and returns the paths.
+    """Writes tables/, tables.json, figures/ and report.html into `folder` (made if absent) and
+    returns the paths.
 
-    `links`: a site that has pages of the runs (`web.pages.pages_of`). Raises InputError when the folder cannot be written.
+    `links`: a site that has pages of the runs (`web.pages.pages_of`). Raises InputError when the
+    folder cannot be written.
     """
     from ...errors import InputError
     from ..figures import draw_all, write
@@ -188,9 +273,13 @@ def write_report(
         out += write(figures, folder / "figures")
         page = folder / "report.html"
         with whole(page) as part:
-            part.write_text(render(analysis, figures, title, links), encoding="utf-8", errors="replace")
+            part.write_text(
+                render(analysis, figures, title, links), encoding="utf-8", errors="replace"
+            )
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", "choose another --out", folder) from error
+        raise InputError(
+            f"cannot be written: {error.strerror}", "choose another --out", folder
+        ) from error
     return [*out, page]
 
 
@@ -204,17 +293,30 @@ def _head(analysis: Analysis, links: RunLinks | None, names: Glossary) -> str:
     for name in ("agent", "task", "track", "tier"):
         n = runs[name].drop_nulls().n_unique()
         counts.append(f"{n} {name}{'s' if n != 1 else ''}")
-    judges = ", ".join(str(judge) for judge in runs["judge"].drop_nulls().unique().sort().to_list()[:4])
-    meta = f"{' · '.join(counts)}{f' · judged by {judges}' if judges else ''} · ambjudge {__version__}"
+    judges = ", ".join(
+        str(judge) for judge in runs["judge"].drop_nulls().unique().sort().to_list()[:4]
+    )
+    meta = (
+        f"{' · '.join(counts)}{f' · judged by {judges}' if judges else ''} · ambjudge {__version__}"
+    )
     score = score_of(analysis.outcome, runs)
     lines = findings(analysis.tables, score)
     rests = " ".join(text for row in basis(runs).iter_rows(named=True) for text in sentences(row))
     if lines and lines[0].text in rests:
         lines = lines[1:]
     before = _before(runs, score, names)
-    body = "".join(f"<li>{names.prose(esc(line.text))}{_to_runs(line.runs, links)}</li>" for line in lines)
-    said = f'<ul class="findings">{body}</ul>' if body else '<p class="empty">No finding: the tables say why.</p>'
-    return f'<p class="meta">{esc(meta)}</p>\n<p class="meta">{names.prose(esc(rests))}</p>\n{before}{said}'
+    body = "".join(
+        f"<li>{names.prose(esc(line.text))}{_to_runs(line.runs, links)}</li>" for line in lines
+    )
+    said = (
+        f'<ul class="findings">{body}</ul>'
+        if body
+        else '<p class="empty">No finding: the tables say why.</p>'
+    )
+    return (
+        f'<p class="meta">{esc(meta)}</p>\n<p'
+        f' class="meta">{names.prose(esc(rests))}</p>\n{before}{said}'
+    )
 
 
 def _before(runs: pl.DataFrame, score: Score, names: Glossary) -> str:
@@ -224,7 +326,9 @@ def _before(runs: pl.DataFrame, score: Score, names: Glossary) -> str:
         ("Stages", [score_name(stage) for stage in stage_columns(runs)]),
         ("Error codes", [names.terms[code].title for code in CODES]),
     )
-    said = " ".join(f"<b>{kind}</b>: {names.prose(esc(', '.join(some)))}." for kind, some in kinds if some)
+    said = " ".join(
+        f"<b>{kind}</b>: {names.prose(esc(', '.join(some)))}." for kind, some in kinds if some
+    )
     return f'<p class="meta">{said} <a href="#names">All names</a></p>\n'
 
 
@@ -243,14 +347,25 @@ def _outline(tables: Mapping[str, pl.DataFrame]) -> Iterator[Section]:
     named = {item.name for section in SECTIONS for item in section.items if item.kind == "table"}
     rest = [name for name in tables if name not in named]
     if rest:
-        yield Section("more", "More tables", "Computed beside the above.", tuple(Item("table", name) for name in rest))
+        yield Section(
+            "more",
+            "More tables",
+            "Computed beside the above.",
+            tuple(Item("table", name) for name in rest),
+        )
 
 
 def _section(
-    section: Section, analysis: Analysis, drawn: Mapping[str, Figure], links: RunLinks | None, names: Glossary
+    section: Section,
+    analysis: Analysis,
+    drawn: Mapping[str, Figure],
+    links: RunLinks | None,
+    names: Glossary,
 ) -> Iterator[str]:
     tables = analysis.tables
-    present = [i for i in section.items if (i.name in tables if i.kind == "table" else i.name in drawn)]
+    present = [
+        i for i in section.items if (i.name in tables if i.kind == "table" else i.name in drawn)
+    ]
     if not any(item.kind == "table" or drawn[item.name].svg for item in present):
         return
     for item in present:
@@ -266,13 +381,15 @@ def _figure(figure: Figure, names: Glossary) -> str:
     if figure.svg is None:
         return f'<p class="empty">{esc(figure.title)}: not drawn, {esc(figure.reason)}.</p>\n'
     narrow = (
-        f'<div class="plot narrow">{inline(sanitize(figure.narrow), figure.description, narrow=True)}</div>\n'
+        '<div class="plot'
+        f' narrow">{inline(sanitize(figure.narrow), figure.description, narrow=True)}</div>\n'
         if figure.narrow
         else ""
     )
     return (
-        f'<figure>\n<div class="plot{" wide" * (figure.narrow is not None)}">{inline(sanitize(figure.svg), figure.description)}</div>\n'
-        f"{narrow}<figcaption><strong>{esc(figure.title)}.</strong> {names.prose(esc(figure.caption))}</figcaption></figure>\n"
+        "<figure>\n<div"
+        f' class="plot{" wide" * (figure.narrow is not None)}">{inline(sanitize(figure.svg), figure.description)}</div>\n{narrow}<figcaption><strong>{esc(figure.title)}.</strong>'
+        f" {names.prose(esc(figure.caption))}</figcaption></figure>\n"
     )
 
 
@@ -283,7 +400,11 @@ def _table(item: Item, analysis: Analysis, links: RunLinks | None, names: Glossa
             table = table.filter(pl.col(column) == value)
     title, about = analysis.said(item.name)
     title = item.title.replace("{score}", score_of(analysis.outcome, analysis.runs).titled) or title
-    note = f'<p class="note">{names.prose(esc(about))} <a href="#m-{esc(item.name)}">Methods</a></p>' if about else ""
+    note = (
+        f'<p class="note">{names.prose(esc(about))} <a href="#m-{esc(item.name)}">Methods</a></p>'
+        if about
+        else ""
+    )
     if table.is_empty():
         body = '<p class="empty">No rows: nothing in these runs belongs here.</p>'
     elif table.columns == ["reason"]:
@@ -297,7 +418,8 @@ def _table(item: Item, analysis: Analysis, links: RunLinks | None, names: Glossa
 
 
 def html_table(shown: Display, name: str, links: RunLinks | None, names: Glossary) -> str:
-    """A display as a sortable table with its numbered notes below, and with the names that its columns bear."""
+    """A display as a sortable table with its numbered notes below, and with the names that its
+    columns bear."""
     heads = "".join(
         f'<th scope="col"{" class=num" if right else ""}>{names.name(text, esc(text))}</th>'
         for text, right in zip(shown.headings, shown.numeric, strict=True)
@@ -319,13 +441,21 @@ def html_table(shown: Display, name: str, links: RunLinks | None, names: Glossar
         lines.append(f"<tr>{''.join(cells)}</tr>")
     notes = "".join(f"<li>{esc(text)}</li>" for text in shown.notes)
     more = (
-        f'<p class="note">{shown.left_out:,} more rows are in tables/{esc(name)}.csv.</p>' if shown.left_out else ""
-    )  # fmt: skip
-    bare = [cell.text for row in shown.rows for cell in row if isinstance(cell.key, str) and cell.text in names.terms]
+        f'<p class="note">{shown.left_out:,} more rows are in tables/{esc(name)}.csv.</p>'
+        if shown.left_out
+        else ""
+    )
+    bare = [
+        cell.text
+        for row in shown.rows
+        for cell in row
+        if isinstance(cell.key, str) and cell.text in names.terms
+    ]
     used = names.beside([*shown.headings, *bare])
     explained = f'<p class="note">Names: {used}</p>' if used else ""
     return (
-        f'<div class="scroll" tabindex="0"><table class="sortable"><thead><tr>{heads}</tr></thead>\n<tbody>'
+        '<div class="scroll" tabindex="0"><table'
+        f' class="sortable"><thead><tr>{heads}</tr></thead>\n<tbody>'
         + "\n".join(lines)
         + f"</tbody></table></div>{f'<ol class=remarks>{notes}</ol>' if notes else ''}{more}{explained}"
     )
@@ -336,7 +466,9 @@ def _text(cell: Cell, links: RunLinks | None, names: Glossary) -> str:
     if links is None or not cell.runs:
         return names.name(cell.text, esc(cell.text))
     places = [(run, links.link(run, turn)) for run, turn in cell.runs]
-    return ", ".join(f'<a href="{esc(place)}">{esc(run)}</a>' if place else esc(run) for run, place in places)
+    return ", ".join(
+        f'<a href="{esc(place)}">{esc(run)}</a>' if place else esc(run) for run, place in places
+    )
 
 
 def _methods(analysis: Analysis) -> str:
@@ -346,20 +478,21 @@ def _methods(analysis: Analysis) -> str:
         rows, title = methods(table), analysis.said(name)[0]
         if not rows:
             blocks.append(
-                f'<p id="m-{esc(name)}" class="note">{esc(title)}: counts and descriptions, no estimates.</p>'
+                f'<p id="m-{esc(name)}" class="note">{esc(title)}: counts and descriptions, no'
+                " estimates.</p>"
             )
             continue
         body = "".join(_method_row(row.values()) for row in rows)
         heads = "".join(f'<th scope="col">{esc(text)}</th>' for text in METHOD_HEADINGS)
         blocks.append(
-            f'<details id="m-{esc(name)}"><summary>{esc(title)}</summary><div class="scroll" tabindex="0"><table>'
+            f'<details id="m-{esc(name)}"><summary>{esc(title)}</summary><div class="scroll"'
+            ' tabindex="0"><table>'
             f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div></details>"
         )
     return (
-        '<section aria-labelledby="methods"><h2 id="methods">Methods</h2>\n'
-        f"<dl>{terms}</dl>\n<h3>Estimand, population, method, counts and warnings of every number</h3>\n"
-        + "\n".join(blocks)
-        + "</section>\n"
+        '<section aria-labelledby="methods"><h2'
+        f' id="methods">Methods</h2>\n<dl>{terms}</dl>\n<h3>Estimand, population, method, counts'
+        " and warnings of every number</h3>\n" + "\n".join(blocks) + "</section>\n"
     )
 
 

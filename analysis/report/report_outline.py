@@ -1,4 +1,5 @@
-"""The report's order: sections with the figures and tables they hold, and the words that introduce them."""
+"""The report's order: sections with the figures and tables they hold, and the words that introduce
+them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Item:
-    """A figure or a table. `where` keeps rows with these values; `title` replaces the table's; `folded` hides it at first."""
+    """A figure or a table. `where` keeps rows with these values; `title` replaces the table's;
+    `folded` hides it at first."""
 
     kind: Literal["figure", "table"]
     name: str
@@ -32,7 +34,9 @@ def _figure(name: str) -> Item:
     return Item("figure", name)
 
 
-def _table(name: str, folded: bool = False, title: str = "", hide: tuple[str, ...] = (), **where: str) -> Item:
+def _table(
+    name: str, folded: bool = False, title: str = "", hide: tuple[str, ...] = (), **where: str
+) -> Item:
     return Item("table", name, where, title, hide, folded)
 
 
@@ -40,16 +44,29 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "leaderboard",
         "Leaderboard",
-        "Two intervals stand beside each mean. The wide one speaks of new tasks of the same kind, the narrow one of these tasks "
-        "run again. Whether one agent is better than another is a question to their difference, paired by task, below.",
+        "Two intervals stand beside each mean. The wide one speaks of new tasks of the same kind,"
+        " the narrow one of these tasks run again. Whether one agent is better than another is a"
+        " question to their difference, paired by task, below.",
         (
             _figure("leaderboard"),
             _table("leaderboard", scope="overall", hide=("name",)),
             _figure("pairwise"),
             _table("pairwise", folded=True),
             _figure("leaderboard_tracks"),
-            _table("leaderboard", folded=True, title="Leaderboard of tracks by {score}", scope="track", hide=("p_first", "rank_set")),
-            _table("leaderboard", folded=True, title="Leaderboard of tasks by {score}", scope="task", hide=("p_first", "rank_set")),
+            _table(
+                "leaderboard",
+                folded=True,
+                title="Leaderboard of tracks by {score}",
+                scope="track",
+                hide=("p_first", "rank_set"),
+            ),
+            _table(
+                "leaderboard",
+                folded=True,
+                title="Leaderboard of tasks by {score}",
+                scope="task",
+                hide=("p_first", "rank_set"),
+            ),
             _table("order"),
             _table("rank_stability", folded=True),
             _table("planning", folded=True),
@@ -94,8 +111,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "effects",
         "What fired codes go with",
-        "Runs that fired a code against repeats of the same agent on the same task and tier that did not. These are "
-        "associations: codes are tagged after the outcome.",
+        "Runs that fired a code against repeats of the same agent on the same task and tier that"
+        " did not. These are associations: codes are tagged after the outcome.",
         (
             _figure("code_effects"),
             _table("code_effects"),
@@ -112,20 +129,26 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "words",
         "What goes wrong most",
-        "Reasons of codes, causes of failed steps, problems of deliverables and rationales of criteria not met, grouped by "
-        "their words.",
+        "Reasons of codes, causes of failed steps, problems of deliverables and rationales of"
+        " criteria not met, grouped by their words.",
         (_table("clusters"),),
     ),
     Section(
         "cost",
         "Cost and failures",
         "What runs cost, and how often they hand in nothing that can be scored.",
-        (_figure("cost_score"), _table("cost", folded=True), _table("failures", folded=True), _table("judge_cost", folded=True)),
+        (
+            _figure("cost_score"),
+            _table("cost", folded=True),
+            _table("failures", folded=True),
+            _table("judge_cost", folded=True),
+        ),
     ),
     Section(
         "judge",
         "Judge against people",
-        "How far the judge can be trusted, from human labels, and what its errors do to the numbers above.",
+        "How far the judge can be trusted, from human labels, and what its errors do to the numbers"
+        " above.",
         (
             _figure("agreement"),
             _table("agreement", folded=True),
@@ -137,7 +160,9 @@ SECTIONS: tuple[Section, ...] = (
         ),
     ),
     Section(
-        "cohort", "Cohort and checks", "What was read, what was left out, and whether the scores add up.",
+        "cohort",
+        "Cohort and checks",
+        "What was read, what was left out, and whether the scores add up.",
         (_table("cohort"), _table("basis"), _table("checks")),
     ),
-)  # fmt: skip
+)

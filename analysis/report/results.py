@@ -1,4 +1,5 @@
-"""Everything that analysing a cohort yields, read once: frames, tables, groups of failures; written as files or JSON."""
+"""Everything that analysing a cohort yields, read once: frames, tables, groups of failures; written
+as files or JSON."""
 
 from __future__ import annotations
 
@@ -53,10 +54,11 @@ def read(
     scoring: Scoring | None = None,
     judge: str | None = None,
 ) -> Cohort:
-    """The cohort of a source (see `cohorts.cohort`), its words collected on the way; `seen` is called for every card.
+    """The cohort of a source (see `cohorts.cohort`), its words collected on the way; `seen` is
+    called for every card.
 
-    `judge` leaves out the scorecards of every other one. Raises InputError when nothing can be read, or when there is not
-    a single run.
+    `judge` leaves out the scorecards of every other one. Raises InputError when nothing can be
+    read, or when there is not a single run.
     """
     problems: list[str] = []
     judges: set[str] = set()
@@ -79,10 +81,14 @@ def read(
     found = cohort(watched())
     found = replace(found, problems=(*problems, *found.problems))
     if found.runs.is_empty() and judges - {judge}:
-        raise InputError(f"no scorecards of judge {judge!r}", f"there are {', '.join(sorted(judges))}")
+        raise InputError(
+            f"no scorecards of judge {judge!r}", f"there are {', '.join(sorted(judges))}"
+        )
     if found.runs.is_empty():
         first = f"; first problem: {found.problems[0]}" if found.problems else ""
-        raise InputError(f"no run to analyse{first}", "give scorecards, a frame, or a folder of runs")
+        raise InputError(
+            f"no run to analyse{first}", "give scorecards, a frame, or a folder of runs"
+        )
     return found
 
 
@@ -98,21 +104,28 @@ def analyse(
     scoring: Scoring | None = None,
     judge: str | None = None,
 ) -> Analysis:
-    """Reads a source once and computes its tables; `only` limits them by name. See `all_tables` for the options.
+    """Reads a source once and computes its tables; `only` limits them by name. See `all_tables` for
+    the options.
 
         found = ambjudge.analyze(ambjudge.score_many("runs/"))
         print(found.runs, found.tables["leaderboard"])
 
-    `source`: scorecards, files or stores of them, frames, or a folder of runs (see `cohorts.cohort`); `runs` and `tables` are
-    polars frames.
-    `seen` is called for every card that was read; `scoring` says how runs without a scorecard are scored.
-    `judge` leaves out the scorecards of others.
+    `source`: scorecards, files or stores of them, frames, or a folder of runs (see
+    `cohorts.cohort`); `runs` and `tables` are polars frames. `seen` is called for every card that
+    was read; `scoring` says how runs without a scorecard are scored. `judge` leaves out the
+    scorecards of others.
     """
     chosen = list(TABLES) if only is None else list(only)
     texts = FailureTexts() if "clusters" in chosen else None
     found = read(source, texts, seen, scoring, judge)
     tables = all_tables(
-        found, labels=labels, texts=texts, only=chosen, outcome=outcome, code_source=code_source, budget=budget
+        found,
+        labels=labels,
+        texts=texts,
+        only=chosen,
+        outcome=outcome,
+        code_source=code_source,
+        budget=budget,
     )
     return Analysis(found, tables, outcome)
 
@@ -140,7 +153,8 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
 
 
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
-    """Writes each table as CSV and Parquet below `folder`/tables, the run frame as runs.parquet and runs.csv, and tables.json."""
+    """Writes each table as CSV and Parquet below `folder`/tables, the run frame as runs.parquet and
+    runs.csv, and tables.json."""
     place = folder / "tables"
     place.mkdir(parents=True, exist_ok=True)
     out = []

@@ -1,4 +1,5 @@
-"""Simulated runs as scorecards, valid against the contract, so that a whole pipeline can be driven from them."""
+"""Simulated runs as scorecards, valid against the contract, so that a whole pipeline can be driven
+from them."""
 
 from __future__ import annotations
 
@@ -44,10 +45,12 @@ def simulated_scorecards(sim: Simulation) -> Iterator[ScoreCard]:
             "S1": _judged("S1", items1[i].tolist(), credited=3 if tier == "lite" else 6),
             "S2": _judged("S2", items2[i].tolist(), credited=5),
             "S3": StageResult(
-                score=float(s3[i]), method="judge", bounds=(float(s3[i]),) * 2,
+                score=float(s3[i]),
+                method="judge",
+                bounds=(float(s3[i]),) * 2,
                 criteria=(CriterionResult(id="S3", value=float(s3[i]), status="scored"),),
             ),
-        }  # fmt: skip
+        }
         checks = StageChecks(
             completion=float(out.completion[i]),
             format_valid=bool(out.format_valid[i]),
@@ -56,9 +59,12 @@ def simulated_scorecards(sim: Simulation) -> Iterator[ScoreCard]:
         )
         for at, stage in ((3, STAGES[3]), (4, STAGES[4])):
             score = float(out.stages[i, at])
-            stages[stage] = StageResult(score=score, method="deterministic", bounds=(score, score), checks=checks)
+            stages[stage] = StageResult(
+                score=score, method="deterministic", bounds=(score, score), checks=checks
+            )
         agentic = sum(
-            weight * (stages[stage].score or 0.0) for stage, weight in zip(STAGES, WEIGHTS.values(), strict=True)
+            weight * (stages[stage].score or 0.0)
+            for stage, weight in zip(STAGES, WEIGHTS.values(), strict=True)
         )
         score = float(out.task[i])
         overall = 100 * (0.5 * agentic + 0.5 * score)
@@ -66,30 +72,58 @@ def simulated_scorecards(sim: Simulation) -> Iterator[ScoreCard]:
         yield ScoreCard(
             ambjudge=__version__,
             run=RunInfo(
-                id=run_id, path=run_id, sha256=hashlib.sha256(f"{sim.seed}/{run_id}".encode()).hexdigest(),
-                agent=agents[sim.agent[i]], model=agents[sim.agent[i]], task=task, track=tracks[sim.task[i]],
-                tier=tier, repeat=int(sim.repeat[i]) + 1, turns=use["turns"][i], format="simulated",
+                id=run_id,
+                path=run_id,
+                sha256=hashlib.sha256(f"{sim.seed}/{run_id}".encode()).hexdigest(),
+                agent=agents[sim.agent[i]],
+                model=agents[sim.agent[i]],
+                task=task,
+                track=tracks[sim.task[i]],
+                tier=tier,
+                repeat=int(sim.repeat[i]) + 1,
+                turns=use["turns"][i],
+                format="simulated",
             ),
-            rubric=rubric, judge=judge, policy=policy, stages=stages, read_share=1.0, presumed_share=0.0,
-            agentic=agentic, agentic_bounds=(agentic, agentic),
-            task=score, task_from="report" if out.completed[i] else "gate", overall=overall,
-            overall_bounds=(overall, overall), codes=tuple(_codes(judged[i], rule[i])),
-            codes_read={code: "present" if judged[i][k] else "absent" for k, code in enumerate(CODES)},
+            rubric=rubric,
+            judge=judge,
+            policy=policy,
+            stages=stages,
+            read_share=1.0,
+            presumed_share=0.0,
+            agentic=agentic,
+            agentic_bounds=(agentic, agentic),
+            task=score,
+            task_from="report" if out.completed[i] else "gate",
+            overall=overall,
+            overall_bounds=(overall, overall),
+            codes=tuple(_codes(judged[i], rule[i])),
+            codes_read={
+                code: "present" if judged[i][k] else "absent" for k, code in enumerate(CODES)
+            },
             segments=segments,
             turn_stages=turn_stages,
             stage_use={
                 stage: StageUse(turns=n, calls=n, failed_calls=0, exec_time_s=None)
-                for stage in STAGES if (n := turn_stages.count(stage))
+                for stage in STAGES
+                if (n := turn_stages.count(stage))
             },
             resources=CardResources(**{name: values[i] for name, values in use.items()}),
-            status=CardStatus(submitted=True, completed=bool(out.completed[i]), disqualified=False, violations=0, ended="submitted"),
-        )  # fmt: skip
+            status=CardStatus(
+                submitted=True,
+                completed=bool(out.completed[i]),
+                disqualified=False,
+                violations=0,
+                ended="submitted",
+            ),
+        )
 
 
 def _judged(stage: str, values: list[float], credited: int) -> StageResult:
     score = sum(values) / len(values)
     criteria = tuple(
-        CriterionResult(id=f"{stage}{'abcdef'[k]}", value=value, status="scored" if k < credited else "credited")
+        CriterionResult(
+            id=f"{stage}{'abcdef'[k]}", value=value, status="scored" if k < credited else "credited"
+        )
         for k, value in enumerate(values)
     )
     return StageResult(score=score, method="judge", bounds=(score, score), criteria=criteria)
@@ -99,14 +133,26 @@ def _codes(judged: Any, rule: Any) -> Iterator[FiredCode]:
     for k, code in enumerate(CODES):
         if judged[k]:
             yield FiredCode(
-                code=code, taxonomy="paper", stage=CODE_STAGES[code], turns=(), why="simulated", by="judge:simulated",
-                confidence=1.0, independence="from_judge",
-            )  # fmt: skip
+                code=code,
+                taxonomy="paper",
+                stage=CODE_STAGES[code],
+                turns=(),
+                why="simulated",
+                by="judge:simulated",
+                confidence=1.0,
+                independence="from_judge",
+            )
         if rule[k]:
             yield FiredCode(
-                code=code, taxonomy="paper", stage=CODE_STAGES[code], turns=(), why="Task below the threshold",
-                by="detector:score", confidence=1.0, independence="from_score",
-            )  # fmt: skip
+                code=code,
+                taxonomy="paper",
+                stage=CODE_STAGES[code],
+                turns=(),
+                why="Task below the threshold",
+                by="detector:score",
+                confidence=1.0,
+                independence="from_score",
+            )
 
 
 def _segments(turns: int) -> tuple[tuple[Segment, ...], tuple[Stage, ...]]:
@@ -119,5 +165,7 @@ def _segments(turns: int) -> tuple[tuple[Segment, ...], tuple[Stage, ...]]:
         if b > a
     )
     return segments, tuple(
-        segment.stage for segment in segments for _ in range(segment.first_turn, segment.last_turn + 1)
+        segment.stage
+        for segment in segments
+        for _ in range(segment.first_turn, segment.last_turn + 1)
     )

@@ -1,4 +1,5 @@
-"""Descriptive tables with intervals clustered by task: stages, codes, tiers, cost, failures, use by stage."""
+"""Descriptive tables with intervals clustered by task: stages, codes, tiers, cost, failures, use by
+stage."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def groups_of(table: pl.DataFrame, by: tuple[str, ...]) -> Iterator[tuple[dict[s
         return
     keys = table.select(by)
     for row in keys.unique().sort(by).iter_rows(named=True):
-        mask = keys.select(pl.all_horizontal(pl.col(name) == value for name, value in row.items())).to_series()
+        mask = keys.select(
+            pl.all_horizontal(pl.col(name) == value for name, value in row.items())
+        ).to_series()
         yield row, mask.to_numpy()
 
 
@@ -62,13 +65,16 @@ class Axes:
 
 def axes_of(table: pl.DataFrame) -> Axes:
     """The axes of a prepared table."""
-    task, agent, tier = (numbers(s)[0] for s in (table.select(task_key()).to_series(), table["agent"], table["tier"]))
+    task, agent, tier = (
+        numbers(s)[0] for s in (table.select(task_key()).to_series(), table["agent"], table["tier"])
+    )
     return Axes(agent, task, codes_of(agent, task, tier)[0] if table.height else task)
 
 
 def balance(table: pl.DataFrame) -> Floats:
-    """Weights of runs that make cells of a task, tasks of a track and tracks weigh the same within each agent, as on the
-    leaderboard; they add up to the number of runs. In a balanced cohort with equal tracks all are 1."""
+    """Weights of runs that make cells of a task, tasks of a track and tracks weigh the same within
+    each agent, as on the leaderboard; they add up to the number of runs. In a balanced cohort with
+    equal tracks all are 1."""
     task = ["agent", "track", "task"]
     cells = table.select(
         1.0
@@ -82,9 +88,16 @@ def balance(table: pl.DataFrame) -> Floats:
 
 
 def column_means(
-    table: pl.DataFrame, columns: dict[str, str], by: tuple[str, ...], *, key: str, label: str, prepare: bool = True
+    table: pl.DataFrame,
+    columns: dict[str, str],
+    by: tuple[str, ...],
+    *,
+    key: str,
+    label: str,
+    prepare: bool = True,
 ) -> pl.DataFrame:
-    """Means of columns (name in the table -> name shown under `key`) by group, over the runs that have them."""
+    """Means of columns (name in the table -> name shown under `key`) by group, over the runs that
+    have them."""
     notes: list[str] = []
     if prepare:
         table, notes = prepared(table)
@@ -98,10 +111,20 @@ def column_means(
             n = int(use.sum())
             title, scale = label.format(name=shown), limits_of(name)
             if not n:
-                rows.append(({**group, key: shown}, Estimate(title, "new", None, reason=f"no run has {shown}")))
+                rows.append(
+                    (
+                        {**group, key: shown},
+                        Estimate(title, "new", None, reason=f"no run has {shown}"),
+                    )
+                )
                 continue
             weight = balance(table.filter(pl.Series(use)))
-            j = of_sums(np.column_stack([values[name][use] * weight, weight]), ratio, axes.task[use], axes.cell[use])
+            j = of_sums(
+                np.column_stack([values[name][use] * weight, weight]),
+                ratio,
+                axes.task[use],
+                axes.cell[use],
+            )
             rows += [
                 ({**group, key: shown}, est)
                 for est in both(
@@ -110,68 +133,105 @@ def column_means(
                     0,
                     n=n,
                     notes=tuple(notes),
-                    limits=scale if math.isfinite(scale[1]) else (0.0, SHARE_LIMITS[1] if name in SHARES else math.inf),
+                    limits=(
+                        scale
+                        if math.isfinite(scale[1])
+                        else (0.0, SHARE_LIMITS[1] if name in SHARES else math.inf)
+                    ),
                 )
             ]
     return tidy(rows, keys)
 
 
-def stage_profile(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
-    """Means over runs of the stages (`stage_columns`), agentic and task (0-1) and overall (0-100); unscored stages are left
-    out, never 0.
+def stage_profile(
+    table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True
+) -> pl.DataFrame:
+    """Means over runs of the stages (`stage_columns`), agentic and task (0-1) and overall (0-100);
+    unscored stages are left out, never 0.
 
-    `presumed`: the mean share of criteria behind the number that nobody read (0-1); null for S4, S5 and task.
+    `presumed`: the mean share of criteria behind the number that nobody read (0-1); null for S4, S5
+    and task.
     """
-    shown = {name: name.removeprefix(GROUP) for name in (*stage_columns(table), *TOTALS)} | {"task_score": "task"}
+    shown = {name: name.removeprefix(GROUP) for name in (*stage_columns(table), *TOTALS)} | {
+        "task_score": "task"
+    }
     means = column_means(table, shown, by, key="stage", label="mean {name}", prepare=prepare)
     used = prepared(table)[0] if prepare else table
-    behind = dict(zip(("overall", "S1", "S2", "S3"), PRESUMED, strict=True)) | {"agentic": "presumed"}
+    behind = dict(zip(("overall", "S1", "S2", "S3"), PRESUMED, strict=True)) | {
+        "agentic": "presumed"
+    }
     shares = [
         {**group, "stage": stage, "presumed": used.filter(mask)[name].mean()}
         for group, mask in groups_of(used, by)
         for stage, name in behind.items()
     ]
     schema = {**dict.fromkeys(by, pl.String), "stage": pl.String, "presumed": pl.Float64}
-    return means.join(pl.DataFrame(shares, schema=schema), on=[*by, "stage"], how="left", maintain_order="left")
+    return means.join(
+        pl.DataFrame(shares, schema=schema), on=[*by, "stage"], how="left", maintain_order="left"
+    )
 
 
-def stage_use(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
-    """Means per run of turns, calls, failed calls and seconds in each stage (`what` is like `S3 seconds`)."""
+def stage_use(
+    table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True
+) -> pl.DataFrame:
+    """Means per run of turns, calls, failed calls and seconds in each stage (`what` is like `S3
+    seconds`)."""
     kinds = ("turns", "calls", "failed_calls", "seconds")
-    shown = {f"S{i}_{kind}": f"S{i} {kind.replace('_', ' ')}" for i in range(1, 6) for kind in kinds}
+    shown = {
+        f"S{i}_{kind}": f"S{i} {kind.replace('_', ' ')}" for i in range(1, 6) for kind in kinds
+    }
     return column_means(table, shown, by, key="what", label="mean {name} per run", prepare=prepare)
 
 
-def failure_rates(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
-    """Share of failed runs (0-1) by the rule of their track, then each of the SHARES that is known of any run; runs of which
-    one is unknown are left out of it."""
+def failure_rates(
+    table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True
+) -> pl.DataFrame:
+    """Share of failed runs (0-1) by the rule of their track, then each of the SHARES that is known
+    of any run; runs of which one is unknown are left out of it."""
     marked = table.with_columns(failed().alias("failed"), **SHARES)
     shown = ["failed", *(name for name in SHARES if marked[name].count())]
     words = {name: name.replace("_", " ") for name in shown}
-    found = column_means(marked, words, by, key="what", label="share of runs: {name}", prepare=prepare)
+    found = column_means(
+        marked, words, by, key="what", label="share of runs: {name}", prepare=prepare
+    )
     return found.sort(pl.col("what").cast(pl.Enum(list(words.values()))), maintain_order=True)
 
 
 def code_prevalence(
     table: pl.DataFrame, by: tuple[str, ...] = (), *, source: str = "any", prepare: bool = True
 ) -> pl.DataFrame:
-    """For each code its rate per run and its share of fired codes (0-1), and the ratio of E2-E5 to E1.
+    """For each code its rate per run and its share of fired codes (0-1), and the ratio of E2-E5 to
+    E1.
 
-    `read` of the group's `runs` were read for the code; rates and shares are of these. Shares need codes that were read together
-    (see `design`); the ratio needs all five. A code fired in two stages of a run counts once. Shares are compositional: one
-    falls when another rises, so read rates too. Ratio: jackknife on its logarithm; with fewer than 20 E1, exact (binomial
-    given the total).
+    `read` of the group's `runs` were read for the code; rates and shares are of these. Shares need
+    codes that were read together (see `design`); the ratio needs all five. A code fired in two
+    stages of a run counts once. Shares are compositional: one falls when another rises, so read
+    rates too. Ratio: jackknife on its logarithm; with fewer than 20 E1, exact (binomial given the
+    total).
     """
     scored = table.with_columns(pl.lit(1.0).alias("_one"))
-    each = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, need_codes=False, explain=False)
+    each = design(
+        scored,
+        "_one",
+        source=source,
+        keep_breach=True,
+        prepare=prepare,
+        need_codes=False,
+        explain=False,
+    )
     joint = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, explain=False)
     keys: dict[str, Any] = {
-        **dict.fromkeys(by, pl.String), "code": pl.String, "measure": pl.String, "fired": pl.Int64, "read": pl.Int64,
+        **dict.fromkeys(by, pl.String),
+        "code": pl.String,
+        "measure": pl.String,
+        "fired": pl.Int64,
+        "read": pl.Int64,
         "runs": pl.Int64,
-    }  # fmt: skip
+    }
     rows: Rows = []
     fired_at_all = each.table.select(
-        expression.fill_null(False).alias(code) for code, expression in code_columns(each.table, source).items()
+        expression.fill_null(False).alias(code)
+        for code, expression in code_columns(each.table, source).items()
     )
     joint_groups = {tuple(group.values()): mask for group, mask in groups_of(joint.table, by)}
     for group, mask in groups_of(each.table, by):
@@ -179,36 +239,64 @@ def code_prevalence(
         for k, code in enumerate(CODES):
             use = mask & each.read[:, k]
             fired = int(each.codes[use, k].sum())
-            key = {**group, "code": code, "measure": "rate per run", "fired": fired if use.any() else None}
+            key = {
+                **group,
+                "code": code,
+                "measure": "rate per run",
+                "fired": fired if use.any() else None,
+            }
             key |= {"read": int(use.sum()), "runs": runs}
             seen = int(fired_at_all.filter(pl.Series(mask))[code].sum()) if runs else 0
             rows += [(key, est) for est in _rate(each, use, k, fired, runs, seen)]
         there = joint_groups.get(tuple(group.values()), np.zeros(joint.n, dtype=bool))
         rows += _shares(joint, there, runs, group)
-        key = {**group, "code": "E2-E5 : E1", "measure": "ratio", "fired": int(joint.codes[there].sum())}
-        rows.append(({**key, "read": int(there.sum()), "runs": runs}, _ratio_estimate(joint, there)))
+        key = {
+            **group,
+            "code": "E2-E5 : E1",
+            "measure": "ratio",
+            "fired": int(joint.codes[there].sum()),
+        }
+        rows.append(
+            ({**key, "read": int(there.sum()), "runs": runs}, _ratio_estimate(joint, there))
+        )
     return tidy(rows, keys)
 
 
 def _rate(d: Design, use: Bools, k: int, fired: int, runs: int, seen: int) -> list[Estimate]:
-    """The share of the read runs (`use`, of `runs`) that fired a code; without any, what its firings say."""
+    """The share of the read runs (`use`, of `runs`) that fired a code; without any, what its
+    firings say."""
     label, n, notes = f"rate per run of {CODES[k]}", int(use.sum()), d.notes
     reason = "no runs" if not runs else too_few_read(CODES[k], n, runs)
     if reason:
         if seen > fired:
-            reason += f"; it shows in {seen} of all, so its rate is {100 * seen / runs:.1f} % or more"
+            reason += (
+                f"; it shows in {seen} of all, so its rate is {100 * seen / runs:.1f} % or more"
+            )
         return [Estimate(label, "new", None, n=n, reason=reason, warnings=notes)]
     if n < runs:
         notes = (*notes, f"{CODES[k]}: read in {n} of {runs} runs; the rate is of these")
-    j = of_sums(np.column_stack([d.codes[use, k].astype(float), np.ones(n)]), ratio, d.task[use], d.cell[use])
+    j = of_sums(
+        np.column_stack([d.codes[use, k].astype(float), np.ones(n)]),
+        ratio,
+        d.task[use],
+        d.cell[use],
+    )
     out = []
     for est in both(label, j, 0, n=n, notes=notes, limits=SHARE_LIMITS):
         if not est.se and est.population == "new":
             lo, hi = wilson(float(fired), n) or (None, None)
             est = Estimate(
-                label, "new", est.value, None, lo, hi, n=n, n_clusters=est.n_clusters,
-                method="Wilson interval: runs as independent", warnings=notes,
-            )  # fmt: skip
+                label,
+                "new",
+                est.value,
+                None,
+                lo,
+                hi,
+                n=n,
+                n_clusters=est.n_clusters,
+                method="Wilson interval: runs as independent",
+                warnings=notes,
+            )
         out.append(est)
     return out
 
@@ -224,7 +312,13 @@ def _shares(d: Design, mask: Bools, runs: int, group: dict[str, str]) -> Rows:
     j = of_sums(d.codes[mask].astype(float), shares, d.task[mask], d.cell[mask]) if n else None
     for code in CODES:
         label = f"share of fired codes{d.among()} of {code}"
-        key: dict[str, Any] = {**group, "code": code, "measure": "share of fired codes", "read": n, "runs": runs}
+        key: dict[str, Any] = {
+            **group,
+            "code": code,
+            "measure": "share of fired codes",
+            "read": n,
+            "runs": runs,
+        }
         if code not in d.code_names:
             reason = f"{d.not_read(code)}: it has no place in shares of {', '.join(d.code_names)}"
             rows.append(({**key, "read": None}, Estimate(label, "new", None, n=0, reason=reason)))
@@ -232,7 +326,13 @@ def _shares(d: Design, mask: Bools, runs: int, group: dict[str, str]) -> Rows:
         k = d.code_names.index(code)
         key["fired"] = int(fired[k])
         if j is None or not fired.sum():
-            reason = "no runs" if not runs else f"none of {runs} runs was read for codes" if not n else "no code fired"
+            reason = (
+                "no runs"
+                if not runs
+                else f"none of {runs} runs was read for codes"
+                if not n
+                else "no code fired"
+            )
             rows.append((key, Estimate(label, "new", None, n=n, reason=reason, warnings=d.notes)))
             continue
         rows += [(key, est) for est in both(label, j, k, n=n, notes=d.notes, limits=SHARE_LIMITS)]
@@ -251,14 +351,26 @@ def _ratio_estimate(d: Design, mask: Bools) -> Estimate:
 
     rest, knowledge = int(fired[1:].sum()), int(fired[0])
     if knowledge + rest == 0:
-        reason = "no code fired" if n or not d.n_scored else f"none of {d.n_scored} runs was read for codes"
+        reason = (
+            "no code fired"
+            if n or not d.n_scored
+            else f"none of {d.n_scored} runs was read for codes"
+        )
         return Estimate(label, "new", None, n=n, reason=reason)
     if knowledge >= 20:
         j = of_sums(d.codes[mask].astype(float), log_ratio, d.task[mask], d.cell[mask])
         est = estimate(
-            label, "new", j.value[0], j.se_new[0], j.n_clusters - 1, n=n, n_clusters=j.n_clusters,
-            method="jackknife over tasks of the log ratio (se on the log scale)", warnings=d.notes, test=False,
-        )  # fmt: skip
+            label,
+            "new",
+            j.value[0],
+            j.se_new[0],
+            j.n_clusters - 1,
+            n=n,
+            n_clusters=j.n_clusters,
+            method="jackknife over tasks of the log ratio (se on the log scale)",
+            warnings=d.notes,
+            test=False,
+        )
         return transformed(est, math.exp)
     from scipy import stats
 
@@ -266,22 +378,48 @@ def _ratio_estimate(d: Design, mask: Bools) -> Estimate:
     low = float(stats.beta.ppf(0.025, knowledge, rest + 1)) if knowledge else 0.0
     high = float(stats.beta.ppf(0.975, knowledge + 1, rest)) if rest else 1.0
     return Estimate(
-        label, "new", rest / knowledge if knowledge else None, None, finite((1 - high) / high),
-        finite((1 - low) / low) if low > 0 else None, n=n, method="exact, binomial given the total; codes as independent",
-        reason=None if knowledge else f"E1 never fired among {total} codes: only the lower bound is known", warnings=d.notes,
-    )  # fmt: skip
+        label,
+        "new",
+        rest / knowledge if knowledge else None,
+        None,
+        finite((1 - high) / high),
+        finite((1 - low) / low) if low > 0 else None,
+        n=n,
+        method="exact, binomial given the total; codes as independent",
+        reason=(
+            None
+            if knowledge
+            else f"E1 never fired among {total} codes: only the lower bound is known"
+        ),
+        warnings=d.notes,
+    )
 
 
-TIER_OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S1_free", "S2_free", "S3_free")
+TIER_OUTCOMES = (
+    "overall",
+    "agentic",
+    "task_score",
+    "S1",
+    "S2",
+    "S3",
+    "S1_free",
+    "S2_free",
+    "S3_free",
+)
 
 
 def tier_contrast(
-    table: pl.DataFrame, *, baseline: str = "standard", outcomes: tuple[str, ...] = TIER_OUTCOMES, prepare: bool = True
+    table: pl.DataFrame,
+    *,
+    baseline: str = "standard",
+    outcomes: tuple[str, ...] = TIER_OUTCOMES,
+    prepare: bool = True,
 ) -> pl.DataFrame:
-    """Change of each score from the baseline tier, in percent of the baseline, by agent; on tasks that have both tiers.
+    """Change of each score from the baseline tier, in percent of the baseline, by agent; on tasks
+    that have both tiers.
 
-    Columns ending in `_free` use only criteria that no tier credits. `interaction` rows test whether agents differ
-    in the change at all (F test on agent x task differences).
+    Columns ending in `_free` use only criteria that no tier credits. `interaction` rows test
+    whether agents differ in the change at all (F test on agent x task differences).
     """
     notes: list[str] = []
     if prepare:
@@ -290,9 +428,13 @@ def tier_contrast(
     tiers = [tier for tier in sorted(table["tier"].unique().to_list()) if tier != baseline]
     tier, agent = table["tier"].to_numpy(), table["agent"].to_numpy()
     keys: dict[str, Any] = {
-        "tier": pl.String, "baseline": pl.String, "outcome": pl.String, "agent": pl.String, "mean": pl.Float64,
+        "tier": pl.String,
+        "baseline": pl.String,
+        "outcome": pl.String,
+        "agent": pl.String,
+        "mean": pl.Float64,
         "mean_baseline": pl.Float64,
-    }  # fmt: skip
+    }
     rows: Rows = []
 
     def change(s: Floats) -> Floats:
@@ -306,24 +448,45 @@ def tier_contrast(
                 continue  # nobody scored it: what the runs lack is said once, of the first
             y = table[outcome].cast(pl.Float64).to_numpy()
             for name in (ALL, *agents):
-                use = np.isfinite(y) & np.isin(tier, (other, baseline)) & ((agent == name) | (name == ALL))
+                use = (
+                    np.isfinite(y)
+                    & np.isin(tier, (other, baseline))
+                    & ((agent == name) | (name == ALL))
+                )
                 in_both = set(axes.task[use & (tier == other)].tolist()) & set(
                     axes.task[use & (tier == baseline)].tolist()
                 )
                 use &= np.isin(axes.task, list(in_both))
-                key: dict[str, Any] = {"tier": other, "baseline": baseline, "outcome": outcome, "agent": name}
+                key: dict[str, Any] = {
+                    "tier": other,
+                    "baseline": baseline,
+                    "outcome": outcome,
+                    "agent": name,
+                }
                 label = f"change of {outcome} from {baseline} to {other}, %"
                 a, b = (use & (tier == other))[use], (use & (tier == baseline))[use]
                 v = y[use]
                 if not in_both or v[b].sum() == 0:
-                    reason = "no task has both tiers" if not in_both else f"the mean in {baseline} is 0"
+                    reason = (
+                        "no task has both tiers" if not in_both else f"the mean in {baseline} is 0"
+                    )
                     rows.append((key, Estimate(label, "new", None, reason=reason)))
                     continue
                 key |= {"mean": float(v[a].mean()), "mean_baseline": float(v[b].mean())}
-                j = of_sums(np.column_stack([v * a, a, v * b, b]), change, axes.task[use], axes.cell[use])
+                j = of_sums(
+                    np.column_stack([v * a, a, v * b, b]), change, axes.task[use], axes.cell[use]
+                )
                 rows += [
                     (key, est)
-                    for est in both(label, j, 0, n=len(v), notes=tuple(notes), test=True, limits=(-100.0, math.inf))
+                    for est in both(
+                        label,
+                        j,
+                        0,
+                        n=len(v),
+                        notes=tuple(notes),
+                        test=True,
+                        limits=(-100.0, math.inf),
+                    )
                 ]
             rows.append(_interaction(table, y, axes, other, baseline, outcome))
     return tidy(rows, keys)
@@ -333,14 +496,20 @@ def _interaction(
     table: pl.DataFrame, y: Floats, axes: Axes, other: str, baseline: str, outcome: str
 ) -> tuple[dict[str, Any], Estimate]:
     """F test of equal tier change over agents, on the complete agent x task table of differences."""
-    key: dict[str, Any] = {"tier": other, "baseline": baseline, "outcome": outcome, "agent": "interaction"}
+    key: dict[str, Any] = {
+        "tier": other,
+        "baseline": baseline,
+        "outcome": outcome,
+        "agent": "interaction",
+    }
     label = f"F of agent differences in the change of {outcome}"
     cells = (
         table.select("agent", "tier", pl.Series("task", axes.task), pl.Series("y", y))
         .filter(pl.col("tier").is_in([other, baseline]) & pl.col("y").is_finite())
-        .group_by("agent", "task", "tier", maintain_order=True).agg(pl.col("y").mean())
+        .group_by("agent", "task", "tier", maintain_order=True)
+        .agg(pl.col("y").mean())
         .pivot("tier", index=["agent", "task"], values="y")
-    )  # fmt: skip
+    )
     if not {other, baseline} <= set(cells.columns):
         return key, Estimate(label, "new", None, reason="no task has both tiers")
     gaps = (
@@ -354,7 +523,9 @@ def _interaction(
         return key, Estimate(label, "new", None, reason="needs two agents on two common tasks")
     mean = block.mean()
     between = t * ((block.mean(0) - mean) ** 2).sum() / (a - 1)
-    rest = ((block - block.mean(0) - block.mean(1, keepdims=True) + mean) ** 2).sum() / ((a - 1) * (t - 1))
+    rest = ((block - block.mean(0) - block.mean(1, keepdims=True) + mean) ** 2).sum() / (
+        (a - 1) * (t - 1)
+    )
     if rest <= 1e-12:
         return key, Estimate(label, "new", None, reason="no variation between tasks")
     from scipy import stats
@@ -362,21 +533,32 @@ def _interaction(
     f = float(between / rest)
     p = float(stats.f.sf(f, a - 1, (a - 1) * (t - 1)))
     return key, Estimate(
-        label, "new", f, p=p, df=float((a - 1) * (t - 1)), n=int(cells.height), n_clusters=t,
+        label,
+        "new",
+        f,
+        p=p,
+        df=float((a - 1) * (t - 1)),
+        n=int(cells.height),
+        n_clusters=t,
         method="randomised blocks F test",
-    )  # fmt: skip
+    )
 
 
 COST_COLUMNS = ("cost_usd", "wall_time_s", "total_tokens", "turns")
 
 
 def cost_score(
-    table: pl.DataFrame, *, outcome: str = "overall", costs: tuple[str, ...] = COST_COLUMNS, prepare: bool = True
+    table: pl.DataFrame,
+    *,
+    outcome: str = "overall",
+    costs: tuple[str, ...] = COST_COLUMNS,
+    prepare: bool = True,
 ) -> pl.DataFrame:
     """Correlation of cost with score, overall and by track.
 
-    `kind`: runs (Pearson over runs, as published; mixes agents with runs), runs_log_cost, runs_spearman, agents (over
-    agents' means, no interval), within_cell (repeats of the same agent, task and tier). Jackknife of atanh(r) over tasks.
+    `kind`: runs (Pearson over runs, as published; mixes agents with runs), runs_log_cost,
+    runs_spearman, agents (over agents' means, no interval), within_cell (repeats of the same agent,
+    task and tier). Jackknife of atanh(r) over tasks.
     """
     notes: list[str] = []
     if prepare:
@@ -387,7 +569,10 @@ def cost_score(
     axes = axes_of(table)
     for group, mask in groups_of(table, ("track",)):
         for cost in costs:
-            x, y = table[cost].cast(pl.Float64).to_numpy(), table[outcome].cast(pl.Float64).to_numpy()
+            x, y = (
+                table[cost].cast(pl.Float64).to_numpy(),
+                table[outcome].cast(pl.Float64).to_numpy(),
+            )
             use = mask & np.isfinite(x) & np.isfinite(y)
             label = f"correlation of {cost} with {outcome}"
             for kind, est in _correlations(x[use], y[use], axes.of(use), label, tuple(notes)):
@@ -408,7 +593,9 @@ def _correlations(
         ("runs_log_cost", np.log(np.where(positive, x, 1.0)), y, positive),
     ]
     if n:
-        views.append(("runs_spearman", stats.rankdata(x), stats.rankdata(y), np.ones(n, dtype=bool)))
+        views.append(
+            ("runs_spearman", stats.rankdata(x), stats.rankdata(y), np.ones(n, dtype=bool))
+        )
         both_ = demean(np.column_stack([x, y]), cells, n_cells)
         repeated = np.bincount(cells)[cells] > 1
         views.append(("within_cell", both_[:, 0], both_[:, 1], repeated))
@@ -417,15 +604,33 @@ def _correlations(
     if n:
         size = np.bincount(axes.agent).astype(float)
         there = size > 0
-        ma, mb = np.bincount(axes.agent, x)[there] / size[there], np.bincount(axes.agent, y)[there] / size[there]
+        ma, mb = (
+            np.bincount(axes.agent, x)[there] / size[there],
+            np.bincount(axes.agent, y)[there] / size[there],
+        )
         defined = len(ma) > 2 and ma.std() > 0 and mb.std() > 0
-        yield "agents", Estimate(
-            label, None, float(np.corrcoef(ma, mb)[0, 1]) if defined else None, n=n, n_clusters=len(ma), method="over agents' means",
-            reason="too few agents for an interval" if defined else "needs three agents that differ", warnings=notes,
-        )  # fmt: skip
+        yield (
+            "agents",
+            Estimate(
+                label,
+                None,
+                float(np.corrcoef(ma, mb)[0, 1]) if defined else None,
+                n=n,
+                n_clusters=len(ma),
+                method="over agents' means",
+                reason=(
+                    "too few agents for an interval"
+                    if defined
+                    else "needs three agents that differ"
+                ),
+                warnings=notes,
+            ),
+        )
 
 
-def _correlation(x: Floats, y: Floats, task: Ints, cell: Ints, label: str, notes: tuple[str, ...]) -> Estimate:
+def _correlation(
+    x: Floats, y: Floats, task: Ints, cell: Ints, label: str, notes: tuple[str, ...]
+) -> Estimate:
     n = len(x)
     if n < MIN_RUNS or np.ptp(x) == 0 or np.ptp(y) == 0:
         reason = f"needs {MIN_RUNS} runs that differ in both"
@@ -440,11 +645,24 @@ def _correlation(x: Floats, y: Floats, task: Ints, cell: Ints, label: str, notes
 
     j = of_sums(np.column_stack([a, b, a * a, b * b, a * b, np.ones(n)]), z, task, cell)
     est = estimate(
-        label, "new", j.value[0], j.se_new[0], j.n_clusters - 1, n=n, n_clusters=j.n_clusters,
-        method="jackknife over tasks of atanh r (se on that scale)", warnings=notes,
+        label,
+        "new",
+        j.value[0],
+        j.se_new[0],
+        j.n_clusters - 1,
+        n=n,
+        n_clusters=j.n_clusters,
+        method="jackknife over tasks of atanh r (se on that scale)",
+        warnings=notes,
         reason="one task only" if j.n_clusters < 2 else None,
-    )  # fmt: skip
+    )
     if est.value is None:
-        return Estimate(label, "new", float(np.clip((a * b).mean(), -1, 1)), n=n, reason="the runs lie on a line")
+        return Estimate(
+            label,
+            "new",
+            float(np.clip((a * b).mean(), -1, 1)),
+            n=n,
+            reason="the runs lie on a line",
+        )
     p = t_two_sided(est.value / est.se, est.df) if est.se and est.df else None
     return replace(transformed(est, math.tanh), p=p)

@@ -1,4 +1,5 @@
-"""From a run frame to arrays: which runs can be analysed, their cells, tasks and codes, and what was left out and why."""
+"""From a run frame to arrays: which runs can be analysed, their cells, tasks and codes, and what
+was left out and why."""
 
 from __future__ import annotations
 
@@ -23,11 +24,13 @@ DIMENSIONS = ("agent", "task", "track", "tier")
 
 
 def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataFrame, list[str]]:
-    """One row a run: one judge, no duplicates, names filled; with notes on everything that was left out.
+    """One row a run: one judge, no duplicates, names filled; with notes on everything that was left
+    out.
 
-    With several judges the one with most runs stays (ties: one that reads before the rules, then the first by name).
-    Agentic, Overall and S1-S3 are null where they are no points (`pointless`). Duplicates are rows with the same run id
-    and judge, or with the same agent, task, tier, repeat and content hash; the last stays.
+    With several judges the one with most runs stays (ties: one that reads before the rules, then
+    the first by name). Agentic, Overall and S1-S3 are null where they are no points (`pointless`).
+    Duplicates are rows with the same run id and judge, or with the same agent, task, tier, repeat
+    and content hash; the last stays.
     """
     notes: list[str] = []
     out = table
@@ -35,7 +38,8 @@ def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataF
         chosen = judges_by_use(out)[0]
         out = out.filter(pl.col("judge").eq_missing(pl.lit(chosen)))
         notes.append(
-            f"only the scorecards of judge {chosen} are used; {table.height - out.height} of others are left out"
+            f"only the scorecards of judge {chosen} are used; {table.height - out.height} of others"
+            " are left out"
         )
     before = out.height
     if before:
@@ -61,7 +65,9 @@ def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataF
         )
         notes.append(f"{n} of {out.height} runs have a range and no point ({LACKING}){beside}")
         out = out.with_columns(
-            pl.when(~gone).then(pl.col(name)).alias(name) for name in READ_SCORES if name in out.columns
+            pl.when(~gone).then(pl.col(name)).alias(name)
+            for name in READ_SCORES
+            if name in out.columns
         )
     for name in DIMENSIONS:
         unknown = out[name].null_count()
@@ -70,7 +76,9 @@ def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataF
     return out.with_columns(pl.col(name).fill_null(UNKNOWN) for name in DIMENSIONS), notes
 
 
-LACKING = f"a judged stage is unscored, or less than {ENOUGH:.0%} of the weight of S1-S3 has a value"
+LACKING = (
+    f"a judged stage is unscored, or less than {ENOUGH:.0%} of the weight of S1-S3 has a value"
+)
 READ_SCORES = ("agentic", "overall", "S1", "S2", "S3", *FREE)
 """Scores that take reading."""
 
@@ -84,14 +92,16 @@ def judges_by_use(table: pl.DataFrame) -> list[str | None]:
 
 def unread() -> pl.Expr:
     """Whether too little of a run was read for a point (`read_share.standing` says "open")."""
-    unscored = pl.any_horizontal(pl.col(f"{stage}_method").eq("unscored").fill_null(False) for stage in READ_STAGES)
+    unscored = pl.any_horizontal(
+        pl.col(f"{stage}_method").eq("unscored").fill_null(False) for stage in READ_STAGES
+    )
     known = pl.col("read_share") + pl.col("presumed").fill_null(0.0)
     return unscored | (known < ENOUGH - 1e-9).fill_null(False)
 
 
 def pointless() -> pl.Expr:
-    """Whether a run's scores take no part in an analysis: too little of it was read, or of too many runs of its agent and
-    track, or of the cohort; the rest would be what happened to be read."""
+    """Whether a run's scores take no part in an analysis: too little of it was read, or of too many
+    runs of its agent and track, or of the cohort; the rest would be what happened to be read."""
     most = 1 - ENOUGH + 1e-9
     return unread() | (unread().mean().over("agent", "track") > most) | (unread().mean() > most)
 
@@ -115,7 +125,8 @@ class Design:
     codes: Bools
     """Runs x `code_names`."""
     read: Bools
-    """Like `codes`: whether the run was read for the code. All are, unless codes were not needed."""
+    """Like `codes`: whether the run was read for the code. All are, unless codes were not needed.
+    """
     code_names: tuple[str, ...]
     n_read: Mapping[str, int]
     """Runs that were read for each of E1..E5, of all `n_scored` with the outcome."""
@@ -179,10 +190,12 @@ def task_key() -> pl.Expr:
 
 
 MIN_READ = 10
-"""Runs that must have been read for a code where others were not: below, there is no rate and no effect."""
+"""Runs that must have been read for a code where others were not: below, there is no rate and no
+effect."""
 KEEP = 0.5
-"""Codes stand together, in a count or beside the one whose effect is meant, while this share of runs was read for all of them:
-an effect that is not adjusted for the codes it comes with is biased by several points, which costs more than half the runs."""
+"""Codes stand together, in a count or beside the one whose effect is meant, while this share of
+runs was read for all of them: an effect that is not adjusted for the codes it comes with is biased
+by several points, which costs more than half the runs."""
 
 
 def design(
@@ -197,11 +210,12 @@ def design(
 ) -> Design:
     """Arrays of the runs that have `outcome`.
 
-    `source`: any, or a code source of the frame (judge, detector, fact, score, human); `independent` is judge or detector,
-    leaving out codes read off the score. `explain`: codes are to explain the outcome, so that among `any` those that were read
-    off the score alone count as not fired, and a note says how many. `need_codes`: the codes that at least half of the runs were read for together, and
-    these runs; notes say which. Without it all runs stay, and codes that are not known are False. Raises ConfigError for an
-    unknown outcome or source.
+    `source`: any, or a code source of the frame (judge, detector, fact, score, human);
+    `independent` is judge or detector, leaving out codes read off the score. `explain`: codes are
+    to explain the outcome, so that among `any` those that were read off the score alone count as
+    not fired, and a note says how many. `need_codes`: the codes that at least half of the runs were
+    read for together, and these runs; notes say which. Without it all runs stay, and codes that are
+    not known are False. Raises ConfigError for an unknown outcome or source.
     """
     base = _base(table, outcome, source, keep_breach, prepare, explain)
     if need_codes:
@@ -212,10 +226,12 @@ def design(
 def designs(
     table: pl.DataFrame, outcome: str = "overall", *, source: str = "any", prepare: bool = True
 ) -> list[tuple[Design, tuple[str, ...]]]:
-    """For the effect of each code, runs that were read for it, with the other codes that at least half of these were read for.
+    """For the effect of each code, runs that were read for it, with the other codes that at least
+    half of these were read for.
 
-    Codes with the same runs share a design; a cohort that was read throughout has one. A code that nobody read the runs for
-    has a design without runs. Disqualified runs are left out. Raises ConfigError as `design` does.
+    Codes with the same runs share a design; a cohort that was read throughout has one. A code that
+    nobody read the runs for has a design without runs. Disqualified runs are left out. Raises
+    ConfigError as `design` does.
     """
     base = _base(table, outcome, source, False, prepare, True)
     shared: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
@@ -228,14 +244,16 @@ def designs(
     return [
         (_built(base, key[0], chosen[key], lead=ks), tuple(CODES[k] for k in ks))
         for key, ks in shared.items()
-    ]  # fmt: skip
+    ]
 
 
 def together(read: Bools, lead: int | None) -> tuple[tuple[int, ...], Bools]:
-    """Columns of `read` (runs x codes) that can stand together, and the runs that were read for all of them.
+    """Columns of `read` (runs x codes) that can stand together, and the runs that were read for all
+    of them.
 
-    Columns enter by how often they were read, while KEEP of the runs read for `lead` stay (without one: of those read for any
-    code). When nothing was read at all: every column (or `lead` alone), and no run.
+    Columns enter by how often they were read, while KEEP of the runs read for `lead` stay (without
+    one: of those read for any code). When nothing was read at all: every column (or `lead` alone),
+    and no run.
     """
     mask: Bools = np.asarray(read.any(axis=1)) if lead is None else read[:, lead]
     least = KEEP * int(mask.sum())
@@ -270,11 +288,15 @@ def check_outcome(table: pl.DataFrame, outcome: str) -> None:
         for n in table.columns
         if n.startswith((OUTCOME, GROUP)) and table.schema[n].is_numeric()
     ]
-    hint = "overall, agentic, task_score or S1..S5" + (f"; of the runs: {', '.join(told[:20])}" if told else "")
+    hint = "overall, agentic, task_score or S1..S5" + (
+        f"; of the runs: {', '.join(told[:20])}" if told else ""
+    )
     raise ConfigError(f"no numeric outcome {outcome.removeprefix(OUTCOME)!r}", hint)
 
 
-def _base(table: pl.DataFrame, outcome: str, source: str, keep_breach: bool, prepare: bool, explain: bool) -> _Base:
+def _base(
+    table: pl.DataFrame, outcome: str, source: str, keep_breach: bool, prepare: bool, explain: bool
+) -> _Base:
     check_outcome(table, outcome)
     notes: list[str] = []
     if prepare:
@@ -284,14 +306,20 @@ def _base(table: pl.DataFrame, outcome: str, source: str, keep_breach: bool, pre
         notes.append(f"{table.height - scored.height} runs without {outcome} are left out")
     columns = code_columns(scored, source)
     by_score = {code: _score_alone(scored, code) for code in CODES}
-    alone = scored.select((columns[code] & by_score[code]).fill_null(False).alias(code) for code in CODES)
+    alone = scored.select(
+        (columns[code] & by_score[code]).fill_null(False).alias(code) for code in CODES
+    )
     counted = {code: int(alone[code].sum()) for code in CODES}
-    tagged = {code: int(n or 0) for code, n in scored.select(**columns).sum().row(0, named=True).items()}
+    tagged = {
+        code: int(n or 0) for code, n in scored.select(**columns).sum().row(0, named=True).items()
+    }
     if explain and source == "any":
         notes += [
-            f"{code}: {n} of {tagged[code]} firings were read off the score alone and count as not fired"
-            for code, n in counted.items() if n
-        ]  # fmt: skip
+            f"{code}: {n} of {tagged[code]} firings were read off the score alone and count as not"
+            " fired"
+            for code, n in counted.items()
+            if n
+        ]
         columns = {code: columns[code] & ~by_score[code] for code in CODES}
     codes = scored.select(**columns)
     if source != "human" and "diagnosed" in scored.columns:
@@ -311,7 +339,12 @@ def _score_alone(table: pl.DataFrame, code: str) -> pl.Expr:
 
 
 def _built(
-    base: _Base, columns: tuple[int, ...], mask: Bools, *, lead: Sequence[int] = (), whole: bool = False
+    base: _Base,
+    columns: tuple[int, ...],
+    mask: Bools,
+    *,
+    lead: Sequence[int] = (),
+    whole: bool = False,
 ) -> Design:
     runs = base.runs.filter(pl.Series(mask, dtype=pl.Boolean))
     axes = {name: numbers(runs[name]) for name in ("agent", "track", "tier")}
@@ -319,21 +352,42 @@ def _built(
     names, kept = tuple(CODES[k] for k in columns), np.ix_(mask, np.array(columns))
     n_read = dict(zip(CODES, base.read.sum(0).tolist(), strict=True))
     notes = (
-        base.notes if whole else (*base.notes, *_reading_notes(n_read, len(mask), names, int(mask.sum()), bool(lead)))
+        base.notes
+        if whole
+        else (*base.notes, *_reading_notes(n_read, len(mask), names, int(mask.sum()), bool(lead)))
     )
     return Design(
-        runs, base.outcome, runs[base.outcome].to_numpy().astype(np.float64), base.codes[kept], base.read[kept], names,
-        n_read, len(mask), axes["agent"][0], task, axes["track"][0], axes["tier"][0], tuple(axes["agent"][1]), tuple(tasks),
-        tuple(axes["track"][1]), tuple(axes["tier"][1]), notes, base.tagged, base.from_score,
-    )  # fmt: skip
+        runs,
+        base.outcome,
+        runs[base.outcome].to_numpy().astype(np.float64),
+        base.codes[kept],
+        base.read[kept],
+        names,
+        n_read,
+        len(mask),
+        axes["agent"][0],
+        task,
+        axes["track"][0],
+        axes["tier"][0],
+        tuple(axes["agent"][1]),
+        tuple(tasks),
+        tuple(axes["track"][1]),
+        tuple(axes["tier"][1]),
+        notes,
+        base.tagged,
+        base.from_score,
+    )
 
 
-def _reading_notes(n_read: Mapping[str, int], total: int, names: tuple[str, ...], n: int, beside: bool) -> list[str]:
+def _reading_notes(
+    n_read: Mapping[str, int], total: int, names: tuple[str, ...], n: int, beside: bool
+) -> list[str]:
     """What was left out because nobody read it; nothing when all runs were read for all codes."""
     if n == total and len(names) == len(CODES):
         return []
     notes = [
-        f"codes {', '.join(names)}: read in {n} of {total} runs" + ("; the others are left out" if n < total else "")
+        f"codes {', '.join(names)}: read in {n} of {total} runs"
+        + ("; the others are left out" if n < total else "")
     ]
     missing = [f"{code} (read in {n_read[code]} of {total})" for code in CODES if code not in names]
     if missing:
@@ -349,15 +403,23 @@ def code_columns(table: pl.DataFrame, source: str) -> dict[str, pl.Expr]:
     if source == "independent":
         # Either may not have looked: what one of them says counts.
         return {
-            code: pl.when(pl.col(f"{code}_judge").is_not_null() | pl.col(f"{code}_detector").is_not_null()).then(
-                pl.col(f"{code}_judge").fill_null(False) | pl.col(f"{code}_detector").fill_null(False)
+            code: (
+                pl.when(
+                    pl.col(f"{code}_judge").is_not_null() | pl.col(f"{code}_detector").is_not_null()
+                ).then(
+                    pl.col(f"{code}_judge").fill_null(False)
+                    | pl.col(f"{code}_detector").fill_null(False)
+                )
             )
             for code in CODES
         }
-    missing = [f"{code}_{source}" for code in CODES if table.schema.get(f"{code}_{source}") != pl.Boolean]
+    missing = [
+        f"{code}_{source}" for code in CODES if table.schema.get(f"{code}_{source}") != pl.Boolean
+    ]
     if missing:
         raise ConfigError(
-            f"no column {missing[0]}", "code sources are any, independent, judge, detector, fact, score, human"
+            f"no column {missing[0]}",
+            "code sources are any, independent, judge, detector, fact, score, human",
         )
     return {code: pl.col(f"{code}_{source}") for code in CODES}
 
@@ -366,26 +428,34 @@ def too_few_read(code: str, read: int, runs: int) -> str | None:
     """The sentence that refuses a code that too few of the runs were read for, or None."""
     if read >= min(MIN_READ, runs):
         return None
-    return f"{code} was read in {read or 'none'} of {runs} runs, at least {min(MIN_READ, runs)} are needed"
+    return (
+        f"{code} was read in {read or 'none'} of {runs} runs, at least {min(MIN_READ, runs)} are"
+        " needed"
+    )
 
 
 PARTS = ("S1", "S2", "S3", "S4", "S5", "task", "other")
-"""Of Overall, in points: 50 w_j S_j, 50 Task, and what these do not explain (0 when the frame is consistent)."""
+"""Of Overall, in points: 50 w_j S_j, 50 Task, and what these do not explain (0 when the frame is
+consistent)."""
 
 
 def zeroing(d: Design) -> Floats:
-    """The part of 50 Task that runs lose by a Task of 0 (a gate, nothing to score, a worthless result), n values of 0 or
-    below: minus 50 times the mean Task above 0 of the cell (without any, of all runs). The rest is how good a result is."""
+    """The part of 50 Task that runs lose by a Task of 0 (a gate, nothing to score, a worthless
+    result), n values of 0 or below: minus 50 times the mean Task above 0 of the cell (without any,
+    of all runs). The rest is how good a result is."""
     task = d.table["task_score"].cast(pl.Float64).fill_null(0.0).to_numpy()
     above = task > 0
     whole = float(task[above].mean()) if above.any() else 0.0
     count = np.bincount(d.cell, above, minlength=d.n_cells)
-    mean = np.where(count > 0, np.bincount(d.cell, task, minlength=d.n_cells) / np.maximum(count, 1), whole)
+    mean = np.where(
+        count > 0, np.bincount(d.cell, task, minlength=d.n_cells) / np.maximum(count, 1), whole
+    )
     return np.asarray(np.where(above, 0.0, -50 * mean[d.cell]))
 
 
 def overall_parts(table: pl.DataFrame) -> Floats:
-    """Overall split into PARTS (n x 7). Unscored stages follow the row's policy: weights rescaled, or counted as 0."""
+    """Overall split into PARTS (n x 7). Unscored stages follow the row's policy: weights rescaled,
+    or counted as 0."""
     stages = table.select(list(WEIGHTS)).to_numpy().astype(np.float64).reshape(-1, 5)
     weights = np.broadcast_to(np.array(list(WEIGHTS.values())), stages.shape)
     scored = np.isfinite(stages)

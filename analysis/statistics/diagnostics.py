@@ -1,4 +1,5 @@
-"""What could be wrong with code effects: placebo stages, circular tags, single agents or tasks that carry the result."""
+"""What could be wrong with code effects: placebo stages, circular tags, single agents or tasks that
+carry the result."""
 
 from __future__ import annotations
 
@@ -19,19 +20,27 @@ OUTCOME_SHARE, OUTCOME_LEAK = 0.9, 0.02
 EARLY = ("S1", "S2")
 ALARM = 0.05
 COHORT, EACH = 0.8, 0.2
-"""How the level of the alarm is shared: the one test of the cohort, which sees confounding soonest, and those of single codes."""
+"""How the level of the alarm is shared: the one test of the cohort, which sees confounding soonest,
+and those of single codes."""
 
 
 def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> pl.DataFrame:
-    """Effects of codes on stages before them (points of 100), and one test of all of them for the cohort as a whole.
+    """Effects of codes on stages before them (points of 100), and one test of all of them for the
+    cohort as a whole.
 
-    `p_holm`: so that chance alarms in one cohort of twenty (Holm over codes and stages, beside the cohort's with weights EACH and
-    COHORT). A clear effect means that runs with the code differed before it: harder luck of the run, tags derived
-    from outcomes, halo. No effect does not prove the contrary: halo from Task alone leaves S1 and S2 untouched.
+    `p_holm`: so that chance alarms in one cohort of twenty (Holm over codes and stages, beside the
+    cohort's with weights EACH and COHORT). A clear effect means that runs with the code differed
+    before it: harder luck of the run, tags derived from outcomes, halo. No effect does not prove
+    the contrary: halo from Task alone leaves S1 and S2 untouched.
     """
     if prepare:
         table, _ = prepared(table, keep_breach=False)
-    keys: dict[str, Any] = {"code": pl.String, "stage": pl.String, "p_holm": pl.Float64, "verdict": pl.String}
+    keys: dict[str, Any] = {
+        "code": pl.String,
+        "stage": pl.String,
+        "p_holm": pl.Float64,
+        "verdict": pl.String,
+    }
     rows: Rows = []
     for stage in EARLY:
         block: Rows = []
@@ -55,10 +64,15 @@ def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -
 
 
 def _together(table: pl.DataFrame, source: str) -> tuple[dict[str, Any], Estimate]:
-    """How the early stages move with the number of codes that cannot have arisen before them, among repeats of a cell with the
-    same earlier codes. Without confounding runs are exchangeable there, so their spread is the error."""
+    """How the early stages move with the number of codes that cannot have arisen before them, among
+    repeats of a cell with the same earlier codes. Without confounding runs are exchangeable there,
+    so their spread is the error."""
     label = "placebo: S1 and S2 by each later code, points of 100"
-    key: dict[str, Any] = {"code": " or ".join(UPSTREAM), "stage": " and ".join(EARLY), "p_holm": None}
+    key: dict[str, Any] = {
+        "code": " or ".join(UPSTREAM),
+        "stage": " and ".join(EARLY),
+        "p_holm": None,
+    }
     d = design(table, EARLY[0], source=source, prepare=False)
     if not d.n:
         return key, Estimate(label, "new", None, reason="too few runs to compare")
@@ -81,25 +95,39 @@ def _together(table: pl.DataFrame, source: str) -> tuple[dict[str, Any], Estimat
     if free < REFUSE_FIRED or whole <= 0:
         return key, Estimate(label, "new", None, n=d.n, reason="too few runs to compare")
     est = estimate(
-        label, "new", moved[0].sum() / whole, float(np.sqrt(moved[1] @ moved[1])) / whole, free, n=d.n, n_clusters=int(units.sum()),
-        limits=(-100.0, 100.0), method="same cell and earlier codes; runs as exchangeable", warnings=d.notes,
-    )  # fmt: skip
+        label,
+        "new",
+        moved[0].sum() / whole,
+        float(np.sqrt(moved[1] @ moved[1])) / whole,
+        free,
+        n=d.n,
+        n_clusters=int(units.sum()),
+        limits=(-100.0, 100.0),
+        method="same cell and earlier codes; runs as exchangeable",
+        warnings=d.notes,
+    )
     return {**key, "p_holm": None if est.p is None else min(est.p / COHORT, 1.0)}, est
 
 
 def alarms(table: pl.DataFrame, source: str) -> dict[str, float]:
-    """For each code the smallest adjusted p of its placebos on a prepared table, and of the one for the whole cohort."""
+    """For each code the smallest adjusted p of its placebos on a prepared table, and of the one for
+    the whole cohort."""
     found = placebo(table, source=source, prepare=False).drop_nulls("p_holm")
-    of = {code: found.filter(pl.col("code").is_in([code, " or ".join(UPSTREAM)]))["p_holm"] for code in CODES}
+    of = {
+        code: found.filter(pl.col("code").is_in([code, " or ".join(UPSTREAM)]))["p_holm"]
+        for code in CODES
+    }
     return {code: float(p.min()) for code, p in of.items() if p.len()}  # type: ignore[arg-type]
 
 
-def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = True) -> pl.DataFrame:
+def circularity(
+    table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = True
+) -> pl.DataFrame:
     """Which codes are defined by the score, by their recorded source and by how they follow Task.
 
-    `p_low_given_code` = P(Task < threshold | code), `p_code_given_high` = P(code | Task >= threshold, valid format);
-    near 1 and near 0 together mean that the code restates the outcome. `verdict`: defined by outcome (recorded source),
-    looks defined by outcome (pattern), or no sign.
+    `p_low_given_code` = P(Task < threshold | code), `p_code_given_high` = P(code | Task >=
+    threshold, valid format); near 1 and near 0 together mean that the code restates the outcome.
+    `verdict`: defined by outcome (recorded source), looks defined by outcome (pattern), or no sign.
     """
     d = design(table, "task_score", prepare=prepare, need_codes=False, explain=False)
     recorded = circular_codes(d)
@@ -113,15 +141,26 @@ def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = 
         after = float(low[fired].mean()) if n else None
         before = float(fired[~low & valid & read].mean()) if high else None
         alike = (
-            after is not None and before is not None and n >= 10 and after >= OUTCOME_SHARE and before <= OUTCOME_LEAK
+            after is not None
+            and before is not None
+            and n >= 10
+            and after >= OUTCOME_SHARE
+            and before <= OUTCOME_LEAK
         )
         verdict = "no sign"
         if code in recorded:
             verdict = "defined by outcome"
         elif d.from_score[code]:
-            verdict = f"{d.from_score[code]} of {d.tagged[code]} firings read off the score: split out of effects"
+            verdict = (
+                f"{d.from_score[code]} of {d.tagged[code]} firings read off the score: split out of"
+                " effects"
+            )
         elif code == "E5":
-            verdict = "not testable" if n == 0 else "coupled by rule: E5 is about the files that S4, S5 and Task need"
+            verdict = (
+                "not testable"
+                if n == 0
+                else "coupled by rule: E5 is about the files that S4, S5 and Task need"
+            )
         elif alike:
             verdict = "looks defined by outcome"
         elif n == 0:
@@ -130,24 +169,52 @@ def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = 
         if n == 0:
             reason = f"{code} never fired" if read.all() else d.not_read(code)
             reason += ", and fired in none of these" if 0 < read.sum() < d.n else ""
-        rows.append({
-            "code": code, "fired": n if read.any() else None, "read": int(read.sum()), "runs": d.n, "from_score": d.from_score[code], "threshold": threshold, "p_low_given_code": after,
-            "p_code_given_high": before, "verdict": verdict,
-            "reason": reason,
-        })  # fmt: skip
+        rows.append(
+            {
+                "code": code,
+                "fired": n if read.any() else None,
+                "read": int(read.sum()),
+                "runs": d.n,
+                "from_score": d.from_score[code],
+                "threshold": threshold,
+                "p_low_given_code": after,
+                "p_code_given_high": before,
+                "verdict": verdict,
+                "reason": reason,
+            }
+        )
     schema: dict[str, Any] = {
-        "code": pl.String, "fired": pl.Int64, "read": pl.Int64, "runs": pl.Int64, "from_score": pl.Int64, "threshold": pl.Float64,
-        "p_low_given_code": pl.Float64, "p_code_given_high": pl.Float64, "verdict": pl.String, "reason": pl.String,
-    }  # fmt: skip
+        "code": pl.String,
+        "fired": pl.Int64,
+        "read": pl.Int64,
+        "runs": pl.Int64,
+        "from_score": pl.Int64,
+        "threshold": pl.Float64,
+        "p_low_given_code": pl.Float64,
+        "p_code_given_high": pl.Float64,
+        "verdict": pl.String,
+        "reason": pl.String,
+    }
     return pl.DataFrame(rows, schema=schema)
 
 
 def leave_one_out(
-    table: pl.DataFrame, outcome: str = "overall", *, axis: str = "agent", source: str = "any", prepare: bool = True
+    table: pl.DataFrame,
+    outcome: str = "overall",
+    *,
+    axis: str = "agent",
+    source: str = "any",
+    prepare: bool = True,
 ) -> pl.DataFrame:
-    """Each code's effect without one agent (or `axis` task, track, tier) after the other; rows where it cannot be had say why."""
+    """Each code's effect without one agent (or `axis` task, track, tier) after the other; rows
+    where it cannot be had say why."""
     d = design(table, outcome, source=source, prepare=prepare, need_codes=False)
-    keys: dict[str, Any] = {"axis": pl.String, "without": pl.String, "code": pl.String, "shift": pl.Float64}
+    keys: dict[str, Any] = {
+        "axis": pl.String,
+        "without": pl.String,
+        "code": pl.String,
+        "shift": pl.Float64,
+    }
     rows: Rows = []
     label = f"effect of {{code}} on {outcome}"
     full = average_effects(d.table, outcome, source, label)

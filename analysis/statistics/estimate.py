@@ -1,6 +1,8 @@
-"""One number with everything needed to defend it: estimand, population, interval, counts, method, warnings.
+"""One number with everything needed to defend it: estimand, population, interval, counts, method,
+warnings.
 
-An undefined number is None with a reason, never NaN or infinity. Intervals are 95 % unless a function says otherwise.
+An undefined number is None with a reason, never NaN or infinity. Intervals are 95 % unless a
+function says otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Population = Literal["new", "same"]
-"""new: other tasks of the same kind (tasks are a sample); same: these tasks again (only repeats vary)."""
+"""new: other tasks of the same kind (tasks are a sample); same: these tasks again (only repeats
+vary)."""
 
 LEVEL = 0.95
 MIN_RUNS = 10
@@ -47,7 +50,8 @@ ESTIMATE_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval. `reason` says why `value` (or, when only `se` is None, the interval) is missing."""
+    """A number with its interval. `reason` says why `value` (or, when only `se` is None, the
+    interval) is missing."""
 
     estimand: str
     population: Population | None
@@ -102,7 +106,11 @@ def t_two_sided(t: float, df: float) -> float:
     """Two-sided p value of a t statistic."""
     from scipy import special
 
-    return float(2 * special.stdtr(df, -abs(t))) if not math.isinf(df) else math.erfc(abs(t) / math.sqrt(2))
+    return (
+        float(2 * special.stdtr(df, -abs(t)))
+        if not math.isinf(df)
+        else math.erfc(abs(t) / math.sqrt(2))
+    )
 
 
 def estimate(
@@ -123,19 +131,32 @@ def estimate(
 ) -> Estimate:
     """An Estimate with the t interval of `se` and `df`, ending at the scale's `limits`.
 
-    Without them, and where units do not vary at all (which is not certainty), the interval is None and `reason` says why.
+    Without them, and where units do not vary at all (which is not certainty), the interval is None
+    and `reason` says why.
     """
     value, se = finite(value), finite(se)
     if value is None:
         return Estimate(
-            estimand, population, None, n=n, n_clusters=n_clusters, method=method,
-            reason=reason or "not defined for these runs", warnings=tuple(warnings),
-        )  # fmt: skip
+            estimand,
+            population,
+            None,
+            n=n,
+            n_clusters=n_clusters,
+            method=method,
+            reason=reason or "not defined for these runs",
+            warnings=tuple(warnings),
+        )
     if se is None or df is None or df < 1:
         return Estimate(
-            estimand, population, value, n=n, n_clusters=n_clusters, method=method,
-            reason=reason or "too few independent units for an interval", warnings=tuple(warnings),
-        )  # fmt: skip
+            estimand,
+            population,
+            value,
+            n=n,
+            n_clusters=n_clusters,
+            method=method,
+            reason=reason or "too few independent units for an interval",
+            warnings=tuple(warnings),
+        )
     if se < 1e-12 * max(1.0, abs(value)):
         se = 0.0
     common: dict[str, Any] = {
@@ -155,7 +176,8 @@ def estimate(
 
 
 def transformed(est: Estimate, back: Callable[[float], float]) -> Estimate:
-    """Value and interval taken back from the scale on which they were estimated; se and p stay those of that scale."""
+    """Value and interval taken back from the scale on which they were estimated; se and p stay
+    those of that scale."""
     ends = {name: getattr(est, name) for name in ("value", "lo", "hi")}
     moved: dict[str, Any] = {name: None if end is None else back(end) for name, end in ends.items()}
     return replace(est, **moved)
@@ -164,7 +186,9 @@ def transformed(est: Estimate, back: Callable[[float], float]) -> Estimate:
 def tidy(rows: Rows, keys: Mapping[str, Any]) -> pl.DataFrame:
     """Rows as a table: `keys` (column name to polars type) first, then the columns of an Estimate."""
     schema = {**keys, **ESTIMATE_SCHEMA}
-    return pl.DataFrame([{**dict.fromkeys(keys), **key, **est.row()} for key, est in rows], schema=schema)
+    return pl.DataFrame(
+        [{**dict.fromkeys(keys), **key, **est.row()} for key, est in rows], schema=schema
+    )
 
 
 SAID = frozenset({"status", "verdict", "note", "halo_note", "loo_task"})
@@ -172,17 +196,22 @@ SAID = frozenset({"status", "verdict", "note", "halo_note", "loo_task"})
 
 
 def subject_keys(table: pl.DataFrame) -> list[str]:
-    """Columns that name what a row is about: texts before `estimand`, and the estimand. What stands beside them (an
-    adjusted p, a detectable difference, a remark) may differ between the rows of the two populations."""
+    """Columns that name what a row is about: texts before `estimand`, and the estimand. What stands
+    beside them (an adjusted p, a detectable difference, a remark) may differ between the rows of
+    the two populations."""
     names = table.columns[: table.columns.index("estimand")]
-    return [*(name for name in names if table.schema[name] == pl.String and name not in SAID), "estimand"]
+    return [
+        *(name for name in names if table.schema[name] == pl.String and name not in SAID),
+        "estimand",
+    ]
 
 
 def wide(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a subject: the numbers for new tasks, with `same_se`, `same_lo`, `same_hi` of its twin for the same tasks.
+    """One row a subject: the numbers for new tasks, with `same_se`, `same_lo`, `same_hi` of its
+    twin for the same tasks.
 
-    Twins share the estimand and all names; numbers beside the estimate (p_holm, mde80) may differ. Rows without a twin
-    stay as they are, and so does a table that has no two populations.
+    Twins share the estimand and all names; numbers beside the estimate (p_holm, mde80) may differ.
+    Rows without a twin stay as they are, and so does a table that has no two populations.
     """
     if not {"population", "estimand", "se", "lo", "hi"} <= set(table.columns):
         return table
@@ -195,8 +224,11 @@ def wide(table: pl.DataFrame) -> pl.DataFrame:
     return other.join(twins, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def adjusted(p_values: Sequence[float | None], method: Literal["holm", "fdr_bh"]) -> list[float | None]:
-    """p values adjusted over their family, by Holm or Benjamini and Hochberg; missing ones stay missing and do not count."""
+def adjusted(
+    p_values: Sequence[float | None], method: Literal["holm", "fdr_bh"]
+) -> list[float | None]:
+    """p values adjusted over their family, by Holm or Benjamini and Hochberg; missing ones stay
+    missing and do not count."""
     at = [i for i, p in enumerate(p_values) if p is not None]
     p = np.array([p_values[i] for i in at], dtype=float)
     order, m = np.argsort(p), len(p)

@@ -1,7 +1,9 @@
-"""An outcome by agent, task and tier; an agent's score on some of its cells, and the paired difference of two agents' scores.
+"""An outcome by agent, task and tier; an agent's score on some of its cells, and the paired
+difference of two agents' scores.
 
-Repeats are averaged by cell, cells by task, tasks by track, then tracks, so that tasks weigh the same. For new tasks the
-spread is between tasks within tracks; for the same tasks, between repeats within cells.
+Repeats are averaged by cell, cells by task, tasks by track, then tracks, so that tasks weigh the
+same. For new tasks the spread is between tasks within tracks; for the same tasks, between repeats
+within cells.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ ONE_TASK = "one task a track: nothing says how tasks differ"
 
 @dataclass(frozen=True)
 class Grid:
-    """An outcome by agent, task and tier (agents x tasks x tiers): runs, sums, and the variance of a run within the cell."""
+    """An outcome by agent, task and tier (agents x tasks x tiers): runs, sums, and the variance of
+    a run within the cell."""
 
     agents: tuple[str, ...]
     tasks: tuple[str, ...]
@@ -32,7 +35,8 @@ class Grid:
     count: Floats
     total: Floats
     spread: Floats
-    """Variance between repeats; where a cell has no repeats, the pooled one (NaN without any repeats)."""
+    """Variance between repeats; where a cell has no repeats, the pooled one (NaN without any
+    repeats)."""
     repeats: float
     limits: tuple[float, float]
     """Where differences of two values can be."""
@@ -57,13 +61,21 @@ def grid(d: Design) -> Grid:
     track = np.zeros(len(d.tasks), dtype=np.int64)
     track[d.task] = d.track
     return Grid(
-        d.agents, d.tasks, track, count.reshape(shape), np.reshape(total, shape), np.reshape(spread, shape), df, d.gap_limits
-    )  # fmt: skip
+        d.agents,
+        d.tasks,
+        track,
+        count.reshape(shape),
+        np.reshape(total, shape),
+        np.reshape(spread, shape),
+        df,
+        d.gap_limits,
+    )
 
 
 @dataclass(frozen=True)
 class Score:
-    """An agent's score on some cells: value, task residuals u_t (new tasks), variance for the same tasks."""
+    """An agent's score on some cells: value, task residuals u_t (new tasks), variance for the same
+    tasks."""
 
     value: float
     residual: Floats
@@ -75,15 +87,19 @@ class Score:
 
 
 def agent_score(g: Grid, a: int, use: Bools) -> Score | None:
-    """Mean over repeats by cell, over tiers by task, over tasks by track, then over tracks, of agent `a` on the cells `use`
-    (tasks x tiers, or tasks); None without runs. Tasks weigh the same however often they were repeated."""
+    """Mean over repeats by cell, over tiers by task, over tasks by track, then over tracks, of
+    agent `a` on the cells `use` (tasks x tiers, or tasks); None without runs. Tasks weigh the same
+    however often they were repeated."""
     cells = (use if use.ndim == 2 else use[:, None]) & (g.count[a] > 0)
     tiers = cells.sum(1)
     there = tiers > 0
     if not there.any():
         return None
     means = np.where(cells, g.mean[a], 0.0).sum(1) / np.maximum(tiers, 1)
-    noise = np.where(cells, g.spread[a] / np.maximum(g.count[a], 1), 0.0).sum(1) / np.maximum(tiers, 1) ** 2
+    noise = (
+        np.where(cells, g.spread[a] / np.maximum(g.count[a], 1), 0.0).sum(1)
+        / np.maximum(tiers, 1) ** 2
+    )
     tracks = np.unique(g.track[there])
     residual = np.zeros(len(there))
     value = same = 0.0
@@ -101,9 +117,9 @@ def agent_score(g: Grid, a: int, use: Bools) -> Score | None:
 def variance_new(residual: Floats, track_of: Ints) -> tuple[float, float, str | None]:
     """(variance for new tasks, df, warning) of a mean of tracks from its task residuals.
 
-    A track with one task says nothing of its own spread and takes the pooled one of the others. The df are Satterthwaite's
-    for tasks that spread alike in all tracks (Bell and McCaffrey's working model): unequal tracks leave fewer than tasks minus
-    tracks.
+    A track with one task says nothing of its own spread and takes the pooled one of the others. The
+    df are Satterthwaite's for tasks that spread alike in all tracks (Bell and McCaffrey's working
+    model): unequal tracks leave fewer than tasks minus tracks.
     """
     tracks, size = np.unique(track_of[track_of >= 0], return_counts=True)
     k, several = len(tracks), size > 1
@@ -112,13 +128,18 @@ def variance_new(residual: Floats, track_of: Ints) -> tuple[float, float, str | 
         return math.nan, 0, ONE_TASK
     lonely = int((~several).sum())
     squares = (
-        np.array([(residual[track_of == track] ** 2).sum() for track in tracks[several]]) * (k * size[several]) ** 2
+        np.array([(residual[track_of == track] ** 2).sum() for track in tracks[several]])
+        * (k * size[several]) ** 2
     )
-    # Each track's variance s2 = squares / free enters with 1 / (size k^2), and its share of the pooled one for lonely tracks.
+    # Each track's variance s2 = squares / free enters with 1 / (size k^2), and its share of the
+    # pooled one for lonely tracks.
     weight = (1 / size[several] + lonely * free / free.sum()) / k**2
     variance = float((weight * squares / free).sum())
     df = float(weight.sum() ** 2 / (weight**2 / free).sum())
-    few = f"{lonely} track{'s have' if lonely > 1 else ' has'} one task: the spread of tasks there is borrowed from the others"
+    few = (
+        f"{lonely} track{'s have' if lonely > 1 else ' has'} one task: the spread of tasks there is"
+        " borrowed from the others"
+    )
     return variance, df, few if lonely else None
 
 
@@ -169,16 +190,27 @@ def contrasts(g: Grid) -> list[Contrast]:
 def contrast_estimates(
     pair: Contrast, g: Grid, outcome: str, notes: Sequence[str]
 ) -> list[tuple[Estimate, float | None]]:
-    """A difference for new tasks and for the same ones, each with the smallest true one found with power .8 (MDE80)."""
+    """A difference for new tasks and for the same ones, each with the smallest true one found with
+    power .8 (MDE80)."""
     common: dict[str, Any] = {
-        "n": pair.n, "n_clusters": pair.n_tasks, "limits": g.limits,
+        "n": pair.n,
+        "n_clusters": pair.n_tasks,
+        "limits": g.limits,
         "warnings": (*notes, *([pair.warning] if pair.warning else [])),
-    }  # fmt: skip
+    }
     label = f"difference in mean {outcome}"
     new = estimate(
-        label, "new", pair.value, pair.se, pair.df, method="paired by task within tracks, t",
-        reason=None if pair.df else ONE_TASK, **common,
-    )  # fmt: skip
+        label,
+        "new",
+        pair.value,
+        pair.se,
+        pair.df,
+        method="paired by task within tracks, t",
+        reason=None if pair.df else ONE_TASK,
+        **common,
+    )
     se = pair.se_same if g.repeats >= 1 else None
-    same = estimate(label, "same", pair.value, se, g.repeats, method="repeats within cells, t", **common)
+    same = estimate(
+        label, "same", pair.value, se, g.repeats, method="repeats within cells, t", **common
+    )
     return [(est, detectable(est.se, est.df) if est.se and est.df else None) for est in (new, same)]

@@ -1,4 +1,5 @@
-"""Do effects of codes differ between agents or tracks, and how much of the scores do codes account for."""
+"""Do effects of codes differ between agents or tracks, and how much of the scores do codes account
+for."""
 
 from __future__ import annotations
 
@@ -17,17 +18,29 @@ SEED = 20260601
 
 
 def effects_by(
-    table: pl.DataFrame, by: str = "agent", outcome: str = "overall", *, source: str = "any", prepare: bool = True
+    table: pl.DataFrame,
+    by: str = "agent",
+    outcome: str = "overall",
+    *,
+    source: str = "any",
+    prepare: bool = True,
 ) -> pl.DataFrame:
-    """Effects of each code within each agent, track or tier; BH over the grid; `shrunk` pulls values to the code's mean.
+    """Effects of each code within each agent, track or tier; BH over the grid; `shrunk` pulls
+    values to the code's mean.
 
-    `i2` is the share of the spread between groups that is beyond noise (DerSimonian and Laird); rank by `shrunk` only.
+    `i2` is the share of the spread between groups that is beyond noise (DerSimonian and Laird);
+    rank by `shrunk` only.
     """
     d = design(table, outcome, source=source, prepare=prepare, need_codes=False)
     axis, names = d.axis(by)
     keys: dict[str, Any] = {
-        "by": pl.String, "group": pl.String, "code": pl.String, "p_bh": pl.Float64, "shrunk": pl.Float64, "i2": pl.Float64,
-    }  # fmt: skip
+        "by": pl.String,
+        "group": pl.String,
+        "code": pl.String,
+        "p_bh": pl.Float64,
+        "shrunk": pl.Float64,
+        "i2": pl.Float64,
+    }
     rows: Rows = []
     for at, name in enumerate(names):
         part = d.table.filter(pl.Series(axis == at))
@@ -35,7 +48,11 @@ def effects_by(
         for code, est in zip(CODES, average_effects(part, outcome, source, label), strict=True):
             rows.append(({"by": by, "group": name, "code": code}, est))
     for code in CODES:
-        block = [(key, est) for key, est in rows if key["code"] == code and est.value is not None and est.se]
+        block = [
+            (key, est)
+            for key, est in rows
+            if key["code"] == code and est.value is not None and est.se
+        ]
         if len(block) >= 3:
             _shrink(block)
     for (key, _), p in zip(rows, adjusted([est.p for _, est in rows], "fdr_bh"), strict=True):
@@ -58,11 +75,18 @@ def _shrink(block: Rows) -> None:
 
 
 def explained_variance(
-    table: pl.DataFrame, outcome: str = "overall", *, source: str = "any", seed: int = SEED, prepare: bool = True
+    table: pl.DataFrame,
+    outcome: str = "overall",
+    *,
+    source: str = "any",
+    seed: int = SEED,
+    prepare: bool = True,
 ) -> pl.DataFrame:
-    """Leave-task-out R2 of codes for scores above their cell's mean: linear, and boosted trees as a check of form.
+    """Leave-task-out R2 of codes for scores above their cell's mean: linear, and boosted trees as a
+    check of form.
 
-    How much of the spread between repeats the codes account for on unseen tasks (0-1; below 0: worse than the mean).
+    How much of the spread between repeats the codes account for on unseen tasks (0-1; below 0:
+    worse than the mean).
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import LinearRegression
@@ -83,7 +107,12 @@ def explained_variance(
         if d.n_tasks < 3 or spread <= 1e-9 or not d.codes.any():
             reason = "needs three tasks, repeats that differ, and fired codes"
             reason += "" if d.n == d.n_scored else f" ({d.n} of {d.n_scored} runs were read)"
-            rows.append(({"model": name}, Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, reason=reason)))
+            rows.append(
+                (
+                    {"model": name},
+                    Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, reason=reason),
+                )
+            )
             continue
         lost = 0.0
         # Small fits: threads cost more than they give, above all on a busy machine.
@@ -91,8 +120,19 @@ def explained_variance(
             for fit_rows, test_rows in GroupKFold(min(5, d.n_tasks)).split(x, y, d.task):
                 predicted = model.fit(x[fit_rows], y[fit_rows]).predict(x[test_rows])
                 lost += float(((y[test_rows] - predicted) ** 2).sum())
-        rows.append(({"model": name}, Estimate(
-            label, "new", 1 - lost / spread, n=d.n, n_clusters=d.n_tasks, method="grouped 5-fold", reason="a point only",
-            warnings=d.notes,
-        )))  # fmt: skip
+        rows.append(
+            (
+                {"model": name},
+                Estimate(
+                    label,
+                    "new",
+                    1 - lost / spread,
+                    n=d.n,
+                    n_clusters=d.n_tasks,
+                    method="grouped 5-fold",
+                    reason="a point only",
+                    warnings=d.notes,
+                ),
+            )
+        )
     return tidy(rows, keys)

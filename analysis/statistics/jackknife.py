@@ -1,7 +1,8 @@
 """Delete-one-cluster jackknife: for regressions within cells, and for functions of sums over runs.
 
-One engine gives CR3 standard errors (the delete-one-cluster jackknife around the full estimate equals CR3), the influence
-of single tasks, and standard errors of any functional, including how sample means that enter it vary.
+One engine gives CR3 standard errors (the delete-one-cluster jackknife around the full estimate
+equals CR3), the influence of single tasks, and standard errors of any functional, including how
+sample means that enter it vary.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def cross_products(x: Floats, y: Floats, cluster: Ints, n_clusters: int) -> Cros
 
 
 def independent_columns(xx: Floats, tolerance: float = 1e-9) -> Bools:
-    """Columns, taken from the left, that are no linear combination of earlier kept ones; from X'X (p x p)."""
+    """Columns, taken from the left, that are no linear combination of earlier kept ones; from X'X
+    (p x p)."""
     p = len(xx)
     kept: list[int] = []
     scale = np.diag(xx).copy()
@@ -95,11 +97,15 @@ def solve_each(xx: Floats, xy: Floats) -> Floats:
     right = xy / scale[..., :, None]
     try:
         solution = np.linalg.solve(scaled, right)
-        if np.isfinite(solution).all() and np.abs(solution).max(initial=0) < 1e9 * (1 + np.abs(right).max(initial=0)):
+        if np.isfinite(solution).all() and np.abs(solution).max(initial=0) < 1e9 * (
+            1 + np.abs(right).max(initial=0)
+        ):
             return np.asarray(solution / scale[..., :, None])
     except np.linalg.LinAlgError:
         pass
-    return np.asarray((np.linalg.pinv(scaled, rcond=1e-9, hermitian=True) @ right) / scale[..., :, None])
+    return np.asarray(
+        (np.linalg.pinv(scaled, rcond=1e-9, hermitian=True) @ right) / scale[..., :, None]
+    )
 
 
 def delete_one_regression(products: CrossProducts) -> tuple[Floats, Floats]:
@@ -109,7 +115,8 @@ def delete_one_regression(products: CrossProducts) -> tuple[Floats, Floats]:
 
 
 def jackknife_variance(full: Floats, deleted: Floats) -> Floats:
-    """(G-1)/G sum of (estimate without g - full estimate)^2; NaN below two clusters or where a deletion is undefined."""
+    """(G-1)/G sum of (estimate without g - full estimate)^2; NaN below two clusters or where a
+    deletion is undefined."""
     n_clusters = len(deleted)
     if n_clusters < 2:
         return np.full(np.shape(full), np.nan)
@@ -117,9 +124,11 @@ def jackknife_variance(full: Floats, deleted: Floats) -> Floats:
 
 
 def cr3(x: Floats, y: Floats, cluster: Ints) -> tuple[Floats, Floats]:
-    """Coefficients and CR3 covariance of OLS of y (n) on x (n x p), both already free of fixed effects.
+    """Coefficients and CR3 covariance of OLS of y (n) on x (n x p), both already free of fixed
+    effects.
 
-    Bell and McCaffrey's CR3 in its jackknife form, centred at the full estimate (MacKinnon, Nielsen and Webb).
+    Bell and McCaffrey's CR3 in its jackknife form, centred at the full estimate (MacKinnon, Nielsen
+    and Webb).
     """
     dense, n_clusters = codes_of(cluster)
     full, deleted = delete_one_regression(cross_products(x, y[:, None], dense, n_clusters))
@@ -133,7 +142,8 @@ Functional = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Jackknifed:
-    """Statistics (k), their standard errors for new tasks and for the same tasks (NaN: undefined), and all deletions."""
+    """Statistics (k), their standard errors for new tasks and for the same tasks (NaN: undefined),
+    and all deletions."""
 
     value: Floats
     se_new: Floats
@@ -146,8 +156,9 @@ class Jackknifed:
 def of_sums(x: Floats, statistic: Functional, task: Ints, cell: Ints) -> Jackknifed:
     """A functional of the sums of x (n x q) over runs.
 
-    New tasks: jackknife over tasks. Same tasks: the functional's linear part, its variation within cells (delta method
-    with a numerical gradient); cells with one run lend no variation, and without any repeats it is undefined.
+    New tasks: jackknife over tasks. Same tasks: the functional's linear part, its variation within
+    cells (delta method with a numerical gradient); cells with one run lend no variation, and
+    without any repeats it is undefined.
     """
     (cluster, n_clusters), (cells, n_cells) = codes_of(task), codes_of(cell)
     sums = group_sums(x, cluster, n_clusters)
@@ -189,7 +200,8 @@ def both(
     test: bool = False,
     limits: tuple[float, float] = NO_LIMITS,
 ) -> list[Estimate]:
-    """The estimates for new and for the same tasks of one jackknifed statistic; intervals end at the scale's `limits`."""
+    """The estimates for new and for the same tasks of one jackknifed statistic; intervals end at
+    the scale's `limits`."""
     common: dict[str, Any] = {"n": n, "n_clusters": j.n_clusters, "warnings": notes, "test": test}
     one, none = "one task only" if j.n_clusters < 2 else None, None if j.df_same else "no repeats"
     new = estimate(

@@ -1,4 +1,5 @@
-"""What became of runs in the benchmark's own words: ratings, medals, why runs failed, scores of parts (`judge.checks.grades`)."""
+"""What became of runs in the benchmark's own words: ratings, medals, why runs failed, scores of
+parts (`judge.checks.grades`)."""
 
 from __future__ import annotations
 
@@ -16,24 +17,32 @@ if TYPE_CHECKING:
 
 def _failed_by(kind: str) -> pl.Expr:
     """Whether a run that has a rating failed in this way."""
-    return pl.when(pl.col("rating").is_not_null()).then(pl.col("failure_kind").eq_missing(pl.lit(kind)))
+    return pl.when(pl.col("rating").is_not_null()).then(
+        pl.col("failure_kind").eq_missing(pl.lit(kind))
+    )
 
 
 SHARES: Mapping[str, pl.Expr] = {
-    "resolved": pl.col("resolved"), "progress": pl.col("progress"), "valid": pl.col("has_valid_results"),
-    "pass_rate": pl.col("pass_rate"), "breach": pl.col("disqualified"),
+    "resolved": pl.col("resolved"),
+    "progress": pl.col("progress"),
+    "valid": pl.col("has_valid_results"),
+    "pass_rate": pl.col("pass_rate"),
+    "breach": pl.col("disqualified"),
     **{kind: _failed_by(kind) for kind in get_args(FailureKind) if kind != "breach"},
-}  # fmt: skip
+}
 """What is averaged over the runs for which it is known, in [0, 1]."""
 
 
 def ratings(table: pl.DataFrame) -> pl.DataFrame:
-    """Runs by track and agent: how many have each rating and medal, the commonest rating and how often it is met, and the
-    Task beside what the same outputs score against the references of other cases. Unknown is null."""
+    """Runs by track and agent: how many have each rating and medal, the commonest rating and how
+    often it is met, and the Task beside what the same outputs score against the references of other
+    cases. Unknown is null."""
     runs = prepared(table)[0]
     some = pl.col("rating").count() > 0
     count = [
-        pl.when(pl.col(column).count() > 0).then((pl.col(column) == value).sum().cast(pl.Int64)).alias(value)
+        pl.when(pl.col(column).count() > 0)
+        .then((pl.col(column) == value).sum().cast(pl.Int64))
+        .alias(value)
         for column, values in (("rating", get_args(Rating)), ("medal", get_args(Medal)))
         for value in values
     ]
@@ -41,24 +50,29 @@ def ratings(table: pl.DataFrame) -> pl.DataFrame:
     return (
         runs.group_by("track", "agent")
         .agg(
-            pl.len().cast(pl.Int64).alias("runs"), *count,
+            pl.len().cast(pl.Int64).alias("runs"),
+            *count,
             pl.when(some).then(usual).alias("usual"),
             pl.when(some).then((pl.col("rating") == usual).mean()).alias("usual_share"),
-            pl.col("task_score").mean(), pl.col("shuffled").mean(),
+            pl.col("task_score").mean(),
+            pl.col("shuffled").mean(),
         )
         .sort("track", "agent")
-    )  # fmt: skip
+    )
 
 
 def part_scores(whole: Cohort) -> pl.DataFrame:
-    """Means over runs by track, class, tissue or kind of question, and agent, where the reports split their metric."""
+    """Means over runs by track, class, tissue or kind of question, and agent, where the reports
+    split their metric."""
     runs = prepared(whole.runs)[0].select("run_id", "judge", "track", "agent")
     return (
         whole.parts.join(runs, on=["run_id", "judge"], how="inner")
         .rename({"by": "split"})
         .group_by("track", "split", "part", "agent")
         .agg(
-            runs=pl.col("run_id").n_unique().cast(pl.Int64), cases=pl.col("cases").mean(), score=pl.col("value").mean()
+            runs=pl.col("run_id").n_unique().cast(pl.Int64),
+            cases=pl.col("cases").mean(),
+            score=pl.col("value").mean(),
         )
         .sort("track", "split", "part", "agent")
     )

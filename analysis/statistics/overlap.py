@@ -1,9 +1,11 @@
-"""The effect of a code on a score: runs that fired it against repeats of the same cell with the same other codes.
+"""The effect of a code on a score: runs that fired it against repeats of the same cell with the
+same other codes.
 
-Within every stratum (agent, task, tier, and which other codes fired) the mean difference is taken, and strata are weighed by
-n p (1 - p), how much they have to compare: the overlap-weighted effect (Li, Morgan and Zaslavsky 2018; what least squares
-with a dummy a stratum estimates, Angrist 1998). No model of the score is assumed: it is right for what it names however
-effects differ by agent, task, tier, or with the other codes.
+Within every stratum (agent, task, tier, and which other codes fired) the mean difference is taken,
+and strata are weighed by n p (1 - p), how much they have to compare: the overlap-weighted effect
+(Li, Morgan and Zaslavsky 2018; what least squares with a dummy a stratum estimates, Angrist 1998).
+No model of the score is assumed: it is right for what it names however effects differ by agent,
+task, tier, or with the other codes.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from .estimate import Bools, Estimate, Floats, Ints, Population, estimate
 from .jackknife import codes_of, group_sums, jackknife_variance
 
 MIN_FIRED, MIN_CELLS = 50, 20
-"""Firings with a repeat to compare with, and their cells: below either, an effect is printed but called uninformative."""
+"""Firings with a repeat to compare with, and their cells: below either, an effect is printed but
+called uninformative."""
 REFUSE_FIRED, REFUSE_CELLS = 10, 5
 """Below either, none is printed."""
 
@@ -53,8 +56,9 @@ class Overlap:
 
     @property
     def df_new(self) -> Floats:
-        """Satterthwaite's degrees of freedom of m jackknife variances, minus one for the mean: what varies between the runs of a
-        task enters with its weight, what varies between tasks with the square of it (a tenth of the tasks may carry the rest)."""
+        """Satterthwaite's degrees of freedom of m jackknife variances, minus one for the mean: what
+        varies between the runs of a task enters with its weight, what varies between tasks with the
+        square of it (a tenth of the tasks may carry the rest)."""
         share, square = self.weight / self.weight.sum(), self.weight**2 / (self.weight**2).sum()
         runs = np.minimum(self.se_same**2, self.se_new**2)[:, None]
         parts = runs * share + (self.se_new[:, None] ** 2 - runs) * square
@@ -63,11 +67,15 @@ class Overlap:
 
 
 def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap | None:
-    """The effect of code `k` of `codes` (n x K) on y (n x m); None where no firing has a repeat to compare with."""
+    """The effect of code `k` of `codes` (n x K) on y (n x m); None where no firing has a repeat to
+    compare with."""
     pattern = np.delete(codes, k, 1) @ (1 << np.arange(codes.shape[1] - 1))
     stratum, n_strata = codes_of(cell, pattern.astype(np.int64))
     fired = codes[:, k].astype(float)
-    count, all_ = np.bincount(stratum, fired, minlength=n_strata), np.bincount(stratum, minlength=n_strata)
+    count, all_ = (
+        np.bincount(stratum, fired, minlength=n_strata),
+        np.bincount(stratum, minlength=n_strata),
+    )
     use = ((count > 0) & (count < all_))[stratum]
     if not use.any():
         return None
@@ -90,15 +98,19 @@ def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap 
     t = float(value[0] / np.sqrt(spread)) if spread > 0 else np.nan
     return Overlap(
         value, deleted, tasks, sums[:, -1], se_same, df_same, t, free, int(e.sum()), n_cells
-    )  # fmt: skip
+    )
 
 
-def _same_tasks(above: Floats, left: Floats, stratum: Ints, size: Floats, whole: float) -> tuple[Floats, float]:
-    """Errors for these tasks run again, and their degrees of freedom: HC2 of least squares with a dummy a stratum.
+def _same_tasks(
+    above: Floats, left: Floats, stratum: Ints, size: Floats, whole: float
+) -> tuple[Floats, float]:
+    """Errors for these tasks run again, and their degrees of freedom: HC2 of least squares with a
+    dummy a stratum.
 
-    `above` is a run's code minus its stratum's mean, `left` (n x m) what the fit leaves. The square of a residual is (n - 1) / n of
-    the error's in a stratum of n (MacKinnon and White 1985). Degrees of freedom as if runs spread alike (Satterthwaite; Bell and
-    McCaffrey 2002): residuals of a stratum correlate by -1 / (n - 1).
+    `above` is a run's code minus its stratum's mean, `left` (n x m) what the fit leaves. The square
+    of a residual is (n - 1) / n of the error's in a stratum of n (MacKinnon and White 1985).
+    Degrees of freedom as if runs spread alike (Satterthwaite; Bell and McCaffrey 2002): residuals
+    of a stratum correlate by -1 / (n - 1).
     """
     n = size[stratum]
     variance = ((above**2 * n / (n - 1))[:, None] * left**2).sum(0)
@@ -109,7 +121,8 @@ def _same_tasks(above: Floats, left: Floats, stratum: Ints, size: Floats, whole:
 
 
 def robustness_value(t: float, df: int) -> float | None:
-    """Cinelli and Hazlett's RV: the partial R2 that an unobserved cause would need with both code and score to erase it."""
+    """Cinelli and Hazlett's RV: the partial R2 that an unobserved cause would need with both code
+    and score to erase it."""
     if df < 1 or not np.isfinite(t):
         return None
     f2 = t * t / df
@@ -122,7 +135,8 @@ def circular_codes(d: Design) -> list[str]:
 
 
 def refusals(d: Design, circular: Sequence[str] | None = None) -> tuple[str | None, ...]:
-    """For each code of a design why its effect cannot be estimated, or None: the one gate for all tables of effects.
+    """For each code of a design why its effect cannot be estimated, or None: the one gate for all
+    tables of effects.
 
     `circular` codes are refused, by default those that are by their recorded source.
     """
@@ -147,10 +161,19 @@ def _refusal(d: Design, k: int, circular: Sequence[str]) -> str | None:
     if fired == d.n:
         return f"{name} fired in every run{within}"
     if fired < REFUSE_FIRED:
-        return f"too few firings: {fired} runs with {name}{within}, at least {REFUSE_FIRED} are needed"
-    twins = [other for j, other in enumerate(d.code_names) if j != k and (d.codes[:, j] == d.codes[:, k]).all()]
+        return (
+            f"too few firings: {fired} runs with {name}{within}, at least {REFUSE_FIRED} are needed"
+        )
+    twins = [
+        other
+        for j, other in enumerate(d.code_names)
+        if j != k and (d.codes[:, j] == d.codes[:, k]).all()
+    ]
     if twins:
-        return f"{name} and {' and '.join(twins)} always fire together: one code by two names, no effect is its own"
+        return (
+            f"{name} and {' and '.join(twins)} always fire together: one code by two names, no"
+            " effect is its own"
+        )
     return None
 
 
@@ -170,26 +193,37 @@ class Fitted:
         if fit is None or fit.compared < REFUSE_FIRED:
             n = fit.compared if fit else 0
             return (
-                f"{n} of {int(self.d.codes[:, k].sum())} runs with {name} have a repeat with the same other codes and without "
-                f"it, at least {REFUSE_FIRED} are needed"
+                f"{n} of {int(self.d.codes[:, k].sum())} runs with {name} have a repeat with the"
+                f" same other codes and without it, at least {REFUSE_FIRED} are needed"
             )
         if fit.cells < REFUSE_CELLS:
-            return f"{name} varies within {fit.cells} cells only, at least {REFUSE_CELLS} are needed"
+            return (
+                f"{name} varies within {fit.cells} cells only, at least {REFUSE_CELLS} are needed"
+            )
         return None
 
-    def estimate(self, k: int, label: str, at: int = 0, population: Population = "new", **more: Any) -> Estimate:
+    def estimate(
+        self, k: int, label: str, at: int = 0, population: Population = "new", **more: Any
+    ) -> Estimate:
         """The effect of code `k` on outcome `at`; `more` as `estimate` takes it."""
         d, fit, why = self.d, self.fits[k], self.why_not(k)
         error = "jackknife over tasks" if population == "new" else "HC2"
         method = f"same cell and other codes, weighed by overlap; {error}"
         if why is not None or fit is None:
-            return Estimate(label, population, None, n=d.n, n_clusters=d.n_tasks, method=method, reason=why)
+            return Estimate(
+                label, population, None, n=d.n, n_clusters=d.n_tasks, method=method, reason=why
+            )
         new = population == "new"
         se, units = (fit.se_new, len(fit.tasks)) if new else (fit.se_same, fit.cells)
         df = float(fit.df_new[at]) if new else fit.df_same
         common: dict[str, Any] = {
-            "n": d.n, "n_clusters": units, "method": method, "warnings": d.notes, "limits": d.gap_limits, **more,
-        }  # fmt: skip
+            "n": d.n,
+            "n_clusters": units,
+            "method": method,
+            "warnings": d.notes,
+            "limits": d.gap_limits,
+            **more,
+        }
         if new and len(fit.tasks) < 2:
             common["reason"] = "one task only: nothing says how the effect varies between tasks"
         return estimate(label, population, fit.value[at], se[at], df, **common)
@@ -199,14 +233,21 @@ def fitted(d: Design, y: Floats | None = None, *, circular: Sequence[str] | None
     """Effects of a design's codes on `y` (n x m; default the design's outcome)."""
     refused = refusals(d, circular)
     outcomes = d.y[:, None] if y is None else y
-    fits = [None if why else overlap(d.codes, k, outcomes, d.cell, d.task) for k, why in enumerate(refused)]
+    fits = [
+        None if why else overlap(d.codes, k, outcomes, d.cell, d.task)
+        for k, why in enumerate(refused)
+    ]
     return Fitted(d, refused, tuple(fits))
 
 
 def average_effects(table: pl.DataFrame, outcome: str, source: str, label: str) -> list[Estimate]:
-    """The effect of each of E1..E5 on the runs of a prepared table; `label` is a template with {code}."""
+    """The effect of each of E1..E5 on the runs of a prepared table; `label` is a template with
+    {code}."""
     estimates: dict[str, Estimate] = {}
     for d, codes in designs(table, outcome, source=source, prepare=False):
         found = fitted(d)
-        estimates |= {code: found.estimate(d.code_names.index(code), label.format(code=code)) for code in codes}
+        estimates |= {
+            code: found.estimate(d.code_names.index(code), label.format(code=code))
+            for code in codes
+        }
     return [estimates[code] for code in CODES]

@@ -1,6 +1,8 @@
-"""Planning: with what power a number of tasks, repeats and labels finds a difference of agents or the effect of a code.
+"""Planning: with what power a number of tasks, repeats and labels finds a difference of agents or
+the effect of a code.
 
-Both have a squared error of the form between / tasks + within / (tasks x repeats), whose parts come from the cohort.
+Both have a squared error of the form between / tasks + within / (tasks x repeats), whose parts come
+from the cohort.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ MOST = 100_000
 
 @dataclass(frozen=True)
 class Noise:
-    """What a squared error is made of; None with the reason when unknown. Repeats are runs of an agent on a task in a tier."""
+    """What a squared error is made of; None with the reason when unknown. Repeats are runs of an
+    agent on a task in a tier."""
 
     between: float | None
     """Part that only more tasks reduce, times tasks."""
@@ -57,24 +60,35 @@ def difference_noise(parts: Components, tiers: int | None = None) -> Noise:
     return Noise(between, within, parts.n_tasks, parts.n_rep, v, reason=parts.reason)
 
 
-def effect_noise(table: pl.DataFrame, code: str, outcome: str = "overall", *, source: str = "any") -> Noise:
-    """Of a code's effect: its error for the same tasks is taken to fall with repeats, the rest with tasks alone.
+def effect_noise(
+    table: pl.DataFrame, code: str, outcome: str = "overall", *, source: str = "any"
+) -> Noise:
+    """Of a code's effect: its error for the same tasks is taken to fall with repeats, the rest with
+    tasks alone.
 
     Raises InputError with the reason where the cohort has no effect of this code.
     """
     found = code_effects(table, outcome, source=source).filter(pl.col("code") == code)
-    new, same = (found.filter(pl.col("population") == each).row(0, named=True) for each in ("new", "same"))
+    new, same = (
+        found.filter(pl.col("population") == each).row(0, named=True) for each in ("new", "same")
+    )
     if new["se"] is None or not new["n_clusters"]:
         raise InputError(
-            f"no effect of {code} to plan from: {new['reason']}", "give a cohort in which it was read and fired"
+            f"no effect of {code} to plan from: {new['reason']}",
+            "give a cohort in which it was read and fired",
         )
     runs, _ = prepared(table, keep_breach=False)
     cells = runs.select("agent", "task", "track", "tier").n_unique()
     tasks, repeats = new["n_clusters"], runs.height / cells
     within = min(same["se"] ** 2 if same["se"] is not None else 0.0, new["se"] ** 2)
     return Noise(
-        (new["se"] ** 2 - within) * tasks, within * tasks * repeats, tasks, repeats, runs["tier"].n_unique(), least_repeats=2
-    )  # fmt: skip
+        (new["se"] ** 2 - within) * tasks,
+        within * tasks * repeats,
+        tasks,
+        repeats,
+        runs["tier"].n_unique(),
+        least_repeats=2,
+    )
 
 
 def power_of(size: float, se: float, df: float, level: float = 0.05) -> float:
@@ -84,7 +98,8 @@ def power_of(size: float, se: float, df: float, level: float = 0.05) -> float:
     if se <= 0 or abs(size) / se > 35:
         return 1.0
     bar, shift = t_quantile(1 - level / 2, df), abs(size) / se
-    # Findings of the wrong sign: for a larger shift below 1e-8, where the function underflows to NaN.
+    # Findings of the wrong sign: for a larger shift below 1e-8, where the function underflows to
+    # NaN.
     wrong = float(special.nctdtr(df, shift, -bar)) if shift < 4 else 0.0
     return 1 - float(special.nctdtr(df, shift, bar)) + wrong
 
@@ -96,7 +111,8 @@ def power(
     repeats: Sequence[int] = (5, 10, 20, 40),
     size: float | None = None,
 ) -> pl.DataFrame:
-    """By design: the smallest true value found with power .8 at level .05 (new tasks), and the power for `size` if one is given.
+    """By design: the smallest true value found with power .8 at level .05 (new tasks), and the
+    power for `size` if one is given.
 
     MDE = (t_.975 + t_.8) se with T-1 degrees of freedom; power by the noncentral t.
     """
@@ -104,22 +120,30 @@ def power(
     for t in tasks:
         for n in repeats:
             se = noise.se(t, n)
-            rows.append({
-                "tasks": t, "repeats": n, "tiers": noise.tiers, "runs_per_agent": t * noise.tiers * n,
-                "mde80": None if se is None else detectable(se, t - 1),
-                "power": None if se is None or size is None else power_of(size, se, t - 1),
-                "reason": None if se is not None else noise.reason or "needs two tasks",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "tasks": t,
+                    "repeats": n,
+                    "tiers": noise.tiers,
+                    "runs_per_agent": t * noise.tiers * n,
+                    "mde80": None if se is None else detectable(se, t - 1),
+                    "power": None if se is None or size is None else power_of(size, se, t - 1),
+                    "reason": None if se is not None else noise.reason or "needs two tasks",
+                }
+            )
     schema: dict[str, Any] = {
-        **dict.fromkeys(("tasks", "repeats", "tiers", "runs_per_agent"), pl.Int64), "mde80": pl.Float64, "power": pl.Float64,
+        **dict.fromkeys(("tasks", "repeats", "tiers", "runs_per_agent"), pl.Int64),
+        "mde80": pl.Float64,
+        "power": pl.Float64,
         "reason": pl.String,
-    }  # fmt: skip
+    }
     table = pl.DataFrame(rows, schema=schema)
     return table.drop("power") if size is None else table
 
 
 def least(enough: Callable[[int], bool], start: int) -> int | None:
-    """The smallest number from `start` to MOST that is enough, where more never hurt; None when not even MOST are."""
+    """The smallest number from `start` to MOST that is enough, where more never hurt; None when not
+    even MOST are."""
     if not enough(MOST):
         return None
     low, high = start, MOST
@@ -130,26 +154,36 @@ def least(enough: Callable[[int], bool], start: int) -> int | None:
 
 
 def label_spread(whole: Cohort, labels: Labels, outcome: str = "overall") -> tuple[float, int]:
-    """The variance of a run's human score minus the judge's, by labels as drawn, and how many runs are labelled.
+    """The variance of a run's human score minus the judge's, by labels as drawn, and how many runs
+    are labelled.
 
     InputError below MIN_LABELS.
     """
     human, _ = human_scores(whole, labels, labels.usual)
     d = design(whole.runs, outcome, keep_breach=True, need_codes=False)
-    both = pl.DataFrame({"run_id": d.table["run_id"], "judge": d.y}).join(human, on="run_id").drop_nulls("human")
+    both = (
+        pl.DataFrame({"run_id": d.table["run_id"], "judge": d.y})
+        .join(human, on="run_id")
+        .drop_nulls("human")
+    )
     if both.height < MIN_LABELS:
         raise InputError(
-            f"{both.height} labelled runs have {outcome}; {MIN_LABELS} are needed", "label more: ambjudge label next"
+            f"{both.height} labelled runs have {outcome}; {MIN_LABELS} are needed",
+            "label more: ambjudge label next",
         )
     gap = (both["human"] - both["judge"]).to_numpy()
     weight = both["weight"].to_numpy()
     mean = float(np.average(gap, weights=weight))
-    return float(np.average((gap - mean) ** 2, weights=weight)) * both.height / (both.height - 1), both.height
+    return (
+        float(np.average((gap - mean) ** 2, weights=weight)) * both.height / (both.height - 1),
+        both.height,
+    )
 
 
 @dataclass(frozen=True)
 class LabelError:
-    """The squared error of a number that rests on labels: `fixed` + `per_label` / labels, from `labels` labelled runs."""
+    """The squared error of a number that rests on labels: `fixed` + `per_label` / labels, from
+    `labels` labelled runs."""
 
     what: str
     fixed: float
@@ -175,38 +209,55 @@ def mean_error(whole: Cohort, labels: Labels, outcome: str = "overall") -> Label
 
 
 def effect_error(whole: Cohort, labels: Labels, code: str, outcome: str = "overall") -> LabelError:
-    """Of a code's corrected effect: the judge's own fit to all runs has the error that no label takes away.
+    """Of a code's corrected effect: the judge's own fit to all runs has the error that no label
+    takes away.
 
     InputError with the reason where these labels correct nothing.
     """
     mine = labels.of(labels.usual)
-    there = mine.codes.drop("annotator").join(whole.runs.select("run_id").unique(), on="run_id", how="semi")
+    there = mine.codes.drop("annotator").join(
+        whole.runs.select("run_id").unique(), on="run_id", how="semi"
+    )
     human, notes = weighted(there.unique("run_id", keep="first"), mine.drawn)
-    found = corrected_code_effects(whole.runs, human, outcome, notes=notes).filter(pl.col("code") == code)
+    found = corrected_code_effects(whole.runs, human, outcome, notes=notes).filter(
+        pl.col("code") == code
+    )
     by_kind = {row["kind"]: row for row in found.to_dicts()}
     now = by_kind["corrected"]
     if now["se"] is None:
         raise InputError(
-            f"no corrected effect of {code} to plan from: {now['reason']}", "label more: ambjudge label next"
+            f"no corrected effect of {code} to plan from: {now['reason']}",
+            "label more: ambjudge label next",
         )
     fixed = min(by_kind["judge"]["se"], now["se"]) ** 2
-    return LabelError(f"the corrected effect of {code}", fixed, (now["se"] ** 2 - fixed) * now["labels"], now["labels"])
+    return LabelError(
+        f"the corrected effect of {code}",
+        fixed,
+        (now["se"] ** 2 - fixed) * now["labels"],
+        now["labels"],
+    )
 
 
 def agreement_error(whole: Cohort, labels: Labels, item: str) -> LabelError:
-    """Of the raw agreement of judge and people on a criterion or code, labels drawn as these were. InputError without an interval."""
-    rows = agreement(whole, labels).filter((pl.col("item") == item) & (pl.col("coefficient") == "agreement"))
+    """Of the raw agreement of judge and people on a criterion or code, labels drawn as these were.
+    InputError without an interval."""
+    rows = agreement(whole, labels).filter(
+        (pl.col("item") == item) & (pl.col("coefficient") == "agreement")
+    )
     row = next(iter(rows.to_dicts()), None)
     if row is None or row["lo"] is None:
         items = ", ".join(agreement(whole, labels)["item"].unique().sort())
-        raise InputError(f"no agreement on {item!r} to plan from", f"labelled are {items or 'none'}")
+        raise InputError(
+            f"no agreement on {item!r} to plan from", f"labelled are {items or 'none'}"
+        )
     se = (row["hi"] - row["lo"]) / 2 / t_quantile(0.975, row["n"] - 1)
     return LabelError(f"the agreement on {item}", 0.0, se**2 * row["n"], row["n"])
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What finds `size` with the power wanted: each number by itself, the others as the cohort has them; None: not even MOST."""
+    """What finds `size` with the power wanted: each number by itself, the others as the cohort has
+    them; None: not even MOST."""
 
     noise: Noise
     size: float
@@ -219,14 +270,18 @@ class Plan:
     """What is counted, where labels were asked for."""
 
 
-def plan(noise: Noise, size: float, *, target: float = 0.8, judged: LabelError | None = None) -> Plan:
-    """Plans for a true value of `size`. `judged`: labels are to correct the judge's error, of both means or of the effect.
+def plan(
+    noise: Noise, size: float, *, target: float = 0.8, judged: LabelError | None = None
+) -> Plan:
+    """Plans for a true value of `size`. `judged`: labels are to correct the judge's error, of both
+    means or of the effect.
 
     Raises InputError where the cohort does not tell its variances.
     """
     if noise.se(max(noise.tasks, 2), 1) is None:
         raise InputError(
-            f"nothing to plan from: {noise.reason}", "give a cohort with repeats, two agents and two tasks"
+            f"nothing to plan from: {noise.reason}",
+            "give a cohort with repeats, two agents and two tasks",
         )
 
     means = 2 if judged is not None and judged.of != LabelError.of else 1
@@ -234,18 +289,22 @@ def plan(noise: Noise, size: float, *, target: float = 0.8, judged: LabelError |
     def enough(tasks: int, repeats: float, labels: float = math.inf) -> bool:
         se = noise.se(tasks, repeats)
         extra = means * judged.per_label / labels if judged is not None else 0.0
-        return se is not None and power_of(size, math.hypot(se, math.sqrt(extra)), tasks - 1) >= target
+        return (
+            se is not None and power_of(size, math.hypot(se, math.sqrt(extra)), tasks - 1) >= target
+        )
 
     t, n = noise.tasks, noise.repeats
     now = noise.se(t, n)
     return Plan(
-        noise, size, target,
+        noise,
+        size,
+        target,
         None if now is None else power_of(size, now, t - 1),
         least(lambda tasks: enough(tasks, n), 2),
         least(lambda repeats: enough(t, repeats), noise.least_repeats),
         least(lambda labels: enough(t, n, labels), 1) if judged is not None else None,
         judged.of if judged is not None else None,
-    )  # fmt: skip
+    )
 
 
 def share(power: float) -> str:
@@ -272,6 +331,10 @@ def sentences(found: Plan, what: str, unit: str) -> list[str]:
         )
         out.append(f"Power {target} takes {found.tasks} such tasks, {more}.")
     if found.labelled:
-        need = f"{found.labels} {found.labelled}" if found.labels else "no number of labels is enough with these tasks"
+        need = (
+            f"{found.labels} {found.labelled}"
+            if found.labels
+            else "no number of labels is enough with these tasks"
+        )
         out.append(f"Corrected by labels, with the tasks and runs as now: {need}.")
     return out

@@ -1,7 +1,9 @@
-"""A second opinion on ranks: how able agents and how difficult tasks are, by a Rasch model of success.
+"""A second opinion on ranks: how able agents and how difficult tasks are, by a Rasch model of
+success.
 
-logit P(success) = ability - difficulty (Rasch 1960), with normal priors, so that an agent that never fails has a finite ability. Unlike a
-mean it allows for tasks that an agent never ran; unlike a mean it assumes that tasks are hard or easy for all alike.
+logit P(success) = ability - difficulty (Rasch 1960), with normal priors, so that an agent that
+never fails has a finite ability. Unlike a mean it allows for tasks that an agent never ran; unlike
+a mean it assumes that tasks are hard or easy for all alike.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ MOST_TASKS = 2000
 
 
 def abilities(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
-    """Agents' abilities and tasks' difficulties in logits (kind agent, task); success is no failure by the rule of the track.
+    """Agents' abilities and tasks' difficulties in logits (kind agent, task); success is no failure
+    by the rule of the track.
 
-    Errors of abilities come from the spread between tasks (sandwich), as an agent may be better at some; those of difficulties from the
-    curvature, for these agents. Both are the model's, and no claim about new tasks. More than MOST_TASKS tasks, or fewer than two agents or tasks: a reason.
+    Errors of abilities come from the spread between tasks (sandwich), as an agent may be better at
+    some; those of difficulties from the curvature, for these agents. Both are the model's, and no
+    claim about new tasks. More than MOST_TASKS tasks, or fewer than two agents or tasks: a reason.
     """
     data, notes = prepared(table) if prepare else (table, [])
     data = data.with_columns((~failed()).cast(pl.Float64).alias("passed"))
@@ -44,17 +48,25 @@ def abilities(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
         for k, name in enumerate(names):
             variance = (spread if kind == "agent" else covariance)[at + k, at + k]
             est = estimate(
-                "ability" if kind == "agent" else "difficulty", None, sign * float(theta[at + k]),
-                float(np.sqrt(variance)), t - 1, n=int(n[k]), n_clusters=t if kind == "agent" else None, test=False,
-                method="Rasch, normal priors; " + ("sandwich over tasks, t" if kind == "agent" else "curvature, t"), warnings=[*notes, *d.notes],
-            )  # fmt: skip
+                "ability" if kind == "agent" else "difficulty",
+                None,
+                sign * float(theta[at + k]),
+                float(np.sqrt(variance)),
+                t - 1,
+                n=int(n[k]),
+                n_clusters=t if kind == "agent" else None,
+                test=False,
+                method="Rasch, normal priors; "
+                + ("sandwich over tasks, t" if kind == "agent" else "curvature, t"),
+                warnings=[*notes, *d.notes],
+            )
             rows.append(({"kind": kind, "name": name, "passed": float(share[k])}, est))
     return tidy(sorted(rows, key=lambda row: (row[0]["kind"], -(row[1].value or 0.0))), keys)
 
 
 def rasch(runs: Floats, passed: Floats) -> tuple[Floats, Floats, Floats]:
-    """Abilities and easinesses (minus difficulties) at the posterior's mode, by Newton's method, from counts (agents x tasks);
-    the inverse curvature, and the sandwich over tasks."""
+    """Abilities and easinesses (minus difficulties) at the posterior's mode, by Newton's method,
+    from counts (agents x tasks); the inverse curvature, and the sandwich over tasks."""
     a, t = runs.shape
     prior = np.concatenate([np.full(a, SD_ABILITY**-2), np.full(t, SD_DIFFICULTY**-2)])
     theta = np.zeros(a + t)
@@ -66,7 +78,8 @@ def rasch(runs: Floats, passed: Floats) -> tuple[Floats, Floats, Floats]:
         curvature[:a, a:], curvature[a:, :a] = weight, weight.T
         inverse = np.linalg.inv(curvature)
         step = inverse @ (np.concatenate([gap.sum(1), gap.sum(0)]) - prior * theta)
-        # The posterior is concave; a step of more than two logits would be Newton's leap over its mode.
+        # The posterior is concave; a step of more than two logits would be Newton's leap over its
+        # mode.
         theta = theta + step / max(1.0, float(np.abs(step).max()) / 2)
         if np.abs(step).max() < 1e-10:
             break

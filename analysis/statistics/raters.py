@@ -1,7 +1,8 @@
-"""Agreement of two raters (judge and people, people, judges), coefficient beside coefficient, with intervals from deleting tasks.
+"""Agreement of two raters (judge and people, people, judges), coefficient beside coefficient, with
+intervals from deleting tasks.
 
-Everything is computed from one contingency table a task, weighted by how runs were drawn for labelling. A coefficient that is
-undefined (an empty margin, no disagreement possible) is None.
+Everything is computed from one contingency table a task, weighted by how runs were drawn for
+labelling. A coefficient that is undefined (an empty margin, no disagreement possible) is None.
 """
 
 from __future__ import annotations
@@ -22,10 +23,20 @@ from .design import UNKNOWN
 from .estimate import Floats, finite, t_quantile
 
 AGREEMENT_SCHEMA: dict[str, Any] = {
-    "item": pl.String, "kind": pl.String, "coefficient": pl.String, "value": pl.Float64, "lo": pl.Float64,
-    "hi": pl.Float64, "n": pl.Int64, "n_tasks": pl.Int64, "prevalence_human": pl.Float64, "prevalence_judge": pl.Float64,
-    "method": pl.String, "reason": pl.String, "warnings": pl.List(pl.String),
-}  # fmt: skip
+    "item": pl.String,
+    "kind": pl.String,
+    "coefficient": pl.String,
+    "value": pl.Float64,
+    "lo": pl.Float64,
+    "hi": pl.Float64,
+    "n": pl.Int64,
+    "n_tasks": pl.Int64,
+    "prevalence_human": pl.Float64,
+    "prevalence_judge": pl.Float64,
+    "method": pl.String,
+    "reason": pl.String,
+    "warnings": pl.List(pl.String),
+}
 PAIR_SCHEMA: dict[str, Any] = {"first": pl.String, "second": pl.String, **AGREEMENT_SCHEMA}
 """The first judge stands where AGREEMENT_SCHEMA has the human."""
 TASK = "task_key"
@@ -48,8 +59,9 @@ def gwet_ac1(table: Floats) -> Floats:
 
 
 def krippendorff_alpha(coincidence: Floats, levels: Floats, metric: str = "ordinal") -> Floats:
-    """Krippendorff's alpha of any number of raters, with gaps, from the coincidence matrix (... x L x L): the pairs of values
-    of a unit, each weighing one over its values minus one. `metric` nominal, ordinal or interval on `levels` (length L)."""
+    """Krippendorff's alpha of any number of raters, with gaps, from the coincidence matrix (... x L
+    x L): the pairs of values of a unit, each weighing one over its values minus one. `metric`
+    nominal, ordinal or interval on `levels` (length L)."""
     margin = coincidence.sum(-1)
     n = margin.sum(-1)
     if metric == "ordinal":
@@ -62,7 +74,9 @@ def krippendorff_alpha(coincidence: Floats, levels: Floats, metric: str = "ordin
         distance = np.broadcast_to(1 - np.eye(len(levels)), coincidence.shape)
     observed = (coincidence * distance).sum((-1, -2))
     expected = (margin[..., :, None] * margin[..., None, :] * distance).sum((-1, -2)) / (n - 1)
-    return np.asarray(np.where(expected > 1e-12, 1 - observed / np.where(expected > 1e-12, expected, 1.0), np.nan))
+    return np.asarray(
+        np.where(expected > 1e-12, 1 - observed / np.where(expected > 1e-12, expected, 1.0), np.nan)
+    )
 
 
 def linear_weights(levels: Floats) -> Floats:
@@ -75,12 +89,18 @@ def linear_weights(levels: Floats) -> Floats:
 def coefficients(table: Floats, levels: Floats, ordinal: bool) -> dict[str, Floats]:
     """Every coefficient of a table of counts (... x L x L), human in rows; NaN where undefined."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        out = {"agreement": raw_agreement(table), "kappa": cohen_kappa(table), "ac1": gwet_ac1(table)}
+        out = {
+            "agreement": raw_agreement(table),
+            "kappa": cohen_kappa(table),
+            "ac1": gwet_ac1(table),
+        }
         if ordinal:
             out["weighted_kappa"] = cohen_kappa(table, linear_weights(levels))
             out["alpha_ordinal"] = krippendorff_alpha(table + np.swapaxes(table, -1, -2), levels)
         else:
-            out["alpha_nominal"] = krippendorff_alpha(table + np.swapaxes(table, -1, -2), levels, "nominal")
+            out["alpha_nominal"] = krippendorff_alpha(
+                table + np.swapaxes(table, -1, -2), levels, "nominal"
+            )
             out["sensitivity"] = table[..., 1, 1] / table[..., 1, :].sum(-1)
             out["specificity"] = table[..., 0, 0] / table[..., 0, :].sum(-1)
     return out
@@ -95,11 +115,12 @@ def agreement_of(
     weight: Floats | None = None,
     stratum: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Coefficients of two raters' values (equal length, no gaps) with 95 % intervals from deleting tasks in turn.
+    """Coefficients of two raters' values (equal length, no gaps) with 95 % intervals from deleting
+    tasks in turn.
 
-    Shares (agreement, sensitivity, specificity) have Wilson's interval for as many independent runs as their jackknife error is
-    worth (Korn and Graubard 1998), the others t intervals on Fisher's z. `weight`: what each run stands for (default: itself), `stratum`: from
-    which it was drawn.
+    Shares (agreement, sensitivity, specificity) have Wilson's interval for as many independent runs
+    as their jackknife error is worth (Korn and Graubard 1998), the others t intervals on Fisher's
+    z. `weight`: what each run stands for (default: itself), `stratum`: from which it was drawn.
     More than two levels give ordinal coefficients.
     """
     values = np.unique(np.concatenate([human, judge])) if levels is None else levels
@@ -113,12 +134,16 @@ def agreement_of(
     names, cluster = np.unique(np.array(task), return_inverse=True)
     kinds, kind = np.unique(np.array(stratum or [""] * n), return_inverse=True)
     tables = np.zeros((len(kinds), len(names), size, size))
-    np.add.at(tables, (kind, cluster, np.searchsorted(values, human), np.searchsorted(values, judge)), w)
+    np.add.at(
+        tables, (kind, cluster, np.searchsorted(values, human), np.searchsorted(values, judge)), w
+    )
     each = tables.sum(1, keepdims=True)
     whole = each.sum((0, 1))
     # A stratum stands for as many runs without a task: what is left of it is weighed up.
     left = (each - tables).sum((-1, -2), keepdims=True)
-    grown = np.divide(each.sum((-1, -2), keepdims=True), left, out=np.zeros_like(left), where=left > 1e-9)
+    grown = np.divide(
+        each.sum((-1, -2), keepdims=True), left, out=np.zeros_like(left), where=left > 1e-9
+    )
     point, deleted = (
         coefficients(whole, values, ordinal),
         coefficients(((each - tables) * grown).sum(0), values, ordinal),
@@ -127,7 +152,9 @@ def agreement_of(
     out = []
     for name, value in point.items():
         defined, reason, warnings = finite(float(value)), None, []
-        inside = {"sensitivity": human > 0, "specificity": human == 0}.get(name, np.ones(n, dtype=bool))
+        inside = {"sensitivity": human > 0, "specificity": human == 0}.get(
+            name, np.ones(n, dtype=bool)
+        )
         mass = np.bincount(cluster, w * inside)
         df = max(float(mass.sum() ** 2 / (mass**2).sum()) - 1, 1.0) if mass.any() else 1.0
         # A rare denominator may be missing without some task: that deletion says nothing.
@@ -143,7 +170,10 @@ def agreement_of(
         elif len(sample) < 0.9 * len(names):
             reason = "undefined without too many of the tasks"
         elif defined >= 1 - 1e-12:
-            reason = f"no disagreement among {n}: up to {min(1.0, 3 / n):.0%} may still be wrong, which no error shows"
+            reason = (
+                f"no disagreement among {n}: up to {min(1.0, 3 / n):.0%} may still be wrong, which"
+                " no error shows"
+            )
         elif (bounds := _z_interval(defined, sample, df)) is None:
             reason = "no variation between the tasks"
         else:
@@ -153,11 +183,21 @@ def agreement_of(
             if lo is not None:
                 lo = hi = None
                 reason = f"{rarer} of the rarer value: too few for an interval"
-        out.append({
-            "coefficient": name, "value": defined, "lo": lo, "hi": hi, "n": n, "n_tasks": len(names),
-            "prevalence_human": float(np.average(human, weights=w)), "prevalence_judge": float(np.average(judge, weights=w)),
-            "method": method, "reason": reason, "warnings": warnings,
-        })  # fmt: skip
+        out.append(
+            {
+                "coefficient": name,
+                "value": defined,
+                "lo": lo,
+                "hi": hi,
+                "n": n,
+                "n_tasks": len(names),
+                "prevalence_human": float(np.average(human, weights=w)),
+                "prevalence_judge": float(np.average(judge, weights=w)),
+                "method": method,
+                "reason": reason,
+                "warnings": warnings,
+            }
+        )
     return out
 
 
@@ -167,7 +207,8 @@ SHARES = ("agreement", "sensitivity", "specificity")
 def _share_interval(
     value: float, deleted: Floats, weight: Floats, df: float, stratified: bool
 ) -> tuple[float, float, str]:
-    """Wilson's interval of a share for its effective number of runs, made smaller for few tasks (Korn and Graubard 1998)."""
+    """Wilson's interval of a share for its effective number of runs, made smaller for few tasks
+    (Korn and Graubard 1998)."""
     n = float(weight.sum() ** 2 / (weight**2).sum())
     g = len(deleted)
     method = "Wilson interval: runs as independent"
@@ -177,7 +218,8 @@ def _share_interval(
         if stratified and variance > 0:
             df = min(df, max(1.0, 3 * float(squares.sum() ** 2 / (squares**2).sum()) - 2))
         known = value * (1 - value) / variance if variance > 0 else n
-        # Strata by tag tell more than as many runs drawn at random; without them no sample does, but by chance.
+        # Strata by tag tell more than as many runs drawn at random; without them no sample does,
+        # but by chance.
         most = math.inf if stratified else len(weight)
         n = min(most, known * (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2)
         method = "Wilson interval for the effective number of runs, jackknife over tasks"
@@ -206,13 +248,17 @@ def _undefined(name: str, table: Floats) -> str:
     )
 
 
-def agreement(cards: Cohort, labels: Labels, *, annotator: str | None = None, judge: str | None = None) -> pl.DataFrame:
-    """Judge against human labels for every criterion and code (AGREEMENT_SCHEMA, one row a coefficient).
+def agreement(
+    cards: Cohort, labels: Labels, *, annotator: str | None = None, judge: str | None = None
+) -> pl.DataFrame:
+    """Judge against human labels for every criterion and code (AGREEMENT_SCHEMA, one row a
+    coefficient).
 
-    Runs are matched by id and weigh by how they were drawn for labelling; where labels do not say it, the numbers speak of the
-    labelled runs alone, and say so. Only criteria that a judge scored count (credited and unscored ones say nothing about it), and only
-    runs that were read for a code; a code that no run was read for has one row that says so.
-    `annotator`: default `gold` if present, else the first by name. `judge`: default all scorecards.
+    Runs are matched by id and weigh by how they were drawn for labelling; where labels do not say
+    it, the numbers speak of the labelled runs alone, and say so. Only criteria that a judge scored
+    count (credited and unscored ones say nothing about it), and only runs that were read for a
+    code; a code that no run was read for has one row that says so. `annotator`: default `gold` if
+    present, else the first by name. `judge`: default all scorecards.
     """
     mine = labels.of(annotator or labels.usual)
     runs = _judged_runs(cards)
@@ -223,9 +269,15 @@ def agreement(cards: Cohort, labels: Labels, *, annotator: str | None = None, ju
         .join(runs.select("run_id", "judge", TASK), on=["run_id", "judge"])
     )
     codes = runs.select(
-        "run_id", TASK, *(sampled(c).alias(f"{c}_second") for c in CODES), *(pl.col(c).alias(f"{c}_any") for c in CODES)
+        "run_id",
+        TASK,
+        *(sampled(c).alias(f"{c}_second") for c in CODES),
+        *(pl.col(c).alias(f"{c}_any") for c in CODES),
     )
-    items, codes = said.join(mine.criteria, on=["run_id", "criterion"]), codes.join(mine.codes, on="run_id")
+    items, codes = (
+        said.join(mine.criteria, on=["run_id", "criterion"]),
+        codes.join(mine.codes, on="run_id"),
+    )
     labelled = pl.concat([items.select("run_id"), codes.select("run_id")]).unique()
     weights, notes = weighted(labelled, mine.drawn)
     if labelled.height == runs["run_id"].n_unique():
@@ -235,24 +287,29 @@ def agreement(cards: Cohort, labels: Labels, *, annotator: str | None = None, ju
 
 
 def rater_agreement(first: Labels, second: Labels) -> pl.DataFrame:
-    """Two annotators against each other, item by item (AGREEMENT_SCHEMA), on the runs that both labelled; runs stand for tasks."""
+    """Two annotators against each other, item by item (AGREEMENT_SCHEMA), on the runs that both
+    labelled; runs stand for tasks."""
     criteria = first.criteria.join(second.criteria, on=["run_id", "criterion"], suffix="_second")
     codes = first.codes.join(second.codes, on="run_id", suffix="_second")
     return pl.DataFrame(_by_item(criteria, codes, "run_id"), schema=AGREEMENT_SCHEMA)
 
 
 def judge_pairs(cards: Cohort) -> pl.DataFrame:
-    """Agreement of every pair of judges that scored the same runs (PAIR_SCHEMA, one row a coefficient).
+    """Agreement of every pair of judges that scored the same runs (PAIR_SCHEMA, one row a
+    coefficient).
 
-    Runs are matched by their bytes, else by id, criteria by rubric and name; only criteria that both judges scored count, and runs that both
-    read for a code. `sensitivity` and `specificity` read the first judge as the truth.
+    Runs are matched by their bytes, else by id, criteria by rubric and name; only criteria that
+    both judges scored count, and runs that both read for a code. `sensitivity` and `specificity`
+    read the first judge as the truth.
     """
     cards = _by_content(cards)
     runs = _judged_runs(cards)
     item = ["run_id", "rubric", "criterion"]
     scored = _scored(cards).unique(["judge", *item], keep="last", maintain_order=True)
     rows: list[dict[str, Any]] = []
-    for first, second in combinations(sorted(str(judge) for judge in runs["judge"].drop_nulls().unique()), 2):
+    for first, second in combinations(
+        sorted(str(judge) for judge in runs["judge"].drop_nulls().unique()), 2
+    ):
         a, b = (
             runs.filter(pl.col("judge") == judge).select("run_id", TASK, *map(sampled, CODES))
             for judge in (first, second)
@@ -260,38 +317,54 @@ def judge_pairs(cards: Cohort) -> pl.DataFrame:
         x, y = (scored.filter(pl.col("judge") == judge) for judge in (first, second))
         criteria = x.join(y, on=item, suffix="_second").join(a.select("run_id", TASK), on="run_id")
         codes = a.join(b.drop(TASK), on="run_id", suffix="_second")
-        rows += [{"first": first, "second": second, **row} for row in _by_item(criteria, codes, TASK)]
+        rows += [
+            {"first": first, "second": second, **row} for row in _by_item(criteria, codes, TASK)
+        ]
     return pl.DataFrame(rows, schema=PAIR_SCHEMA)
 
 
 RELIABILITY: dict[str, Any] = {
-    "criterion": pl.String, "raters": pl.Int64, "runs": pl.Int64, "n_tasks": pl.Int64, "value": pl.Float64, "lo": pl.Float64,
-    "hi": pl.Float64, "method": pl.String, "reason": pl.String,
-}  # fmt: skip
+    "criterion": pl.String,
+    "raters": pl.Int64,
+    "runs": pl.Int64,
+    "n_tasks": pl.Int64,
+    "value": pl.Float64,
+    "lo": pl.Float64,
+    "hi": pl.Float64,
+    "method": pl.String,
+    "reason": pl.String,
+}
 MOST_LEVELS = 50
 """Distinct values of a criterion: with more it is no scale of levels."""
 
 
 def reliability(cards: Cohort, labels: Labels | None = None) -> pl.DataFrame:
-    """Krippendorff's alpha of each criterion over all who scored it, judges and annotators, on runs that two or more scored.
+    """Krippendorff's alpha of each criterion over all who scored it, judges and annotators, on runs
+    that two or more scored.
 
-    Ordinal, or nominal for yes and no; the interval is a t interval on Fisher's z from deleting tasks. Presumed, credited and
-    unscored criteria are gaps. Runs are matched by their bytes, else by id; annotators as raters of their own.
+    Ordinal, or nominal for yes and no; the interval is a t interval on Fisher's z from deleting
+    tasks. Presumed, credited and unscored criteria are gaps. Runs are matched by their bytes, else
+    by id; annotators as raters of their own.
     """
     said = _scored(cards).select("run_id", rater="judge", criterion="criterion", value="value")
     if labels is not None:
         people = labels.criteria.select(
-            "run_id", pl.concat_str(pl.lit("human "), "annotator").alias("rater"), "criterion", "value"
+            "run_id",
+            pl.concat_str(pl.lit("human "), "annotator").alias("rater"),
+            "criterion",
+            "value",
         )
         said = pl.concat([said, people])
     same = _by_content(replace(cards, criteria=said))
     tasks = _judged_runs(same).unique("run_id").select("run_id", TASK)
-    scored = same.criteria.unique(["run_id", "rater", "criterion"], keep="last", maintain_order=True).join(
-        tasks, on="run_id"
-    )
+    scored = same.criteria.unique(
+        ["run_id", "rater", "criterion"], keep="last", maintain_order=True
+    ).join(tasks, on="run_id")
     scored = scored.filter(pl.len().over("run_id", "criterion") > 1)
     parts = sorted(scored.group_by("criterion"), key=lambda part: str(part[0][0]))
-    return pl.DataFrame([{"criterion": str(name), **_alpha(part)} for (name,), part in parts], schema=RELIABILITY)
+    return pl.DataFrame(
+        [{"criterion": str(name), **_alpha(part)} for (name,), part in parts], schema=RELIABILITY
+    )
 
 
 def _alpha(part: pl.DataFrame) -> dict[str, Any]:
@@ -299,7 +372,11 @@ def _alpha(part: pl.DataFrame) -> dict[str, Any]:
     levels, level = np.unique(part["value"].to_numpy(), return_inverse=True)
     runs, unit = np.unique(part["run_id"].to_numpy(), return_inverse=True)
     names, task = np.unique(part[TASK].to_numpy(), return_inverse=True)
-    row: dict[str, Any] = {"raters": part["rater"].n_unique(), "runs": len(runs), "n_tasks": len(names)}
+    row: dict[str, Any] = {
+        "raters": part["rater"].n_unique(),
+        "runs": len(runs),
+        "n_tasks": len(names),
+    }
     if len(levels) > MOST_LEVELS:
         return {**row, "reason": f"more than {MOST_LEVELS} distinct values: no levels"}
     counts = np.zeros((len(runs), len(levels)))
@@ -319,7 +396,12 @@ def _alpha(part: pl.DataFrame) -> dict[str, Any]:
         return {**row, "reason": "one value throughout: chance agreement is certain"}
     known = deleted[np.isfinite(deleted)]
     if len(names) < 2 or len(known) < 0.9 * len(names):
-        return {**row, "reason": "one task only" if len(names) < 2 else "undefined without too many of the tasks"}
+        return {
+            **row,
+            "reason": (
+                "one task only" if len(names) < 2 else "undefined without too many of the tasks"
+            ),
+        }
     bounds = _z_interval(value, known, len(known) - 1) if value < 1 - 1e-12 else None
     return (
         {**row, "reason": "no variation between the tasks"}
@@ -329,9 +411,14 @@ def _alpha(part: pl.DataFrame) -> dict[str, Any]:
 
 
 def _by_content(cards: Cohort) -> Cohort:
-    """The cohort with one id for all scorecards of the same bytes, wherever the run lay and whatever its folder was called."""
+    """The cohort with one id for all scorecards of the same bytes, wherever the run lay and
+    whatever its folder was called."""
     known = cards.runs.filter(pl.col("sha256").fill_null("") != "").select("run_id", "sha256")
-    same = known.with_columns(one=pl.col("run_id").first().over("sha256")).unique("run_id").select("run_id", "one")
+    same = (
+        known.with_columns(one=pl.col("run_id").first().over("sha256"))
+        .unique("run_id")
+        .select("run_id", "one")
+    )
 
     def renamed(table: pl.DataFrame) -> pl.DataFrame:
         named = table.join(same, on="run_id", how="left", maintain_order="left")
@@ -356,31 +443,41 @@ def _scored(cards: Cohort) -> pl.DataFrame:
 def _by_item(
     criteria: pl.DataFrame, codes: pl.DataFrame, cluster: str, notes: tuple[str, ...] = ()
 ) -> list[dict[str, Any]]:
-    """Rows for each criterion (`value` beside `value_second`) and code (`E1` beside `E1_second`); `cluster` is deleted in turn,
-    `weight` counts where there is such a column."""
+    """Rows for each criterion (`value` beside `value_second`) and code (`E1` beside `E1_second`);
+    `cluster` is deleted in turn, `weight` counts where there is such a column."""
     pairs = [
         (str(item), "criterion", part, "value")
-        for (item,), part in sorted(criteria.group_by("criterion"), key=lambda pair: str(pair[0][0]))
+        for (item,), part in sorted(
+            criteria.group_by("criterion"), key=lambda pair: str(pair[0][0])
+        )
     ]
     pairs += [(code, "code", codes.drop_nulls([code, f"{code}_second"]), code) for code in CODES]
     rows: list[dict[str, Any]] = []
     for item, kind, part, column in pairs:
-        first, second = (part[name].cast(pl.Float64).to_numpy() for name in (column, f"{column}_second"))
+        first, second = (
+            part[name].cast(pl.Float64).to_numpy() for name in (column, f"{column}_second")
+        )
         weight = part["weight"].to_numpy() if "weight" in part.columns else None
         stratum = part["stratum"].fill_null("").to_list() if "stratum" in part.columns else None
         found = agreement_of(first, second, part[cluster].to_list(), weight=weight, stratum=stratum)
         if not found and f"{item}_any" in codes.columns:
             found = _unread(item, codes.drop_nulls(item))
-        rows += [{"item": item, "kind": kind, **row, "warnings": [*notes, *row.get("warnings", ())]} for row in found]
+        rows += [
+            {"item": item, "kind": kind, **row, "warnings": [*notes, *row.get("warnings", ())]}
+            for row in found
+        ]
     return rows
 
 
 def _unread(code: str, known: pl.DataFrame) -> list[dict[str, Any]]:
-    """The row of a code that none of the labelled runs was read for: what fired by facts is no sample of anything."""
+    """The row of a code that none of the labelled runs was read for: what fired by facts is no
+    sample of anything."""
     if known.is_empty():
         return []
     fired = known.filter(pl.col(f"{code}_any").fill_null(False))
     reason = f"{code} was read in none of {known.height} labelled runs"
     if fired.height:
-        reason += f"; facts show it in {fired.height}, and the human in {int(fired[code].sum())} of these"
+        reason += (
+            f"; facts show it in {fired.height}, and the human in {int(fired[code].sum())} of these"
+        )
     return [{"coefficient": "agreement", "n": 0, "reason": reason}]

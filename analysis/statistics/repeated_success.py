@@ -1,4 +1,5 @@
-"""Whether an agent succeeds every time, not once: pass^k and pass@k over the repeats of a cell, and where runs break first."""
+"""Whether an agent succeeds every time, not once: pass^k and pass@k over the repeats of a cell, and
+where runs break first."""
 
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ BROKEN = 0.5
 
 
 def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
-    """By agent and k: the chance that k runs of a task all succeed (pass^k), and that one of them does (pass@k).
+    """By agent and k: the chance that k runs of a task all succeed (pass^k), and that one of them
+    does (pass@k).
 
-    A success is a run that did not fail by the rule of its track (`ranking.failed`). Of n repeats with c successes, C(c, k) / C(n, k)
-    and 1 - C(n - c, k) / C(n, k), which are unbiased; then averaged as scores are. Cells with fewer than k repeats are left out; a k
-    that fewer than half of the cells have is not shown.
+    A success is a run that did not fail by the rule of its track (`ranking.failed`). Of n repeats
+    with c successes, C(c, k) / C(n, k) and 1 - C(n - c, k) / C(n, k), which are unbiased; then
+    averaged as scores are. Cells with fewer than k repeats are left out; a k that fewer than half
+    of the cells have is not shown.
     """
     data, notes = prepared(table) if prepare else (table, [])
     data = data.with_columns((~failed()).cast(pl.Float64).alias("passed"))
@@ -39,7 +42,11 @@ def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
             if 2 * there.sum() < cells[a].sum() or not there.any():
                 continue
             left = int(cells[a].sum() - there.sum())
-            warnings = [*notes, *d.notes, *([f"{left} cells with fewer than {k} repeats are left out"] if left else [])]
+            warnings = [
+                *notes,
+                *d.notes,
+                *([f"{left} cells with fewer than {k} repeats are left out"] if left else []),
+            ]
             every = _all_of(g.total[a], g.count[a], k)
             some = 1 - _all_of(g.count[a] - g.total[a], g.count[a], k)
             score, other = (_score(g, agent, there, share) for share in (every, some))
@@ -47,10 +54,19 @@ def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
                 continue
             variance, df, borrowed = variance_new(score.residual, score.track_of)
             est = estimate(
-                f"pass^{k}", "new", score.value, math.sqrt(variance) if df else None, df, method=f"{METHOD}; tasks within tracks, t",
-                n=int(g.count[a][there].sum()), n_clusters=int(there.any(1).sum()), reason=None if df else ONE_TASK, test=False,
-                limits=SHARE_LIMITS, warnings=[*warnings, *([borrowed] if borrowed and df else [])],
-            )  # fmt: skip
+                f"pass^{k}",
+                "new",
+                score.value,
+                math.sqrt(variance) if df else None,
+                df,
+                method=f"{METHOD}; tasks within tracks, t",
+                n=int(g.count[a][there].sum()),
+                n_clusters=int(there.any(1).sum()),
+                reason=None if df else ONE_TASK,
+                test=False,
+                limits=SHARE_LIMITS,
+                warnings=[*warnings, *([borrowed] if borrowed and df else [])],
+            )
             rows.append(({"agent": agent, "k": k, "pass_at_k": other.value}, est))
     return tidy(rows, {"agent": pl.String, "k": pl.Int64, "pass_at_k": pl.Float64})
 
@@ -59,7 +75,16 @@ def _score(g: Grid, agent: str, there: Bools, share: Floats) -> Score | None:
     """The agent's mean over the cells `there` of a share a cell (tasks x tiers)."""
     values = np.where(there, share, 0.0)[None]
     return agent_score(
-        Grid((agent,), g.tasks, g.track, there[None].astype(float), values, np.zeros_like(values), 0.0, SHARE_LIMITS),
+        Grid(
+            (agent,),
+            g.tasks,
+            g.track,
+            there[None].astype(float),
+            values,
+            np.zeros_like(values),
+            0.0,
+            SHARE_LIMITS,
+        ),
         0,
         there,
     )
@@ -74,16 +99,33 @@ def _all_of(successes: Floats, n: Floats, k: int) -> Floats:
 
 
 def first_breaks(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
-    """By agent and stage: of the runs whose earlier stages all held, the share whose stage is below .5 (discrete-time hazard).
+    """By agent and stage: of the runs whose earlier stages all held, the share whose stage is below
+    .5 (discrete-time hazard).
 
-    `unbroken`: the share that holds up to and including the stage, the product of what the hazards leave (Kaplan and Meier 1958). A
-    run leaves at its first stage without a score. Disqualified runs are left out, as a policy sets their stages.
+    `unbroken`: the share that holds up to and including the stage, the product of what the hazards
+    leave (Kaplan and Meier 1958). A run leaves at its first stage without a score. Disqualified
+    runs are left out, as a policy sets their stages.
     """
     data, notes = prepared(table, keep_breach=False) if prepare else (table, [])
-    d = design(data.with_columns(pl.lit(1.0).alias("_one")), "_one", keep_breach=True, prepare=False, need_codes=False)
-    scores = d.table.select(STAGES).cast(pl.Float64).fill_null(math.nan).to_numpy().reshape(d.n, len(STAGES))
+    d = design(
+        data.with_columns(pl.lit(1.0).alias("_one")),
+        "_one",
+        keep_breach=True,
+        prepare=False,
+        need_codes=False,
+    )
+    scores = (
+        d.table.select(STAGES)
+        .cast(pl.Float64)
+        .fill_null(math.nan)
+        .to_numpy()
+        .reshape(d.n, len(STAGES))
+    )
     rows: Rows = []
-    groups = {"(all)": np.ones(d.n, dtype=bool), **{name: d.agent == a for a, name in enumerate(d.agents)}}
+    groups = {
+        "(all)": np.ones(d.n, dtype=bool),
+        **{name: d.agent == a for a, name in enumerate(d.agents)},
+    }
     for name, mine in groups.items():
         at_risk, unbroken = mine.copy(), 1.0
         for j, stage in enumerate(STAGES):
@@ -92,15 +134,30 @@ def first_breaks(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
             n = int(at_risk.sum())
             unbroken *= 1 - broke.sum() / n if n else math.nan
             key: dict[str, Any] = {
-                "agent": name, "stage": stage, "at_risk": n, "broke": int(broke.sum()), "unbroken": unbroken if n else None,
-            }  # fmt: skip
+                "agent": name,
+                "stage": stage,
+                "at_risk": n,
+                "broke": int(broke.sum()),
+                "unbroken": unbroken if n else None,
+            }
             if n:
                 x = np.column_stack([broke[at_risk], np.ones(n)]).astype(float)
                 found = of_sums(x, ratio, d.task[at_risk], d.cell[at_risk])
-                ests = both("hazard of the stage", found, 0, n=n, notes=(*notes, *d.notes), limits=SHARE_LIMITS)
+                ests = both(
+                    "hazard of the stage",
+                    found,
+                    0,
+                    n=n,
+                    notes=(*notes, *d.notes),
+                    limits=SHARE_LIMITS,
+                )
                 rows += [(key, est) for est in ests]
             at_risk = at_risk & ~broke
     keys: dict[str, Any] = {
-        "agent": pl.String, "stage": pl.String, "at_risk": pl.Int64, "broke": pl.Int64, "unbroken": pl.Float64,
-    }  # fmt: skip
+        "agent": pl.String,
+        "stage": pl.String,
+        "at_risk": pl.Int64,
+        "broke": pl.Int64,
+        "unbroken": pl.Float64,
+    }
     return tidy(rows, keys)

@@ -37,15 +37,19 @@ def robustness(
 ) -> pl.DataFrame:
     """Code effects under other models, one row a code and model.
 
-    cell_ols: cell effects, codes additive, CR3. additive_ols: agent + task + tier, HC3 by task (biased when agents
-    differ by task). logit: fractional logit with cell means of codes (Mundlak).
-    permutation: within cells (same tasks, sharp null). wild: restricted wild cluster bootstrap, below 15 tasks.
+    cell_ols: cell effects, codes additive, CR3. additive_ols: agent + task + tier, HC3 by task
+    (biased when agents differ by task). logit: fractional logit with cell means of codes (Mundlak).
+    permutation: within cells (same tasks, sharp null). wild: restricted wild cluster bootstrap,
+    below 15 tasks.
     """
     unknown = [name for name in models if name not in _MODELS]
     if unknown:
         raise ConfigError(f"unknown model {unknown[0]!r}", f"choose from {', '.join(_MODELS)}")
     rows: Rows = []
-    parts = [(d, codes, fitted(d)) for d, codes in designs(table, outcome, source=source, prepare=prepare)]
+    parts = [
+        (d, codes, fitted(d))
+        for d, codes in designs(table, outcome, source=source, prepare=prepare)
+    ]
     for name in models:
         for d, codes, found_by in parts:
             rows += _rows(d, codes, found_by, name, seed)
@@ -61,9 +65,11 @@ def _rows(d: Design, codes: tuple[str, ...], found_by: Fitted, model: str, seed:
         python_warnings.simplefilter("ignore")
         found = [(key, est) for key, est in _MODELS[model](d, seed) if key["code"] in codes]
     return [
-        (key, _none(d, model, reasons[key["code"]]))
-        if reasons[key["code"]]
-        else (key, replace(est, warnings=(*_partial(d), *est.warnings)))
+        (
+            (key, _none(d, model, reasons[key["code"]]))
+            if reasons[key["code"]]
+            else (key, replace(est, warnings=(*_partial(d), *est.warnings)))
+        )
         for key, est in found
     ]
 
@@ -75,16 +81,34 @@ def _partial(d: Design) -> tuple[str, ...]:
 
 def _none(d: Design, name: str, reason: str | None) -> Estimate:
     return Estimate(
-        f"effect of a code on {d.outcome}", None, None, n=d.n, n_clusters=d.n_tasks, method=name, reason=reason
+        f"effect of a code on {d.outcome}",
+        None,
+        None,
+        n=d.n,
+        n_clusters=d.n_tasks,
+        method=name,
+        reason=reason,
     )
 
 
 def _without(d: Design, name: str, target: str, reason: str) -> Rows:
     """The rows of a model that cannot be had here."""
-    return [({"code": code, "model": name, "target": target}, _none(d, name, reason)) for code in d.code_names]
+    return [
+        ({"code": code, "model": name, "target": target}, _none(d, name, reason))
+        for code in d.code_names
+    ]
 
 
-def _block(d: Design, name: str, target: str, value: Floats, se: Floats, df: float, method: str, **more: Any) -> Rows:
+def _block(
+    d: Design,
+    name: str,
+    target: str,
+    value: Floats,
+    se: Floats,
+    df: float,
+    method: str,
+    **more: Any,
+) -> Rows:
     common: dict[str, Any] = {"n": d.n, "n_clusters": d.n_tasks, "method": method, **more}
     return [
         (
@@ -97,18 +121,30 @@ def _block(d: Design, name: str, target: str, value: Floats, se: Floats, df: flo
 
 def _within(d: Design) -> tuple[Floats, Floats]:
     """Codes and outcome, free of their cells' means."""
-    return demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
+    return (
+        demean(d.codes.astype(float), d.cell, d.n_cells),
+        demean(d.y[:, None], d.cell, d.n_cells)[:, 0],
+    )
 
 
 def _by_task(d: Design, influence: Floats, task: Ints | None = None) -> Floats:
-    """Standard errors from each run's influence (n x k) on the estimates, summed by task; or that of runs of one `task`."""
+    """Standard errors from each run's influence (n x k) on the estimates, summed by task; or that
+    of runs of one `task`."""
     sums = group_sums(influence, d.task if task is None else task, d.n_tasks)
     return np.asarray(np.sqrt((sums**2).sum(0) * d.n_tasks / max(d.n_tasks - 1, 1)))
 
 
 def _cell_ols(d: Design, seed: int) -> Rows:
     b, v = cr3(*_within(d), d.task)
-    return _block(d, "cell_ols", "regression", b, np.sqrt(np.diag(v)), d.n_tasks - 1, "cell effects, CR3 by task")
+    return _block(
+        d,
+        "cell_ols",
+        "regression",
+        b,
+        np.sqrt(np.diag(v)),
+        d.n_tasks - 1,
+        "cell effects, CR3 by task",
+    )
 
 
 def _additive(d: Design, seed: int) -> Rows:
@@ -118,12 +154,20 @@ def _additive(d: Design, seed: int) -> Rows:
     se = _by_task(d, influence)
     note = ("agent x task differences confound it: a comparison, not a finding",)
     return _block(
-        d, "additive_ols", "regression", theta, se, d.n_tasks - 1, "agent + task + tier, HC3 by task", warnings=note
+        d,
+        "additive_ols",
+        "regression",
+        theta,
+        se,
+        d.n_tasks - 1,
+        "agent + task + tier, HC3 by task",
+        warnings=note,
     )
 
 
 def _logit(d: Design, seed: int) -> Rows:
-    """Fractional logit of y/scale with cell means of codes; AME by prediction, task-clustered delta method."""
+    """Fractional logit of y/scale with cell means of codes; AME by prediction, task-clustered delta
+    method."""
     from statsmodels.genmod.families import Binomial
     from statsmodels.genmod.generalized_linear_model import GLM
     from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
@@ -134,10 +178,14 @@ def _logit(d: Design, seed: int) -> Rows:
         return _without(d, "logit", "AME", f"{d.outcome} is not within its scale")
     codes = d.codes.astype(float)
     means = codes - demean(codes, d.cell, d.n_cells)
-    # Runs of a cell with the same codes are alike to the model: each group of them is a row that weighs their number.
+    # Runs of a cell with the same codes are alike to the model: each group of them is a row that
+    # weighs their number.
     pattern = d.codes @ (1 << np.arange(len(d.code_names)))
     _, first, group, n = np.unique(
-        d.cell * (1 << len(d.code_names)) + pattern, return_index=True, return_inverse=True, return_counts=True
+        d.cell * (1 << len(d.code_names)) + pattern,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
     x = np.hstack([codes, means, additive_design(d)])[first]
     y, task = np.bincount(group, y) / n, d.task[first]
@@ -166,12 +214,20 @@ def _logit(d: Design, seed: int) -> Rows:
         se[k] = scale * _by_task(d, total, task)[0]
     note = ("the link alone does not undo sub-additivity of codes",)
     return _block(
-        d, "logit", "AME", value, se, d.n_tasks - 1, "fractional logit, Mundlak means, CR1 by task", warnings=note
+        d,
+        "logit",
+        "AME",
+        value,
+        se,
+        d.n_tasks - 1,
+        "fractional logit, Mundlak means, CR1 by task",
+        warnings=note,
     )
 
 
 def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
-    """Freedman and Lane: residuals without the code, permuted within cells; p only, for the same tasks."""
+    """Freedman and Lane: residuals without the code, permuted within cells; p only, for the same
+    tasks."""
     if d.n > MAX_PERMUTED:
         return _without(d, "permutation", "p", f"more than {MAX_PERMUTED} runs: too slow")
     rng = np.random.default_rng(seed)
@@ -195,34 +251,55 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
     for _ in range(draws):
         for alike in cells:
             shuffled[alike] = rng.permuted(alike, axis=1)
-        beaten += np.abs(np.einsum("ij,ij->j", pure, rest.take(shuffled, 0))) >= actual * (1 - 1e-12)
+        beaten += np.abs(np.einsum("ij,ij->j", pure, rest.take(shuffled, 0))) >= actual * (
+            1 - 1e-12
+        )
     p = (1 + beaten) / (1 + draws)
     return [
         (
             {"code": code, "model": "permutation", "target": "p"},
             Estimate(
-                f"effect of {code} on {d.outcome}", "same", float(b[k]) if np.isfinite(b[k]) else None, p=float(p[k]), n=d.n,
-                n_clusters=d.n_cells, method=f"Freedman-Lane within cells, {draws} draws", reason="a permutation test gives no interval",
+                f"effect of {code} on {d.outcome}",
+                "same",
+                float(b[k]) if np.isfinite(b[k]) else None,
+                p=float(p[k]),
+                n=d.n,
+                n_clusters=d.n_cells,
+                method=f"Freedman-Lane within cells, {draws} draws",
+                reason="a permutation test gives no interval",
             ),
         )
         for k, code in enumerate(d.code_names)
-    ]  # fmt: skip
+    ]
 
 
 def _wild(d: Design, seed: int, draws: int = 1999) -> Rows:
-    """Restricted wild cluster bootstrap (Cameron, Gelbach and Miller; Rademacher weights), from cluster scores alone."""
+    """Restricted wild cluster bootstrap (Cameron, Gelbach and Miller; Rademacher weights), from
+    cluster scores alone."""
     if d.n_tasks >= 15 or d.n_tasks < 3:
-        why = "15 tasks or more: the jackknife is as good" if d.n_tasks >= 15 else "needs three tasks"
+        why = (
+            "15 tasks or more: the jackknife is as good" if d.n_tasks >= 15 else "needs three tasks"
+        )
         return _without(d, "wild", "p", why)
     x, y = _within(d)
     rows: Rows = []
     for k, code in enumerate(d.code_names):
         p, b = wild_p(x, y, d.task, k, draws, seed)
-        rows.append((
-            {"code": code, "model": "wild", "target": "p"},
-            Estimate(f"effect of {code} on {d.outcome}", "new", b, p=p, n=d.n, n_clusters=d.n_tasks,
-                     method=f"restricted wild cluster bootstrap, {draws} draws", reason="p only: few tasks"),
-        ))  # fmt: skip
+        rows.append(
+            (
+                {"code": code, "model": "wild", "target": "p"},
+                Estimate(
+                    f"effect of {code} on {d.outcome}",
+                    "new",
+                    b,
+                    p=p,
+                    n=d.n,
+                    n_clusters=d.n_tasks,
+                    method=f"restricted wild cluster bootstrap, {draws} draws",
+                    reason="p only: few tasks",
+                ),
+            )
+        )
     return rows
 
 
@@ -250,9 +327,15 @@ def wild_p(
 
     actual = float(t(np.ones((1, n_clusters)))[0])
     sample = t(np.random.default_rng(seed).choice([-1.0, 1.0], (draws, n_clusters)))
-    return float((1 + (np.abs(sample) >= abs(actual)).sum()) / (1 + draws)), float((inverse @ (x.T @ y))[k])
+    return float((1 + (np.abs(sample) >= abs(actual)).sum()) / (1 + draws)), float(
+        (inverse @ (x.T @ y))[k]
+    )
 
 
 _MODELS: dict[str, Callable[[Design, int], Rows]] = {
-    "cell_ols": _cell_ols, "additive_ols": _additive, "logit": _logit, "permutation": _permutation, "wild": _wild,
-}  # fmt: skip
+    "cell_ols": _cell_ols,
+    "additive_ols": _additive,
+    "logit": _logit,
+    "permutation": _permutation,
+    "wild": _wild,
+}

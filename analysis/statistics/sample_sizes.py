@@ -17,12 +17,14 @@ from .jackknife import group_sums
 SEED = 20260601
 RARE_FIRST = ("E1", "E2", "E4", "E3", "E5")
 UNREAD = "not read"
-"""The stratum of runs without a fired code that were not read for all five: nobody knows that they have none."""
+"""The stratum of runs without a fired code that were not read for all five: nobody knows that they
+have none."""
 
 
 @dataclass(frozen=True)
 class Components:
-    """Variances of a score (squared units): between repeats, agent x task, and tasks; None with the reason when unknown."""
+    """Variances of a score (squared units): between repeats, agent x task, and tasks; None with the
+    reason when unknown."""
 
     repeat: float | None
     agent_task: float | None
@@ -33,8 +35,11 @@ class Components:
     reason: str | None = None
 
 
-def variance_components(table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True) -> Components:
-    """Variance components by the method of moments (ANOVA): repeats pooled within cells, agent x task and task from means."""
+def variance_components(
+    table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True
+) -> Components:
+    """Variance components by the method of moments (ANOVA): repeats pooled within cells, agent x
+    task and task from means."""
     d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     tiers = max(1, len(d.tiers))
     if d.n == 0 or d.n_cells == d.n:
@@ -51,7 +56,9 @@ def variance_components(table: pl.DataFrame, outcome: str = "overall", *, prepar
     a, t = shape[0], int(whole.sum())
     n_rep = float(size.mean())
     if a < 2 or t < 2:
-        return Components(repeat, None, None, len(d.tasks), n_rep, tiers, "needs two agents on two common tasks")
+        return Components(
+            repeat, None, None, len(d.tasks), n_rep, tiers, "needs two agents on two common tasks"
+        )
     m = (total / np.where(count > 0, count, 1.0))[:, whole]
     noise = repeat * float((1 / count[:, whole]).mean())
     rest = m - m.mean(0) - m.mean(1, keepdims=True) + m.mean()
@@ -64,11 +71,19 @@ def variance_components(table: pl.DataFrame, outcome: str = "overall", *, prepar
 def order_probability(
     means: Sequence[float], components: Components, *, draws: int = 20000, seed: int = SEED
 ) -> dict[str, float | None]:
-    """Were these means the truth: how often a new set of as many tasks shows the same order, and the same first agent."""
-    if components.repeat is None or components.agent_task is None or len(means) < 2 or components.n_tasks < 2:
+    """Were these means the truth: how often a new set of as many tasks shows the same order, and
+    the same first agent."""
+    if (
+        components.repeat is None
+        or components.agent_task is None
+        or len(means) < 2
+        or components.n_tasks < 2
+    ):
         return {"same_order": None, "same_first": None}
     t = components.n_tasks
-    sd = math.sqrt(components.agent_task / t + components.repeat / (t * components.n_tiers * components.n_rep))
+    sd = math.sqrt(
+        components.agent_task / t + components.repeat / (t * components.n_tiers * components.n_rep)
+    )
     truth = np.sort(np.asarray(means, dtype=float))[::-1]
     seen = truth + sd * np.random.default_rng(seed).standard_normal((draws, len(truth)))
     order = np.argsort(-seen, axis=1)
@@ -87,11 +102,13 @@ def label_plan(
     seed: int = SEED,
     source: str = "any",
 ) -> pl.DataFrame:
-    """Which runs to label within a budget: stratified by tags, rare codes first, with inclusion probabilities.
+    """Which runs to label within a budget: stratified by tags, rare codes first, with inclusion
+    probabilities.
 
-    A run belongs to the stratum of its rarest tag (order E1, E2, E4, E3, E5, not read, none). Each stratum gets up to `target`
-    runs, the rest goes in proportion to size. Columns: order, run_id, agent, task, tier, stratum, stratum_size,
-    probability (weigh a label by 1/probability). Runs in `already` are labelled and left out.
+    A run belongs to the stratum of its rarest tag (order E1, E2, E4, E3, E5, not read, none). Each
+    stratum gets up to `target` runs, the rest goes in proportion to size. Columns: order, run_id,
+    agent, task, tier, stratum, stratum_size, probability (weigh a label by 1/probability). Runs in
+    `already` are labelled and left out.
     """
     runs, _ = prepared(table)
     runs = runs.filter(~pl.col("run_id").is_in(list(already)))
@@ -111,7 +128,10 @@ def label_plan(
     left = budget - sum(wanted.values())
     while left > 0:
         room = {name: sizes[name] - wanted[name] for name in names if sizes[name] > wanted[name]}
-        share = {name: min(room[name], max(1, math.floor(left * room[name] / sum(room.values())))) for name in room}
+        share = {
+            name: min(room[name], max(1, math.floor(left * room[name] / sum(room.values()))))
+            for name in room
+        }
         for name in sorted(share, key=lambda s: -share[s]):
             give = min(share[name], left)
             wanted[name] += give
@@ -122,19 +142,34 @@ def label_plan(
         group = runs.filter(pl.col("stratum") == name).sort("run_id")
         if wanted[name]:
             picked = np.sort(rng.choice(group.height, wanted[name], replace=False))
-            parts.append(group[picked.tolist()].select(
-                "run_id", "agent", "task", "tier", "stratum", pl.lit(sizes[name]).alias("stratum_size"),
-                pl.lit(wanted[name] / sizes[name]).alias("probability"),
-            ))  # fmt: skip
+            parts.append(
+                group[picked.tolist()].select(
+                    "run_id",
+                    "agent",
+                    "task",
+                    "tier",
+                    "stratum",
+                    pl.lit(sizes[name]).alias("stratum_size"),
+                    pl.lit(wanted[name] / sizes[name]).alias("probability"),
+                )
+            )
     schema: dict[str, Any] = {
-        "order": pl.UInt32, "run_id": pl.String, "agent": pl.String, "task": pl.String, "tier": pl.String,
-        "stratum": pl.String, "stratum_size": pl.Int32, "probability": pl.Float64,
-    }  # fmt: skip
+        "order": pl.UInt32,
+        "run_id": pl.String,
+        "agent": pl.String,
+        "task": pl.String,
+        "tier": pl.String,
+        "stratum": pl.String,
+        "stratum_size": pl.Int32,
+        "probability": pl.Float64,
+    }
     if not parts:
         return pl.DataFrame(schema=schema)
     plan = pl.concat(parts)
     # A random order, so that stopping early leaves a sample of each stratum.
-    shuffled: pl.DataFrame = plan[rng.permutation(plan.height).tolist()].with_row_index("order", offset=1)
+    shuffled: pl.DataFrame = plan[rng.permutation(plan.height).tolist()].with_row_index(
+        "order", offset=1
+    )
     return shuffled.select(pl.col(name).cast(kind) for name, kind in schema.items())
 
 
@@ -142,8 +177,11 @@ def drawn_labels(plan: pl.DataFrame, annotator: str) -> list[Labels]:
     """A label plan as labels still to be made, in its order: each says how its run was drawn."""
     return [
         Labels(
-            run=row["run_id"], annotator=annotator,
-            drawn=Drawn(probability=row["probability"], stratum=row["stratum"], size=row["stratum_size"]),
+            run=row["run_id"],
+            annotator=annotator,
+            drawn=Drawn(
+                probability=row["probability"], stratum=row["stratum"], size=row["stratum_size"]
+            ),
         )
         for row in plan.iter_rows(named=True)
-    ]  # fmt: skip
+    ]

@@ -1,4 +1,5 @@
-"""Scorecards from wherever they are: files, folders, stores, objects, and runs that are scored on the way."""
+"""Scorecards from wherever they are: files, folders, stores, objects, and runs that are scored on
+the way."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from pydantic import ValidationError
 
 from ...errors import AmbjudgeError, InputError, unexpected
 from ...judge.card.scorecard import ScoreCard
-from ...trajectories.reading.json_bytes import MAX_CARDS, TooManyError, bounded_lines, read_bytes, too_many
+from ...trajectories.reading.json_bytes import (
+    MAX_CARDS,
+    TooManyError,
+    bounded_lines,
+    read_bytes,
+    too_many,
+)
 from ...trajectories.reading.layout import CONVERSATION_NAMES, TRACE_NAMES
 from ...trajectories.reading.remote import find_files, is_address, staged
 from .frames import conform, read_frame, run_columns
@@ -23,20 +30,25 @@ if TYPE_CHECKING:
 
 _FRAME_SUFFIXES = (".parquet", ".csv")
 _MOST_BROKEN = 10_000
-"""Lines of a file that are no scorecards: what has more is something else, and naming each takes memory."""
+"""Lines of a file that are no scorecards: what has more is something else, and naming each takes
+memory."""
 _CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
 
 
 @dataclass
 class Scoring:
-    """How runs without a scorecard are scored by the rules judge (None: defaults), and how many were."""
+    """How runs without a scorecard are scored by the rules judge (None: defaults), and how many
+    were."""
 
     options: ScoreOptions | None = None
     done: int = 0
 
 
-def read_cards(source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
-    """The cards of a source; its ready-made frames are added to `frames`, what cannot be read to `problems`."""
+def read_cards(
+    source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
+) -> Iterator[ScoreCard]:
+    """The cards of a source; its ready-made frames are added to `frames`, what cannot be read to
+    `problems`."""
     if isinstance(source, pl.DataFrame):
         frames.append(run_columns(conform(source)))
     elif isinstance(source, ScoreCard):
@@ -54,13 +66,16 @@ def read_cards(source: Any, frames: list[pl.DataFrame], problems: list[str], sco
             yield from _from_address(str(source), frames, problems, scoring)
         else:
             yield from _from_path(Path(source), frames, problems, scoring)
-    elif hasattr(source, "iter_cards"):  # an open Store, whose module is not imported for those who have none
+    # an open Store, whose module is not imported for those who have none
+    elif hasattr(source, "iter_cards"):
         yield from source.iter_cards()
     elif isinstance(source, Iterable):
         for item in source:
             yield from read_cards(item, frames, problems, scoring)
     else:
-        raise InputError(f"cannot read scorecards from {type(source).__name__}", "give a path or scorecards")
+        raise InputError(
+            f"cannot read scorecards from {type(source).__name__}", "give a path or scorecards"
+        )
 
 
 def is_store(source: str | Path) -> bool:
@@ -71,10 +86,13 @@ def is_store(source: str | Path) -> bool:
 def _from_address(
     address: str, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
 ) -> Iterator[ScoreCard]:
-    """Scorecards and frames of the file at an address, or of those directly below it, here one at a time."""
+    """Scorecards and frames of the file at an address, or of those directly below it, here one at a
+    time."""
     files = find_files(address, _FRAME_SUFFIXES + _CARD_SUFFIXES)
     if not files:
-        raise InputError("no scorecards found here", "score the runs first, with --out at this address", address)
+        raise InputError(
+            "no scorecards found here", "score the runs first, with --out at this address", address
+        )
     for file in files:
         at = len(problems)
         try:
@@ -85,9 +103,13 @@ def _from_address(
             problems.append(str(error))
 
 
-def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
+def _from_path(
+    path: Path, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
+) -> Iterator[ScoreCard]:
     if not path.exists():
-        raise InputError("no such file or folder", "give scorecards, a frame or a folder of runs", path)
+        raise InputError(
+            "no such file or folder", "give scorecards, a frame or a folder of runs", path
+        )
     if path.is_file():
         if path.suffix in _FRAME_SUFFIXES:
             frames.append(run_columns(read_frame(path)))
@@ -99,9 +121,15 @@ def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str], scor
     if _holds_runs(path):
         yield from _scored(path, problems, scoring)
         return
-    files = sorted(p for p in path.iterdir() if p.suffix in _FRAME_SUFFIXES + _CARD_SUFFIXES and p.is_file())
+    files = sorted(
+        p for p in path.iterdir() if p.suffix in _FRAME_SUFFIXES + _CARD_SUFFIXES and p.is_file()
+    )
     if not files:
-        raise InputError("no scorecards and no runs found here", "score the runs first, or name their folder", path)
+        raise InputError(
+            "no scorecards and no runs found here",
+            "score the runs first, or name their folder",
+            path,
+        )
     for file in files:
         try:
             yield from _from_path(file, frames, problems, scoring)
@@ -127,7 +155,9 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
             if path.suffix == ".json" or start.startswith(b"["):
                 text = read_bytes(path, MAX_CARDS)
                 if too_many(text.decode("utf-8", "replace")):
-                    raise InputError(str(TooManyError()), "give JSON Lines, one scorecard a line", path)
+                    raise InputError(
+                        str(TooManyError()), "give JSON Lines, one scorecard a line", path
+                    )
                 try:
                     data = json.loads(text)
                 except (ValueError, RecursionError):
@@ -143,9 +173,15 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
                     yield from _checked(line, f"{path}:{number}", problems)
                 if len(problems) - before > _MOST_BROKEN:
                     del problems[before + 10 :]
-                    raise InputError(f"more than {_MOST_BROKEN:,} lines are no scorecards", f"first: {problems[before]}", path)  # fmt: skip
+                    raise InputError(
+                        f"more than {_MOST_BROKEN:,} lines are no scorecards",
+                        f"first: {problems[before]}",
+                        path,
+                    )
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", "check its permissions", path) from error
+        raise InputError(
+            f"cannot be read: {error.strerror}", "check its permissions", path
+        ) from error
 
 
 def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
@@ -161,13 +197,16 @@ def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        problems.append(f"{where}: {field or 'line'}: {first['msg']} (not a scorecard; score the run again)")
+        problems.append(
+            f"{where}: {field or 'line'}: {first['msg']} (not a scorecard; score the run again)"
+        )
     except (TypeError, ValueError, RecursionError):
         problems.append(f"{where}: not JSON (score the run again)")
 
 
 def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
-    """Runs found at or below a path, scored by the rules judge. A run that cannot be read is a problem."""
+    """Runs found at or below a path, scored by the rules judge. A run that cannot be read is a
+    problem."""
     from ...judge.engine import score
     from ...rubrics.load import load_rubric, rubric_for
     from ...trajectories.reading.load import iter_runs
@@ -182,7 +221,9 @@ def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[Score
             if options is None:
                 card = score(run)
             else:
-                run = run.model_copy(update={"track": run.track or options.track, "tier": run.tier or options.tier})
+                run = run.model_copy(
+                    update={"track": run.track or options.track, "tier": run.tier or options.tier}
+                )
                 own = rubric_for(run.track, run.task, rubric)
                 card = score(run, rubric=own, policy=options.policy, public=options.public)
         except AmbjudgeError as error:
@@ -195,10 +236,14 @@ def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[Score
         yield card
 
 
-def each_card(source: Any, problems: list[str], scoring: Scoring | None = None) -> Iterator[ScoreCard | pl.DataFrame]:
-    """The cards of a source one at a time, then its ready-made frames; what cannot be read is named in `problems`.
+def each_card(
+    source: Any, problems: list[str], scoring: Scoring | None = None
+) -> Iterator[ScoreCard | pl.DataFrame]:
+    """The cards of a source one at a time, then its ready-made frames; what cannot be read is named
+    in `problems`.
 
-    For readers that need the words of the cards, which `cohort` does not keep: what comes out may be given to `cohort`.
+    For readers that need the words of the cards, which `cohort` does not keep: what comes out may
+    be given to `cohort`.
     """
     frames: list[pl.DataFrame] = []
     yield from read_cards(source, frames, problems, scoring or Scoring())

@@ -1,7 +1,9 @@
-"""Scorecards as polars frames: one row a run, and beside it one row a criterion and one row a fired code.
+"""Scorecards as polars frames: one row a run, and beside it one row a criterion and one row a fired
+code.
 
-`cohort` reads scorecards (JSON Lines, JSON, Parquet, CSV, a folder of them, a folder of runs, or objects) in batches, so
-that memory grows with the columns kept and not with the text of the cards. `frame` and `criteria` are its parts.
+`cohort` reads scorecards (JSON Lines, JSON, Parquet, CSV, a folder of them, a folder of runs, or
+objects) in batches, so that memory grows with the columns kept and not with the text of the cards.
+`frame` and `criteria` are its parts.
 """
 
 from __future__ import annotations
@@ -31,19 +33,32 @@ MOST_OUTCOMES = 200
 """Columns of outcomes, those that most runs have first."""
 _TEXT, _REAL, _WHOLE = pl.String, pl.Float64, pl.Int64
 CRITERIA_SCHEMA: dict[str, Any] = {
-    "run_id": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": pl.Categorical, "criterion": pl.Categorical,
-    "value": _REAL, "status": pl.Categorical, "reason": pl.Categorical,
-}  # fmt: skip
+    "run_id": _TEXT,
+    "judge": _TEXT,
+    "rubric": _TEXT,
+    "stage": pl.Categorical,
+    "criterion": pl.Categorical,
+    "value": _REAL,
+    "status": pl.Categorical,
+    "reason": pl.Categorical,
+}
 CODES_SCHEMA: dict[str, Any] = {
-    "run_id": _TEXT, "judge": _TEXT, "taxonomy": _TEXT, "code": _TEXT, "stage": pl.Enum(STAGES), "by": _TEXT,
-    "independence": _TEXT, "confidence": _REAL,
-}  # fmt: skip
+    "run_id": _TEXT,
+    "judge": _TEXT,
+    "taxonomy": _TEXT,
+    "code": _TEXT,
+    "stage": pl.Enum(STAGES),
+    "by": _TEXT,
+    "independence": _TEXT,
+    "confidence": _REAL,
+}
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """Runs (RUN_SCHEMA plus FREE, and `group.NAME`, `outcome.NAME` where scorecards have such), criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA), what could not be read, and scores of
-    parts of the cases (PARTS_SCHEMA)."""
+    """Runs (RUN_SCHEMA plus FREE, and `group.NAME`, `outcome.NAME` where scorecards have such),
+    criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA), what could not be read, and scores of parts of
+    the cases (PARTS_SCHEMA)."""
 
     runs: pl.DataFrame
     criteria: pl.DataFrame
@@ -74,7 +89,11 @@ class _Builder:
 
     def frame(self) -> pl.DataFrame:
         self.flush()
-        return pl.concat(self.chunks, rechunk=True) if self.chunks else pl.DataFrame(schema=self.schema)
+        return (
+            pl.concat(self.chunks, rechunk=True)
+            if self.chunks
+            else pl.DataFrame(schema=self.schema)
+        )
 
 
 @cache
@@ -82,14 +101,27 @@ def _proving() -> frozenset[str]:
     """Detectors whose findings stand whatever is read."""
     from ...error_codes.registry import detectors
 
-    return frozenset(f"detector:{detector.name}" for detector in detectors() if detector.fact is not None)
+    return frozenset(
+        f"detector:{detector.name}" for detector in detectors() if detector.fact is not None
+    )
 
 
 def _run_row(card: ScoreCard) -> tuple[Any, ...]:
-    run, stages, status, use, grades = card.run, card.stages, card.status, card.resources, card.grades
+    run, stages, status, use, grades = (
+        card.run,
+        card.stages,
+        card.status,
+        card.resources,
+        card.grades,
+    )
     paper = [code for code in card.codes if code.taxonomy == "paper"]
     fired = {code.code for code in paper}
-    source = {"from_judge": "judge", "from_trace": "detector", "from_files": "detector", "from_score": "score"}
+    source = {
+        "from_judge": "judge",
+        "from_trace": "detector",
+        "from_files": "detector",
+        "from_score": "score",
+    }
     by_source = {(code.code, source[code.independence]) for code in paper}
     by_source |= {(code.code, "fact") for code in paper if code.by in _proving()}
     checks = [stages[s].checks if s in stages else None for s in ("S4", "S5")]
@@ -107,28 +139,79 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
         for s, u in zip(STAGES, counted, strict=True)
     ]
     return (
-        run.id, run.path, run.sha256, run.agent, run.model, run.task, run.track, run.tier, run.repeat, card.judge.name,
-        card.rubric.id, card.rubric.version, card.policy.like, card.policy.missing, card.policy.breach,
+        run.id,
+        run.path,
+        run.sha256,
+        run.agent,
+        run.model,
+        run.task,
+        run.track,
+        run.tier,
+        run.repeat,
+        card.judge.name,
+        card.rubric.id,
+        card.rubric.version,
+        card.policy.like,
+        card.policy.missing,
+        card.policy.breach,
         card.policy.strict_evidence,
-        *per_stage("score"), *per_stage("method"), *per_stage("failure"),
-        card.agentic, *card.agentic_bounds, card.task, card.task_from, grades.medal, grades.rating, grades.resolved,
-        grades.progress, grades.failure, grades.pass_rate, grades.shuffled, card.overall, *card.overall_bounds,
-        card.read_share, *_presumed(card),
-        *(c in fired for c in CODES), *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
-        *(card.codes_read.get(c) for c in CODES), None, None, len({(code.stage, code.code) for code in paper}),
+        *per_stage("score"),
+        *per_stage("method"),
+        *per_stage("failure"),
+        card.agentic,
+        *card.agentic_bounds,
+        card.task,
+        card.task_from,
+        grades.medal,
+        grades.rating,
+        grades.resolved,
+        grades.progress,
+        grades.failure,
+        grades.pass_rate,
+        grades.shuffled,
+        card.overall,
+        *card.overall_bounds,
+        card.read_share,
+        *_presumed(card),
+        *(c in fired for c in CODES),
+        *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
+        *(card.codes_read.get(c) for c in CODES),
+        None,
+        None,
+        len({(code.stage, code.code) for code in paper}),
         card.primary_failure,
-        check("completion"), check("format_valid"), check("has_valid_results"),
-        use.turns, use.calls, use.failed_calls, use.wall_time_s, use.input_tokens, use.output_tokens, use.cost_usd,
-        status.submitted, status.completed, status.disqualified, status.violations, status.ended,
-        *turns, *(u.calls if u else None for u in counted), *(u.failed_calls if u else None for u in counted),
+        check("completion"),
+        check("format_valid"),
+        check("has_valid_results"),
+        use.turns,
+        use.calls,
+        use.failed_calls,
+        use.wall_time_s,
+        use.input_tokens,
+        use.output_tokens,
+        use.cost_usd,
+        status.submitted,
+        status.completed,
+        status.disqualified,
+        status.violations,
+        status.ended,
+        *turns,
+        *(u.calls if u else None for u in counted),
+        *(u.failed_calls if u else None for u in counted),
         *(u.exec_time_s if u else None for u in counted),
-        *card.quotes, len(card.contradictions), len(card.warnings), *_judge_use(card.judge),
-    )  # fmt: skip
+        *card.quotes,
+        len(card.contradictions),
+        len(card.warnings),
+        *_judge_use(card.judge),
+    )
 
 
 def _judge_use(judge: JudgeInfo) -> tuple[Any, ...]:
-    """Calls, tokens and dollars of the judge. Cards of versions that did not count caches leave these unknown, not 0."""
-    told = not judge.input_tokens or bool({"cached_tokens", "cache_write_tokens"} & judge.model_fields_set)
+    """Calls, tokens and dollars of the judge. Cards of versions that did not count caches leave
+    these unknown, not 0."""
+    told = not judge.input_tokens or bool(
+        {"cached_tokens", "cache_write_tokens"} & judge.model_fields_set
+    )
     caches = (judge.cached_tokens, judge.cache_write_tokens) if told else (None, None)
     return judge.calls, judge.input_tokens, *caches, judge.output_tokens, judge.cost_usd
 
@@ -136,13 +219,21 @@ def _judge_use(judge: JudgeInfo) -> tuple[Any, ...]:
 def _presumed(card: ScoreCard) -> list[float | None]:
     """PRESUMED of a scorecard."""
     judged = [card.stages.get(stage) for stage in JUDGED]
-    counts = [(0, 0) if s is None else (s.presumed, sum(r.value is not None for r in s.criteria)) for s in judged]
+    counts = [
+        (0, 0) if s is None else (s.presumed, sum(r.value is not None for r in s.criteria))
+        for s in judged
+    ]
     return [card.presumed_share, *(part / whole if whole else None for part, whole in counts)]
 
 
 def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
-    """Adds FREE; `card` numbers the rows, `counted` is what a criterion counts in the score. A criterion that is credited in any run of its rubric leaves every run's mean."""
-    credited = criteria.filter(pl.col("status").cast(pl.String) == "credited").select("rubric", "criterion").unique()
+    """Adds FREE; `card` numbers the rows, `counted` is what a criterion counts in the score. A
+    criterion that is credited in any run of its rubric leaves every run's mean."""
+    credited = (
+        criteria.filter(pl.col("status").cast(pl.String) == "credited")
+        .select("rubric", "criterion")
+        .unique()
+    )
     means = (
         criteria.join(credited, on=["rubric", "criterion"], how="anti")
         .filter(pl.col("counted").is_not_null())
@@ -154,9 +245,14 @@ def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
     means = means.select("card", *(name for name in FREE if name in means.columns))
     numbered = runs.with_columns(card=pl.int_range(pl.len(), dtype=pl.Int64))
     out = numbered.join(means, on="card", how="left", maintain_order="left")
-    missing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in FREE if name not in out.columns]
+    missing = [
+        pl.lit(None, dtype=pl.Float64).alias(name) for name in FREE if name not in out.columns
+    ]
     zeroed = [
-        pl.when(pl.col(f"{name[:2]}_method") == "policy").then(pl.col(name[:2])).otherwise(pl.col(name)).alias(name)
+        pl.when(pl.col(f"{name[:2]}_method") == "policy")
+        .then(pl.col(name[:2]))
+        .otherwise(pl.col(name))
+        .alias(name)
         for name in FREE
     ]
     return out.with_columns(missing).with_columns(zeroed).select(*runs.columns, *FREE)
@@ -166,16 +262,26 @@ def _group_columns(told: Sequence[Mapping[str, float | None]]) -> list[pl.Series
     """`group.NAME` of every run: the scores of groups of criteria that are no S1-S5."""
     counted = Counter(name for groups in told for name in groups)
     if len(counted) > MOST_OUTCOMES:
-        log.warning("%d groups are left out: they have %d names", len(counted) - MOST_OUTCOMES, len(counted))
+        log.warning(
+            "%d groups are left out: they have %d names", len(counted) - MOST_OUTCOMES, len(counted)
+        )
     names = [name for name, _ in counted.most_common(MOST_OUTCOMES)]
-    return [pl.Series(GROUP + name, [groups.get(name) for groups in told], dtype=pl.Float64) for name in names]
+    return [
+        pl.Series(GROUP + name, [groups.get(name) for groups in told], dtype=pl.Float64)
+        for name in names
+    ]
 
 
 def _outcome_columns(told: Sequence[Mapping[str, Outcome]]) -> list[pl.Series]:
-    """`outcome.NAME` of every run: numbers where all that is known is a number, yes or no, else texts."""
+    """`outcome.NAME` of every run: numbers where all that is known is a number, yes or no, else
+    texts."""
     counted = Counter(name for outcomes in told for name in outcomes)
     if len(counted) > MOST_OUTCOMES:
-        log.warning("%d outcomes are left out: they have %d names", len(counted) - MOST_OUTCOMES, len(counted))
+        log.warning(
+            "%d outcomes are left out: they have %d names",
+            len(counted) - MOST_OUTCOMES,
+            len(counted),
+        )
     columns = []
     for name, _ in counted.most_common(MOST_OUTCOMES):
         values = [outcomes[name].value if name in outcomes else None for outcomes in told]
@@ -189,18 +295,23 @@ def _outcome_columns(told: Sequence[Mapping[str, Outcome]]) -> list[pl.Series]:
 
 
 def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
-    """Reads scorecards into frames. `scoring` says how runs without a scorecard are scored (see `card_sources`).
+    """Reads scorecards into frames. `scoring` says how runs without a scorecard are scored (see
+    `card_sources`).
 
-    `source`: a .jsonl/.json file of scorecards, a .parquet/.csv frame written before, a folder of these, a folder of runs
-    (scored first), a list of any of them, or an iterable of ScoreCards or their dicts. A card that cannot be read is named
-    in `problems` and left out. Different runs with the same id get longer ones (see `run_ids`). Raises InputError when
-    nothing can be read at all.
+    `source`: a .jsonl/.json file of scorecards, a .parquet/.csv frame written before, a folder of
+    these, a folder of runs (scored first), a list of any of them, or an iterable of ScoreCards or
+    their dicts. A card that cannot be read is named in `problems` and left out. Different runs with
+    the same id get longer ones (see `run_ids`). Raises InputError when nothing can be read at all.
     """
     frames: list[pl.DataFrame] = []
     rows = _Builder(RUN_SCHEMA)
     parts = [
         _Builder({**schema, "card": _WHOLE, **more})
-        for schema, more in ((CRITERIA_SCHEMA, {"counted": _REAL}), (CODES_SCHEMA, {}), (PARTS_SCHEMA, {}))
+        for schema, more in (
+            (CRITERIA_SCHEMA, {"counted": _REAL}),
+            (CODES_SCHEMA, {}),
+            (PARTS_SCHEMA, {}),
+        )
     ]
     problems: list[str] = []
     told: list[Mapping[str, Outcome]] = []
@@ -210,13 +321,17 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         told.append(card.outcomes)
         if card.rubric.titles:
             titles.setdefault(card.rubric.id, {}).update(card.rubric.titles)
-        groups.append({name: stage.score for name, stage in card.stages.items() if name not in STAGES})
+        groups.append(
+            {name: stage.score for name, stage in card.stages.items() if name not in STAGES}
+        )
         run, judge = card.run.id, card.judge.name
         rows.add(_run_row(card))
         for stage, result in card.stages.items():
             for item in result.criteria:
                 value = item.judged, item.status, item.reason
-                parts[0].add((run, judge, card.rubric.id, stage, item.id, *value, number, item.value))
+                parts[0].add(
+                    (run, judge, card.rubric.id, stage, item.id, *value, number, item.value)
+                )
         for code in card.codes:
             what = code.taxonomy, code.code, code.stage, code.by
             parts[1].add((run, judge, *what, code.independence, code.confidence, number))
@@ -231,15 +346,26 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
     for problem in problems[:20]:
         log.warning("%s", problem)
     if problems and runs.is_empty():
-        raise InputError(f"no scorecard could be read; first: {problems[0]}", "check that the files hold scorecards")
+        raise InputError(
+            f"no scorecard could be read; first: {problems[0]}",
+            "check that the files hold scorecards",
+        )
     ids = told_apart(runs)
     changed = int((ids != runs["run_id"]).sum())
     if changed:
-        log.warning("%d scorecards share their run's id with another run; told apart by their folders", changed)
+        log.warning(
+            "%d scorecards share their run's id with another run; told apart by their folders",
+            changed,
+        )
         runs = runs.with_columns(ids)
         tables = [table.with_columns(run_id=ids.gather(table["card"])) for table in tables]
     return Cohort(
-        runs, tables[0].drop("card", "counted"), tables[1].drop("card"), tuple(problems), tables[2].drop("card"), titles
+        runs,
+        tables[0].drop("card", "counted"),
+        tables[1].drop("card"),
+        tuple(problems),
+        tables[2].drop("card"),
+        titles,
     )
 
 

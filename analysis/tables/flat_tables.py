@@ -1,9 +1,10 @@
-"""Rows of `ambjudge export`: criteria, codes, verdicts and labels as flat tables, and tables as JSON Lines
-text (CSV: `spreadsheets`).
+"""Rows of `ambjudge export`: criteria, codes, verdicts and labels as flat tables, and tables as
+JSON Lines text (CSV: `spreadsheets`).
 
-Pure: what comes in are scorecards, stored verdicts and label objects, what goes out are rows, frames and text. The table
-of runs is the analysis frame itself (`cohorts.cohort`). A column keeps its type and unit in all formats; what is not known
-is null (JSON Lines, Parquet) or an empty cell (CSV), never 0.
+Pure: what comes in are scorecards, stored verdicts and label objects, what goes out are rows,
+frames and text. The table of runs is the analysis frame itself (`cohorts.cohort`). A column keeps
+its type and unit in all formats; what is not known is null (JSON Lines, Parquet) or an empty cell
+(CSV), never 0.
 """
 
 from __future__ import annotations
@@ -33,37 +34,98 @@ _TEXT, _REAL, _WHOLE, _TURNS = pl.String, pl.Float64, pl.Int64, pl.List(pl.Int64
 _EVIDENCE: dict[str, Any] = {"quotes": _WHOLE, "quotes_verified": _WHOLE, "evidence_turns": _TURNS}
 
 CRITERIA: dict[str, Any] = {
-    "run_id": _TEXT, "path": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": _TEXT, "criterion": _TEXT, "value": _REAL,
-    "status": _TEXT, "reason": _TEXT, "detail": _TEXT, "rationale": _TEXT, **_EVIDENCE,
-}  # fmt: skip
-"""One row a criterion of a scorecard. `value` in [0, 1]; `evidence_turns` as cited, turn 0 being the plan."""
+    "run_id": _TEXT,
+    "path": _TEXT,
+    "judge": _TEXT,
+    "rubric": _TEXT,
+    "stage": _TEXT,
+    "criterion": _TEXT,
+    "value": _REAL,
+    "status": _TEXT,
+    "reason": _TEXT,
+    "detail": _TEXT,
+    "rationale": _TEXT,
+    **_EVIDENCE,
+}
+"""One row a criterion of a scorecard. `value` in [0, 1]; `evidence_turns` as cited, turn 0 being
+the plan."""
 CODES: dict[str, Any] = {
-    "run_id": _TEXT, "path": _TEXT, "judge": _TEXT, "taxonomy": _TEXT, "code": _TEXT, "stage": _TEXT, "turns": _TURNS,
-    "why": _TEXT, "by": _TEXT, "independence": _TEXT, "confidence": _REAL, "facts": pl.List(pl.String), "quote": _TEXT,
-    "quote_turn": _WHOLE, "quote_check": _TEXT,
-}  # fmt: skip
-"""One row a fired code. That a code has no row does not say that it is absent: the table of runs has what was read."""
+    "run_id": _TEXT,
+    "path": _TEXT,
+    "judge": _TEXT,
+    "taxonomy": _TEXT,
+    "code": _TEXT,
+    "stage": _TEXT,
+    "turns": _TURNS,
+    "why": _TEXT,
+    "by": _TEXT,
+    "independence": _TEXT,
+    "confidence": _REAL,
+    "facts": pl.List(pl.String),
+    "quote": _TEXT,
+    "quote_turn": _WHOLE,
+    "quote_check": _TEXT,
+}
+"""One row a fired code. That a code has no row does not say that it is absent: the table of runs
+has what was read."""
 VERDICTS: dict[str, Any] = {
-    "key": _TEXT, "created_at": _TEXT, "run_id": _TEXT, "path": _TEXT, "agent": _TEXT, "model": _TEXT, "task": _TEXT,
-    "track": _TEXT, "tier": _TEXT, "repeat": _WHOLE, "stage": _TEXT, "criterion": _TEXT, "value": _REAL, "status": _TEXT,
-    "reason": _TEXT, "detail": _TEXT, "rationale": _TEXT, **_EVIDENCE, "votes": _TEXT,
-    "judge": _TEXT, "parameters": _TEXT, "sample": _WHOLE, "criterion_sha256": _TEXT, "evidence_sha256": _TEXT,
-    "prompt_sha256": _TEXT, "call_id": _TEXT, "call_criteria": _WHOLE, "call_requests": _WHOLE,
-    "call_input_tokens": _WHOLE, "call_output_tokens": _WHOLE, "call_cost_usd": _REAL,
-}  # fmt: skip
-"""One row a stored verdict, superseded ones included. `agent` to `repeat` are of the run that it was judged for (others
-with the same evidence share it); `judge` is the model. The `call_` columns are of the whole call, which answers
-`call_criteria` criteria: count each `call_id` once when adding up."""
+    "key": _TEXT,
+    "created_at": _TEXT,
+    "run_id": _TEXT,
+    "path": _TEXT,
+    "agent": _TEXT,
+    "model": _TEXT,
+    "task": _TEXT,
+    "track": _TEXT,
+    "tier": _TEXT,
+    "repeat": _WHOLE,
+    "stage": _TEXT,
+    "criterion": _TEXT,
+    "value": _REAL,
+    "status": _TEXT,
+    "reason": _TEXT,
+    "detail": _TEXT,
+    "rationale": _TEXT,
+    **_EVIDENCE,
+    "votes": _TEXT,
+    "judge": _TEXT,
+    "parameters": _TEXT,
+    "sample": _WHOLE,
+    "criterion_sha256": _TEXT,
+    "evidence_sha256": _TEXT,
+    "prompt_sha256": _TEXT,
+    "call_id": _TEXT,
+    "call_criteria": _WHOLE,
+    "call_requests": _WHOLE,
+    "call_input_tokens": _WHOLE,
+    "call_output_tokens": _WHOLE,
+    "call_cost_usd": _REAL,
+}
+"""One row a stored verdict, superseded ones included. `agent` to `repeat` are of the run that it
+was judged for (others with the same evidence share it); `judge` is the model. The `call_` columns
+are of the whole call, which answers `call_criteria` criteria: count each `call_id` once when adding
+up."""
 LABELS: dict[str, Any] = {
-    "run_id": _TEXT, "annotator": _TEXT, "kind": _TEXT, "item": _TEXT, "turn": _WHOLE, "value": _REAL, "turns": _TURNS,
+    "run_id": _TEXT,
+    "annotator": _TEXT,
+    "kind": _TEXT,
+    "item": _TEXT,
+    "turn": _WHOLE,
+    "value": _REAL,
+    "turns": _TURNS,
     "text": _TEXT,
-}  # fmt: skip
-"""One row a label. `kind` stage: turn `turn` is of stage `item`; criterion: `item` has `value`, null where it does not
-apply, resting on `turns`; code: `item` fired (1) or not (0), seen at `turns`, `text` says why; notes: `text`."""
+}
+"""One row a label. `kind` stage: turn `turn` is of stage `item`; criterion: `item` has `value`,
+null where it does not apply, resting on `turns`; code: `item` fired (1) or not (0), seen at
+`turns`, `text` says why; notes: `text`."""
 
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "runs": FRAME_SCHEMA, "criteria": CRITERIA, "codes": CODES, "verdicts": VERDICTS, "labels": LABELS,
-}  # fmt: skip
+    "runs": FRAME_SCHEMA,
+    "criteria": CRITERIA,
+    "codes": CODES,
+    "verdicts": VERDICTS,
+    "labels": LABELS,
+}
 
 Row = tuple[Any, ...]
 
@@ -82,12 +144,18 @@ def code_rows(card: ScoreCard) -> Iterator[Row]:
     head = card.run.id, card.run.path, card.judge.name
     for code in card.codes:
         what = code.taxonomy, code.code, code.stage, list(code.turns), code.why
-        said = (None, None, None) if (quote := code.quote) is None else (quote.quote, quote.turn, quote.check)
+        said = (
+            (None, None, None)
+            if (quote := code.quote) is None
+            else (quote.quote, quote.turn, quote.check)
+        )
         yield (*head, *what, code.by, code.independence, code.confidence, list(code.facts), *said)
 
 
 def verdict_rows(
-    verdicts: Iterable[StoredVerdict], runs: Mapping[int, StoredRun], calls: Mapping[str, StoredCall]
+    verdicts: Iterable[StoredVerdict],
+    runs: Mapping[int, StoredRun],
+    calls: Mapping[str, StoredCall],
 ) -> Iterator[Row]:
     """Stored verdicts (VERDICTS) with what is known of their runs and calls."""
     for verdict in verdicts:
@@ -95,18 +163,42 @@ def verdict_rows(
         run, call = runs[verdict.run_ref], calls[verdict.call_id]
         votes = [vote.model_dump(mode="json") for vote in result.votes]
         yield (
-            key.sha256, verdict.created_at, run.id, str(run.path), run.agent, run.model, run.task, run.track, run.tier,
-            run.repeat, verdict.stage, result.id, result.value, result.status, result.reason, result.detail,
-            result.rationale, *_evidence(result), json.dumps(votes, ensure_ascii=False) if votes else None,
-            key.judge, key.parameters, key.sample, key.criterion_sha256, key.evidence_sha256, key.prompt_sha256,
-            verdict.call_id, call.criteria, *astuple(call.usage)[:4],
-        )  # fmt: skip
+            key.sha256,
+            verdict.created_at,
+            run.id,
+            str(run.path),
+            run.agent,
+            run.model,
+            run.task,
+            run.track,
+            run.tier,
+            run.repeat,
+            verdict.stage,
+            result.id,
+            result.value,
+            result.status,
+            result.reason,
+            result.detail,
+            result.rationale,
+            *_evidence(result),
+            json.dumps(votes, ensure_ascii=False) if votes else None,
+            key.judge,
+            key.parameters,
+            key.sample,
+            key.criterion_sha256,
+            key.evidence_sha256,
+            key.prompt_sha256,
+            verdict.call_id,
+            call.criteria,
+            *astuple(call.usage)[:4],
+        )
 
 
 def label_rows(labels: Labels) -> Iterator[Row]:
     """One annotator's labels of one run (LABELS).
 
-    Where codes were labelled, each of E1-E5 has a row; where the field is missing nobody looked, and there is none.
+    Where codes were labelled, each of E1-E5 has a row; where the field is missing nobody looked,
+    and there is none.
     """
     head = labels.run, labels.annotator
     for turn, stage in sorted(labels.stages.items()):
@@ -130,8 +222,11 @@ def _evidence(item: CriterionResult) -> Row:
     return len(quotes), sum(e.check == "verified" for e in quotes), turns
 
 
-def batches(rows: Iterable[Row], schema: Mapping[str, Any], size: int = BATCH) -> Iterator[pl.DataFrame]:
-    """Rows as frames of at most `size` rows; a single empty one when there are none, so that columns are always told."""
+def batches(
+    rows: Iterable[Row], schema: Mapping[str, Any], size: int = BATCH
+) -> Iterator[pl.DataFrame]:
+    """Rows as frames of at most `size` rows; a single empty one when there are none, so that
+    columns are always told."""
     todo, first = iter(rows), True
     while (part := list(islice(todo, size))) or first:
         yield finite(pl.DataFrame(part, schema=dict(schema), orient="row"))
@@ -141,7 +236,11 @@ def batches(rows: Iterable[Row], schema: Mapping[str, Any], size: int = BATCH) -
 def finite(table: pl.DataFrame) -> pl.DataFrame:
     """NaN and infinities, which JSON does not have and nobody measured, as null."""
     reals = pl.col(pl.Float64)
-    return table.with_columns(pl.when(reals.is_finite()).then(reals)) if pl.Float64 in table.dtypes else table
+    return (
+        table.with_columns(pl.when(reals.is_finite()).then(reals))
+        if pl.Float64 in table.dtypes
+        else table
+    )
 
 
 def to_jsonl(table: pl.DataFrame) -> str:

@@ -1,7 +1,8 @@
 """Runs of different folders that bear the same id, told apart.
 
-A run's id is its folder's name, so `agent-a/kidney-01` and `agent-b/kidney-01` come with the same one. Taken for one run,
-one of them would be dropped as a duplicate and labels of one would count for both.
+A run's id is its folder's name, so `agent-a/kidney-01` and `agent-b/kidney-01` come with the same
+one. Taken for one run, one of them would be dropped as a duplicate and labels of one would count
+for both.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ Row = tuple[str | None, str | None]
 
 
 def told_apart(runs: pl.DataFrame) -> pl.Series:
-    """The ids of a run frame (`run_id`, `path`, `sha256`), with folders' names in front where different runs share one.
+    """The ids of a run frame (`run_id`, `path`, `sha256`), with folders' names in front where
+    different runs share one.
 
-    The same run are rows with the same path or the same bytes: scored twice, by several judges, or under another path.
+    The same run are rows with the same path or the same bytes: scored twice, by several judges, or
+    under another path.
     """
     shared = (
         runs.group_by("run_id")
@@ -42,13 +45,20 @@ def told_apart(runs: pl.DataFrame) -> pl.Series:
 
 
 def _names(name: str, rows: list[Row]) -> list[str]:
-    """An id for each row: `name` for a single run, else as much of the path as tells the runs apart."""
+    """An id for each row: `name` for a single run, else as much of the path as tells the runs
+    apart."""
     runs = _components(rows)
-    parts = {run: _parts(next((rows[i][0] for i in reversed(range(len(rows))) if runs[i] == run), None)) for run in set(runs)}  # fmt: skip
+    parts = {
+        run: _parts(next((rows[i][0] for i in reversed(range(len(rows))) if runs[i] == run), None))
+        for run in set(runs)
+    }
     if len(parts) == 1:
         return [name] * len(rows)
     longest = max(map(len, parts.values()))
-    wanted = next((n for n in range(1, longest + 1) if len({p[-n:] for p in parts.values()}) == len(parts)), longest)
+    wanted = next(
+        (n for n in range(1, longest + 1) if len({p[-n:] for p in parts.values()}) == len(parts)),
+        longest,
+    )
     return ["/".join(parts[run][-wanted:]) or name for run in runs]
 
 
@@ -63,7 +73,11 @@ def _components(rows: Iterable[Row]) -> list[int]:
 
     keys = []
     for number, (path, digest) in enumerate(rows):
-        known = [(kind, value) for kind, value in (("path", path), ("bytes", digest)) if value is not None]
+        known = [
+            (kind, value)
+            for kind, value in (("path", path), ("bytes", digest))
+            if value is not None
+        ]
         known = known or [("row", str(number))]
         for key in known[1:]:
             root[find(key)] = find(known[0])

@@ -1,1 +1,2 @@
-"""Detectors by what they look at: delivered files, failures, breaches, the hand-over, values, answers, the harness."""
+"""Detectors by what they look at: delivered files, failures, breaches, the hand-over, values,
+answers, the harness."""

@@ -1,8 +1,9 @@
-"""Answers without a model behind them (E1), and the answer-level codes (taxonomy `answers`), one or none an answer file.
+"""Answers without a model behind them (E1), and the answer-level codes (taxonomy `answers`), one or
+none an answer file.
 
-Answers and questions come in as the mappings read from their files; nothing is opened here. The first rule that
-applies names the answer's code, so that what is wrong with the form comes before what is wrong with the content. What a raw
-output means (no picture seen, the other side) is read.
+Answers and questions come in as the mappings read from their files; nothing is opened here. The
+first rule that applies names the answer's code, so that what is wrong with the form comes before
+what is wrong with the content. What a raw output means (no picture seen, the other side) is read.
 """
 
 from __future__ import annotations
@@ -18,11 +19,20 @@ from .out_of_reach import out_of_reach
 
 REQUIRED = ("question_id", "raw_model_output", "model_name", "runtime_s")
 _STAND_IN = re.compile(
-    r"(?:heuristic|fallback|placeholder|mock|dummy|stub):|(?:unknown|n/?a|none|null)\Z", re.IGNORECASE
+    r"(?:heuristic|fallback|placeholder|mock|dummy|stub):|(?:unknown|n/?a|none|null)\Z",
+    re.IGNORECASE,
 )
 _ERRORS = (
-    (re.compile(r"\btimed out\b|\bTimeout(?:Error|Expired)?\b"), "RES001", "The raw output reports a timeout."),
-    (re.compile(r"\bout of memory\b|\bOutOfMemoryError\b"), "RES002", "The raw output reports that memory ran out."),
+    (
+        re.compile(r"\btimed out\b|\bTimeout(?:Error|Expired)?\b"),
+        "RES001",
+        "The raw output reports a timeout.",
+    ),
+    (
+        re.compile(r"\bout of memory\b|\bOutOfMemoryError\b"),
+        "RES002",
+        "The raw output reports that memory ran out.",
+    ),
     (
         re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b|\bTraceback\b|\bHTTP \d{3}\b"),
         "PRV001",
@@ -44,9 +54,11 @@ class AnswerCode(Frozen):
 def answer_codes(
     answers: Sequence[Mapping[str, Any]], questions: Mapping[str, Mapping[str, Any]] | None = None
 ) -> tuple[AnswerCode, ...]:
-    """Codes of all answers, in order; then CMP001 for questions without any, and SCT001 for the whole set.
+    """Codes of all answers, in order; then CMP001 for questions without any, and SCT001 for the
+    whole set.
 
-    `questions`: question id -> its file (`options` label -> text); without it the rules on options stay silent.
+    `questions`: question id -> its file (`options` label -> text); without it the rules on options
+    stay silent.
     """
     questions = questions or {}
     found: list[AnswerCode] = []
@@ -58,17 +70,25 @@ def answer_codes(
     answered = {str(a.get("question_id")) for a in answers}
     for question in questions:
         if question not in answered:
-            found.append(AnswerCode(question=question, code="CMP001", why="There is no answer for this question."))
+            found.append(
+                AnswerCode(
+                    question=question, code="CMP001", why="There is no answer for this question."
+                )
+            )
     labels = {str(a.get("predicted_label")) for a in answers if a.get("predicted_label")}
     raw = {str(a.get("raw_model_output") or "") for a in answers}
     if len(answers) >= 5 and len(labels) == 1 and (len(raw) > 1 or raw == {""}):
-        why = f"All {len(answers)} answers carry the label {labels.pop()} although the outputs behind them differ or are empty."
+        why = (
+            f"All {len(answers)} answers carry the label {labels.pop()} although the outputs behind"
+            " them differ or are empty."
+        )
         found.append(AnswerCode(question="*", code="SCT001", why=why))
     return tuple(found)
 
 
 def is_placeholder(raw: str, answered: bool) -> bool:
-    """Whether a raw model output is none: a stand-in, or nothing behind an answer (benchmark.md section 4)."""
+    """Whether a raw model output is none: a stand-in, or nothing behind an answer (benchmark.md
+    section 4)."""
     text = raw.strip()
     return bool(_STAND_IN.match(text)) or (answered and not text)
 
@@ -95,7 +115,9 @@ def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tupl
             return code, why
     options = question.get("options") if question is not None else None
     if isinstance(options, Mapping) and options:
-        clash = _against_options(str(label or ""), str(text or ""), raw, {str(k): str(v) for k, v in options.items()})
+        clash = _against_options(
+            str(label or ""), str(text or ""), raw, {str(k): str(v) for k, v in options.items()}
+        )
         if clash is not None:
             return clash
     if _NO_MODEL.fullmatch(str(answer["model_name"] or "").strip()):
@@ -103,14 +125,20 @@ def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tupl
     return None
 
 
-def _against_options(label: str, text: str, raw: str, options: dict[str, str]) -> tuple[str, str] | None:
+def _against_options(
+    label: str, text: str, raw: str, options: dict[str, str]
+) -> tuple[str, str] | None:
     if label and label not in options:
         return "HAL001", f"The label {label[:20]} is none of the options."
     if label and text and _plain(text) != _plain(options[label]):
         if _plain(text) in map(_plain, options.values()):
             return "LOG001", "The answer text is another option's than the label's."
         return "HAL001", "The answer text is none of the options."
-    if label and any(_plain(raw) in (_plain(key), _plain(value)) for key, value in options.items() if key != label):
+    if label and any(
+        _plain(raw) in (_plain(key), _plain(value))
+        for key, value in options.items()
+        if key != label
+    ):
         return "LOG002", "The raw output is one option and the label another one."
     return None
 
@@ -128,20 +156,27 @@ TRIED_HARD = 2
 def no_model_behind_answers(ctx: CodeContext) -> Iterable[Finding]:
     """Answers were delivered and no executed code ever loaded and called a model.
 
-    A run that tried for a model and was kept from it has another fault (E2, and E3 for what it handed in): its approach
-    was right.
+    A run that tried for a model and was kept from it has another fault (E2, and E3 for what it
+    handed in): its approach was right.
     """
     if ctx.output != "answers" or ctx.facts is None or ctx.facts.model_call_found is not False:
         return
     if _kept_from_model(ctx):
         return
     if ctx.facts.completion and ctx.final_write:
-        yield Finding((ctx.final_write,), "Answers were delivered although no model was ever called.", 0.8)
+        yield Finding(
+            (ctx.final_write,), "Answers were delivered although no model was ever called.", 0.8
+        )
 
 
 def _kept_from_model(ctx: CodeContext) -> bool:
-    """Whether a model could not be had: another method served, or `TRIED_HARD` turns failed before the outputs were written."""
+    """Whether a model could not be had: another method served, or `TRIED_HARD` turns failed before
+    the outputs were written."""
     if out_of_reach(ctx) is not None:
         return True
-    kept = {f.turn for f in ctx.failures if f.environment and f.family in _MODEL_ACCESS and f.confidence >= 0.7}
+    kept = {
+        f.turn
+        for f in ctx.failures
+        if f.environment and f.family in _MODEL_ACCESS and f.confidence >= 0.7
+    }
     return len([t for t in kept if ctx.final_write is None or t <= ctx.final_write]) >= TRIED_HARD

@@ -1,6 +1,8 @@
-"""E1: a rule broken again after the harness's warning, and a plan that rests on a name which no index knows.
+"""E1: a rule broken again after the harness's warning, and a plan that rests on a name which no
+index knows.
 
-Training where the brief allows inference only is read; here it shows where the harness blocks it again.
+Training where the brief allows inference only is read; here it shows where the harness blocks it
+again.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ def repeated_violation(ctx: CodeContext) -> Iterable[Finding]:
         said = ctx.run.status.violations[-1].text
         rule = re.search(r"BLOCKED:[^\n]{1,100}|Violation:[^\n]{1,100}", said)
         words = " ".join((rule[0] if rule else said).split())[:100].rstrip(".")
-        yield Finding(turns or (ctx.last,), f"A rule was broken again after the warning ({words}).", 0.9)
+        yield Finding(
+            turns or (ctx.last,), f"A rule was broken again after the warning ({words}).", 0.9
+        )
 
 
 @detector("invented_name", code="E1", stage="S2", independence="from_trace")
 def invented_name(ctx: CodeContext) -> Iterable[Finding]:
-    """The plan names a package or model that neither the brief nor an earlier output shows and that the index denies."""
+    """The plan names a package or model that neither the brief nor an earlier output shows and that
+    the index denies."""
     seen: dict[str, list[int]] = {}
     for turn in ctx.run.turns:
         if turn.index in ctx.failed_turns or ctx.feature(turn.index).failed:
@@ -34,12 +39,22 @@ def invented_name(ctx: CodeContext) -> Iterable[Finding]:
                 seen.setdefault(name.rpartition("/")[2], []).append(turn.index)
     plan = (ctx.run.plan.text or "").lower()
     for name, turns in seen.items():
-        planned = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", plan) is not None and turns[-1] < ctx.last
+        planned = (
+            re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", plan) is not None
+            and turns[-1] < ctx.last
+        )
         if planned and not exists(name) and not _shown(ctx, name, turns[0]):
-            yield Finding(tuple(dict.fromkeys(turns)), f"The run rests on {name}, which the index does not know.", 0.75)
+            yield Finding(
+                tuple(dict.fromkeys(turns)),
+                f"The run rests on {name}, which the index does not know.",
+                0.75,
+            )
 
 
 def _shown(ctx: CodeContext, name: str, before: int) -> bool:
-    """Whether the brief, or an output of an earlier turn whose code does not name it, shows the name."""
+    """Whether the brief, or an output of an earlier turn whose code does not name it, shows the
+    name."""
     earlier = (turn for turn in ctx.run.turns[: before - 1] if name not in turn.code.lower())
-    return name in ctx.run.brief.lower() or any(name in turn.output[-40_000:].lower() for turn in earlier)
+    return name in ctx.run.brief.lower() or any(
+        name in turn.output[-40_000:].lower() for turn in earlier
+    )

@@ -1,4 +1,5 @@
-"""Which delivered cases a run showed or went into, read off ids in its code and output: guards of the E3 detectors."""
+"""Which delivered cases a run showed or went into, read off ids in its code and output: guards of
+the E3 detectors."""
 
 from __future__ import annotations
 
@@ -22,17 +23,24 @@ def rows(ctx: CodeContext, turn: int) -> dict[str, list[float]]:
         if not any(begin in line for begin in begins):
             continue
         for case in {word for word in _ID.findall(line[:600]) if word in known}:
-            found.setdefault(case, []).extend(float(n) for n in _NUMBER.findall(line[:600].replace(case, " "))[:60])
+            found.setdefault(case, []).extend(
+                float(n) for n in _NUMBER.findall(line[:600].replace(case, " "))[:60]
+            )
     return found
 
 
 def looked_into(ctx: CodeContext, cases: Sequence[str], since: int) -> bool:
-    """Whether an execution went into these cases: one after turn `since` that names a case in its code, or runs the model
-    again without saving and shows it. The last write does not count, nor code that lists (nearly) all cases by name.
+    """Whether an execution went into these cases: one after turn `since` that names a case in its
+    code, or runs the model again without saving and shows it. The last write does not count, nor
+    code that lists (nearly) all cases by name.
     """
     everyone = set(ctx.run.outputs.cases)
     for feature in ctx.features[since:]:
-        if not feature.executed or feature.blocked or feature.turn in (*ctx.failed_turns, ctx.final_write):
+        if (
+            not feature.executed
+            or feature.blocked
+            or feature.turn in (*ctx.failed_turns, ctx.final_write)
+        ):
             continue
         turn, code = ctx.turn(feature.turn), ctx.turn(feature.turn).code[:200_000]
         named = sum(case in code for case in everyone) if len(everyone) >= 5 else 0

@@ -1,7 +1,7 @@
 """E2 and E4: steps that failed again and again, or whose failure cost outputs.
 
-E2 where most attempts were stopped by data, model, package, API or resource access, else E4 (paper, table 15). A bug
-met and fixed in the next turns is work as usual and fires nothing.
+E2 where most attempts were stopped by data, model, package, API or resource access, else E4 (paper,
+table 15). A bug met and fixed in the next turns is work as usual and fires nothing.
 """
 
 from __future__ import annotations
@@ -28,18 +28,28 @@ def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
     for episode in ctx.episodes:
         attempts = episode.attempts - _went_through(ctx, episode)
         if attempts >= REPEATED and episode.environment == environment:
-            end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and is not seen to work later"
+            end = (
+                f"until turn {episode.resolved_at}"
+                if episode.resolved_at
+                else "and is not seen to work later"
+            )
             many = f"with {episode.errors} different errors, e.g. " if episode.errors > 1 else ""
             why = f"The same step failed {attempts} times ({many}{short(episode.cause)}) {end}."
             yield Finding(episode.turns, why, 0.9 if attempts > REPEATED else 0.8, episode.stage)
 
 
 def _went_through(ctx: CodeContext, episode: Episode) -> bool:
-    """Whether the last of the failures named every delivered case before, and nothing was written after it: the work was done."""
+    """Whether the last of the failures named every delivered case before, and nothing was written
+    after it: the work was done."""
     last = episode.turns[-1]
     cases = ctx.run.outputs.cases
     shown = ctx.turn(last).output[-60_000:]
-    return last == ctx.final_write and len(cases) > 1 and not lost_outputs(ctx) and all(case in shown for case in cases)
+    return (
+        last == ctx.final_write
+        and len(cases) > 1
+        and not lost_outputs(ctx)
+        and all(case in shown for case in cases)
+    )
 
 
 def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
@@ -47,7 +57,9 @@ def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
     if not lost:
         return
     for episode in ctx.episodes:
-        late = episode.stage in ("S4", "S5") or any(ctx.feature(t).writes_outputs for t in episode.turns)
+        late = episode.stage in ("S4", "S5") or any(
+            ctx.feature(t).writes_outputs for t in episode.turns
+        )
         if episode.resolved or episode.environment != environment or episode.attempts >= REPEATED:
             continue
         if late or episode.turns[-1] >= ctx.last - 2:
@@ -56,7 +68,9 @@ def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
     dropped = _dropped(ctx, environment)
     if dropped:
         turns, message = tuple(dropped), next(iter(dropped.values()))
-        yield Finding(turns, f"Errors caught case by case ({short(message)}) left gaps: {lost}.", 0.8, "S4")
+        yield Finding(
+            turns, f"Errors caught case by case ({short(message)}) left gaps: {lost}.", 0.8, "S4"
+        )
 
 
 def _dropped(ctx: CodeContext, environment: bool) -> dict[int, str]:
@@ -80,7 +94,8 @@ def repeated_code_failure(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("repeated_access_failure", code="E2", stage="S2", independence="from_trace", fact="exit")
 def repeated_access_failure(ctx: CodeContext) -> Iterable[Finding]:
-    """Three or more failed executions of one step, through data, model, package, API or resource access."""
+    """Three or more failed executions of one step, through data, model, package, API or resource
+    access."""
     return _repeated(ctx, True)
 
 
@@ -103,7 +118,9 @@ def lost_outputs(ctx: CodeContext) -> str:
             return ""
         count = len({f.case for f in ctx.facts.missing if f.case})
         total = ctx.facts.expected_cases
-        return f"{count} of {total} cases have no output" if count and total else "outputs are missing"
+        return (
+            f"{count} of {total} cases have no output" if count and total else "outputs are missing"
+        )
     if ctx.run.status.completed is False:
         return "outputs are missing"
     left = ctx.run.status.ended in ("cut", "stopped") and not ctx.run.status.submitted

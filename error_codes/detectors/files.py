@@ -1,4 +1,5 @@
-"""E5: what is wrong with the delivered files. Read from the files where they came with the run, else from its trace."""
+"""E5: what is wrong with the delivered files. Read from the files where they came with the run,
+else from its trace."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _DEMANDS: dict[str, re.Pattern[str]] = {
     "values": re.compile(r"\[\s?-?\d+(?:\.\d+)?\s?,\s?-?\d+(?:\.\d+)?\s?\]"),
     "unknown_class": re.compile(r"\bclass\b"),
 }
-"""Kinds of facts that the track's format forgives, with the type, interval or field by which a brief declares them."""
+"""Kinds of facts that the track's format forgives, with the type, interval or field by which a
+brief declares them."""
 _OUTPUT_PART = re.compile(r"(?m)^[ \t#*]{0,6}OUTPUTS?\b|agents_outputs/")
 
 
@@ -30,7 +32,9 @@ def _describe(facts: tuple[Fact, ...]) -> str:
     cases = {f.case for f in facts if f.case}
     text, count = Counter(f.text for f in facts).most_common(1)[0]
     where = f" in {len(cases)} cases" if len(cases) > 1 else ""
-    return f"{' '.join(text.split())[:140].rstrip('.')}{where}" + (" (most common)" if count < len(facts) > 1 else "")
+    return f"{' '.join(text.split())[:140].rstrip('.')}{where}" + (
+        " (most common)" if count < len(facts) > 1 else ""
+    )
 
 
 @detector("missing_files", code="E5", stage="S5", independence="from_files", fact="file")
@@ -46,27 +50,34 @@ def missing_files(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("malformed_files", code="E5", stage="S5", independence="from_files", fact="file")
 def malformed_files(ctx: CodeContext) -> Iterable[Finding]:
-    """Delivered files break the track's format: header, schema, shape, affine, value range, coordinates."""
+    """Delivered files break the track's format: header, schema, shape, affine, value range,
+    coordinates."""
     if ctx.facts is None or ctx.facts.source != "files" or not ctx.last:
         return
     broken = tuple(f for f in ctx.facts.defects if f not in ctx.facts.missing)
     if broken:
-        yield Finding(_turns(ctx), f"Delivered files break the required format: {_describe(broken)}.", 0.95)
+        yield Finding(
+            _turns(ctx), f"Delivered files break the required format: {_describe(broken)}.", 0.95
+        )
 
 
 @detector("brief_demand_broken", code="E5", stage="S5", independence="from_files")
 def brief_demand_broken(ctx: CodeContext) -> Iterable[Finding]:
-    """Delivered files break a demand of the brief that the track's format forgives: type, affine, range, class names."""
+    """Delivered files break a demand of the brief that the track's format forgives: type, affine,
+    range, class names."""
     if ctx.facts is None or ctx.facts.source != "files" or not ctx.last:
         return
     asked = _output_part(ctx.run.brief)
     broken = tuple(
         f
         for f in ctx.facts.facts
-        if f.kind == "demand" or (not f.fatal and f.kind in _DEMANDS and f.case and _DEMANDS[f.kind].search(asked))
+        if f.kind == "demand"
+        or (not f.fatal and f.kind in _DEMANDS and f.case and _DEMANDS[f.kind].search(asked))
     )
     if broken:
-        yield Finding(_turns(ctx), f"Delivered files break a demand of the brief: {_describe(broken)}.", 0.85)
+        yield Finding(
+            _turns(ctx), f"Delivered files break a demand of the brief: {_describe(broken)}.", 0.85
+        )
 
 
 def _output_part(brief: str) -> str:
@@ -75,12 +86,17 @@ def _output_part(brief: str) -> str:
     return brief[start.start() :].split("\n\n", 1)[0][:800] if start is not None else ""
 
 
-@detector("report_says_incomplete", code="E5", stage="S5", independence="from_trace", fact="harness")
+@detector(
+    "report_says_incomplete", code="E5", stage="S5", independence="from_trace", fact="harness"
+)
 def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
-    """The harness's own answer or report says that deliverables are missing or invalid (where no files were opened)."""
+    """The harness's own answer or report says that deliverables are missing or invalid (where no
+    files were opened)."""
     if not ctx.last or (ctx.facts is not None and ctx.facts.source == "files"):
         return  # where files were opened, `called_invalid` weighs the report's word
-    submitted = next((t.index for t in ctx.run.turns for a in t.actions if a.kind == "submit"), ctx.last)
+    submitted = next(
+        (t.index for t in ctx.run.turns for a in t.actions if a.kind == "submit"), ctx.last
+    )
     lacking = _lacking(ctx.run.submit_result)
     if ctx.run.submit_result is not None and (lacking or ctx.run.status.completed is False):
         what = f"{len(lacking)} missing files" if lacking else "an incomplete submission"
@@ -88,16 +104,27 @@ def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
         return
     report = ctx.run.report
     if report is not None and report.completion_rate is not None and report.completion_rate < 1:
-        yield Finding((ctx.last,), f"Only {report.completion_rate:.0%} of the required outputs were delivered.", 0.9)
+        yield Finding(
+            (ctx.last,),
+            f"Only {report.completion_rate:.0%} of the required outputs were delivered.",
+            0.9,
+        )
     elif report is not None and report.submission_format_valid is False:
         yield Finding((ctx.last,), "The report calls the format of the submission invalid.", 0.85)
 
 
 @detector("called_invalid", code="E5", stage="S5", independence="from_files", fact="harness")
 def called_invalid(ctx: CodeContext) -> Iterable[Finding]:
-    """The report calls the delivered files incomplete or invalid, and what was opened cannot show it (no public inputs)."""
+    """The report calls the delivered files incomplete or invalid, and what was opened cannot show
+    it (no public inputs)."""
     report, facts = ctx.run.report, ctx.facts
-    if report is None or facts is None or facts.source != "files" or not ctx.last or ctx.run.status.disqualified:
+    if (
+        report is None
+        or facts is None
+        or facts.source != "files"
+        or not ctx.last
+        or ctx.run.status.disqualified
+    ):
         return
     if facts.defects or facts.missing or facts.of("skipped", "placeholder"):
         return  # seen in the files themselves, or honestly left open
@@ -113,18 +140,30 @@ def called_invalid(ctx: CodeContext) -> Iterable[Finding]:
 @detector("ended_without_deliverable", code="E5", stage="S5", independence="from_trace")
 def ended_without_deliverable(ctx: CodeContext) -> Iterable[Finding]:
     """The run stopped or was cut before it wrote any deliverable."""
-    if not ctx.last or ctx.run.outputs.files or ctx.run.status.submitted or ctx.run.submit_result is not None:
+    if (
+        not ctx.last
+        or ctx.run.outputs.files
+        or ctx.run.status.submitted
+        or ctx.run.submit_result is not None
+    ):
         return
     if ctx.facts is not None and ctx.facts.completion:
         return
     written = any(t not in ctx.failed_turns for t in ctx.write_turns)
     if not written and ctx.run.track is not None and ctx.run.status.ended in ("cut", "stopped"):
-        yield Finding((ctx.last,), "The run ended without a submission and without having written outputs.", 0.85)
+        yield Finding(
+            (ctx.last,),
+            "The run ended without a submission and without having written outputs.",
+            0.85,
+        )
 
 
 def _lacking(result: dict[str, Any] | None) -> list[Any]:
     if result is None:
         return []
     return [
-        item for key, value in result.items() if key.startswith("missing") and isinstance(value, list) for item in value
+        item
+        for key, value in result.items()
+        if key.startswith("missing") and isinstance(value, list)
+        for item in value
     ]

@@ -1,7 +1,7 @@
 """E2: a model that could not be had, and other code that made the deliverables in its place.
 
-Read off names alone: weight files, hub ids and packages that failed code, its message and its traceback name, held
-against the names in the code that wrote the files.
+Read off names alone: weight files, hub ids and packages that failed code, its message and its
+traceback name, held against the names in the code that wrote the files.
 """
 
 from __future__ import annotations
@@ -20,11 +20,24 @@ from ..package_names import general
 from ..registry import Finding, detector
 
 _ACCESS = frozenset(
-    {"package", "network", "model", "memory", "device", "disk", "permission", "shell", "path", "killed"}
+    {
+        "package",
+        "network",
+        "model",
+        "memory",
+        "device",
+        "disk",
+        "permission",
+        "shell",
+        "path",
+        "killed",
+    }
 )
 _EXTENSION = r"(?:pth?|onnx|ckpt|safetensors|h5|hdf5|keras|pkl|joblib|bin|tflite|pb|msgpack|torchscript|gguf|whl)"
 _WEIGHTS = re.compile(rf"(?<![\w.-])([A-Za-z][\w.-]{{1,80}}?)\.{_EXTENSION}\b")
-_HUB_CALL = re.compile(r"from_pretrained|hf_hub_download|snapshot_download|hub\.load\b|\bpipeline\(")
+_HUB_CALL = re.compile(
+    r"from_pretrained|hf_hub_download|snapshot_download|hub\.load\b|\bpipeline\("
+)
 _HUB_NAME = re.compile(r"['\"][A-Za-z][\w.-]{1,60}/([A-Za-z][\w.-]{1,80})['\"]")
 _PACKAGE = re.compile(r"(?:No module named|found for|requirement) '?([A-Za-z][\w-]{1,40})\b")
 _LOADS = re.compile(
@@ -59,17 +72,21 @@ class _Lack(NamedTuple):
 
 
 def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
-    """The model that was tried for most and that no code which worked ever applied; None without one.
+    """The model that was tried for most and that no code which worked ever applied; None without
+    one.
 
-    Enough is one attempt at the only model that the brief names, two at one that it names, three at another. A package
-    stands for a model where brief or plan names it and none of the brief's weights served.
+    Enough is one attempt at the only model that the brief names, two at one that it names, three at
+    another. A package stands for a model where brief or plan names it and none of the brief's
+    weights served.
     """
     final = ctx.final_write
     lacks = sorted(_lacks(ctx, final), key=lambda lack: lack.turn) if final else []
     if final is None or not lacks:
         return None
     modules = written_modules(ctx.run, final)
-    writes = {t for t in ctx.write_turns if t > lacks[-1].turn and t not in ctx.failed_turns} | {final}
+    writes = {t for t in ctx.write_turns if t > lacks[-1].turn and t not in ctx.failed_turns} | {
+        final
+    }
     serving = "\n".join(run_code(ctx.turn(t), modules) for t in sorted(writes))[:MAX_CODE]
     models = {name for lack in lacks for name in lack.models}
     brief = ctx.run.brief[-_BRIEF:]
@@ -80,7 +97,9 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
         stands = name in models or (not served and not general(name) and _named(name, wanted))
         if stands and (blocked := _blocked(ctx, name, lacks, serving, modules)) is not None:
             found.append(blocked)
-    return max(found, key=lambda b: (_named(b.name, wanted), len(b.turns), -b.turns[0]), default=None)
+    return max(
+        found, key=lambda b: (_named(b.name, wanted), len(b.turns), -b.turns[0]), default=None
+    )
 
 
 def _blocked(
@@ -89,8 +108,16 @@ def _blocked(
     final = ctx.final_write or 0
     mine = [lack for lack in lacks if name in lack.names]
     if mine[-1].turn != final:
-        later = [f for f in ctx.features[mine[-1].turn : final - 1] if f.executed and f.turn not in ctx.failed_turns]
-        codes = [(f, code) for f in later if names_weights(code := run_code(ctx.turn(f.turn), modules), name)]
+        later = [
+            f
+            for f in ctx.features[mine[-1].turn : final - 1]
+            if f.executed and f.turn not in ctx.failed_turns
+        ]
+        codes = [
+            (f, code)
+            for f in later
+            if names_weights(code := run_code(ctx.turn(f.turn), modules), name)
+        ]
         saved = {weights for _, code in codes for weights in _WEIGHTS.findall(code)} - {name}
         if names_weights(serving, name) or any(f.forward_pass for f, _ in codes):
             return None
@@ -100,9 +127,12 @@ def _blocked(
     group = {name} | {n for lack in mine for n in lack.names if not general(n)}
     about = [lack for lack in lacks if group & lack.names]
     attempts = {lack.turn for lack in about}
-    for feature in ctx.features[min(attempts) : final - 1]:  # tried, and what came back was no error of access
+    # tried, and what came back was no error of access
+    for feature in ctx.features[min(attempts) : final - 1]:
         tries = feature.executed and feature.has("loads_model", "forward_pass", "loads_inputs")
-        if tries and any(names_weights(run_code(ctx.turn(feature.turn), modules), n) for n in group):
+        if tries and any(
+            names_weights(run_code(ctx.turn(feature.turn), modules), n) for n in group
+        ):
             attempts.add(feature.turn)
     others = set(_WEIGHTS.findall(serving)) - group
     brief = ctx.run.brief[-_BRIEF:]
@@ -117,7 +147,10 @@ def _blocked(
 def _lacks(ctx: CodeContext, final: int) -> Iterable[_Lack]:
     """Executions that ended in a failure of access."""
     for failure in ctx.failures:
-        sure = failure.confidence >= (0.5 if failure.turn == final else 0.6) and failure.kind != "look-up"
+        sure = (
+            failure.confidence >= (0.5 if failure.turn == final else 0.6)
+            and failure.kind != "look-up"
+        )
         if failure.turn <= final and failure.family in _ACCESS and failure.environment and sure:
             action = ctx.turn(failure.turn).actions[failure.action]
             yield _Lack(failure.turn, failure.message, *_names_of(action, failure))
@@ -125,7 +158,9 @@ def _lacks(ctx: CodeContext, final: int) -> Iterable[_Lack]:
 
 def _models_in(code: str) -> frozenset[str]:
     """Weight files and hub names that code names."""
-    return frozenset({*_WEIGHTS.findall(code), *(_HUB_NAME.findall(code) if _HUB_CALL.search(code) else ())})
+    return frozenset(
+        {*_WEIGHTS.findall(code), *(_HUB_NAME.findall(code) if _HUB_CALL.search(code) else ())}
+    )
 
 
 def _names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
@@ -150,11 +185,15 @@ def _quoted(text: str) -> list[str]:
 
 
 def _named(name: str, text: str) -> bool:
-    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text, re.IGNORECASE) is not None
+    return (
+        re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text, re.IGNORECASE)
+        is not None
+    )
 
 
 def names_weights(code: str, stem: str) -> bool:
-    """Whether code names a weight file: `stem.ext`, or the stem alone in quotes or a path (an extension added later)."""
+    """Whether code names a weight file: `stem.ext`, or the stem alone in quotes or a path (an
+    extension added later)."""
     if stem not in code:
         return False
     name = re.escape(stem)
@@ -169,15 +208,22 @@ def written_modules(run: Run, until: int) -> dict[str, str]:
             for part in split(action):
                 stem = part.path.removesuffix("/__init__.py").rpartition("/")[2].partition(".")[0]
                 if part.kind == "file" and stem and not part.path.lower().endswith(_NO_CODE):
-                    files[stem] = files.get(stem, "") + "\n" + part.text if part.append else part.text
+                    files[stem] = (
+                        files.get(stem, "") + "\n" + part.text if part.append else part.text
+                    )
     return files
 
 
 def run_code(turn: Turn, modules: Mapping[str, str]) -> str:
-    """What a turn runs without comments, with the modules of the run's own that it names, and those that they name."""
+    """What a turn runs without comments, with the modules of the run's own that it names, and those
+    that they name."""
     added = "\n".join(p.text for a in turn.actions for p in split(a) if p.kind != "file")
     waiting, found = dict(modules), [added]
-    while used := [stem for stem in waiting if re.search(rf"(?<![A-Za-z0-9]){re.escape(stem)}(?![A-Za-z0-9])", added)]:
+    while used := [
+        stem
+        for stem in waiting
+        if re.search(rf"(?<![A-Za-z0-9]){re.escape(stem)}(?![A-Za-z0-9])", added)
+    ]:
         added = "\n".join(waiting.pop(stem) for stem in used)
         found.append(added)
     return _COMMENT.sub("", "\n".join(found)[:MAX_CODE])
@@ -185,9 +231,13 @@ def run_code(turn: Turn, modules: Mapping[str, str]) -> str:
 
 @detector("model_out_of_reach", code="E2", stage="S2", independence="from_trace")
 def model_out_of_reach(ctx: CodeContext) -> Iterable[Finding]:
-    """A model could not be obtained, installed or loaded in two or more attempts, and another method served."""
+    """A model could not be obtained, installed or loaded in two or more attempts, and another
+    method served."""
     blocked = out_of_reach(ctx)
     if blocked is not None:
         said = short(blocked.message)
-        why = f"{blocked.name} could not be obtained or brought to work ({said}), and the outputs were made without it."
+        why = (
+            f"{blocked.name} could not be obtained or brought to work ({said}), and the outputs"
+            " were made without it."
+        )
         yield Finding(blocked.turns, why, 0.75)

@@ -1,6 +1,8 @@
-"""E3: what the delivered files hold when they are opened and measured, whether or not the run printed it.
+"""E3: what the delivered files hold when they are opened and measured, whether or not the run
+printed it.
 
-Sizes of organs in ml, levels of images, numbers of boxes: a look at the files would have shown the same.
+Sizes of organs in ml, levels of images, numbers of boxes: a look at the files would have shown the
+same.
 """
 
 from __future__ import annotations
@@ -15,22 +17,26 @@ from .cases import looked_into
 from .handover import hand_over
 
 TIGHT = 1.6
-"""Sizes whose largest is at most this many times the smallest belong together: what healthy organs of one cohort differ by."""
+"""Sizes whose largest is at most this many times the smallest belong together: what healthy organs
+of one cohort differ by."""
 APART = 1.5
-"""Times the largest (or the inverse, of the smallest) of those that belong together from which a size is another thing."""
+"""Times the largest (or the inverse, of the smallest) of those that belong together from which a
+size is another thing."""
 MANY_LABELS_APART = 3.0
 """The same for structures of a multi-class task, some of which vary by nature (fat, effusions)."""
 SHARE = 0.55
 """Share of the cases that have to belong together; at least four."""
 _SAME = {
-    "identical": "the same output for every case", "unchanged": "the input, unchanged",
+    "identical": "the same output for every case",
+    "unchanged": "the input, unchanged",
     "constant": "constant outputs",
-}  # fmt: skip
+}
 
 
 @detector("bad_content_delivered", code="E3", stage="S4", independence="from_files")
 def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
-    """The files hold what a look would have shown: placeholders, one output for all cases, the unchanged input."""
+    """The files hold what a look would have shown: placeholders, one output for all cases, the
+    unchanged input."""
     if ctx.facts is None or not ctx.handed_over:
         return
     where = hand_over(ctx)
@@ -49,15 +55,23 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("unlike_files_accepted", code="E3", stage="S4", independence="from_files")
 def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
-    """A delivered file lies far off all others in size or level of the same thing, and no execution went into its case.
+    """A delivered file lies far off all others in size or level of the same thing, and no execution
+    went into its case.
 
-    Lesions, findings and boxes differ by nature and are not compared, nor are images that keep the scale of their inputs.
+    Lesions, findings and boxes differ by nature and are not compared, nor are images that keep the
+    scale of their inputs.
     """
     for name, column in _columns(ctx).items():
         if ctx.output == "masks":
-            odd = () if name == "lesion" else apart(column, APART if name == "organ" else MANY_LABELS_APART)
+            odd = (
+                ()
+                if name == "lesion"
+                else apart(column, APART if name == "organ" else MANY_LABELS_APART)
+            )
         else:
-            compared = ctx.track is not None and name in ctx.track.levels and absolute_scale(ctx.run.brief)
+            compared = (
+                ctx.track is not None and name in ctx.track.levels and absolute_scale(ctx.run.brief)
+            )
             odd = outliers(column) if compared else ()
         if odd and not looked_into(ctx, odd, ctx.final_write or 0):
             shown = ", ".join(f"{case} {column[case]:.3g}" for case in odd[:3])
@@ -65,7 +79,8 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
             unit = f" {ctx.track.unit}" if ctx.track is not None and ctx.track.unit else ""
             yield Finding(
                 tuple(sorted({ctx.final_write or ctx.last, ctx.last})),
-                f"The delivered files differ in {name.replace('_', ' ')} ({shown}{unit}; the others about {usual:.3g}), and no execution looked into it.",
+                f"The delivered files differ in {name.replace('_', ' ')} ({shown}{unit}; the others"
+                f" about {usual:.3g}), and no execution looked into it.",
                 0.7,
             )
             return
@@ -95,7 +110,8 @@ def _columns(ctx: CodeContext) -> dict[str, dict[str, float]]:
 
 
 def apart(column: Mapping[str, float], factor: float) -> tuple[str, ...]:
-    """Cases whose size is at least `factor` times the largest, or at most its inverse of the smallest, of those that belong together.
+    """Cases whose size is at least `factor` times the largest, or at most its inverse of the
+    smallest, of those that belong together.
 
     Those are the largest group within `TIGHT`; none where they are fewer than four or no majority.
     """
@@ -110,20 +126,24 @@ def apart(column: Mapping[str, float], factor: float) -> tuple[str, ...]:
     if n < 4 or n < SHARE * len(column):
         return ()
     small, large = values[start], values[end - 1]
-    return tuple(case for case in order if column[case] * factor <= small or column[case] >= factor * large)
+    return tuple(
+        case for case in order if column[case] * factor <= small or column[case] >= factor * large
+    )
 
 
 def outliers(column: Mapping[str, float]) -> tuple[str, ...]:
-    """Cases apart from an otherwise tight column: three times, a third or the other sign of what the rest agrees on, or a
-    seventh off it and five times further away than the rest reaches.
+    """Cases apart from an otherwise tight column: three times, a third or the other sign of what
+    the rest agrees on, or a seventh off it and five times further away than the rest reaches.
 
-    At least five cases, at most two in five of them off; the rest may scatter by a sixth of its median, so that a column
-    which varies by nature (sizes of tumours) has no outliers.
+    At least five cases, at most two in five of them off; the rest may scatter by a sixth of its
+    median, so that a column which varies by nature (sizes of tumours) has no outliers.
     """
     if len(column) < 5:
         return ()
     middle = median(column.values())
-    off = [case for case, value in column.items() if not _near(value, middle)] or _beyond(column, middle)
+    off = [case for case, value in column.items() if not _near(value, middle)] or _beyond(
+        column, middle
+    )
     rest = [value for case, value in column.items() if case not in off]
     if not off or not middle or len(off) > 0.4 * len(column) or len(rest) < 4:
         return ()
@@ -136,7 +156,8 @@ FAR = 5.0
 
 
 def _beyond(column: Mapping[str, float], middle: float) -> list[str]:
-    """The furthest cases, at most two in five, where a gap of that size lies between them and all others."""
+    """The furthest cases, at most two in five, where a gap of that size lies between them and all
+    others."""
     order = sorted(column, key=lambda case: abs(column[case] - middle), reverse=True)
     for n in range(1, int(0.4 * len(order)) + 1):
         rest = [column[case] for case in order[n:]]

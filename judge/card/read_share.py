@@ -1,7 +1,8 @@
-"""How much of S1-S3 was read, and whether a scorecard's totals may therefore be shown as one number.
+"""How much of S1-S3 was read, and whether a scorecard's totals may therefore be shown as one
+number.
 
-Read is what a judge scored, what rules or facts decided, what the tier credits, and what a breach zeroed. A presumed
-value is not read, and neither is an unscored one.
+Read is what a judge scored, what rules or facts decided, what the tier credits, and what a breach
+zeroed. A presumed value is not read, and neither is an unscored one.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from .stage_results import StageResult
 
 ENOUGH = 0.8
-"""Share of the weight of S1-S3 below which nobody is shown a point, and of runs below which no board is made of them."""
+"""Share of the weight of S1-S3 below which nobody is shown a point, and of runs below which no
+board is made of them."""
 READ_STAGES: tuple[Stage, ...] = ("S1", "S2", "S3")
 
 Standing = Literal["read", "presumed", "open"]
-"""read: Agentic and Overall are points; presumed: points that rest on presumed criteria (~), shown with their range;
-open: a judged stage is unscored or too little has a value at all, so that there is a range and no point."""
+"""read: Agentic and Overall are points; presumed: points that rest on presumed criteria (~), shown
+with their range; open: a judged stage is unscored or too little has a value at all, so that there
+is a range and no point."""
 
 
 class Shares(NamedTuple):
@@ -37,7 +40,9 @@ def shares(stages: Mapping[str, StageResult], rubric: Rubric) -> Shares:
         if name not in stages:
             continue
         heavy = {criterion.id: criterion.weight for criterion in rubric.stages[name].criteria}
-        results = [r for r in stages[name].criteria if r.status != "not_applicable" and r.id in heavy]
+        results = [
+            r for r in stages[name].criteria if r.status != "not_applicable" and r.id in heavy
+        ]
         whole = sum(heavy[r.id] for r in results)
         for result in results:
             kind = "read"
@@ -45,7 +50,11 @@ def shares(stages: Mapping[str, StageResult], rubric: Rubric) -> Shares:
                 kind = {"presumed": "presumed", "unscored": "none"}.get(result.status, "read")
             weight[kind] += rubric.weights[name] * heavy[result.id] / whole
     total = sum(weight.values())
-    return Shares(min(1.0, weight["read"] / total), min(1.0, weight["presumed"] / total)) if total else Shares(1.0, 0.0)
+    return (
+        Shares(min(1.0, weight["read"] / total), min(1.0, weight["presumed"] / total))
+        if total
+        else Shares(1.0, 0.0)
+    )
 
 
 def standing(methods: Iterable[str], read: float, presumed: float) -> Standing:
@@ -56,10 +65,16 @@ def standing(methods: Iterable[str], read: float, presumed: float) -> Standing:
 
 
 def total_words(
-    value: float | None, bounds: tuple[float, float], standing: Standing, mark: bool, digits: int, unknown: str = "–"
+    value: float | None,
+    bounds: tuple[float, float],
+    standing: Standing,
+    mark: bool,
+    digits: int,
+    unknown: str = "–",
 ) -> str:
-    """Agentic or Overall as people are shown it: a point, `~point [range]` where it rests on presumed criteria, or the
-    range alone where too little was read. `mark`: some criteria are presumed. Without a value `unknown`, as there is no Task."""
+    """Agentic or Overall as people are shown it: a point, `~point [range]` where it rests on
+    presumed criteria, or the range alone where too little was read. `mark`: some criteria are
+    presumed. Without a value `unknown`, as there is no Task."""
     if value is None:
         return unknown
     low, high = (f"{bound:.{digits}f}" for bound in bounds)

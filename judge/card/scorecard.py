@@ -1,7 +1,9 @@
-"""The scorecard (`ambjudge.scorecard/1`): what judging a run yields, as pydantic models and as JSON.
+"""The scorecard (`ambjudge.scorecard/1`): what judging a run yields, as pydantic models and as
+JSON.
 
-Stage scores, agentic and task are in [0, 1]; overall in [0, 100]. Unknown is null, never 0. Bounds are the worst and
-best case over what is unscored or presumed. Values are kept exact and rounded only when serialised (4 decimals, overall 2).
+Stage scores, agentic and task are in [0, 1]; overall in [0, 100]. Unknown is null, never 0. Bounds
+are the worst and best case over what is unscored or presumed. Values are kept exact and rounded
+only when serialised (4 decimals, overall 2).
 """
 
 from __future__ import annotations
@@ -35,16 +37,19 @@ if TYPE_CHECKING:
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
 
 RULES = "rules"
-"""The name of the judge without a model; on the command line its earlier one, `heuristic`, means it too."""
+"""The name of the judge without a model; on the command line its earlier one, `heuristic`, means it
+too."""
 TaskFrom = Literal["report", "outcome", "gate", "policy", "outputs"]
 
 Medal = Literal["good", "okay", "fail"]
 Rating = Literal["A", "B", "C", "F"]
 FailureKind = Literal["breach", "timeout", "no_output", "below_band"]
-"""Why a run is rated F: disqualified; never submitted; no output counts; submitted, and its outputs are not good enough."""
+"""Why a run is rated F: disqualified; never submitted; no output counts; submitted, and its outputs
+are not good enough."""
 
 CodeReading = Literal["present", "absent", "cannot_tell", "not_read"]
-"""What is known of a code: it fired, it did not, a reader could not tell, or nobody read the run for it."""
+"""What is known of a code: it fired, it did not, a reader could not tell, or nobody read the run
+for it."""
 
 
 class RunInfo(Part):
@@ -110,17 +115,20 @@ class Policy(Part):
     """The choices that the numbers depend on."""
 
     like: Like = "paper"
-    """Whose rules where the benchmark's text and its public harness part; `harness` decides the others."""
+    """Whose rules where the benchmark's text and its public harness part; `harness` decides the
+    others."""
     missing: Literal["renormalize", "zero"] = "renormalize"
     """What is unscored is left out of a mean, or counts 0."""
     breach: Literal["zero-all", "from-stage", "from-turn", "ignored"] = "zero-all"
-    """`from-turn`, `ignored`: as the track's branch of the harness, and for `like: harness` alone."""
+    """`from-turn`, `ignored`: as the track's branch of the harness, and for `like: harness` alone.
+    """
     completeness_gate: bool = True
     """Whether Task is 0 where cases lack a result."""
     malformed: Literal["formula", "zero"] = "formula"
     """S5 of a malformed submission: by its formula, or 0 as the paper's text says."""
     strict_evidence: bool = False
-    """What a reader says is met counts only with words that were found in the run and no fact against it; else unscored."""
+    """What a reader says is met counts only with words that were found in the run and no fact
+    against it; else unscored."""
 
 
 class CardResources(Part):
@@ -141,7 +149,8 @@ class CardResources(Part):
 
 
 class StageUse(Part):
-    """What the turns of one stage used; seconds are None when no call of the stage has a recorded time."""
+    """What the turns of one stage used; seconds are None when no call of the stage has a recorded
+    time."""
 
     turns: Whole
     """Of the stage."""
@@ -180,7 +189,8 @@ class PartScore(Part):
 
 
 class Grades(Part):
-    """What the benchmark's own analysis says of the run beside its scores; null where the files do not say."""
+    """What the benchmark's own analysis says of the run beside its scores; null where the files do
+    not say."""
 
     medal: Medal | None = None
     """Of Task, by the track's published limits."""
@@ -193,7 +203,8 @@ class Grades(Part):
     pass_rate: Unit | None = None
     """Of images: the share of cases nearly as good as a classical baseline."""
     shuffled: Unit | None = None
-    """The Task metric of a control, in which outputs were held against the references of other cases."""
+    """The Task metric of a control, in which outputs were held against the references of other
+    cases."""
     parts: tuple[PartScore, ...] = ()
     """The metric by classes, tissues or kinds of question."""
 
@@ -215,7 +226,8 @@ class Contradiction(Part):
 
 
 class FactInfo(Part):
-    """A fact that a code names: what files, exit codes, the harness or the trace showed when the run was judged."""
+    """A fact that a code names: what files, exit codes, the harness or the trace showed when the
+    run was judged."""
 
     id: str
     """`F1`, `F2`, as the judge was shown them."""
@@ -228,7 +240,8 @@ class FactInfo(Part):
 
 
 class EpisodeInfo(Part):
-    """A step that failed: what went wrong, its attempts, and the turn at which it worked (None: it never did)."""
+    """A step that failed: what went wrong, its attempts, and the turn at which it worked (None: it
+    never did)."""
 
     cause: str
     """The error in a few words."""
@@ -262,7 +275,8 @@ class PlanItem(Part):
 
 
 class ScoreCard(Part):
-    """Everything that judging one run yields: scores with bounds, verdicts with evidence, codes, what was checked.
+    """Everything that judging one run yields: scores with bounds, verdicts with evidence, codes,
+    what was checked.
 
     card = ambjudge.score("runs/elm-chest-1")
     print(card.overall, card.overall_bounds, card.stages["S1"].criteria[0].rationale)
@@ -281,20 +295,24 @@ class ScoreCard(Part):
     policy: Policy
     """The choices that the numbers depend on."""
     stages: dict[str, StageResult]
-    """S1-S5 by the benchmark's rubrics; by one of the user's own the stages, or groups of criteria, that it declares."""
+    """S1-S5 by the benchmark's rubrics; by one of the user's own the stages, or groups of criteria,
+    that it declares."""
     read_share: Unit
-    """Of the weight of what is judged (S1-S3), what was read (scored, credited, or zeroed by a breach)."""
+    """Of the weight of what is judged (S1-S3), what was read (scored, credited, or zeroed by a
+    breach)."""
     presumed_share: Unit
     """Of that weight, what is presumed; the rest has no value."""
     agentic: Unit | None
     """Weighted mean of the stages: how the work was done."""
     agentic_bounds: tuple[Unit, Unit]
-    """Least and most, whatever a judge would say of what is presumed or unscored; no interval of chance."""
+    """Least and most, whatever a judge would say of what is presumed or unscored; no interval of
+    chance."""
     task: Unit | None
     """The benchmark's score of the result."""
     task_from: TaskFrom | None = None
-    """report: the harness's number; outcome: one of `outcomes`, which the user named; gate: 0 by the completeness gate; policy: 0 by disqualification; outputs: 0 as no output
-    counts and no report says otherwise."""
+    """report: the harness's number; outcome: one of `outcomes`, which the user named; gate: 0 by
+    the completeness gate; policy: 0 by disqualification; outputs: 0 as no output counts and no
+    report says otherwise."""
     grades: Grades = Grades()
     """What the benchmark's own analysis says beside the scores."""
     overall: Percent | None
@@ -314,7 +332,8 @@ class ScoreCard(Part):
     facts: tuple[FactInfo, ...] = ()
     """Those that `codes` and `unproven` name."""
     plan: tuple[PlanItem, ...] = ()
-    """What the plan promised and what became of it, as read; empty where nobody read the run or there is no plan."""
+    """What the plan promised and what became of it, as read; empty where nobody read the run or
+    there is no plan."""
     stages_from: Literal["rules", "judge", "mixed"] = "rules"
     """Who labelled the turns."""
     primary_failure: str | None = None
@@ -328,7 +347,8 @@ class ScoreCard(Part):
     turn_stages: tuple[Stage, ...] = ()
     """The stage of every turn."""
     stage_use: dict[Stage, StageUse] = Field(default_factory=dict)
-    """Calls, failures and seconds by stage, as in `ambjudge.segments/1`; empty when nobody counted."""
+    """Calls, failures and seconds by stage, as in `ambjudge.segments/1`; empty when nobody counted.
+    """
     resources: CardResources
     """What the run used."""
     status: CardStatus
@@ -340,7 +360,9 @@ class ScoreCard(Part):
     warnings: tuple[str, ...] = ()
     """What a reader of this scorecard should know, in sentences."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
+    )
 
     @property
     def presumed(self) -> int:
@@ -350,34 +372,53 @@ class ScoreCard(Part):
     @property
     def standing(self) -> Standing:
         """Whether Agentic and Overall are points, points on presumed criteria, or only ranges."""
-        methods = [stage.method for name, stage in self.stages.items() if stage.criteria or name in READ_STAGES]
+        methods = [
+            stage.method
+            for name, stage in self.stages.items()
+            if stage.criteria or name in READ_STAGES
+        ]
         return standing(methods, self.read_share, self.presumed_share)
 
     @property
     def quotes(self) -> tuple[int, int]:
         """Quotes that criteria and codes rest on, and how many of them stand in the run.
 
-        What a reader says is met and quotes nothing for counts as one quote that does not; rules need no words.
+        What a reader says is met and quotes nothing for counts as one quote that does not; rules
+        need no words.
         """
         results = [result for stage in self.stages.values() for result in stage.criteria]
         cited = [evidence for result in results for evidence in result.evidence]
         cited += [code.quote for code in (*self.codes, *self.unproven) if code.quote is not None]
-        bare = sum(r.status == "scored" and bool(r.value) and not r.evidence and not self._by_rules(r) for r in results)
+        bare = sum(
+            r.status == "scored" and bool(r.value) and not r.evidence and not self._by_rules(r)
+            for r in results
+        )
         return len(cited) + bare, sum(evidence.check != "not_found" for evidence in cited)
 
     @property
     def gist(self) -> Gist:
         """What a summary of many cards counts."""
         reasons = Counter[str](
-            r.reason for stage in self.stages.values() for r in stage.criteria if r.reason is not None
+            r.reason
+            for stage in self.stages.values()
+            for r in stage.criteria
+            if r.reason is not None
         )
         return Gist(
-            any(stage.score is None for stage in self.stages.values()), self.standing, self.read_share, *self.quotes,
-            len(self.contradictions), self.policy.strict_evidence, "not_read" in self.codes_read.values(), dict(reasons),
-        )  # fmt: skip
+            any(stage.score is None for stage in self.stages.values()),
+            self.standing,
+            self.read_share,
+            *self.quotes,
+            len(self.contradictions),
+            self.policy.strict_evidence,
+            "not_read" in self.codes_read.values(),
+            dict(reasons),
+        )
 
     def _by_rules(self, result: CriterionResult) -> bool:
-        return self.judge.name == RULES or any(vote.judge == RULES and vote.value for vote in result.votes)
+        return self.judge.name == RULES or any(
+            vote.judge == RULES and vote.value for vote in result.votes
+        )
 
     def to_json(self) -> str:
         """One line of JSON, rounded as the contract says."""
@@ -389,12 +430,18 @@ class ScoreCard(Part):
 
     def __repr__(self) -> str:
         """One line."""
-        parts = (("Agentic", self.agentic, self.agentic_bounds, 2), ("Overall", self.overall, self.overall_bounds, 1))
+        parts = (
+            ("Agentic", self.agentic, self.agentic_bounds, 2),
+            ("Overall", self.overall, self.overall_bounds, 1),
+        )
         said = ", ".join(
-            f"{name} {'unknown' if value is None else f'{value:.{digits}f}'} [{low:.{digits}f}–{high:.{digits}f}]"
+            f"{name} {'unknown' if value is None else f'{value:.{digits}f}'}"
+            f" [{low:.{digits}f}–{high:.{digits}f}]"
             for name, value, (low, high), digits in parts
         )
-        return f"<ScoreCard {self.run.id}: {said}, rubric {self.rubric.id}, judge {self.judge.name}>"
+        return (
+            f"<ScoreCard {self.run.id}: {said}, rubric {self.rubric.id}, judge {self.judge.name}>"
+        )
 
     __str__ = __repr__
 

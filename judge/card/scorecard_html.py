@@ -29,11 +29,13 @@ def card_html(card: ScoreCard) -> str:
     rows = [_row("th", ("Stage", "Score", "Bounds", "Criteria"))]
     rows += [_stage(name, stage) for name, stage in card.stages.items()]
     codes = [
-        f"<li><b>{_text(code.code)}</b> {_text(code.stage)}, turns {', '.join(map(str, code.turns)) or '–'}: "
-        f"{_text(code.why)}</li>"
+        f"<li><b>{_text(code.code)}</b> {_text(code.stage)}, turns"
+        f" {', '.join(map(str, code.turns)) or '–'}: {_text(code.why)}</li>"
         for code in card.codes
     ]
-    unknown = sorted(code for code, state in card.codes_read.items() if state in ("cannot_tell", "not_read"))
+    unknown = sorted(
+        code for code, state in card.codes_read.items() if state in ("cannot_tell", "not_read")
+    )
     said = f"<p>Codes not known: {_text(', '.join(unknown))}</p>" if unknown else ""
     listed = f"<ul>{''.join(codes)}</ul>" if codes else ""
     return (
@@ -46,7 +48,12 @@ def _stage(name: str, stage: StageResult) -> str:
     low, high = stage.bounds
     presumed = "~" if stage.presumed else ""
     items = "".join(map(_criterion, stage.criteria))
-    cells = (_text(stage_title(name)), presumed + _number(stage.score), f"{low:.2f}–{high:.2f}", items)
+    cells = (
+        _text(stage_title(name)),
+        presumed + _number(stage.score),
+        f"{low:.2f}–{high:.2f}",
+        items,
+    )
     return _row("td", cells)
 
 
@@ -54,15 +61,23 @@ def _criterion(result: CriterionResult) -> str:
     value = result.status.replace("_", " ") if result.value is None else f"{result.value:g}"
     presumed = "~" if result.status == "presumed" else ""
     quotes = "".join(
-        f"<br>turn {e.turn}{'' if e.check == 'verified' else f' ({_text(e.check)})'}: <q>{_text(e.quote)}</q>"
+        f"<br>turn {e.turn}{'' if e.check == 'verified' else f' ({_text(e.check)})'}:"
+        f" <q>{_text(e.quote)}</q>"
         for e in result.evidence
     )
     why = _text(result.rationale or result.detail or result.reason or "no reason given")
-    return f"<details><summary>{_text(result.id)}: {presumed}{_text(value)}</summary>{why}{quotes}</details>"
+    return (
+        f"<details><summary>{_text(result.id)}:"
+        f" {presumed}{_text(value)}</summary>{why}{quotes}</details>"
+    )
 
 
 def _row(kind: str, cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f'<{kind} style="text-align:left">{cell}</{kind}>' for cell in cells) + "</tr>"
+    return (
+        "<tr>"
+        + "".join(f'<{kind} style="text-align:left">{cell}</{kind}>' for cell in cells)
+        + "</tr>"
+    )
 
 
 def _text(text: str) -> str:

@@ -1,8 +1,10 @@
-"""Where the benchmark's text and its public harness part: what each choice of `--like` does (docs/harness.md has the ids).
+"""Where the benchmark's text and its public harness part: what each choice of `--like` does
+(docs/harness.md has the ids).
 
-`paper` is the benchmark's text, and ours where that is silent. `harness` is what the branches of AutoMedBench/AutoMedBench
-compute, so that published numbers come out to the last digit. A choice changes numbers alone: what a judge is shown,
-codes and facts stay the same, and so do verdicts and their keys.
+`paper` is the benchmark's text, and ours where that is silent. `harness` is what the branches of
+AutoMedBench/AutoMedBench compute, so that published numbers come out to the last digit. A choice
+changes numbers alone: what a judge is shown, codes and facts stay the same, and so do verdicts and
+their keys.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class Rules:
     psnr_needed: bool = False
     """D26: images have valid results when the mean PSNR is finite, whatever else is measured."""
     workspace: bool = False
-    """A1, A2, A5 to A7, F1 to F3: answers go by what lies in the agent's workspace and stands in its code (`Track.branch`)."""
+    """A1, A2, A5 to A7, F1 to F3: answers go by what lies in the agent's workspace and stands in
+    its code (`Track.branch`)."""
     unscored_is_cap: bool = False
     """A8: an unscored S1 or S3 under a cap is the cap's value."""
     nearly_complete: bool = False
@@ -54,7 +57,8 @@ class Rules:
     branch: bool = False
     """A10, A12, G12: missing stages and breaches go by the track's branch (`Track.branch`)."""
     rounded: bool = False
-    """A11: rates, stages, Agentic and Overall are rounded as in the track's branch, each before it is used."""
+    """A11: rates, stages, Agentic and Overall are rounded as in the track's branch, each before it
+    is used."""
 
 
 LIKE: Mapping[Like, Rules] = MappingProxyType(

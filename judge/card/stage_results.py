@@ -1,4 +1,5 @@
-"""Parts of a scorecard (`scorecard.py`) that tell of criteria and stages: values, votes, checks of outputs, bounds, fired codes."""
+"""Parts of a scorecard (`scorecard.py`) that tell of criteria and stages: values, votes, checks of
+outputs, bounds, fired codes."""
 
 from __future__ import annotations
 
@@ -16,20 +17,28 @@ if TYPE_CHECKING:
 
 
 def round_to(digits: int) -> PlainSerializer:
-    return PlainSerializer(lambda value: None if value is None else round(value, digits), when_used="json")
+    return PlainSerializer(
+        lambda value: None if value is None else round(value, digits), when_used="json"
+    )
 
 
 Unit = Annotated[float, Field(ge=0, le=1), round_to(4)]
 Percent = Annotated[float, Field(ge=0, le=100), round_to(2)]
 
 Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
-"""Counts and turns. What is beyond is no count of anything, and would overflow tables, databases and other JSON readers."""
+"""Counts and turns. What is beyond is no count of anything, and would overflow tables, databases
+and other JSON readers."""
 Amount = Annotated[float, Field(ge=-1e30, le=1e30)]
-"""Seconds and dollars: finite, and far enough from the ends of what a float holds for their squares and sums."""
+"""Seconds and dollars: finite, and far enough from the ends of what a float holds for their squares
+and sums."""
 CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "unscored"]
-"""presumed: nobody read it; the commonest value of labelled runs stands in the point score, and bounds go over the scale."""
-UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"]
-"""no_evidence: a reader cannot tell; not_read: no fact decides it and nobody read the run; the others are failures."""
+"""presumed: nobody read it; the commonest value of labelled runs stands in the point score, and
+bounds go over the scale."""
+UnscoredReason = Literal[
+    "judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"
+]
+"""no_evidence: a reader cannot tell; not_read: no fact decides it and nobody read the run; the
+others are failures."""
 CodeTaxonomy = Literal["paper", "harness"]
 
 
@@ -55,7 +64,8 @@ class Vote(Part):
 
 
 class CriterionResult(Part):
-    """The verdict on one criterion. `value` is None unless scored, presumed or credited; an unscored one has a reason."""
+    """The verdict on one criterion. `value` is None unless scored, presumed or credited; an
+    unscored one has a reason."""
 
     id: str
     """As the rubric has it."""
@@ -66,7 +76,8 @@ class CriterionResult(Part):
     reason: UnscoredReason | None = None
     """Why it is unscored."""
     detail: str = ""
-    """More words on an unscored, presumed or not applicable criterion; on one about plan.png, whether the picture was looked at."""
+    """More words on an unscored, presumed or not applicable criterion; on one about plan.png,
+    whether the picture was looked at."""
     rationale: str = ""
     """The judge's reason, in its words."""
     evidence: tuple[Evidence, ...] = ()
@@ -74,11 +85,13 @@ class CriterionResult(Part):
     votes: tuple[Vote, ...] = ()
     """What members of a panel, or several samples, said; empty where one judge answered once."""
     answer: JsonValue = None
-    """What a reply says beside or instead of a value: a diagnosis' turns, facts and confidence, the stages of all turns,
-    the answer to an ad-hoc question."""
+    """What a reply says beside or instead of a value: a diagnosis' turns, facts and confidence, the
+    stages of all turns, the answer to an ad-hoc question."""
 
     @classmethod
-    def unscored(cls, id: str, reason: UnscoredReason, detail: str = "", **more: Any) -> CriterionResult:
+    def unscored(
+        cls, id: str, reason: UnscoredReason, detail: str = "", **more: Any
+    ) -> CriterionResult:
         """An item without a value, and why."""
         return cls(id=id, value=None, status="unscored", reason=reason, detail=detail, **more)
 
@@ -88,7 +101,9 @@ class CriterionResult(Part):
         return None if self.status == "presumed" else self.value
 
 
-def unscored(items: Iterable[Criterion], reason: UnscoredReason, detail: str = "") -> tuple[CriterionResult, ...]:
+def unscored(
+    items: Iterable[Criterion], reason: UnscoredReason, detail: str = ""
+) -> tuple[CriterionResult, ...]:
     """Every item unscored for one reason."""
     return tuple(CriterionResult.unscored(item.id, reason, detail) for item in items)
 
@@ -103,7 +118,8 @@ class StageChecks(Part):
     has_valid_results: bool | None = None
     """Whether some result counts."""
     parse_rate: Unit | None = None
-    """Of answers: share of expected questions with an answer that can be read; stands where other tracks have format_valid."""
+    """Of answers: share of expected questions with an answer that can be read; stands where other
+    tracks have format_valid."""
     placeholder_rate: Unit | None = None
     """Share of the answers that say nothing of their case."""
     model_call_found: bool | None = None
@@ -123,7 +139,8 @@ class StageChecks(Part):
 
 
 class StageResult(Part):
-    """One stage. `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule), unscored."""
+    """One stage. `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule),
+    unscored."""
 
     score: Unit | None
     """0 to 1; null where nothing can be said."""
@@ -142,8 +159,9 @@ class StageResult(Part):
     checks: StageChecks | None = None
     """Of S4 and S5: what was found about the outputs."""
     parts: dict[str, Unit] = Field(default_factory=dict, exclude_if=lambda parts: not parts)
-    """With `like: harness`, what a score of answers is made of beside criteria and checks: `env_ready`, `model_loaded` and
-    `smoke_forward` of S2; `counted` in Agentic and `tool_usage` of S3 and S4, which are blended after Agentic is computed."""
+    """With `like: harness`, what a score of answers is made of beside criteria and checks:
+    `env_ready`, `model_loaded` and `smoke_forward` of S2; `counted` in Agentic and `tool_usage` of
+    S3 and S4, which are blended after Agentic is computed."""
 
     @property
     def counted(self) -> float | None:
@@ -153,7 +171,11 @@ class StageResult(Part):
     @property
     def presumed(self) -> int:
         """How many of the criteria that the score rests on are presumed."""
-        return 0 if self.method == "policy" else sum(result.status == "presumed" for result in self.criteria)
+        return (
+            0
+            if self.method == "policy"
+            else sum(result.status == "presumed" for result in self.criteria)
+        )
 
 
 class FiredCode(Part):

@@ -1,7 +1,8 @@
 """Recompute every number of a scorecard from its own criteria and checks, without any model.
 
-Serialised scores are rounded to 4 decimals (overall 2), so recomputed ones may differ by what rounding their inputs and
-themselves explains: 1e-4 for stages and Agentic, 0.01 for Overall. Anything more is a difference.
+Serialised scores are rounded to 4 decimals (overall 2), so recomputed ones may differ by what
+rounding their inputs and themselves explains: 1e-4 for stages and Agentic, 0.01 for Overall.
+Anything more is a difference.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def parse_card(data: Any, where: str) -> ScoreCard:
     """A scorecard from JSON data; InputError naming the first field that breaks the schema."""
     if not isinstance(data, Mapping) or data.get("schema") != "ambjudge.scorecard/1":
         got = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
-        raise InputError(f"{where}: not a scorecard (schema is {got!r})", "expected schema ambjudge.scorecard/1")
+        raise InputError(
+            f"{where}: not a scorecard (schema is {got!r})", "expected schema ambjudge.scorecard/1"
+        )
     try:
         return ScoreCard.model_validate(data)
     except ValidationError as error:
@@ -63,30 +66,38 @@ def parse_card(data: Any, where: str) -> ScoreCard:
 
 
 def rubric_of(card: ScoreCard, given: str | Path | None = None) -> Rubric:
-    """The rubric that a scorecard names, or the one given; InputError when its hash is not the card's."""
+    """The rubric that a scorecard names, or the one given; InputError when its hash is not the
+    card's."""
     if not card.rubric.sha256.strip("0"):
         raise InputError(
-            "drawn by no rubric (`ambjudge simulate`), so that there is nothing to recompute its scores from",
+            "drawn by no rubric (`ambjudge simulate`), so that there is nothing to recompute its"
+            " scores from",
             "what was planted is in the .truth.json beside it",
         )
     rubric = load_rubric(given or card.rubric.id)
     if rubric.sha256 != card.rubric.sha256:
         raise InputError(
-            f"rubric {rubric.id} {rubric.version} is not the one of the scorecard ({card.rubric.id} {card.rubric.version}, sha256 {card.rubric.sha256[:12]}…)",
+            f"rubric {rubric.id} {rubric.version} is not the one of the scorecard ({card.rubric.id}"
+            f" {card.rubric.version}, sha256 {card.rubric.sha256[:12]}…)",
             "give the rubric file that was used with --rubric",
         )
     return rubric
 
 
 def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
-    """Every difference between the scorecard and what its criteria, checks and policies give; empty when it holds."""
+    """Every difference between the scorecard and what its criteria, checks and policies give; empty
+    when it holds."""
     found: list[Difference] = []
     scores: dict[str, float | None] = {}
     bounds: dict[str, tuple[float, float]] = {}
     for stage in sorted({*rubric.stages, *card.stages}):
         result = card.stages.get(stage)
         if result is None or stage not in rubric.stages:
-            states = ("absent", "a stage of the rubric") if result is None else ("there", "no stage of the rubric")
+            states = (
+                ("absent", "a stage of the rubric")
+                if result is None
+                else ("there", "no stage of the rubric")
+            )
             found.append(Difference(f"stages.{stage}", *states))
             continue
         score, span = _stage(stage, result, card, rubric, found)
@@ -95,8 +106,9 @@ def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
             _compare(found, f"stages.{stage}.parts.counted", result.counted, score, STAGE_TOLERANCE)
             bounds[stage] = span
             score, span = (
-                None if score is None else reported(result.parts, score), reported_bounds(result.parts, span)
-            )  # fmt: skip
+                None if score is None else reported(result.parts, score),
+                reported_bounds(result.parts, span),
+            )
         _compare(found, f"stages.{stage}.score", result.score, score, STAGE_TOLERANCE)
         _compare(found, f"stages.{stage}.bounds", result.bounds, span, STAGE_TOLERANCE)
     digits = None if card.policy.like == "paper" else DIGITS
@@ -118,7 +130,11 @@ def _stage(
     if result.method == "policy":
         if not card.status.disqualified:
             found.append(
-                Difference(f"stages.{stage}.method", "policy", "no policy zeroes a run that is not disqualified")
+                Difference(
+                    f"stages.{stage}.method",
+                    "policy",
+                    "no policy zeroes a run that is not disqualified",
+                )
             )
         return None if result.score is None else 0.0, (0.0, 0.0)
     if stage == "S2" and result.parts:
@@ -131,15 +147,21 @@ def _stage(
             return None, (0.0, 1.0)
         if stage == "S4":
             validity = checks.parse_rate if checks.parse_rate is not None else checks.format_valid
-            span = s4_bounds(checks.completion, validity, caps, None if branch is None else branch.s4_digits)
+            span = s4_bounds(
+                checks.completion, validity, caps, None if branch is None else branch.s4_digits
+            )
         else:
             span = s5_bounds(checks.has_valid_results, checks.format_valid, card.policy.malformed)
         return (span[0] if span[0] == span[1] else None), span
     try:
         digits = None if branch is None else branch.judged_digits
-        value, span = stage_score(result.criteria, rubric.stages[stage].criteria, card.policy.missing, digits)
+        value, span = stage_score(
+            result.criteria, rubric.stages[stage].criteria, card.policy.missing, digits
+        )
     except ValueError as error:
-        found.append(Difference(f"stages.{stage}.criteria", str(error), "results of the rubric's criteria"))
+        found.append(
+            Difference(f"stages.{stage}.criteria", str(error), "results of the rubric's criteria")
+        )
         return None, (0.0, 1.0)
     return apply_caps(value, span, caps, LIKE[card.policy.like].unscored_is_cap)
 
@@ -149,12 +171,20 @@ def _structure(card: ScoreCard, rubric: Rubric, found: list[Difference]) -> None
     for stage in card.stages.values():
         for c in stage.criteria:
             if (c.value is None) != (c.status in ("unscored", "not_applicable")):
-                found.append(Difference(f"{c.id}.value", c.value, f"what status {c.status} asks for"))
+                found.append(
+                    Difference(f"{c.id}.value", c.value, f"what status {c.status} asks for")
+                )
             if c.status == "unscored" and c.reason is None:
                 found.append(Difference(f"{c.id}.reason", None, "a reason, as it is unscored"))
             if c.status == "presumed" and (c.votes or c.evidence):
-                found.append(Difference(f"{c.id}.evidence", "evidence or votes", "none, as it is presumed"))
-            if c.status in ("scored", "presumed") and len(c.votes) < 2 and c.value not in scales.get(c.id, (c.value,)):
+                found.append(
+                    Difference(f"{c.id}.evidence", "evidence or votes", "none, as it is presumed")
+                )
+            if (
+                c.status in ("scored", "presumed")
+                and len(c.votes) < 2
+                and c.value not in scales.get(c.id, (c.value,))
+            ):
                 found.append(Difference(f"{c.id}.value", c.value, f"one of {scales[c.id]}"))
             found.extend(_turn_range(f"{c.id}.evidence", [e.turn for e in c.evidence], card))
     for code in card.codes:
@@ -165,16 +195,23 @@ def _structure(card: ScoreCard, rubric: Rubric, found: list[Difference]) -> None
         found.extend(_turn_range("plan.turns", item.turns, card))
     _readings(card, found)
     if len(card.turn_stages) != card.run.turns:
-        found.append(Difference("turn_stages", f"{len(card.turn_stages)} turns", f"{card.run.turns} turns"))
+        found.append(
+            Difference("turn_stages", f"{len(card.turn_stages)} turns", f"{card.run.turns} turns")
+        )
     spelled = [s.stage for s in card.segments for _ in range(s.first_turn, s.last_turn + 1)]
     if spelled != list(card.turn_stages):
-        found.append(Difference("segments", "other turns", "the runs of equal stages in turn_stages"))
+        found.append(
+            Difference("segments", "other turns", "the runs of equal stages in turn_stages")
+        )
 
 
 def _readings(card: ScoreCard, found: list[Difference]) -> None:
     """Codes that are present are those that fired; readings without proof did not."""
     tagged = [code for code in card.codes if code.taxonomy == "paper"]
-    listed, known = {c.code for c in tagged}, {c.code for c in tagged if c.independence != "from_score"}
+    listed, known = (
+        {c.code for c in tagged},
+        {c.code for c in tagged if c.independence != "from_score"},
+    )
     for name in sorted(listed | card.codes_read.keys()):
         state = card.codes_read.get(name, "not_read")
         if name in known and state != "present":
@@ -186,7 +223,9 @@ def _readings(card: ScoreCard, found: list[Difference]) -> None:
         if (code.code, code.by) in said:
             found.append(Difference(f"unproven.{code.code}", "fired", "listed, not fired"))
         elif code.turns and code.quote is not None and code.quote.check != "not_found":
-            found.append(Difference(f"unproven.{code.code}", "unproven", "fired, as its words were found"))
+            found.append(
+                Difference(f"unproven.{code.code}", "unproven", "fired, as its words were found")
+            )
 
 
 def _turn_range(field: str, turns: Any, card: ScoreCard) -> list[Difference]:
@@ -195,9 +234,17 @@ def _turn_range(field: str, turns: Any, card: ScoreCard) -> list[Difference]:
     return [Difference(field, wrong, f"turns in 1..{card.run.turns}")] if wrong else []
 
 
-def _compare(found: list[Difference], field: str, stated: Any, recomputed: Any, tolerance: float) -> None:
-    pairs = zip(stated, recomputed, strict=True) if isinstance(stated, tuple) else ((stated, recomputed),)
+def _compare(
+    found: list[Difference], field: str, stated: Any, recomputed: Any, tolerance: float
+) -> None:
+    pairs = (
+        zip(stated, recomputed, strict=True)
+        if isinstance(stated, tuple)
+        else ((stated, recomputed),)
+    )
     for a, b in pairs:
-        if (a is None) != (b is None) or (a is not None and b is not None and abs(a - b) > tolerance):
+        if (a is None) != (b is None) or (
+            a is not None and b is not None and abs(a - b) > tolerance
+        ):
             found.append(Difference(field, stated, recomputed))
             return

@@ -1,7 +1,8 @@
 """S4, S5, Task and the caps that follow from the outputs, for one run (benchmark.md section 4).
 
-Delivered files are opened when they came with the run; else the report's flags and counts stand for them, then its
-scores of S4 and S5, else the answer to submit_results. What none of them says stays None.
+Delivered files are opened when they came with the run; else the report's flags and counts stand for
+them, then its scores of S4 and S5, else the answer to submit_results. What none of them says stays
+None.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ _MAX_PROBLEMS = 40
 class OutputCheck:
     """S4 and S5 of one run with everything behind them.
 
-    `s4` and `s5` are in [0, 1] or None when unknown, with bounds; a disqualification is not applied to them (that is
-    `scoring.apply_breach`, which needs the breach's stage). `task` is in [0, 1], with the gate and a disqualification
-    applied. `stage_caps` are upper limits on S1 and S3 that follow from delivered answers.
+    `s4` and `s5` are in [0, 1] or None when unknown, with bounds; a disqualification is not applied
+    to them (that is `scoring.apply_breach`, which needs the breach's stage). `task` is in [0, 1],
+    with the gate and a disqualification applied. `stage_caps` are upper limits on S1 and S3 that
+    follow from delivered answers.
     """
 
     track: TrackName | None
@@ -75,9 +77,10 @@ class OutputCheck:
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Case -> quantity -> number, of the delivered files; empty without files.
 
-    Masks: `organ`, `lesion` or `label_<n>` in ml. Images: `mean`, `std`, `min`, `max` of the stored values. Boxes: `boxes`,
-    and in the middle their `score` in [0, 1], `width` and `height` in pixels.
-    """
+    Masks: `organ`, `lesion` or `label_<n>` in ml. Images: `mean`, `std`, `min`, `max` of the stored
+    values. Boxes: `boxes`, and in the middle their `score` in [0, 1], `width` and `height` in
+    pixels.
+"""
     workspace: Workspace | None = None
     """Answers by the harness's rules alone: what stands for S2, and is blended into S3 and S4."""
     warnings: tuple[str, ...] = ()
@@ -89,11 +92,14 @@ class OutputCheck:
         return (*self.run_facts, *(fact for case in self.cases for fact in case.facts))
 
 
-def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None = None) -> OutputCheck:
+def check_outputs(
+    run: Run, *, public: Path | None = None, policy: Policy | None = None
+) -> OutputCheck:
     """Check what the run delivered against its track's format.
 
-    `public` is a folder of public inputs (`public/<task>/<case>/` or `public/<case>/`): the expected cases and reference
-    shapes. InputError when it is given and no folder. Broken deliverables never raise: they are facts.
+    `public` is a folder of public inputs (`public/<task>/<case>/` or `public/<case>/`): the
+    expected cases and reference shapes. InputError when it is given and no folder. Broken
+    deliverables never raise: they are facts.
     """
     policy = policy or Policy()
     task, task_from = _task(run, None, None)
@@ -108,11 +114,16 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
     rules = LIKE[policy.like if track.branch is not None else "paper"]
     run = _as_found(run, rules)
     warnings = (
-        [f"no public inputs for {run.task or 'the task'} in the given folder"] if public and inputs is None else []
+        [f"no public inputs for {run.task or 'the task'} in the given folder"]
+        if public and inputs is None
+        else []
     )
     others = other_format(run.brief, _track_files())
     if others:
-        warnings.append(f"the brief asks for {', '.join(others)}, no files of {track.name}: they were not opened")
+        warnings.append(
+            f"the brief asks for {', '.join(others)}, no files of {track.name}: they were not"
+            " opened"
+        )
     try:
         found = None if others else _from_files(run, track, inputs, rules)
     except Exception as error:
@@ -154,15 +165,25 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rule
     delivered = _delivered(Submission(run, root, (), rules=rules), track)
     expected = expected_cases(run, delivered, public, track.counts_valid)
     if expected.source is None:
-        # Nobody says how many cases there were: completion stays unknown, but what is wrong with a file is known.
-        submission = Submission(run, root, tuple(sorted(delivered or set(run.outputs.cases))), public, rules)
+        # Nobody says how many cases there were: completion stays unknown, but what is wrong with a
+        # file is known.
+        submission = Submission(
+            run, root, tuple(sorted(delivered or set(run.outputs.cases))), public, rules
+        )
         checked = track.check(submission)
-        broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
+        broken = any(not case.valid for case in checked.cases) or any(
+            fact.fatal for fact in checked.facts
+        )
         return Found(
-            source="files", output_valid=False if broken else None, submission_valid=False if broken and track.output != "answers" else None,
-            results=_results(run, track, checked, rules), complete_cases=checked.delivered,
-            cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)), measures=submission.measures,
-        )  # fmt: skip
+            source="files",
+            output_valid=False if broken else None,
+            submission_valid=False if broken and track.output != "answers" else None,
+            results=_results(run, track, checked, rules),
+            complete_cases=checked.delivered,
+            cases=checked.cases,
+            facts=(*checked.facts, *_also_demanded(run)),
+            measures=submission.measures,
+        )
     submission = Submission(run, root, expected.cases, public, rules)
     checked = track.check(submission)
     if expected.source in ("submit", "trace", "report"):
@@ -173,7 +194,10 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rule
         unnamed = total - len(expected.cases)
         facts = (
             *facts,
-            Fact("missing", f"{unnamed} of {total} expected cases have no output; their names are not known"),
+            Fact(
+                "missing",
+                f"{unnamed} of {total} expected cases have no output; their names are not known",
+            ),
         )
     counted = checked.valid if track.counts_valid else checked.delivered
     completion = min(1.0, counted / total)
@@ -221,8 +245,11 @@ def _delivered(submission: Submission, track: Track) -> set[str]:
 
 
 def _soften_extras(checked: TrackCheck) -> TrackCheck:
-    """Where the expected names were only inferred, a name outside them is no fault of the submission."""
-    facts = tuple(replace(fact, forgiven=True) if fact.kind == "extra" else fact for fact in checked.facts)
+    """Where the expected names were only inferred, a name outside them is no fault of the
+    submission."""
+    facts = tuple(
+        replace(fact, forgiven=True) if fact.kind == "extra" else fact for fact in checked.facts
+    )
     return replace(checked, facts=facts)
 
 
@@ -231,10 +258,13 @@ def _readable(checked: TrackCheck) -> int:
 
 
 def _results(run: Run, track: Track, checked: TrackCheck, rules: Rules) -> bool | None:
-    """has_valid_results: an output that can be used where one is enough, else a metric above zero; nothing delivered scores nothing."""
+    """has_valid_results: an output that can be used where one is enough, else a metric above zero;
+    nothing delivered scores nothing."""
     if track.one_is_enough:
         return (_readable(checked) if track.output == "answers" else checked.valid) > 0
-    if checked.cases and (checked.delivered == 0 or (track.output == "images" and checked.valid == 0)):
+    if checked.cases and (
+        checked.delivered == 0 or (track.output == "images" and checked.valid == 0)
+    ):
         return False
     return scored_above_zero(track, run.report, rules.psnr_needed)
 
@@ -244,7 +274,11 @@ def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float |
 
     Reports follow the default policy, and a disqualified run's scores are 0 whatever it delivered.
     """
-    score = run.report.step_scores.get(stage) if run.report is not None and not run.report.breached else None
+    score = (
+        run.report.step_scores.get(stage)
+        if run.report is not None and not run.report.breached
+        else None
+    )
     usual = policy.completeness_gate and policy.malformed == "formula"
     return score if score is not None and usual and bounds[0] <= score <= bounds[1] else None
 
@@ -256,14 +290,19 @@ def _conclude(
     if way is not None and way.rate_digits is not None:
         found = found.rounded(way.rate_digits)
     closed = gate_closed(track.gate and policy.completeness_gate, found.completion)
-    output_valid, submission_valid, results = found.output_valid, found.submission_valid, found.results
+    output_valid, submission_valid, results = (
+        found.output_valid,
+        found.submission_valid,
+        found.results,
+    )
     if closed:
         output_valid = submission_valid = False
         if results is None and (found.completion == 0 or not track.one_is_enough):
             results = False  # a closed gate scores nothing above zero
     said = None if way is None or track.one_is_enough else _reported(run, "S5", UNKNOWN, policy)
     if said is not None and submission_valid is not None:
-        results = said - 0.5 * submission_valid >= 0.5  # the metric itself may have been rounded to 0
+        # the metric itself may have been rounded to 0
+        results = said - 0.5 * submission_valid >= 0.5
     caps: tuple[Cap, ...] = ()
     stage_caps: dict[Stage, Cap] = {}
     called: bool | None = None
@@ -281,42 +320,70 @@ def _conclude(
         caps = answers_s4_caps(found.placeholder_rate, called, complete, accuracy(run.report))
         broken = real_but_broken(called, complete, accuracy(run.report))
         if workspace is None:
-            stage_caps = answers_stage_caps(found.placeholder_rate, found.answers, _artefact_missing(run))
+            stage_caps = answers_stage_caps(
+                found.placeholder_rate, found.answers, _artefact_missing(run)
+            )
         else:
             stalled = workspace.smoke and not workspace.artefacts
             answers = int(stalled or found.completion != 0)
-            stage_caps = answers_stage_caps(found.placeholder_rate, answers, not workspace.artefacts, False)
+            stage_caps = answers_stage_caps(
+                found.placeholder_rate, answers, not workspace.artefacts, False
+            )
     validity = found.parse_rate if track.output == "answers" else output_valid
     digits = None if way is None else way.s4_digits
     s4_limits = s4_bounds(found.completion, validity, caps, digits)
     s5_limits = s5_bounds(results, submission_valid, policy.malformed)
-    s4, s5 = s4_score(found.completion, validity, caps, digits), s5_score(results, submission_valid, policy.malformed)
+    s4, s5 = (
+        s4_score(found.completion, validity, caps, digits),
+        s5_score(results, submission_valid, policy.malformed),
+    )
     if s4 is None and (s4 := _reported(run, "S4", s4_limits, policy)) is not None:
         s4_limits = (s4, s4)
     if s5 is None and (s5 := _reported(run, "S5", s5_limits, policy)) is not None:
         s5_limits = (s5, s5)
     facts = OutputCheck(track=track.name, cases=found.cases, run_facts=found.facts).facts
     checks = StageChecks(
-        completion=found.completion, format_valid=output_valid, has_valid_results=results, parse_rate=found.parse_rate,
-        placeholder_rate=found.placeholder_rate, model_call_found=called, expected_cases=found.expected.count,
-        complete_cases=found.complete_cases, cases_from=found.expected.source, source=found.source,
-        caps=tuple(cap.reason for cap in caps if s4 is None or s4 >= cap.value), problems=_problems(facts),
-    )  # fmt: skip
+        completion=found.completion,
+        format_valid=output_valid,
+        has_valid_results=results,
+        parse_rate=found.parse_rate,
+        placeholder_rate=found.placeholder_rate,
+        model_call_found=called,
+        expected_cases=found.expected.count,
+        complete_cases=found.complete_cases,
+        cases_from=found.expected.source,
+        source=found.source,
+        caps=tuple(cap.reason for cap in caps if s4 is None or s4 >= cap.value),
+        problems=_problems(facts),
+    )
     ignored = rules.branch and track.branch is not None and track.branch.breach_turns is None
     task, task_from = _task(run, closed, found.completion, ignored)
     return OutputCheck(
-        track=track.name, s4=s4, s5=s5, s4_bounds=s4_limits, s5_bounds=s5_limits, s4_checks=checks,
-        s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}), task=task, task_from=task_from,
-        s4_caps=caps, stage_caps=stage_caps, real_but_broken=broken, cases=found.cases, run_facts=found.facts, warnings=warnings,
-        measures=found.measures, workspace=workspace,
-    )  # fmt: skip
+        track=track.name,
+        s4=s4,
+        s5=s5,
+        s4_bounds=s4_limits,
+        s5_bounds=s5_limits,
+        s4_checks=checks,
+        s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}),
+        task=task,
+        task_from=task_from,
+        s4_caps=caps,
+        stage_caps=stage_caps,
+        real_but_broken=broken,
+        cases=found.cases,
+        run_facts=found.facts,
+        warnings=warnings,
+        measures=found.measures,
+        workspace=workspace,
+    )
 
 
 def _task(
     run: Run, closed: bool | None, completion: float | None, ignored: bool = False
 ) -> tuple[float | None, TaskFrom | None]:
-    """A disqualified run scores 0, a closed gate 0, else the report's number stands or the outcome that the
-    user named; without either, no output is worth 0."""
+    """A disqualified run scores 0, a closed gate 0, else the report's number stands or the outcome
+    that the user named; without either, no output is worth 0."""
     if run.status.disqualified and not ignored:
         return 0.0, "policy"
     if closed:
@@ -339,7 +406,9 @@ def _artefact_missing(run: Run) -> bool:
 
 def _problems(facts: tuple[Fact, ...]) -> tuple[str, ...]:
     """Fatal facts first; a last line counts what is left out."""
-    lines = [str(fact) for fact in (*(f for f in facts if f.fatal), *(f for f in facts if not f.fatal))]
+    lines = [
+        str(fact) for fact in (*(f for f in facts if f.fatal), *(f for f in facts if not f.fatal))
+    ]
     if len(lines) <= _MAX_PROBLEMS:
         return tuple(lines)
     return (*lines[:_MAX_PROBLEMS], f"and {len(lines) - _MAX_PROBLEMS} more")

@@ -1,7 +1,8 @@
-"""Classification: one `predictions.csv` with the header patient_id,label and one row a case (benchmark.md section 4).
+"""Classification: one `predictions.csv` with the header patient_id,label and one row a case
+(benchmark.md section 4).
 
-No harness rule is published for a table with a wrong header. The simplest one that fits: a row still delivers its case
-(first column the case, second the label), and the format is invalid.
+No harness rule is published for a table with a wrong header. The simplest one that fits: a row
+still delivers its case (first column the case, second the label), and the format is invalid.
 """
 
 from __future__ import annotations
@@ -32,19 +33,50 @@ def rows_of(submission: Submission) -> tuple[list[tuple[str, str]], list[Fact]]:
     facts: list[Fact] = []
     if header != HEADER:
         shown = ",".join(header)[:80]
-        facts.append(Fact("header", f"{NAME} has the header {shown}, not {','.join(HEADER)}", None, NAME))
+        facts.append(
+            Fact("header", f"{NAME} has the header {shown}, not {','.join(HEADER)}", None, NAME)
+        )
     ids, labels = _columns(header)
-    if ids is None or labels is None:  # no header at all, or foreign names: by position, the first row may be a case
-        first = [] if any(cell.strip().lower() in _ID_NAMES | _LABEL_NAMES for cell in header) else [header]
+    # no header at all, or foreign names: by position, the first row may be a case
+    if ids is None or labels is None:
+        first = (
+            []
+            if any(cell.strip().lower() in _ID_NAMES | _LABEL_NAMES for cell in header)
+            else [header]
+        )
         rows, ids, labels = first + rows, ids or 0, 1 if labels is None else labels
     short = [row for row in rows if len(row) <= max(ids, labels)]
     if short:
-        facts.append(Fact("schema", f"{NAME}: {len(short)} rows with fewer than two columns", None, NAME))
-    return [(row[ids].strip(), row[labels].strip()) for row in rows if len(row) > max(ids, labels)], facts
+        facts.append(
+            Fact("schema", f"{NAME}: {len(short)} rows with fewer than two columns", None, NAME)
+        )
+    return [
+        (row[ids].strip(), row[labels].strip()) for row in rows if len(row) > max(ids, labels)
+    ], facts
 
 
-_ID_NAMES = {"patient_id", "case_id", "case", "id", "image_id", "image", "filename", "file", "name", "sample_id"}
-_LABEL_NAMES = {"label", "class", "prediction", "predicted_label", "pred", "category", "predicted_class", "y_pred"}
+_ID_NAMES = {
+    "patient_id",
+    "case_id",
+    "case",
+    "id",
+    "image_id",
+    "image",
+    "filename",
+    "file",
+    "name",
+    "sample_id",
+}
+_LABEL_NAMES = {
+    "label",
+    "class",
+    "prediction",
+    "predicted_label",
+    "pred",
+    "category",
+    "predicted_class",
+    "y_pred",
+}
 
 
 def _columns(header: list[str]) -> tuple[int | None, int | None]:
@@ -81,25 +113,45 @@ def check(submission: Submission) -> TrackCheck:
             found.append(Fact("empty", "has an empty label", case, NAME))
         cases.append(CaseCheck(case, case in times, tuple(found)))
     known = set(submission.cases)
-    facts += [Fact("extra", "is no expected case", case, NAME) for case in times if case not in known]
+    facts += [
+        Fact("extra", "is no expected case", case, NAME) for case in times if case not in known
+    ]
     labels = {case: text for case, text in label.items() if case in known}
     names = class_names(submission.run.brief)
-    foreign = [case for case, text in labels.items() if text and foreign_label(text, names, submission.run.brief)]
+    foreign = [
+        case
+        for case, text in labels.items()
+        if text and foreign_label(text, names, submission.run.brief)
+    ]
     if foreign:
-        text = f"{len(foreign)} rows have a label that the brief does not list, e.g. {labels[foreign[0]][:30]}"
+        text = (
+            f"{len(foreign)} rows have a label that the brief does not list, e.g."
+            f" {labels[foreign[0]][:30]}"
+        )
         facts.append(Fact("demand", text, foreign[0], NAME))
-    return TrackCheck(tuple(cases), (*facts, *identical(labels, "label"), *_never_given(labels, submission.run.brief)))
+    return TrackCheck(
+        tuple(cases),
+        (*facts, *identical(labels, "label"), *_never_given(labels, submission.run.brief)),
+    )
 
 
 def _never_given(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
-    """Classes of the brief that no case got, where chance is no explanation: ten cases a class, five if it says that all occur."""
+    """Classes of the brief that no case got, where chance is no explanation: ten cases a class,
+    five if it says that all occur."""
     names, given = class_names(brief), {label.lower() for label in labels.values()}
     absent = [name for name in names if name.lower() not in given]
     if len(names) < 3 or not absent or len(absent) == len(names) or len(given) < 2:
         return ()
     if len(labels) < (5 if balanced(brief) else 10) * len(names):
         return ()
-    return (Fact("class_absent", f"{', '.join(absent)} is given to none of {len(labels)} cases", None, NAME),)
+    return (
+        Fact(
+            "class_absent",
+            f"{', '.join(absent)} is given to none of {len(labels)} cases",
+            None,
+            NAME,
+        ),
+    )
 
 
 def delivered(submission: Submission) -> set[str]:

@@ -1,7 +1,9 @@
-"""Enhancement: `<case>/enhanced.npy`, floating, 2-D, of the expected shape, finite (benchmark.md section 4).
+"""Enhancement: `<case>/enhanced.npy`, floating, 2-D, of the expected shape, finite (benchmark.md
+section 4).
 
-The expected shape is the input's, except in super-resolution tasks, where it is not known here and the report's word
-stands. A constant image and one that equals its input are facts without effect on the format flag.
+The expected shape is the input's, except in super-resolution tasks, where it is not known here and
+the report's word stands. A constant image and one that equals its input are facts without effect on
+the format flag.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from .submission import Submission
 
 NAME = "enhanced.npy"
 UNITS, NORMALISED = 50.0, 2.0
-"""Images in a scanner's units go beyond the first; one that stays below the second was left divided by its own range."""
+"""Images in a scanner's units go beyond the first; one that stays below the second was left divided
+by its own range."""
 _KEPT_UNITS = re.compile(
     r"\b(?:scanner|same|inputs?(?:'s)?|original|native|raw)\b[^.\n]{0,30}\b(?:units?|scale|intensit\w{1,4})\b",
     re.IGNORECASE,
@@ -39,31 +42,50 @@ def check(submission: Submission) -> TrackCheck:
         array = npy_array(path, work.root)
         facts = []
         if array.dtype.kind != "f":
-            facts.append(Fact("dtype", f"{NAME} has type {array.dtype}, not a floating one", case, NAME))
+            facts.append(
+                Fact("dtype", f"{NAME} has type {array.dtype}, not a floating one", case, NAME)
+            )
         if array.ndim != 2 or array.size == 0:
             facts.append(Fact("shape", f"{NAME} has shape {array.shape}, not two axes", case, NAME))
         source = work.public.array_path(case) if work.public is not None else None
         expected = work.public.array_shape(case) if work.public is not None else None
         if expected is not None and not rescaled and array.shape != expected and array.ndim == 2:
-            facts.append(Fact("shape", f"{NAME} has shape {array.shape}, the input {expected}", case, NAME))
+            facts.append(
+                Fact("shape", f"{NAME} has shape {array.shape}, the input {expected}", case, NAME)
+            )
         if array.dtype.kind not in "fiub" or array.size == 0 or array.ndim != 2:
             return facts
         if bool(np.isfinite(array).all()):
             with np.errstate(over="ignore"):  # the sum of values near the largest of their type
-                work.measure(case, mean=array.mean(), std=array.std(), min=array.min(), max=array.max())
+                work.measure(
+                    case, mean=array.mean(), std=array.std(), min=array.min(), max=array.max()
+                )
         demand = demanded(work.run.brief, NAME)
         if array.dtype.kind == "f" and demand.dtype not in (None, array.dtype.name):
             facts.append(
-                Fact("dtype", f"{NAME} has type {array.dtype.name}, not {demand.dtype}", case, NAME, forgiven=True)
+                Fact(
+                    "dtype",
+                    f"{NAME} has type {array.dtype.name}, not {demand.dtype}",
+                    case,
+                    NAME,
+                    forgiven=True,
+                )
             )
         if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
         elif array.min() == array.max():
-            facts.append(Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME))
+            facts.append(
+                Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME)
+            )
         elif (
-            demand.low is not None and demand.high is not None and demand.leaves(float(array.min()), float(array.max()))
+            demand.low is not None
+            and demand.high is not None
+            and demand.leaves(float(array.min()), float(array.max()))
         ):
-            text = f"{NAME} runs from {array.min():.4g} to {array.max():.4g}, not in [{demand.low:g}, {demand.high:g}]"
+            text = (
+                f"{NAME} runs from {array.min():.4g} to {array.max():.4g}, not in [{demand.low:g},"
+                f" {demand.high:g}]"
+            )
             facts.append(Fact("values", text, case, NAME, forgiven=True))
         elif array.dtype.kind == "f" and (
             wrong := wrong_unit(work.run.brief, NAME, float(array.min()), float(array.max()))
@@ -81,17 +103,24 @@ def check(submission: Submission) -> TrackCheck:
         return facts
 
     checked = submission.per_case((NAME,), inspect)
-    return replace(checked, facts=(*checked.facts, *_normalised(submission, inputs)), unsure=rescaled)
+    return replace(
+        checked, facts=(*checked.facts, *_normalised(submission, inputs)), unsure=rescaled
+    )
 
 
 def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
-    """Up to half of the images stay in 0..1 where the others, and their own inputs, are in the units that the brief keeps.
+    """Up to half of the images stay in 0..1 where the others, and their own inputs, are in the
+    units that the brief keeps.
 
     Without the inputs nothing is said: one of them may be stored in 0..1 itself.
     """
     peaks = {case: values["max"] for case, values in submission.measures.items() if "max" in values}
     top = max(peaks.values(), default=0.0)
-    low = {c: peak for c, peak in peaks.items() if 0 < peak <= NORMALISED and inputs.get(c, 0.0) >= UNITS}
+    low = {
+        c: peak
+        for c, peak in peaks.items()
+        if 0 < peak <= NORMALISED and inputs.get(c, 0.0) >= UNITS
+    }
     if top < UNITS or len(low) * 2 > len(peaks) or not _KEPT_UNITS.search(submission.run.brief):
         return []
     text = f"{NAME} runs to {{:.4g}} only, others to {top:.4g}"
@@ -110,7 +139,8 @@ BANDS: Mapping[str, Bands] = {
         "C": {"mean_psnr": 21.599, "mean_ssim": 0.5632},
     },
 }
-"""dB and SSIM around classical and learned baselines (branch eval_image_enhancement, <task>/baseline_bands.json)."""
+"""dB and SSIM around classical and learned baselines (branch eval_image_enhancement,
+<task>/baseline_bands.json)."""
 
 
 TRACK = Track(

@@ -1,8 +1,9 @@
 """Which cases a run had to deliver, and who says so.
 
-In this order: the public inputs, agent_summary.json, the report's counts, the answer to submit_results, the ids that the
-run itself saw in listings. A count without names is filled with names that the run delivered, missed or listed, when
-exactly so many are known. A folder that only the run itself named is no case where most of the others were listed.
+In this order: the public inputs, agent_summary.json, the report's counts, the answer to
+submit_results, the ids that the run itself saw in listings. A count without names is filled with
+names that the run delivered, missed or listed, when exactly so many are known. A folder that only
+the run itself named is no case where most of the others were listed.
 """
 
 from __future__ import annotations
@@ -26,16 +27,20 @@ _MAX_IDS = 20_000
 
 @dataclass(frozen=True)
 class Expected:
-    """`cases`: names known; `count`: how many there are (at least as many as names). Both empty and None: unknown."""
+    """`cases`: names known; `count`: how many there are (at least as many as names). Both empty and
+    None: unknown."""
 
     cases: tuple[str, ...] = ()
     count: int | None = None
     source: Source | None = None
 
 
-def expected_cases(run: Run, delivered: Iterable[str], public: PublicInputs | None, counts_valid: bool) -> Expected:
-    """The expected cases. `delivered`: cases that have their required file; `counts_valid`: the report's completion
-    rate counts valid files, so that only a rate of 1 tells how many cases there are."""
+def expected_cases(
+    run: Run, delivered: Iterable[str], public: PublicInputs | None, counts_valid: bool
+) -> Expected:
+    """The expected cases. `delivered`: cases that have their required file; `counts_valid`: the
+    report's completion rate counts valid files, so that only a rate of 1 tells how many cases there
+    are."""
     if public is not None:
         return Expected(public.cases, len(public.cases), "public")
     if run.listed_cases:
@@ -51,7 +56,9 @@ def expected_cases(run: Run, delivered: Iterable[str], public: PublicInputs | No
     total = report.n_expected if report is not None and report.n_expected else None
     rate = report.completion_rate if report is not None else None
     if total is None and rate and have and (rate == 1.0 or not counts_valid):
-        total = next((n for names in (have, asked) if (n := _whole(len(names) / rate)) is not None), None)
+        total = next(
+            (n for names in (have, asked) if (n := _whole(len(names) / rate)) is not None), None
+        )
     if total:
         return Expected(_names(total, have, missed, listed), total, "report")
     checked = count(submit_answer(run.submit_result).get("patients_checked"))
@@ -97,11 +104,16 @@ def _one_family(names: tuple[str, ...]) -> tuple[str, ...]:
     """Names that are built alike; a pilot or scratch folder among numbered cases is left out."""
     families = Counter(_shape(name) for name in names)
     numbered = {shape for shape in families if "#" in shape}
-    return tuple(sorted(n for n in names if _shape(n) in numbered)) if numbered else tuple(sorted(names))
+    return (
+        tuple(sorted(n for n in names if _shape(n) in numbered))
+        if numbered
+        else tuple(sorted(names))
+    )
 
 
 def _listed(run: Run, have: tuple[str, ...]) -> tuple[str, ...]:
-    """Ids that the environment printed, built like the delivered ones; without those, the family of the inputs."""
+    """Ids that the environment printed, built like the delivered ones; without those, the family of
+    the inputs."""
     shapes = {_shape(name) for name in have if "#" in _shape(name)}
     if shapes:
         parts = [shape.split("#", 1)[0] for shape in shapes]
@@ -120,8 +132,8 @@ def _listed(run: Run, have: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _printed(run: Run, parts: Iterable[str] = ("",)) -> Counter[str]:
-    """Id-like words in what the environment answered, with how often they stood alone on a line or in a path. Of lines that
-    hold one of these parts alone."""
+    """Id-like words in what the environment answered, with how often they stood alone on a line or
+    in a path. Of lines that hold one of these parts alone."""
     found: Counter[str] = Counter()
     for _, action in run.actions():
         if action.observation is None:
@@ -132,7 +144,9 @@ def _printed(run: Run, parts: Iterable[str] = ("",)) -> Counter[str]:
                 continue
             for match in _ID.finditer(line[:4000]):
                 if _DIGIT.search(match[0]):
-                    alone = line.strip().strip("/") == match[0] or line[: match.start()].endswith("/")
+                    alone = line.strip().strip("/") == match[0] or line[: match.start()].endswith(
+                        "/"
+                    )
                     found[match[0]] += 1 if alone else 0
             if len(found) > _MAX_IDS:
                 return found

@@ -1,4 +1,5 @@
-"""Opening delivered files that nobody vouches for: size limits first, no pickles, no links that leave it.
+"""Opening delivered files that nobody vouches for: size limits first, no pickles, no links that
+leave it.
 
 Each reader returns the value or raises `Refused` with the kind of fact and one line of why.
 """
@@ -41,12 +42,14 @@ class Refused(Exception):
 
 @once_a_run
 def fence_of(run: Run) -> Fence:
-    """Around the run's folder, the same for whoever reads its files: of each folder is asked once whether it is a link."""
+    """Around the run's folder, the same for whoever reads its files: of each folder is asked once
+    whether it is a link."""
     return Fence(run.folder)
 
 
 def guard(path: Path, root: Path | Fence) -> int:
-    """The size of a regular file inside `root`; Refused for anything else, links that leave `root` included."""
+    """The size of a regular file inside `root`; Refused for anything else, links that leave `root`
+    included."""
     try:
         status = path.lstat()
         linked = stat.S_ISLNK(status.st_mode)
@@ -103,7 +106,8 @@ class ArrayHead:
 
 
 def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
-    """Shape and dtype of an .npy file, checked against its size; object arrays (pickles) are refused."""
+    """Shape and dtype of an .npy file, checked against its size; object arrays (pickles) are
+    refused."""
     import numpy as np
 
     size = guard(path, root)
@@ -111,10 +115,15 @@ def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
         with path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of shapes that overflow
             version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
             shape, fortran, dtype = read(file)
             offset = file.tell()
-    except Exception as error:  # the header is a literal that the file's author chose: any error means unreadable
+    # the header is a literal that the file's author chose: any error means unreadable
+    except Exception as error:
         raise Refused("unreadable", f"is not an .npy file: {describe(error)}") from None
     if dtype.hasobject:
         raise Refused("unreadable", "holds pickled objects, which are never loaded")
@@ -122,7 +131,9 @@ def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
         raise Refused("dtype", f"holds no numbers but {str(dtype)[:40]}")
     declared = math.prod(shape) * dtype.itemsize
     if any(extent < 0 for extent in shape) or declared > MAX_ARRAY:
-        raise Refused("unreadable", f"declares {declared:,} bytes, more than the {MAX_ARRAY:,} that are read")
+        raise Refused(
+            "unreadable", f"declares {declared:,} bytes, more than the {MAX_ARRAY:,} that are read"
+        )
     if size - offset < declared:
         raise Refused("unreadable", f"is cut: {size - offset:,} of {declared:,} bytes of data")
     return ArrayHead(shape=shape, dtype=dtype, offset=offset, order="F" if fortran else "C")
@@ -137,7 +148,8 @@ def npy_array(path: Path, root: Path | Fence) -> npt.NDArray[Any]:
         return np.empty(head.shape, head.dtype)
     try:
         with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # lives as long as the array
+            # lives as long as the array
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         return np.ndarray(head.shape, head.dtype, data, head.offset, order=head.order)
     except (OSError, ValueError, EOFError) as error:
         raise Refused("unreadable", f"cannot be read: {describe(error)}") from None
@@ -153,7 +165,8 @@ def image_size(path: Path, root: Path | Fence) -> tuple[int, int]:
             warnings.simplefilter("ignore")
             with Image.open(path) as image:
                 return image.size
-    except Exception as error:  # PIL raises many kinds on broken files, decompression bombs among them
+    # PIL raises many kinds on broken files, decompression bombs among them
+    except Exception as error:
         raise Refused("unreadable", f"is no image that can be opened: {describe(error)}") from None
 
 

@@ -1,4 +1,5 @@
-"""What a track's branch of the public harness does with stage scores, for cards with `like: harness` (docs/harness.md)."""
+"""What a track's branch of the public harness does with stage scores, for cards with `like:
+harness` (docs/harness.md)."""
 
 from __future__ import annotations
 
@@ -23,28 +24,38 @@ def branch_of(policy: Policy, name: TrackName | None) -> Branch | None:
 
 
 def settled(policy: Policy, run: Run) -> Policy:
-    """The policy with what its `like` decides for the run's track; `like: paper` where the harness has no branch for it."""
+    """The policy with what its `like` decides for the run's track; `like: paper` where the harness
+    has no branch for it."""
     branch = branch_of(policy, run.track)
     if policy.like == "paper" or branch is None:
         return policy.model_copy(update={"like": "paper"})
     return Policy(
-        like="harness", missing=branch.missing, breach="ignored" if branch.breach_turns is None else "from-turn",
+        like="harness",
+        missing=branch.missing,
+        breach="ignored" if branch.breach_turns is None else "from-turn",
         strict_evidence=policy.strict_evidence,
-    )  # fmt: skip
+    )
 
 
 def penalty(branch: Branch | None, breach_turn: int | None) -> Zeroed:
-    """Scores of a disqualified run: the stages before the breach, by its turn, are nobody's and 0 in sums; all else is 0."""
+    """Scores of a disqualified run: the stages before the breach, by its turn, are nobody's and 0
+    in sums; all else is 0."""
     turns = () if branch is None or branch.breach_turns is None else branch.breach_turns
     first = sum(turn < (breach_turn or 0) for turn in turns) if any(turns) else len(turns)
-    scores: dict[str, float | None] = {stage: None if n < first else 0.0 for n, stage in enumerate(STAGES)}
+    scores: dict[str, float | None] = {
+        stage: None if n < first else 0.0 for n, stage in enumerate(STAGES)
+    }
     return Zeroed(scores, dict.fromkeys(STAGES, (0.0, 0.0)), 0.0, STAGES)
 
 
 def setup_facts(space: Workspace, completion: float | None) -> dict[str, float]:
     """The three facts whose mean stands for S2."""
     ready = completion is not None and completion > 0
-    return {"env_ready": float(ready), "model_loaded": float(space.called), "smoke_forward": float(space.smoke)}
+    return {
+        "env_ready": float(ready),
+        "model_loaded": float(space.called),
+        "smoke_forward": float(space.smoke),
+    }
 
 
 def setup_score(facts: Mapping[str, float]) -> float:
@@ -55,7 +66,8 @@ def setup_score(facts: Mapping[str, float]) -> float:
 def usage_parts(
     space: Workspace, s3: float | None, s4: float | None, s4_caps: tuple[Cap, ...]
 ) -> dict[str, dict[str, float]]:
-    """`counted`, `tool_usage` and `limit` of S3 and S4; nothing where a score or the usage is unknown."""
+    """`counted`, `tool_usage` and `limit` of S3 and S4; nothing where a score or the usage is
+    unknown."""
     found: dict[str, dict[str, float]] = {}
     limit = 1.0 if space.artefacts else NO_ARTEFACTS
     if s3 is not None and space.inspected is not None:

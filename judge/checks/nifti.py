@@ -1,4 +1,5 @@
-"""NIfTI volumes read in slabs: the header first, then a few megabytes at a time, whatever the header declares."""
+"""NIfTI volumes read in slabs: the header first, then a few megabytes at a time, whatever the
+header declares."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ MAX_VOLUME = 4 * 1024 * 1024 * 1024
 """Bytes that a volume may declare; 1024 x 1024 x 1000 voxels of 32 bits."""
 _SLAB = 4 * 1024 * 1024
 _GZIP_RATIO = 1032
-"""Deflate cannot shrink data further than this (zlib's documentation), so a larger claim is false or cut."""
+"""Deflate cannot shrink data further than this (zlib's documentation), so a larger claim is false
+or cut."""
 _MAX_VALUES = 64
 _MAX_COUNTED = 16
 _MAX_PIECED = 64 * 1024 * 1024
@@ -46,12 +48,16 @@ class VolumeHead:
     @property
     def axes(self) -> int:
         """How many axes there are, those of length 1 after the third left out."""
-        return max((place + 1 for place, extent in enumerate(self.shape) if place < 3 or extent > 1), default=0)
+        return max(
+            (place + 1 for place, extent in enumerate(self.shape) if place < 3 or extent > 1),
+            default=0,
+        )
 
 
 @dataclass(frozen=True)
 class VolumeStats:
-    """Values seen in a volume: `values` is None when there are more than a few dozen different ones."""
+    """Values seen in a volume: `values` is None when there are more than a few dozen different
+    ones."""
 
     values: tuple[float, ...] | None
     low: float
@@ -61,11 +67,13 @@ class VolumeStats:
     mean: float
     """Of the finite values; 0.0 where there are none."""
     counts: dict[float, int]
-    """Voxels per value other than 0, where a volume has no more than `_MAX_COUNTED` values; else empty."""
+    """Voxels per value other than 0, where a volume has no more than `_MAX_COUNTED` values; else
+    empty."""
 
 
 def volume_head(path: Path, root: Path | Fence, kinds: str = "iufb") -> VolumeHead:
-    """The header of a .nii or .nii.gz file; Refused when it is none or declares more than the file can hold.
+    """The header of a .nii or .nii.gz file; Refused when it is none or declares more than the file
+    can hold.
 
     `kinds`: of voxel types; of complex ones ("c") the real part is read.
     """
@@ -79,10 +87,14 @@ def volume_head(path: Path, root: Path | Fence, kinds: str = "iufb") -> VolumeHe
             raise Refused("unreadable", f"has a broken NIfTI header: {describe(error)}") from None
     declared = math.prod(head.shape) * head.dtype.itemsize
     if declared > MAX_VOLUME:
-        raise Refused("unreadable", f"declares {declared:,} bytes, more than the {MAX_VOLUME:,} that are read")
+        raise Refused(
+            "unreadable", f"declares {declared:,} bytes, more than the {MAX_VOLUME:,} that are read"
+        )
     possible = size * _GZIP_RATIO if path.name.endswith(".gz") else size - head.offset
     if declared > possible:
-        raise Refused("unreadable", f"declares {declared:,} bytes, more than a file of {size:,} can hold")
+        raise Refused(
+            "unreadable", f"declares {declared:,} bytes, more than a file of {size:,} can hold"
+        )
     return head
 
 
@@ -103,8 +115,11 @@ class _Volume:
         return cls((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns), path, head)
 
 
-def volume_stats(path: Path, root: Path | Fence, head: VolumeHead, *, rounded: bool = False) -> VolumeStats:
-    """Values of the whole volume, scaled as the header says and rounded on wish; Refused when the data ends early. Links cost it once."""
+def volume_stats(
+    path: Path, root: Path | Fence, head: VolumeHead, *, rounded: bool = False
+) -> VolumeStats:
+    """Values of the whole volume, scaled as the header says and rounded on wish; Refused when the
+    data ends early. Links cost it once."""
     found = _stats(_Volume.of(path, head), rounded)
     if isinstance(found, Refused):
         raise Refused(found.kind, found.text)
@@ -127,7 +142,11 @@ def _counted(path: Path, head: VolumeHead, rounded: bool) -> VolumeStats:
     counts: Counter[float] = Counter()
     for slab in _slabs(path, head):
         with np.errstate(all="ignore"):
-            real = slab.astype(np.float64) * head.slope + head.inter if (head.slope, head.inter) != (1, 0) else slab
+            real = (
+                slab.astype(np.float64) * head.slope + head.inter
+                if (head.slope, head.inter) != (1, 0)
+                else slab
+            )
             real = np.rint(real) if rounded else real
             if real.dtype.kind == "f" and not bool(np.isfinite(real).all()):
                 finite = False
@@ -140,12 +159,18 @@ def _counted(path: Path, head: VolumeHead, rounded: bool) -> VolumeStats:
         if values is not None:
             values = _different(real, values)
         if values is not None and len(values) <= _MAX_COUNTED:
-            counts.update({value: int(np.count_nonzero(real == value)) for value in values if value})
+            counts.update(
+                {value: int(np.count_nonzero(real == value)) for value in values if value}
+            )
     return VolumeStats(
         values=None if values is None else tuple(sorted(values)),
-        low=low, high=high, finite=finite, nonzero=nonzero, mean=total / voxels if voxels else 0.0,
+        low=low,
+        high=high,
+        finite=finite,
+        nonzero=nonzero,
+        mean=total / voxels if voxels else 0.0,
         counts=dict(counts) if values is not None and len(values) <= _MAX_COUNTED else {},
-    )  # fmt: skip
+    )
 
 
 def voxel_ml(head: VolumeHead) -> float:
@@ -157,7 +182,8 @@ def voxel_ml(head: VolumeHead) -> float:
 
 
 def main_piece(path: Path, head: VolumeHead) -> float | None:
-    """Share of the voxels that are set which the largest face-connected piece holds, in (0, 1]; None for too few or too many."""
+    """Share of the voxels that are set which the largest face-connected piece holds, in (0, 1];
+    None for too few or too many."""
     return _main_piece(_Volume.of(path, head))
 
 
@@ -182,8 +208,11 @@ def _main_piece(volume_: _Volume) -> float | None:
         pairs.append(np.stack([one[1:][both], one[:-1][both]]))
     left, right = np.concatenate(pairs, axis=1)
     root = np.arange(where.size)
-    while bool((root[left] != root[right]).any()):  # join the roots of neighbours, then shorten every path
-        np.minimum.at(root, np.maximum(root[left], root[right]), np.minimum(root[left], root[right]))
+    # join the roots of neighbours, then shorten every path
+    while bool((root[left] != root[right]).any()):
+        np.minimum.at(
+            root, np.maximum(root[left], root[right]), np.minimum(root[left], root[right])
+        )
         while bool((root[root] != root).any()):
             root = root[root]
     return float(np.bincount(root).max() / where.size)
@@ -199,7 +228,8 @@ def volume_array(path: Path, head: VolumeHead) -> npt.NDArray[Any] | None:
 
 
 def _different(slab: npt.NDArray[Any], seen: set[float]) -> set[float] | None:
-    """The different values so far; None beyond a few dozen. Known values are masked out first: sorting is slow."""
+    """The different values so far; None beyond a few dozen. Known values are masked out first:
+    sorting is slow."""
     import numpy as np
 
     rest = slab[(slab != 0) & (slab != 1)]
@@ -231,7 +261,11 @@ def _slabs(path: Path, head: VolumeHead) -> Iterator[npt.NDArray[Any]]:
 
 def _open(path: Path) -> IO[bytes]:
     try:
-        return cast("IO[bytes]", gzip.open(path, "rb")) if path.name.endswith(".gz") else path.open("rb")
+        return (
+            cast("IO[bytes]", gzip.open(path, "rb"))
+            if path.name.endswith(".gz")
+            else path.open("rb")
+        )
     except OSError as error:
         raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
 
@@ -260,7 +294,9 @@ def _parse(block: bytes, kinds: str) -> VolumeHead:
     from nibabel.nifti1 import Nifti1Header
     from nibabel.nifti2 import Nifti2Header
 
-    second = len(block) >= 540 and 540 in struct.unpack("<i", block[:4]) + struct.unpack(">i", block[:4])
+    second = len(block) >= 540 and 540 in struct.unpack("<i", block[:4]) + struct.unpack(
+        ">i", block[:4]
+    )
     if not second and len(block) < 348:
         raise Refused("unreadable", f"is too short for NIfTI: {len(block)} bytes")
     header = Nifti2Header(block) if second else Nifti1Header(block[:348], check=False)
@@ -277,9 +313,13 @@ def _parse(block: bytes, kinds: str) -> VolumeHead:
     if not 0 <= offset <= _SLAB:
         raise Refused("unreadable", f"puts its data at the impossible offset {offset}")
     return VolumeHead(
-        shape=shape, dtype=dtype, affine=np.asarray(header.get_best_affine(), dtype=np.float64), offset=offset,
-        slope=1.0 if slope is None else float(slope), inter=0.0 if inter is None else float(inter),
-    )  # fmt: skip
+        shape=shape,
+        dtype=dtype,
+        affine=np.asarray(header.get_best_affine(), dtype=np.float64),
+        offset=offset,
+        slope=1.0 if slope is None else float(slope),
+        inter=0.0 if inter is None else float(inter),
+    )
 
 
 def affine_differs(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> bool:

@@ -10,7 +10,8 @@ from ...error_codes.output_facts import FactKind as FactKind
 
 @dataclass(frozen=True)
 class CaseCheck:
-    """One expected case. `delivered`: its required files are there under their names; `valid`: they obey the format."""
+    """One expected case. `delivered`: its required files are there under their names; `valid`: they
+    obey the format."""
 
     case: str
     delivered: bool
@@ -28,7 +29,8 @@ class TrackCheck:
     cases: tuple[CaseCheck, ...] = ()
     facts: tuple[Fact, ...] = ()
     readable: int | None = None
-    """Answers: how many have a label or text that can be read and is no placeholder, whatever else is wrong with them."""
+    """Answers: how many have a label or text that can be read and is no placeholder, whatever else
+    is wrong with them."""
     unsure: bool = False
     """The public inputs do not tell all that the format asks for."""
 

@@ -27,9 +27,30 @@ _NO_CASES = {
     "cache",
 }
 _NOT_INPUTS = frozenset(
-    (".py", ".pyc", ".sh", ".md", ".rst", ".ipynb", ".cfg", ".toml", ".yaml", ".yml", ".pt", ".pth", ".ckpt", ".onnx",
-     ".safetensors", ".bin", ".h5", ".pkl", ".joblib", ".gguf", "")
-)  # fmt: skip
+    (
+        ".py",
+        ".pyc",
+        ".sh",
+        ".md",
+        ".rst",
+        ".ipynb",
+        ".cfg",
+        ".toml",
+        ".yaml",
+        ".yml",
+        ".pt",
+        ".pth",
+        ".ckpt",
+        ".onnx",
+        ".safetensors",
+        ".bin",
+        ".h5",
+        ".pkl",
+        ".joblib",
+        ".gguf",
+        "",
+    )
+)
 """Suffixes of programs, documents and weights."""
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 _OUTPUT_LIKE = ("lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz", "sct.nii.gz", "enhanced.npy")
@@ -64,10 +85,15 @@ class PublicInputs:
         return None if head is None else head.shape
 
     def array_path(self, case: str) -> Path | None:
-        """The case's .npy input; of several the first with two axes, as clips and masks may lie beside it."""
+        """The case's .npy input; of several the first with two axes, as clips and masks may lie
+        beside it."""
         first = self._first(case, ("ldct.npy", "input.npy"), (".npy",))
         folder = self.folders.get(case)
-        for path in [first, *sorted(folder.glob("*.npy"))] if first is not None and folder is not None else []:
+        for path in (
+            [first, *sorted(folder.glob("*.npy"))]
+            if first is not None and folder is not None
+            else []
+        ):
             head = _readable(path, npy_head) if path.name not in _OUTPUT_LIKE else None
             if head is not None and len(head.shape) == 2:
                 return path.resolve()
@@ -92,13 +118,18 @@ class PublicInputs:
         if not suffixes:
             return None
         return next(
-            (p.resolve() for p in sorted(folder.iterdir()) if p.name.lower().endswith(suffixes) and p.name not in _OUTPUT_LIKE and p.is_file()),
+            (
+                p.resolve()
+                for p in sorted(folder.iterdir())
+                if p.name.lower().endswith(suffixes) and p.name not in _OUTPUT_LIKE and p.is_file()
+            ),
             None,
-        )  # fmt: skip
+        )
 
 
 def _readable(path: Path | None, read: Callable[[Path, Path], T]) -> T | None:
-    """What a reader makes of a file of the user's own; None without one, and for one that it refuses."""
+    """What a reader makes of a file of the user's own; None without one, and for one that it
+    refuses."""
     try:
         return None if path is None else read(path, path.parent)
     except Refused:
@@ -106,30 +137,46 @@ def _readable(path: Path | None, read: Callable[[Path, Path], T]) -> T | None:
 
 
 def find_public(public: Path, task: str | None) -> PublicInputs | None:
-    """Cases under `public/<task>/<case>/` or `public/<case>/`; None when there is none for this task.
+    """Cases under `public/<task>/<case>/` or `public/<case>/`; None when there is none for this
+    task.
 
-    A case is a folder that directly holds the kind of input file that most of its neighbours hold; model zoos, tools and
-    hidden folders are none, whatever their names. InputError when `public` is not a folder.
+    A case is a folder that directly holds the kind of input file that most of its neighbours hold;
+    model zoos, tools and hidden folders are none, whatever their names. InputError when `public` is
+    not a folder.
     """
     if not public.is_dir():
-        raise InputError("is not a folder of public inputs", "give DIR with DIR/<task>/<case>/ or DIR/<case>/", public)
+        raise InputError(
+            "is not a folder of public inputs",
+            "give DIR with DIR/<task>/<case>/ or DIR/<case>/",
+            public,
+        )
     places = [public / name for name in _task_names(task) if (public / name).is_dir()]
     for place in (*places[:1], *(() if places else (public,))):
-        folders = _with_inputs({path.name: path for path in sorted(place.iterdir()) if _is_case(path)})
+        folders = _with_inputs(
+            {path.name: path for path in sorted(place.iterdir()) if _is_case(path)}
+        )
         if folders:
             return PublicInputs(root=place, folders=folders)
     return None
 
 
 def _task_names(task: str | None) -> list[str]:
-    if not task or len(task) > 200 or task.startswith(".") or not task.isprintable() or "/" in task or "\\" in task:
+    if (
+        not task
+        or len(task) > 200
+        or task.startswith(".")
+        or not task.isprintable()
+        or "/" in task
+        or "\\" in task
+    ):
         return []
     short = task.removesuffix("-task")
     return list(dict.fromkeys((task, f"{short}-task", f"{short}-seg-task", short)))
 
 
 def _with_inputs(folders: dict[str, Path]) -> dict[str, Path]:
-    """Folders that hold the commonest kind of input; kinds that only programs and models come in do not count."""
+    """Folders that hold the commonest kind of input; kinds that only programs and models come in do
+    not count."""
     kinds = {
         name: {_suffix(child) for child in path.iterdir() if child.is_file()} - _NOT_INPUTS
         for name, path in folders.items()

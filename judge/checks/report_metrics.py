@@ -1,5 +1,5 @@
-"""What the report says in place of files: whether anything was scored above zero, and whether the submission is valid (benchmark.md
-section 4)."""
+"""What the report says in place of files: whether anything was scored above zero, and whether the
+submission is valid (benchmark.md section 4)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,15 @@ def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]
             yield found
 
 
-def scored_above_zero(track: Track, report: Report | None, psnr_needed: bool = False) -> bool | None:
-    """Whether one of the track's metrics is above zero; of images, whether there are a valid one and a finite metric.
+def scored_above_zero(
+    track: Track, report: Report | None, psnr_needed: bool = False
+) -> bool | None:
+    """Whether one of the track's metrics is above zero; of images, whether there are a valid one
+    and a finite metric.
 
-    Without such a metric the task score speaks (unless the run was disqualified, when it is 0 by policy); None if there
-    is nothing to go by. `psnr_needed`: of images a finite mean PSNR, and nothing else.
+    Without such a metric the task score speaks (unless the run was disqualified, when it is 0 by
+    policy); None if there is nothing to go by. `psnr_needed`: of images a finite mean PSNR, and
+    nothing else.
     """
     if report is None:
         return None
@@ -46,7 +50,8 @@ def scored_above_zero(track: Track, report: Report | None, psnr_needed: bool = F
 
 
 def submission_flag(track: Track, report: Report, parse_rate: float | None) -> bool | None:
-    """The report's flag of the submission; that of the outputs says the same, of answers a low parse rate denies it."""
+    """The report's flag of the submission; that of the outputs says the same, of answers a low
+    parse rate denies it."""
     if report.submission_format_valid is not None:
         return report.submission_format_valid
     if track.output != "answers":

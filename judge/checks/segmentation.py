@@ -1,8 +1,10 @@
-"""Segmentation: `<case>/lesion.nii.gz` (organ.nii.gz is optional), or `<case>/dseg.nii.gz` for many labels.
+"""Segmentation: `<case>/lesion.nii.gz` (organ.nii.gz is optional), or `<case>/dseg.nii.gz` for many
+labels.
 
-Rules of benchmark.md section 4: binary masks (or integer labels in the allowed set) with the shape of the CT. A wrong
-affine, an empty mask and a floating type are facts without effect on the format flag, as the published rule names
-values and shape only; so is whatever is wrong with an organ mask, whatever the brief says of it.
+Rules of benchmark.md section 4: binary masks (or integer labels in the allowed set) with the shape
+of the CT. A wrong affine, an empty mask and a floating type are facts without effect on the format
+flag, as the published rule names values and shape only; so is whatever is wrong with an organ mask,
+whatever the brief says of it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ from ...tracks import PLAN_ITEMS, Branch, Track, by_score
 from ...trajectories.turns.briefs import allowed_labels
 from .demands import planar
 from .files import Refused, read_text
-from .nifti import VolumeHead, VolumeStats, affine_differs, main_piece, volume_head, volume_stats, voxel_ml
+from .nifti import (
+    VolumeHead,
+    VolumeStats,
+    affine_differs,
+    main_piece,
+    volume_head,
+    volume_stats,
+    voxel_ml,
+)
 from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .submission import NOT_THERE, Submission
 from .table import parse_csv
@@ -25,12 +35,13 @@ _LESION, _ORGAN, _DSEG = "lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz"
 _PREFIXED = ("liver_lesion.nii.gz", "kidney_lesion.nii.gz", "pancreas_lesion.nii.gz")
 _WHOLE = 0.9
 _APART = 0.8
-"""Share of the voxels in the largest piece from which a mask counts as one piece, and below which as scattered."""
+"""Share of the voxels in the largest piece from which a mask counts as one piece, and below which
+as scattered."""
 
 
 def required(submission: Submission) -> tuple[str, ...]:
-    """The file of a case: lesion.nii.gz, or dseg.nii.gz where the brief, the old task name or the delivered names speak
-    of a multi-class task."""
+    """The file of a case: lesion.nii.gz, or dseg.nii.gz where the brief, the old task name or the
+    delivered names speak of a multi-class task."""
     brief, task = submission.run.brief, submission.run.task or ""
     names = {file.name for file in submission.run.outputs.files}
     if "lesion.nii" not in brief and (
@@ -41,7 +52,8 @@ def required(submission: Submission) -> tuple[str, ...]:
 
 
 def check(submission: Submission) -> TrackCheck:
-    """Masks of every case, shapes against the CT when the public inputs are there, else among a case's own masks."""
+    """Masks of every case, shapes against the CT when the public inputs are there, else among a
+    case's own masks."""
     wanted, rules = required(submission), submission.rules
     many = wanted == (_DSEG,)
     labels = _labels(submission) if many else frozenset({0, 1})
@@ -59,7 +71,9 @@ def check(submission: Submission) -> TrackCheck:
         stats = volume_stats(path, work.root, head, rounded=many and rules.rounded_labels)
         held[case] = frozenset(stats.values or ())
         if many:
-            sizes = {f"label_{label:g}": stats.counts.get(label, 0) for label in labels or () if label}
+            sizes = {
+                f"label_{label:g}": stats.counts.get(label, 0) for label in labels or () if label
+            }
         else:
             sizes = {path.name.partition(".")[0]: stats.nonzero}
         work.measure(case, **{name: n * voxel_ml(head) for name, n in sizes.items()})
@@ -73,7 +87,9 @@ def check(submission: Submission) -> TrackCheck:
 
     def look(work: Submission, case: str, path: Path) -> list[Fact]:
         facts = inspect(work, case, path)
-        if not any(fact.kind in ("values", "not_finite", "empty") for fact in facts) and labels == frozenset({0, 1}):
+        if not any(
+            fact.kind in ("values", "not_finite", "empty") for fact in facts
+        ) and labels == frozenset({0, 1}):
             share = main_piece(path, read[path])
             if share is not None:
                 pieces.setdefault(path.name, {})[case] = share
@@ -84,13 +100,20 @@ def check(submission: Submission) -> TrackCheck:
     if rules.prefixed_lesions and not many:
         found = replace(found, cases=tuple(_prefixed(submission, case) for case in found.cases))
     held = {case: values for case, values in held.items() if values}
-    return TrackCheck(found.cases, found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission))
+    return TrackCheck(
+        found.cases,
+        found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission),
+    )
 
 
 def delivered(submission: Submission) -> set[str]:
     """Cases with their required file, or what the harness's scorer takes for it."""
     wanted = {*required(submission), *(_PREFIXED if submission.rules.prefixed_lesions else ())}
-    return {file.case for file in submission.run.outputs.files if file.case is not None and file.name in wanted}
+    return {
+        file.case
+        for file in submission.run.outputs.files
+        if file.case is not None and file.name in wanted
+    }
 
 
 def _prefixed(submission: Submission, check: CaseCheck) -> CaseCheck:
@@ -101,14 +124,19 @@ def _prefixed(submission: Submission, check: CaseCheck) -> CaseCheck:
 def _labels(submission: Submission) -> frozenset[int] | None:
     """The allowed labels by the brief; by the report, where the rules say so and it names them."""
     report = submission.run.report
-    named = report.metrics.get("tissue_labels") if report is not None and submission.rules.reported_labels else None
+    named = (
+        report.metrics.get("tissue_labels")
+        if report is not None and submission.rules.reported_labels
+        else None
+    )
     if isinstance(named, dict) and all(str(label).isdecimal() for label in named):
         return frozenset({0, *map(int, named)})
     return allowed_labels(submission.run.brief)
 
 
 def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
-    """Masks in several pieces where the same structure is one piece in at least two thirds of four or more cases."""
+    """Masks in several pieces where the same structure is one piece in at least two thirds of four
+    or more cases."""
     facts = []
     for name, shares in pieces.items():
         whole = sum(1 for share in shares.values() if share >= _WHOLE)
@@ -116,47 +144,82 @@ def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
             continue
         for case, share in shares.items():
             if share < _APART:
-                text = f"{name} lies in pieces, the largest with {share:.0%} of its voxels; in most cases it is one"
+                text = (
+                    f"{name} lies in pieces, the largest with {share:.0%} of its voxels; in most"
+                    " cases it is one"
+                )
                 facts.append(Fact("scattered", text, case, name))
     return tuple(facts)
 
 
-def _absent(held: Mapping[str, frozenset[float]], labels: frozenset[int] | None) -> tuple[Fact, ...]:
-    """Labels of a multi-class task that none of four or more masks holds, though the masks hold others."""
+def _absent(
+    held: Mapping[str, frozenset[float]], labels: frozenset[int] | None
+) -> tuple[Fact, ...]:
+    """Labels of a multi-class task that none of four or more masks holds, though the masks hold
+    others."""
     found = frozenset[float]().union(*held.values()) - {0}
     if labels is None or len(labels) < 3 or len(held) < 4 or not found:
         return ()
     absent = sorted(labels - found - {0})
-    names = f"label {absent[0]} has" if len(absent) == 1 else f"labels {', '.join(map(str, absent))} have"
+    names = (
+        f"label {absent[0]} has"
+        if len(absent) == 1
+        else f"labels {', '.join(map(str, absent))} have"
+    )
     text = f"{names} no voxel in any of {len(held)} masks"
     return (Fact("class_absent", text, None, _DSEG),) if absent else ()
 
 
-def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, name: str) -> list[Fact]:
+def _geometry(
+    head: VolumeHead, reference: VolumeHead, origin: str, case: str, name: str
+) -> list[Fact]:
     facts = []
     if head.shape != reference.shape:
-        facts.append(Fact("shape", f"{name} has shape {head.shape}, {origin} {reference.shape}", case, name))
+        facts.append(
+            Fact("shape", f"{name} has shape {head.shape}, {origin} {reference.shape}", case, name)
+        )
     if affine_differs(head.affine, reference.affine):
         facts.append(Fact("affine", f"{name} has another affine than {origin}", case, name))
     return facts
 
 
-def _values(stats: VolumeStats, case: str, path: Path, head: VolumeHead, labels: frozenset[int] | None) -> list[Fact]:
+def _values(
+    stats: VolumeStats, case: str, path: Path, head: VolumeHead, labels: frozenset[int] | None
+) -> list[Fact]:
     facts = []
     if head.dtype.kind == "f":
         facts.append(
-            Fact("dtype", f"{path.name} has type {head.dtype}, not an integer", case, path.name, forgiven=True)
+            Fact(
+                "dtype",
+                f"{path.name} has type {head.dtype}, not an integer",
+                case,
+                path.name,
+                forgiven=True,
+            )
         )
     if not stats.finite:
         facts.append(Fact("not_finite", f"{path.name} holds NaN or infinity", case, path.name))
     elif stats.values is None:
-        text = f"{path.name} holds more than a few dozen values from {stats.low:g} to {stats.high:g}"
+        text = (
+            f"{path.name} holds more than a few dozen values from {stats.low:g} to {stats.high:g}"
+        )
         facts.append(Fact("values", text, case, path.name))
     else:
-        wrong = [v for v in stats.values if v != int(v) or v < 0 or (labels is not None and v not in labels)]
+        wrong = [
+            v
+            for v in stats.values
+            if v != int(v) or v < 0 or (labels is not None and v not in labels)
+        ]
         if wrong:
             shown = ", ".join(f"{value:g}" for value in wrong[:5])
-            facts.append(Fact("values", f"{path.name} holds values outside the allowed set: {shown}", case, path.name))
+            facts.append(
+                Fact(
+                    "values",
+                    f"{path.name} holds values outside the allowed set: {shown}",
+                    case,
+                    path.name,
+                )
+            )
     if stats.nonzero == 0 and stats.finite:
         facts.append(Fact("empty", f"{path.name} has no voxel set", case, path.name, forgiven=True))
     return facts
@@ -173,21 +236,40 @@ def _decision_csv(submission: Submission) -> tuple[Fact, ...]:
     except Refused as refused:
         return (Fact(refused.kind, f"{name} {refused.text}", None, name, forgiven=True),)
     if not {"patient_id", "lesion_present"} <= set(header):
-        return (Fact("header", f"{name} has columns {', '.join(header)[:80]}", None, name, forgiven=True),)
+        return (
+            Fact(
+                "header", f"{name} has columns {', '.join(header)[:80]}", None, name, forgiven=True
+            ),
+        )
     ids, column = header.index("patient_id"), header.index("lesion_present")
-    wrong = [row for row in rows if len(row) <= max(ids, column) or row[column].strip() not in ("0", "1")]
+    wrong = [
+        row for row in rows if len(row) <= max(ids, column) or row[column].strip() not in ("0", "1")
+    ]
     if wrong:
         return (
-            Fact("values", f"{name}: {len(wrong)} rows where lesion_present is not 0 or 1", None, name, forgiven=True),
+            Fact(
+                "values",
+                f"{name}: {len(wrong)} rows where lesion_present is not 0 or 1",
+                None,
+                name,
+                forgiven=True,
+            ),
         )
     for place, word in enumerate(header):
-        wanted = re.search(rf"(?<![\w.-]){re.escape(word)} ?= ?['\"]?([A-Za-z][\w-]{{1,40}})", submission.run.brief)
+        wanted = re.search(
+            rf"(?<![\w.-]){re.escape(word)} ?= ?['\"]?([A-Za-z][\w-]{{1,40}})", submission.run.brief
+        )
         if (
             wanted is not None
             and rows
-            and all(row[place].strip().lower() != wanted[1].lower() for row in rows if len(row) > place)
+            and all(
+                row[place].strip().lower() != wanted[1].lower() for row in rows if len(row) > place
+            )
         ):
-            text = f"{name}: {word} is {rows[0][place].strip()[:20] or 'empty'}, the brief says {wanted[1]}"
+            text = (
+                f"{name}: {word} is {rows[0][place].strip()[:20] or 'empty'}, the brief says"
+                f" {wanted[1]}"
+            )
             return (Fact("demand", text, None, name),)
     return ()
 

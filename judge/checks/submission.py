@@ -24,7 +24,8 @@ Inspect = Callable[["Submission", str, Path], list[Fact]]
 
 @dataclass(frozen=True)
 class Submission:
-    """What a track's checker works on: the delivered files, which must lie below `root`, the cases to look at, and the public inputs if given."""
+    """What a track's checker works on: the delivered files, which must lie below `root`, the cases
+    to look at, and the public inputs if given."""
 
     run: Run
     root: Fence
@@ -32,7 +33,8 @@ class Submission:
     public: PublicInputs | None = None
     rules: Rules = LIKE["paper"]
     measures: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Case -> quantity -> number, as the checkers measured them on the way: voxels per mask, levels of images, boxes."""
+    """Case -> quantity -> number, as the checkers measured them on the way: voxels per mask, levels
+    of images, boxes."""
 
     @cached_property
     def by_case(self) -> dict[str | None, dict[str, OutputFile]]:
@@ -46,7 +48,8 @@ class Submission:
         return None if found is None else found.path
 
     def measure(self, case: str, **values: float) -> None:
-        """Keep what a file of a case holds, in numbers that can be compared across cases; an infinite one cannot."""
+        """Keep what a file of a case holds, in numbers that can be compared across cases; an
+        infinite one cannot."""
         finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
         self.measures.setdefault(case, {}).update(finite)
 
@@ -54,16 +57,23 @@ class Submission:
     def _strays(self) -> list[OutputFile]:
         """Files that are no case's plainly named file: what a missing file may have become."""
         known = set(self.cases)
-        return [f for f in self.run.outputs.files if f.case not in known or "/" in f.name][:_MAX_STRAYS]
+        return [f for f in self.run.outputs.files if f.case not in known or "/" in f.name][
+            :_MAX_STRAYS
+        ]
 
     def why_missing(self, case: str, name: str) -> Fact:
-        """The fact behind a missing file: misnamed beside it, misplaced somewhere else, or plainly not there."""
+        """The fact behind a missing file: misnamed beside it, misplaced somewhere else, or plainly
+        not there."""
         suffix = _suffix(name)
         beside = [
-            f for f in self.by_case.get(case, {}) if "/" not in f and _suffix(f) == suffix and f not in _OTHER_NAMES
+            f
+            for f in self.by_case.get(case, {})
+            if "/" not in f and _suffix(f) == suffix and f not in _OTHER_NAMES
         ]
         beside = beside or [
-            f for f in self.by_case.get(case, {}) if "/" not in f and f.split(".")[0] == name.split(".")[0]
+            f
+            for f in self.by_case.get(case, {})
+            if "/" not in f and f.split(".")[0] == name.split(".")[0]
         ]
         if beside:
             return Fact("misnamed", f"{beside[0]} instead of {name}", case, beside[0])
@@ -74,12 +84,17 @@ class Submission:
         return Fact("missing", f"{name} is missing", case, name)
 
     def per_case(
-        self, required: tuple[str, ...], inspect: Inspect, optional: tuple[str, ...] = (),
+        self,
+        required: tuple[str, ...],
+        inspect: Inspect,
+        optional: tuple[str, ...] = (),
         not_there: tuple[FactKind, ...] = NOT_THERE,
-    ) -> TrackCheck:  # fmt: skip
-        """Every case has its required files, and perhaps optional ones; all that are there are inspected.
+    ) -> TrackCheck:
+        """Every case has its required files, and perhaps optional ones; all that are there are
+        inspected.
 
-        What is wrong with an optional file makes no case invalid. A case with a fact `not_there` was not delivered.
+        What is wrong with an optional file makes no case invalid. A case with a fact `not_there`
+        was not delivered.
         """
         checks = []
         for case in self.cases:
@@ -124,7 +139,8 @@ def _suffix(name: str) -> str:
 
 
 def _speaks_of(place: str, case: str) -> bool:
-    """Whether a path names the case: as a folder, or as a file name's beginning or end (`case_lesion.nii.gz`)."""
+    """Whether a path names the case: as a folder, or as a file name's beginning or end
+    (`case_lesion.nii.gz`)."""
     start = place.find(case)
     while start != -1:
         before, after = place[start - 1 : start], place[start + len(case) : start + len(case) + 1]
@@ -135,7 +151,8 @@ def _speaks_of(place: str, case: str) -> bool:
 
 
 def identical(contents: dict[str, str], what: str, least: int = 5) -> tuple[Fact, ...]:
-    """A fact when every one of at least `least` cases has the same content: a model that looks at nothing."""
+    """A fact when every one of at least `least` cases has the same content: a model that looks at
+    nothing."""
     if len(contents) >= least and len(set(contents.values())) == 1:
         return (Fact("identical", f"all {len(contents)} cases have the same {what}"),)
     return ()

@@ -1,4 +1,5 @@
-"""Synthesis: `<case>/sct.nii.gz`, a finite volume of the input's shape (benchmark.md section 4; no rule is published)."""
+"""Synthesis: `<case>/sct.nii.gz`, a finite volume of the input's shape (benchmark.md section 4; no
+rule is published)."""
 
 from __future__ import annotations
 
@@ -14,20 +15,34 @@ NAME = "sct.nii.gz"
 
 
 def check(submission: Submission) -> TrackCheck:
-    """The volume of every case; a wrong affine or a constant volume is a fact without effect on the format flag."""
+    """The volume of every case; a wrong affine or a constant volume is a fact without effect on the
+    format flag."""
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
         head = volume_head(path, work.root)
         facts = []
         reference = work.public.volume(case) if work.public is not None else None
         if reference is not None and head.shape != reference.shape:
-            facts.append(Fact("shape", f"{NAME} has shape {head.shape}, the input {reference.shape}", case, NAME))
+            facts.append(
+                Fact(
+                    "shape",
+                    f"{NAME} has shape {head.shape}, the input {reference.shape}",
+                    case,
+                    NAME,
+                )
+            )
         if reference is not None and affine_differs(head.affine, reference.affine):
             facts.append(Fact("affine", f"{NAME} has another affine than the input", case, NAME))
         demand = demanded(work.run.brief, NAME)
         if demand.dtype not in (None, head.dtype.name):
             facts.append(
-                Fact("dtype", f"{NAME} has type {head.dtype.name}, not {demand.dtype}", case, NAME, forgiven=True)
+                Fact(
+                    "dtype",
+                    f"{NAME} has type {head.dtype.name}, not {demand.dtype}",
+                    case,
+                    NAME,
+                    forgiven=True,
+                )
             )
         if head.axes != 3:
             facts.append(Fact("demand", f"{NAME} has {head.axes} axes", case, NAME))

@@ -11,7 +11,8 @@ _MAX_ROWS = 200_000
 
 
 def parse_csv(text: str) -> tuple[list[str], list[list[str]]]:
-    """(header, rows without blank ones); a byte-order mark and any line ending are read. Refused when it is no CSV."""
+    """(header, rows without blank ones); a byte-order mark and any line ending are read. Refused
+    when it is no CSV."""
     try:
         reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
         rows = []

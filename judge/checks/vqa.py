@@ -1,9 +1,10 @@
 """VQA: `<question>/answer.json`, and how many answers are real (benchmark.md section 4).
 
-A valid answer names its question, an option (multiple choice) or a non-empty text (open), the raw model output, the
-model and a run time of at least 0 seconds, and its text is the option's or empty. A placeholder has a raw output that
-says so, or an answer without raw output. Both empty is an honest skip: not valid, and no placeholder. A readable answer
-has a label or text and is no placeholder, whatever its other fields hold: the parse rate of S4 counts these
+A valid answer names its question, an option (multiple choice) or a non-empty text (open), the raw
+model output, the model and a run time of at least 0 seconds, and its text is the option's or empty.
+A placeholder has a raw output that says so, or an answer without raw output. Both empty is an
+honest skip: not valid, and no placeholder. A readable answer has a label or text and is no
+placeholder, whatever its other fields hold: the parse rate of S4 counts these
 (AutoMedBench/AutoMedBench, branch eval_vqa, vqa_scorer.py and format_checker.py).
 """
 
@@ -47,8 +48,12 @@ def check(submission: Submission) -> TrackCheck:
         question = work.public.question(case) if work.public is not None else None
         label, text, raw = (_text(value.get(key)) for key in _TEXTS)
         if not any(key in value for key in _TEXTS):
-            return [Fact("schema", f"{NAME} has none of the fields {', '.join(_TEXTS)}", case, NAME)]
-        wrong_type = [key for key in _TEXTS if value.get(key) is not None and not isinstance(value[key], str)]
+            return [
+                Fact("schema", f"{NAME} has none of the fields {', '.join(_TEXTS)}", case, NAME)
+            ]
+        wrong_type = [
+            key for key in _TEXTS if value.get(key) is not None and not isinstance(value[key], str)
+        ]
         if not (label or text or raw or wrong_type):
             return [Fact("skipped", "left unanswered: answer and raw output are empty", case, NAME)]
         answers[case] = label or text
@@ -63,16 +68,29 @@ def check(submission: Submission) -> TrackCheck:
         said = str(value.get(_TEXTS[0 if by_label else 1]) or "").strip().upper()
         if not facts and (said in (options or ()) or _LETTER.search(said) if by_label else said):
             readable.add(case)
-        facts += [Fact("schema", f"{NAME}: {key} is no text", case, NAME) for key in wrong_type if key in _TEXTS[:2]]
-        facts += [Fact("schema", f"{NAME} {problem}", case, NAME) for problem in _fields(value, case, question, rules)]
+        facts += [
+            Fact("schema", f"{NAME}: {key} is no text", case, NAME)
+            for key in wrong_type
+            if key in _TEXTS[:2]
+        ]
+        facts += [
+            Fact("schema", f"{NAME} {problem}", case, NAME)
+            for problem in _fields(value, case, question, rules)
+        ]
         problems = _answer(
-            label, value.get("predicted_answer"), by_label, options if by_label else None, rules.five_labels
+            label,
+            value.get("predicted_answer"),
+            by_label,
+            options if by_label else None,
+            rules.five_labels,
         )
         facts += [Fact("values", problem, case, NAME) for problem in problems]
         return facts
 
     found = submission.per_case((NAME,), inspect)
-    return TrackCheck(found.cases, found.facts + identical(answers, "answer"), readable=len(readable))
+    return TrackCheck(
+        found.cases, found.facts + identical(answers, "answer"), readable=len(readable)
+    )
 
 
 def options_of(question: dict[str, Any] | None) -> dict[str, str] | None:
@@ -89,9 +107,17 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _fields(value: dict[str, Any], case: str, question: dict[str, Any] | None, rules: Rules) -> list[str]:
-    wrong = [f"lacks {key}" for key in ("predicted_label",) if rules.five_labels and key not in value]
-    names = {case, str(question["question_id"])} if question is not None and "question_id" in question else {case}
+def _fields(
+    value: dict[str, Any], case: str, question: dict[str, Any] | None, rules: Rules
+) -> list[str]:
+    wrong = [
+        f"lacks {key}" for key in ("predicted_label",) if rules.five_labels and key not in value
+    ]
+    names = (
+        {case, str(question["question_id"])}
+        if question is not None and "question_id" in question
+        else {case}
+    )
     if str(value.get("question_id", "")) not in names:
         wrong.append(f"has the question_id {str(value.get('question_id'))[:40]}")
     if not isinstance(value.get("raw_model_output"), str):
@@ -106,11 +132,15 @@ def _fields(value: dict[str, Any], case: str, question: dict[str, Any] | None, r
     return wrong
 
 
-def _answer(label: str, answer: Any, by_label: bool, options: dict[str, str] | None, five_labels: bool) -> list[str]:
+def _answer(
+    label: str, answer: Any, by_label: bool, options: dict[str, str] | None, five_labels: bool
+) -> list[str]:
     if five_labels and not by_label:
         return [] if _text(answer) else ["no predicted_answer"]
     if not label and (by_label or not _text(answer)):
-        return ["no predicted_label" if by_label else "neither predicted_label nor predicted_answer"]
+        return [
+            "no predicted_label" if by_label else "neither predicted_label nor predicted_answer"
+        ]
     known = tuple("ABCDE" if options is None or five_labels else options)
     if label and label.upper() not in known:
         return [f"predicted_label {label[:20]} is none of the options {', '.join(known)[:60]}"]
@@ -129,10 +159,15 @@ TRACK = Track(
     rubrics=("vqa",),
     words=("vqa", "slake", "vqa-rad", "pathvqa", "medxpert", "medframe"),
     keys=("length_finish_count", "artifacts_dir"),
-    branch=Branch("renormalize", None, judged_digits=4, rate_digits=4, s4_digits=4, workspace=workspace_of),
+    branch=Branch(
+        "renormalize", None, judged_digits=4, rate_digits=4, s4_digits=4, workspace=workspace_of
+    ),
     metrics=("accuracy",),
     near_zero=0.2,
     bands=by_score(0.40, 0.25),  # eval_vqa, medal_tier.py
-    parts={f"breakdown.{name}": name.replace("_", " ") for name in ("question_type", "body_system", "medical_task")},
+    parts={
+        f"breakdown.{name}": name.replace("_", " ")
+        for name in ("question_type", "body_system", "medical_task")
+    },
     items={name: item for name, item in PLAN_ITEMS.items() if name != "picture"},
 )

@@ -17,7 +17,8 @@ ANSWER = "answer.json"
 
 @once_a_run
 def answers_by_file(run: Run) -> dict[Path, Any]:
-    """What every case's answer.json holds, or the Refused that stopped the reading; each is read once."""
+    """What every case's answer.json holds, or the Refused that stopped the reading; each is read
+    once."""
     found: dict[Path, Any] = {}
     for file in run.outputs.files:
         if file.name == ANSWER and file.case is not None:
@@ -29,9 +30,11 @@ def answers_by_file(run: Run) -> dict[Path, Any]:
 
 
 def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
-    """Every readable answer.json that is an object, by case; empty where a track delivers something else.
+    """Every readable answer.json that is an object, by case; empty where a track delivers something
+    else.
 
-    An answer without a question_id gets its folder's name, as that is where the benchmark looks for it.
+    An answer without a question_id gets its folder's name, as that is where the benchmark looks for
+    it.
     """
     track = TRACKS.find(run.track)
     if track is None or track.output != "answers" or run.outputs.root is None:
@@ -42,12 +45,17 @@ def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
     return tuple({"question_id": file.case, **known[file.path]} for file in files)
 
 
-def findings(run: Run, answers: tuple[dict[str, Any], ...], public: Path | None = None) -> tuple[AnswerCode, ...]:
-    """Answer-level codes; with the public questions also those that hold an answer against its options."""
+def findings(
+    run: Run, answers: tuple[dict[str, Any], ...], public: Path | None = None
+) -> tuple[AnswerCode, ...]:
+    """Answer-level codes; with the public questions also those that hold an answer against its
+    options."""
     if not answers:
         return ()
     inputs = find_public(public, run.task) if public is not None else None
     questions = (
-        {case: q for case in inputs.cases if (q := inputs.question(case)) is not None} if inputs is not None else None
+        {case: q for case in inputs.cases if (q := inputs.question(case)) is not None}
+        if inputs is not None
+        else None
     )
     return answer_codes(answers, questions)

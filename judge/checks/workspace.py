@@ -1,7 +1,9 @@
-"""What the runner of the public harness's vqa branch finds in an agent's workspace, and does with it (`--like harness`).
+"""What the runner of the public harness's vqa branch finds in an agent's workspace, and does with
+it (`--like harness`).
 
-Facts after inference_verifier.py and tool_usage.py of AutoMedBench/AutoMedBench, branch eval_vqa. Nothing of the agent's is
-run: answer_postprocess.py counts when it parses and defines `postprocess`, which the branch imports and calls.
+Facts after inference_verifier.py and tool_usage.py of AutoMedBench/AutoMedBench, branch eval_vqa.
+Nothing of the agent's is run: answer_postprocess.py counts when it parses and defines
+`postprocess`, which the branch imports and calls.
 """
 
 from __future__ import annotations
@@ -19,13 +21,25 @@ from ...trajectories.turns.python_code import parse
 from .files import Refused, read_data, read_json, read_text
 
 _LOADERS = (
-    ".from_pretrained(", "pipeline(", "load_pretrained_model(", "snapshot_download(", "AutoProcessor", "LlavaProcessor",
-    "AutoModelForVision2Seq", "AutoModelForCausalLM", "LlavaMistralForCausalLM", "LlavaForConditionalGeneration",
+    ".from_pretrained(",
+    "pipeline(",
+    "load_pretrained_model(",
+    "snapshot_download(",
+    "AutoProcessor",
+    "LlavaProcessor",
+    "AutoModelForVision2Seq",
+    "AutoModelForCausalLM",
+    "LlavaMistralForCausalLM",
+    "LlavaForConditionalGeneration",
     "Qwen2VLForConditionalGeneration",
-)  # fmt: skip
+)
 _PRINTED = (
-    "Loading checkpoint shards", "Downloading shards", "model.safetensors", "pytorch_model.bin", "Loading weights",
-)  # fmt: skip
+    "Loading checkpoint shards",
+    "Downloading shards",
+    "model.safetensors",
+    "pytorch_model.bin",
+    "Loading weights",
+)
 _CALLS = (".generate(", "model.generate")
 _STAND_INS = ("heuristic:", "fallback:", "placeholder:", "mock:")
 _NO_GOLD = frozenset({"", "unknown", "n/a", "na", "none", "null", "?", "-"})
@@ -40,7 +54,8 @@ USAGE = 0.2
 
 @dataclass(frozen=True)
 class Workspace:
-    """What stands for S2, and what is blended into S3 and S4 after Agentic is computed; None where nobody says."""
+    """What stands for S2, and what is blended into S3 and S4 after Agentic is computed; None where
+    nobody says."""
 
     called: bool
     smoke: bool
@@ -58,11 +73,14 @@ def workspace_of(run: Run, expected: int | None) -> Workspace:
         usage = usage if isinstance(usage, dict) else {}
         inspected = usage.get("inspect_used")
         return Workspace(
-            called=metrics.get("model_call_detected") is True, smoke=metrics.get("smoke_forward_passed") is True,
+            called=metrics.get("model_call_detected") is True,
+            smoke=metrics.get("smoke_forward_passed") is True,
             artefacts=metrics.get("postprocess_valid") is True,
             inspected=inspected if isinstance(inspected, bool) else None,
-            submitted=_coverage(number(usage.get("submit_answer_ok")), number(usage.get("expected_samples"))),
-        )  # fmt: skip
+            submitted=_coverage(
+                number(usage.get("submit_answer_ok")), number(usage.get("expected_samples"))
+            ),
+        )
     root = run.outputs.root
     places = (root, root.parent) if root.parent != run.folder else (root,)
 
@@ -72,18 +90,24 @@ def workspace_of(run: Run, expected: int | None) -> Workspace:
     records = list(_lines(file("tool_calls.jsonl"), run.folder))
     sent = sum(1 for r in records if r.get("tool") == "submit_answer" and _status(r) == "ok")
     return Workspace(
-        called=_called(run), smoke=_smoke(_object(file("smoke_forward.json"), run.folder)),
-        artefacts=_defines(file("answer_postprocess.py"), run.folder) and _calibrated(_object(file("s3_calibration.json"), run.folder)),
-        inspected=any(r.get("tool") == "inspect_image" for r in records), submitted=_coverage(sent, expected),
-    )  # fmt: skip
+        called=_called(run),
+        smoke=_smoke(_object(file("smoke_forward.json"), run.folder)),
+        artefacts=_defines(file("answer_postprocess.py"), run.folder)
+        and _calibrated(_object(file("s3_calibration.json"), run.folder)),
+        inspected=any(r.get("tool") == "inspect_image" for r in records),
+        submitted=_coverage(sent, expected),
+    )
 
 
 def _coverage(sent: float | None, expected: float | None) -> float | None:
-    return None if sent is None or expected is None else min(1.0, max(0.0, sent) / max(1.0, expected))
+    return (
+        None if sent is None or expected is None else min(1.0, max(0.0, sent) / max(1.0, expected))
+    )
 
 
 def _called(run: Run) -> bool:
-    """A call and a loader, or what loading prints, in the code or output of executions that ended with 0."""
+    """A call and a loader, or what loading prints, in the code or output of executions that ended
+    with 0."""
     loads = calls = False
     for _, action in run.actions():
         seen = action.observation
@@ -122,7 +146,8 @@ def _status(record: dict[str, Any]) -> Any:
 
 
 def _smoke(record: Any) -> bool:
-    """A forward pass on CUDA of at least 0.3 s with a raw output of 5 characters that is no stand-in."""
+    """A forward pass on CUDA of at least 0.3 s with a raw output of 5 characters that is no
+    stand-in."""
     if not isinstance(record, dict) or not record.get("success") or "model_name" not in record:
         return False
     seconds, sample = record.get("wall_s"), str(record.get("raw_output_sample") or "").strip()
@@ -142,13 +167,17 @@ def _defines(path: Path, root: Path) -> bool:
 
 
 def _calibrated(records: Any) -> bool:
-    """At least ten records with the three keys, at most a fifth of them with a gold answer or a raw output that is none."""
+    """At least ten records with the three keys, at most a fifth of them with a gold answer or a raw
+    output that is none."""
     if not isinstance(records, list) or len(records) < _RECORDS:
         return False
     needed = {"question_id", "raw_model_output", "predicted_answer"}
     if not all(isinstance(record, dict) and needed <= record.keys() for record in records):
         return False
-    gold = sum(record.get("gold_answer") is not None and not _is_gold(record["gold_answer"]) for record in records)
+    gold = sum(
+        record.get("gold_answer") is not None and not _is_gold(record["gold_answer"])
+        for record in records
+    )
     raw = sum(not _is_raw(record["raw_model_output"]) for record in records)
     return max(gold, raw) / len(records) <= _SPOILED
 

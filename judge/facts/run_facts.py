@@ -1,7 +1,9 @@
-"""The facts of one run, as a judge is shown them: flags with their reasons, files, measures, failed steps, findings.
+"""The facts of one run, as a judge is shown them: flags with their reasons, files, measures, failed
+steps, findings.
 
-Everything is known without reading a sentence or a program. Delivered files are opened by the checks' own readers: no
-pickles, no links that leave the run, headers and first kilobytes only; what cannot be opened is a fact itself.
+Everything is known without reading a sentence or a program. Delivered files are opened by the
+checks' own readers: no pickles, no links that leave the run, headers and first kilobytes only; what
+cannot be opened is a fact itself.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from ..checks.outcome import Fact as CheckFact
 MAX_FACTS = 60
 MAX_CHARS = 12_000
 _SHARES = ((25, 4_000), (9, 2_300), (7, 1_500), (12, 2_700), (6, 1_300))
-"""(facts, characters) of each part, in order; what one leaves goes to the next, so that no part crowds out those after it."""
+"""(facts, characters) of each part, in order; what one leaves goes to the next, so that no part
+crowds out those after it."""
 _LINE = 800
 _HEAD = 300
 _HEAD_BYTES = 4_096
@@ -43,18 +46,24 @@ _ALIKE = 4
 _CASES = 40
 _TEXTS = 3
 """Different texts of one kind of problem from which they share a line."""
-_TEXT_SUFFIXES = frozenset({".json", ".jsonl", ".csv", ".tsv", ".txt", ".md", ".yaml", ".yml", ".log"})
+_TEXT_SUFFIXES = frozenset(
+    {".json", ".jsonl", ".csv", ".tsv", ".txt", ".md", ".yaml", ".yml", ".log"}
+)
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
 _NOT_THERE = frozenset({"missing", "misnamed", "misplaced", "link"})
 
 
 def run_facts(
-    run: Run, segmentation: Segmentation, check: OutputCheck, found: Sequence[Fired], ctx: CodeContext | None = None
+    run: Run,
+    segmentation: Segmentation,
+    check: OutputCheck,
+    found: Sequence[Fired],
+    ctx: CodeContext | None = None,
 ) -> tuple[Fact, ...]:
     """At most 60 facts and 12,000 characters, numbered F1..; a last one counts what was left out.
 
-    `found`: codes of the detectors, of which those marked as facts are shown, without the code. `ctx`: the run's context
-    where there is one already.
+    `found`: codes of the detectors, of which those marked as facts are shown, without the code.
+    `ctx`: the run's context where there is one already.
     """
     ctx = ctx if ctx is not None else context(run, segmentation)
     parts = (
@@ -89,16 +98,21 @@ def _bounded(parts: Sequence[Sequence[Fact]]) -> list[Fact]:
     return kept
 
 
-# -- flags ------------------------------------------------------------------------------------------------------------
-
+# -- flags
 _SOURCES = {
-    "files": "delivered files that were opened", "report": "the harness report, as no files came with the run",
-    "trace": "the answer to the submission, as neither files nor a report came with the run", None: "nothing: neither files, report nor answer say it",
-}  # fmt: skip
+    "files": "delivered files that were opened",
+    "report": "the harness report, as no files came with the run",
+    "trace": "the answer to the submission, as neither files nor a report came with the run",
+    None: "nothing: neither files, report nor answer say it",
+}
 _FROM = {
-    "public": "the public inputs", "agent_summary": "agent_summary.json", "report": "the counts of the harness report",
-    "submit": "the answer to the submission", "trace": "ids that the run itself listed", None: "nobody",
-}  # fmt: skip
+    "public": "the public inputs",
+    "agent_summary": "agent_summary.json",
+    "report": "the counts of the harness report",
+    "submit": "the answer to the submission",
+    "trace": "ids that the run itself listed",
+    None: "nobody",
+}
 
 
 def _flags(run: Run, check: OutputCheck) -> Iterator[Fact]:
@@ -106,48 +120,72 @@ def _flags(run: Run, check: OutputCheck) -> Iterator[Fact]:
     s4, s5 = check.s4_checks, check.s5_checks
     source: FactSource = "file" if s4.source == "files" else "harness"
     if check.track is None:
-        yield _fact("unchecked", "The track of the run is unknown: its outputs were not checked.", "trace")
+        yield _fact(
+            "unchecked", "The track of the run is unknown: its outputs were not checked.", "trace"
+        )
         return
     lacking = [fact for case in check.cases if not case.delivered for fact in case.facts]
     lacking += [fact for fact in check.run_facts if fact.kind in _NOT_THERE]
     fatal = [fact for fact in check.facts if fact.fatal]
 
     expected = "unknown" if s4.expected_cases is None else str(s4.expected_cases)
-    said = f"How many outputs were expected: {expected}, said by {_FROM[s4.cases_from]}; outputs known from {_SOURCES[s4.source]}."
+    said = (
+        f"How many outputs were expected: {expected}, said by {_FROM[s4.cases_from]}; outputs known"
+        f" from {_SOURCES[s4.source]}."
+    )
     yield _fact("source", said, source)
     if s4.completion is None:
-        yield _fact("completion", "Completion is unknown: nobody says which cases were expected.", source)
+        yield _fact(
+            "completion", "Completion is unknown: nobody says which cases were expected.", source
+        )
     else:
-        full = "" if s4.complete_cases is None else f", {s4.complete_cases} of {expected} cases complete"
+        full = (
+            ""
+            if s4.complete_cases is None
+            else f", {s4.complete_cases} of {expected} cases complete"
+        )
         why = "" if s4.completion >= 1 else f", {_because(lacking or fatal, s4.source)}"
         yield _fact("completion", f"Completion {s4.completion:.3g}{full}{why}.", source)
-    yield _fact("format_valid", f"Output format valid: {_valid(s4.format_valid, fatal, s4.source)}.", source)
+    yield _fact(
+        "format_valid", f"Output format valid: {_valid(s4.format_valid, fatal, s4.source)}.", source
+    )
     if s5.format_valid != s4.format_valid:
         why = _valid(s5.format_valid, fatal, s4.source)
         if s4.parse_rate is not None:
-            why = f"{_yes(s5.format_valid)}, as {s4.parse_rate:.3g} of the answers are valid (needed: {VALID_SHARE:g})"
+            why = (
+                f"{_yes(s5.format_valid)}, as {s4.parse_rate:.3g} of the answers are valid (needed:"
+                f" {VALID_SHARE:g})"
+            )
         yield _fact("submission_valid", f"Format of the submission valid: {why}.", source)
     yield _fact("has_valid_results", f"Valid results: {_results(check)}.", source)
     if s4.parse_rate is not None:
         why = "" if s4.parse_rate >= 1 else f", {_because(fatal, s4.source)}"
         yield _fact(
             "parse_rate",
-            f"Share of the expected questions with an answer that can be read: {s4.parse_rate:.3g}{why}.",
+            "Share of the expected questions with an answer that can be read:"
+            f" {s4.parse_rate:.3g}{why}.",
             source,
         )
     if s4.placeholder_rate is not None:
         hollow = [fact for fact in check.facts if fact.kind == "placeholder"]
         why = "" if not s4.placeholder_rate else f", {_because(hollow, s4.source)}"
         yield _fact(
-            "placeholder_rate", f"Share of answers that are placeholders: {s4.placeholder_rate:.3g}{why}.", source
+            "placeholder_rate",
+            f"Share of answers that are placeholders: {s4.placeholder_rate:.3g}{why}.",
+            source,
         )
     if s4.model_call_found is not None:
-        text = f"A model is loaded and called in an execution that worked: {_yes(s4.model_call_found)}, by the names of the calls."
+        text = (
+            "A model is loaded and called in an execution that worked:"
+            f" {_yes(s4.model_call_found)}, by the names of the calls."
+        )
         yield _fact("model_call", text, "trace")
     for reason in s4.caps:
         yield _fact("cap", f"The score of the outputs (S4) is limited: {reason}.", source)
     for stage, cap in check.stage_caps.items():
-        yield _fact("cap", f"The score of {stage} is limited to {cap.value:g}: {cap.reason}.", source)
+        yield _fact(
+            "cap", f"The score of {stage} is limited to {cap.value:g}: {cap.reason}.", source
+        )
     for warning in check.warnings:
         yield _fact("note", f"About the outputs: {warning}.", source)
 
@@ -157,19 +195,29 @@ def _valid(valid: bool | None, fatal: Sequence[CheckFact], source: str | None) -
         return "unknown, as nothing says so"
     if valid:
         return (
-            "yes, by the harness report" if source == "report" else "yes, no check of the expected cases names a breach"
+            "yes, by the harness report"
+            if source == "report"
+            else "yes, no check of the expected cases names a breach"
         )
     return f"no, {_because(fatal, source)}"
 
 
 def _results(check: OutputCheck) -> str:
-    """has_valid_results with what decides it: a valid output where one is enough, else a metric above zero."""
+    """has_valid_results with what decides it: a valid output where one is enough, else a metric
+    above zero."""
     track = TRACKS.find(check.track)
-    has, one_is_enough = check.s5_checks.has_valid_results, track is not None and track.one_is_enough
+    has, one_is_enough = (
+        check.s5_checks.has_valid_results,
+        track is not None and track.one_is_enough,
+    )
     if has is None:
         return "unknown, as the run brings no metric of the harness"
     if has:
-        return "yes, at least one output is valid" if one_is_enough else "yes, a metric of the harness is above zero"
+        return (
+            "yes, at least one output is valid"
+            if one_is_enough
+            else "yes, a metric of the harness is above zero"
+        )
     if check.cases and not any(case.delivered for case in check.cases):
         return "no, because no expected case was delivered"
     if check.cases and not any(case.valid for case in check.cases):
@@ -180,7 +228,11 @@ def _results(check: OutputCheck) -> str:
 def _because(facts: Sequence[CheckFact], source: str | None) -> str:
     """The most frequent reasons, or that there is none."""
     if not facts:
-        return "as the harness report says, and gives no reason" if source == "report" else "no check names a problem"
+        return (
+            "as the harness report says, and gives no reason"
+            if source == "report"
+            else "no check names a problem"
+        )
     cases: dict[str, list[str]] = {}
     for fact in facts:
         cases.setdefault(_words(fact), []).append(_name(fact.case) if fact.case else "")
@@ -191,7 +243,8 @@ def _because(facts: Sequence[CheckFact], source: str | None) -> str:
 
 
 def _problems(check: OutputCheck) -> Iterator[Fact]:
-    """Every problem that the checks name, those that break the format first; equal ones of many cases share a line."""
+    """Every problem that the checks name, those that break the format first; equal ones of many
+    cases share a line."""
     source: FactSource = "file" if check.s4_checks.source == "files" else "harness"
     kinds: dict[tuple[bool, str], dict[str, list[str]]] = {}
     for fact in check.facts:
@@ -207,33 +260,46 @@ def _problems(check: OutputCheck) -> Iterator[Fact]:
             lines = [(f"{len(every)} problems of the kind {kind!r}: {each}", every)]
         for text, cases in lines:
             only = cases[0] if len(cases) == 1 and cases[0] else None
-            yield Fact(kind=kind, text=f"{text.rstrip('.')}; {end}.", source=source, case=only, fatal=not forgiven)
+            yield Fact(
+                kind=kind,
+                text=f"{text.rstrip('.')}; {end}.",
+                source=source,
+                case=only,
+                fatal=not forgiven,
+            )
 
 
 def _words(fact: CheckFact) -> str:
     text = " ".join(fact.text[:600].split())
-    return text if fact.case or not fact.file or fact.file in text else f"{_name(fact.file)}: {text}"
+    return (
+        text if fact.case or not fact.file or fact.file in text else f"{_name(fact.file)}: {text}"
+    )
 
 
 def _where(cases: Sequence[str], room: int = 300) -> str:
     named = [case for case in cases if case]
     if not named:
         return ""
-    return f"{named[0]}: " if len(named) == 1 else f"in {len(named)} cases ({_listed(named, room)}): "
+    return (
+        f"{named[0]}: " if len(named) == 1 else f"in {len(named)} cases ({_listed(named, room)}): "
+    )
 
 
-# -- the harness ------------------------------------------------------------------------------------------------------
-
+# -- the harness
 _ENDED = {
-    "submitted": "by handing over its results", "stopped": "by a closing message, without a submission",
-    "breach": "by a breach of the rules", "cut": "cut off: killed, out of turns, or in an unanswered call",
-}  # fmt: skip
+    "submitted": "by handing over its results",
+    "stopped": "by a closing message, without a submission",
+    "breach": "by a breach of the rules",
+    "cut": "cut off: killed, out of turns, or in an unanswered call",
+}
 
 
 def _harness(run: Run) -> Iterator[Fact]:
-    """The harness's own words: its report's flags and counts, its answer to the submission, violations. No scores."""
+    """The harness's own words: its report's flags and counts, its answer to the submission,
+    violations. No scores."""
     status, report = run.status, run.report
-    foreign = status.ended == "stopped" and (run.track is None or run.imported is not None)  # nothing to submit with
+    # nothing to submit with
+    foreign = status.ended == "stopped" and (run.track is None or run.imported is not None)
     ended = "by a closing message" if foreign else _ENDED[status.ended]
     yield _fact("ended", f"The run ended {ended} (turn {len(run.turns)}).", "trace", len(run.turns))
     if report is None:
@@ -242,8 +308,9 @@ def _harness(run: Run) -> Iterator[Fact]:
         flags = (
             ("output format valid", report.output_format_valid),
             ("submission format valid", report.submission_format_valid),
-            ("decision csv valid", report.decision_csv_valid), ("breach", report.breached),
-        )  # fmt: skip
+            ("decision csv valid", report.decision_csv_valid),
+            ("breach", report.breached),
+        )
         counts = (
             ("completion rate", report.completion_rate),
             ("valid", report.n_valid),
@@ -251,14 +318,25 @@ def _harness(run: Run) -> Iterator[Fact]:
         )
         said = [f"{name}: {_yes(value)}" for name, value in flags if value is not None]
         said += [f"{name}: {value:.4g}" for name, value in counts if value is not None]
-        yield _fact("report", f"The harness report says: {', '.join(said) or 'no flag and no count'}.", "harness")
+        yield _fact(
+            "report",
+            f"The harness report says: {', '.join(said) or 'no flag and no count'}.",
+            "harness",
+        )
     answer = run.submit_result
     if answer is not None:
         turn = next((t.index for t, a in run.actions() if a.kind == "submit"), len(run.turns))
         said = [f"{_name(str(key))}: {_brief(value)}" for key, value in list(answer.items())[:20]]
-        yield _fact("submit_answer", f"The harness answered the submission: {_listed(said, 400)}.", "harness", turn)
+        yield _fact(
+            "submit_answer",
+            f"The harness answered the submission: {_listed(said, 400)}.",
+            "harness",
+            turn,
+        )
     if status.disqualified:
-        yield _fact("disqualified", "The harness disqualified the run.", "harness", status.breach_turn)
+        yield _fact(
+            "disqualified", "The harness disqualified the run.", "harness", status.breach_turn
+        )
     for violation in status.violations[:_VIOLATIONS]:
         text = f"The harness recorded a violation: {' '.join(violation.text[:600].split())[:240]}"
         yield _fact("violation", text, "harness", violation.turn)
@@ -271,17 +349,20 @@ def _harness(run: Run) -> Iterator[Fact]:
 def _brief(value: object) -> str:
     """A value of the harness's answer in a few words."""
     if isinstance(value, (list, tuple)):
-        return f"{len(value)} ({_listed((_name(str(item)[:200]) for item in value[:8]), 200)})" if value else "none"
+        return (
+            f"{len(value)} ({_listed((_name(str(item)[:200]) for item in value[:8]), 200)})"
+            if value
+            else "none"
+        )
     if isinstance(value, Mapping):
         return f"{len(value)} entries"
     return _yes(value) if isinstance(value, bool) else _name(str(value)[:400], 80)
 
 
-# -- delivered files --------------------------------------------------------------------------------------------------
-
-
+# -- delivered files
 def _files(run: Run) -> Iterator[Fact]:
-    """How many files of each kind there are, the head of one of each, and where others of the kind differ from it."""
+    """How many files of each kind there are, the head of one of each, and where others of the kind
+    differ from it."""
     if run.outputs.root is None:
         yield _fact("files", "No folder of delivered files came with the run.", "file")
         return
@@ -296,7 +377,11 @@ def _files(run: Run) -> Iterator[Fact]:
     text += f"; of the cases: {_listed(within, 350)}" if within else ""
     text += f"; beside the case folders: {_listed(beside, 250)}" if beside else ""
     yield _fact("files", f"{text}.", "file")
-    shown = [(name, files) for name, files in kinds if _suffix(files[0].name) in _TEXT_SUFFIXES | _IMAGES | _ARRAYS]
+    shown = [
+        (name, files)
+        for name, files in kinds
+        if _suffix(files[0].name) in _TEXT_SUFFIXES | _IMAGES | _ARRAYS
+    ]
     for name, files in shown[:_KINDS]:
         yield from _kind(fence_of(run), name, files)
 
@@ -305,16 +390,22 @@ _ARRAYS = frozenset({".npy", ".nii", ".nii.gz"})
 
 
 def _kinds(files: Sequence[OutputFile]) -> list[tuple[str, list[OutputFile]]]:
-    """Name -> files, those of the cases first, the most frequent first; names that stand once go by their suffix if they are many."""
+    """Name -> files, those of the cases first, the most frequent first; names that stand once go by
+    their suffix if they are many."""
     places = [(file.case is None, PurePosixPath(file.name).name) for file in files]
     times = Counter(places)
-    single = Counter((beside, _suffix(name)) for (beside, name), count in times.items() if count == 1)
+    single = Counter(
+        (beside, _suffix(name)) for (beside, name), count in times.items() if count == 1
+    )
     kinds: dict[tuple[bool, str], list[OutputFile]] = {}
     for file, (beside, name) in zip(files, places, strict=True):
         alone = times[beside, name] == 1 and single[beside, _suffix(name)] >= _ALIKE
         kinds.setdefault((beside, f"*{_suffix(name)}" if alone else name), []).append(file)
     ordered = sorted(kinds.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1]))
-    return [(_name(name), sorted(found, key=lambda f: (f.case or "", f.name))) for (_, name), found in ordered]
+    return [
+        (_name(name), sorted(found, key=lambda f: (f.case or "", f.name)))
+        for (_, name), found in ordered
+    ]
 
 
 def _kind(root: Fence, name: str, files: Sequence[OutputFile]) -> Iterator[Fact]:
@@ -325,9 +416,14 @@ def _kind(root: Fence, name: str, files: Sequence[OutputFile]) -> Iterator[Fact]
     rest = files[1:]
     looked = rest[:: max(1, math.ceil(len(rest) / _OTHERS))]
     others = [(file, _form(file, root)) for file in looked] if form is not None else []
-    unlike = [f"{_place(file)} {other}" for file, other in others if other is not None and other != form]
+    unlike = [
+        f"{_place(file)} {other}" for file, other in others if other is not None and other != form
+    ]
     if unlike:
-        text = f"{len(unlike)} of {len(others)} other files {name} that were looked at differ from {_place(first)} ({form}): "
+        text = (
+            f"{len(unlike)} of {len(others)} other files {name} that were looked at differ from"
+            f" {_place(first)} ({form}): "
+        )
         yield _fact("files_differ", text + _listed(unlike, 400, "; "), "file")
 
 
@@ -341,7 +437,13 @@ def _head(file: OutputFile, root: Fence) -> tuple[str, str | None]:
         with file.path.open("rb") as opened:
             start = opened.read(_HEAD_BYTES)
     except (Refused, OSError) as error:
-        return f"cannot be opened: {error.text if isinstance(error, Refused) else 'the system refuses it'}.", form
+        return (
+            (
+                "cannot be opened:"
+                f" {error.text if isinstance(error, Refused) else 'the system refuses it'}."
+            ),
+            form,
+        )
     if not start.strip():
         return "is empty.", form
     if b"\0" in start:
@@ -354,7 +456,8 @@ def _head(file: OutputFile, root: Fence) -> tuple[str, str | None]:
 
 
 def _form(file: OutputFile, root: Fence) -> str | None:
-    """What files of one kind should have in common: shape and type, keys, or the header; None where that says nothing.
+    """What files of one kind should have in common: shape and type, keys, or the header; None where
+    that says nothing.
 
     A broken file says that it is, whatever its kind.
     """
@@ -367,7 +470,9 @@ def _form(file: OutputFile, root: Fence) -> str | None:
             volume = volume_head(path, root)
             spacing = (math.hypot(*map(float, volume.affine[:3, axis])) for axis in range(3))
             size = " x ".join(f"{step:.3g}" for step in spacing)
-            return f"holds a volume of shape {volume.shape}, type {volume.dtype} and spacing {size} mm"
+            return (
+                f"holds a volume of shape {volume.shape}, type {volume.dtype} and spacing {size} mm"
+            )
         if suffix in _IMAGES:
             return "holds an image of {} x {} pixels".format(*image_size(path, root))
         if suffix == ".json":
@@ -386,15 +491,21 @@ def _form(file: OutputFile, root: Fence) -> str | None:
 
 def _keys(value: object) -> str:
     if isinstance(value, dict):
-        return f"the keys {_listed([_name(str(key)) for key in sorted(value, key=str)], 160)}" if value else "no keys"
+        return (
+            f"the keys {_listed([_name(str(key)) for key in sorted(value, key=str)], 160)}"
+            if value
+            else "no keys"
+        )
     if isinstance(value, list):
-        return f"a list of objects with {_keys(value[0])}" if value and isinstance(value[0], dict) else "a list"
+        return (
+            f"a list of objects with {_keys(value[0])}"
+            if value and isinstance(value[0], dict)
+            else "a list"
+        )
     return "a single value"
 
 
-# -- measures ---------------------------------------------------------------------------------------------------------
-
-
+# -- measures
 def _measures(check: OutputCheck) -> Iterator[Fact]:
     """One line a quantity that the checks measured in the delivered files."""
     columns: dict[str, dict[str, float]] = {}
@@ -408,11 +519,18 @@ def _measures(check: OutputCheck) -> Iterator[Fact]:
         low, high = min(column, key=column.__getitem__), max(column, key=column.__getitem__)
         shown = [f"{_name(case, 24)} {value:.4g}" for case, value in list(column.items())[:_CASES]]
         more = f" and {len(column) - _CASES} more cases" if len(column) > _CASES else ""
-        span = f"min {column[low]:.4g} in {_name(low, 24)}, median {median(column.values()):.4g}, max {column[high]:.4g} in {_name(high, 24)}"
+        span = (
+            f"min {column[low]:.4g} in {_name(low, 24)}, median {median(column.values()):.4g}, max"
+            f" {column[high]:.4g} in {_name(high, 24)}"
+        )
         text = f"{_listed(shown, 520)}{more} ({span})"
         if column[low] == column[high] and len(column) > 1:
             text = f"{column[low]:.4g} in all {len(column)} cases"
-        yield _fact("measure", f"{_name(name)}{unit}, measured in the delivered file of each case: {text}.", "file")
+        yield _fact(
+            "measure",
+            f"{_name(name)}{unit}, measured in the delivered file of each case: {text}.",
+            "file",
+        )
 
 
 def _fact(kind: str, text: str, source: FactSource, turn: int | None = None) -> Fact:

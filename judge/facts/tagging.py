@@ -60,22 +60,31 @@ def output_facts(check: OutputCheck) -> OutputFacts:
     """The result of checking a run's outputs, as detectors take it."""
     stage = check.s4_checks
     return OutputFacts(
-        source=stage.source, expected_cases=stage.expected_cases, completion=stage.completion,
-        format_valid=stage.format_valid, placeholder_rate=stage.placeholder_rate,
-        model_call_found=stage.model_call_found, real_but_broken=check.real_but_broken, task_score=check.task,
+        source=stage.source,
+        expected_cases=stage.expected_cases,
+        completion=stage.completion,
+        format_valid=stage.format_valid,
+        placeholder_rate=stage.placeholder_rate,
+        model_call_found=stage.model_call_found,
+        real_but_broken=check.real_but_broken,
+        task_score=check.task,
         measures={case: dict(values) for case, values in check.measures.items()},
         facts=check.facts,
-    )  # fmt: skip
+    )
 
 
-def detect(run: Run, segmentation: Segmentation, check: OutputCheck, public: Path | None = None) -> Found:
+def detect(
+    run: Run, segmentation: Segmentation, check: OutputCheck, public: Path | None = None
+) -> Found:
     """Run every detector once."""
     answers = read_answers(run)
     ctx = context(run, segmentation, output_facts(check))
     return Found(
-        context=ctx, paper=fired(ctx), steps=fired(ctx, "harness"),
+        context=ctx,
+        paper=fired(ctx),
+        steps=fired(ctx, "harness"),
         answers=findings(run, answers, public),
-    )  # fmt: skip
+    )
 
 
 def diagnose(
@@ -86,12 +95,17 @@ def diagnose(
     judge: str = "",
     right: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """Findings and the judge's reading made one (`error_codes.diagnosis` says how); without a reply, findings alone.
+    """Findings and the judge's reading made one (`error_codes.diagnosis` says how); without a
+    reply, findings alone.
 
     `right`: by code, the share of this judge's readings that labels confirm.
     """
     results = {result.id: result for result in (reply.results if reply else ())}
-    read = [reading for code in taxonomy("paper").codes if (reading := _reading(code.code, results.get(code.code)))]
+    read = [
+        reading
+        for code in taxonomy("paper").codes
+        if (reading := _reading(code.code, results.get(code.code)))
+    ]
     merged = merge(run, segmentation, found.paper, read, f"judge:{judge}", right)
     counts = Counter(answer.code for answer in found.answers)
     for code in taxonomy("answers").codes:
@@ -113,10 +127,12 @@ def diagnose(
         answers=found.answers,
         answer_codes=dict(sorted(counts.items())),
         conflicts=tuple(
-            Contradiction(criterion=c.code, fact=f"{c.what} ({c.between[0]}, {c.between[1]})", turns=c.turns)
+            Contradiction(
+                criterion=c.code, fact=f"{c.what} ({c.between[0]}, {c.between[1]})", turns=c.turns
+            )
             for c in merged.conflicts
         ),
-    )  # fmt: skip
+    )
 
 
 def _shown(codes: Iterable[Fired]) -> tuple[FiredCode, ...]:
@@ -134,21 +150,33 @@ def _reading(code: str, result: CriterionResult | None) -> Reading | None:
     shown = proof or list(result.evidence)
     vote = next((v.probability for v in result.votes if v.probability is not None), None)
     turns = tuple(said.get("turns") or ()) or tuple(sorted(places - {0}))
-    return Reading.model_validate({
-        "code": code, "state": state, "turns": turns, "facts": tuple(said.get("facts") or ()), "why": result.rationale,
-        "confidence": said.get("confidence", 0.5 if vote is None else vote),
-        "quote": shown[0] if shown else None,
-    })  # fmt: skip
+    return Reading.model_validate(
+        {
+            "code": code,
+            "state": state,
+            "turns": turns,
+            "facts": tuple(said.get("facts") or ()),
+            "why": result.rationale,
+            "confidence": said.get("confidence", 0.5 if vote is None else vote),
+            "quote": shown[0] if shown else None,
+        }
+    )
 
 
 def _plan(result: CriterionResult | None) -> tuple[PlanItem, ...]:
     """The commitments, each with its quote as checked."""
-    said = cast(dict[str, Any], result.answer) if result is not None and isinstance(result.answer, dict) else {}
+    said = (
+        cast(dict[str, Any], result.answer)
+        if result is not None and isinstance(result.answer, dict)
+        else {}
+    )
     checks = {(e.turn, e.quote): e for e in (result.evidence if result is not None else ())}
     return tuple(
         PlanItem(
-            commitment=item["commitment"], state=item["state"], turns=tuple(item["turns"]),
+            commitment=item["commitment"],
+            state=item["state"],
+            turns=tuple(item["turns"]),
             quote=checks.get((item["quote"]["turn"], item["quote"]["quote"])),
         )
         for item in said.get("commitments", ())
-    )  # fmt: skip
+    )

@@ -1,8 +1,9 @@
 """How many calls at once, and for how much money: limits that any judge can be put under.
 
-`Pacer` adapts concurrency: it starts at what was asked for, shrinks when a provider says "too many requests", and
-grows back slowly. `Budget` is a hard cap: the worst case of a call is reserved before it starts, so that no number of
-simultaneous calls can exceed it; it also limits calls and tokens a minute. `GuardedJudge` puts a judge under both.
+`Pacer` adapts concurrency: it starts at what was asked for, shrinks when a provider says "too many
+requests", and grows back slowly. `Budget` is a hard cap: the worst case of a call is reserved
+before it starts, so that no number of simultaneous calls can exceed it; it also limits calls and
+tokens a minute. `GuardedJudge` puts a judge under both.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from ..base import Around, Judge, Reply, Request, Usage
 from ..card.stage_results import unscored
 
 _GROWTH = 20
-"""A round without a rate limit adds 1/20 of the cap (at least 1 call): back from half within ten rounds."""
+"""A round without a rate limit adds 1/20 of the cap (at least 1 call): back from half within ten
+rounds."""
 _GROWTH_WHEN_HIT = 50
-"""A round with one still adds 1/50, so that a limit met now and then does not wear the batch down to single calls."""
+"""A round with one still adds 1/50, so that a limit met now and then does not wear the batch down
+to single calls."""
 
 _CURRENT: ContextVar[Pacer | None] = ContextVar("ambjudge_pacer", default=None)
 
 
 def throttled(wait_s: float | None = None) -> None:
-    """To be called by whoever meets a rate limit (HTTP 429, 529): the batch around it, if any, slows down.
+    """To be called by whoever meets a rate limit (HTTP 429, 529): the batch around it, if any,
+    slows down.
 
     `wait_s` is what the provider asks to wait; no new call starts before.
     """
@@ -40,11 +44,12 @@ def throttled(wait_s: float | None = None) -> None:
 
 
 class Pacer:
-    """At most `limit` calls at once, at most `cap` ever: additive increase, multiplicative decrease.
+    """At most `limit` calls at once, at most `cap` ever: additive increase, multiplicative
+    decrease.
 
-    After each round (as many calls as were allowed at once) the limit falls by half the share of calls that met a rate
-    limit, as in DCTCP (Alizadeh et al. 2010): an overload, which answers every call under way, halves it; a stray 429
-    costs little.
+    After each round (as many calls as were allowed at once) the limit falls by half the share of
+    calls that met a rate limit, as in DCTCP (Alizadeh et al. 2010): an overload, which answers
+    every call under way, halves it; a stray 429 costs little.
     """
 
     def __init__(self, cap: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -114,7 +119,9 @@ class Pacer:
             return
         if self._hits:
             share = min(1.0, self._hits / self._round)
-            self._limit = max(1.0, self._limit * (1 - share / 2)) + self.cap / _GROWTH_WHEN_HIT * (1 - share)
+            self._limit = max(1.0, self._limit * (1 - share / 2)) + self.cap / _GROWTH_WHEN_HIT * (
+                1 - share
+            )
         else:
             self._limit += max(1.0, self.cap / _GROWTH)
         self._limit = min(float(self.cap), self._limit)
@@ -123,7 +130,8 @@ class Pacer:
 
 
 class Minute:
-    """At most `most` of something within any minute, in the order of asking; more than that at once, alone."""
+    """At most `most` of something within any minute, in the order of asking; more than that at
+    once, alone."""
 
     def __init__(
         self,
@@ -178,14 +186,20 @@ class Allowance(Protocol):
 class Budget:
     """A cap in USD, and how many calls and tokens there may be in a minute; None: no limit.
 
-    `spent` is settled, `reserved` the worst case of calls under way; their sum never exceeds the cap.
+    `spent` is settled, `reserved` the worst case of calls under way; their sum never exceeds the
+    cap.
     """
 
     def __init__(
-        self, cap: float | None = None, calls_per_minute: float | None = None, tokens_per_minute: float | None = None
+        self,
+        cap: float | None = None,
+        calls_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
     ) -> None:
         if cap is not None and not (math.isfinite(cap) and cap >= 0):
-            raise ConfigError(f"a cost limit of {cap} makes no sense", "give --max-cost in USD, at least 0")
+            raise ConfigError(
+                f"a cost limit of {cap} makes no sense", "give --max-cost in USD, at least 0"
+            )
         self.cap, self.spent, self.reserved = cap, 0.0, 0.0
         self._calls = None if calls_per_minute is None else Minute(calls_per_minute)
         self._tokens = None if tokens_per_minute is None else Minute(tokens_per_minute)
@@ -193,7 +207,8 @@ class Budget:
         self._changed = asyncio.Condition()
 
     async def reserve(self, call: Call) -> bool:
-        """Reserve the worst case of a call and wait for its turn; False when its cost cannot fit any more.
+        """Reserve the worst case of a call and wait for its turn; False when its cost cannot fit
+        any more.
 
         Waits while calls under way may still turn out cheaper than reserved.
         """
@@ -216,7 +231,8 @@ class Budget:
         return True
 
     async def settle(self, call: Call, usage: Usage | None) -> None:
-        """Replace a reservation by what was used; an unknown cost counts as its worst case, as does a call without usage."""
+        """Replace a reservation by what was used; an unknown cost counts as its worst case, as does
+        a call without usage."""
         worst, cost = call.worst or 0.0, None if usage is None else usage.cost_usd
         if usage is not None and self._calls is not None:
             self._calls.add(usage.calls - 1)
@@ -230,7 +246,8 @@ class Budget:
 
 
 class Accounts:
-    """One budget for several who ask by name. What one that died had under way counts as its worst case."""
+    """One budget for several who ask by name. What one that died had under way counts as its worst
+    case."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -254,17 +271,19 @@ class Accounts:
 
 
 class GuardedJudge(Around):
-    """A judge under a pacer and, if given, a budget. Put a `StoredJudge` around it, not inside, so that what is stored
-    needs neither."""
+    """A judge under a pacer and, if given, a budget. Put a `StoredJudge` around it, not inside, so
+    that what is stored needs neither."""
 
     def __init__(self, judge: Judge, pacer: Pacer, budget: Allowance | None = None) -> None:
         super().__init__(judge)
         self.pacer, self.budget = pacer, budget
 
     async def judge(self, request: Request) -> Reply:
-        """As the judge inside; what does not fit the budget any more is `unscored: budget`, without a call.
+        """As the judge inside; what does not fit the budget any more is `unscored: budget`, without
+        a call.
 
-        ConfigError when the budget has a cap and the judge's price is unknown: such a cap could not be kept.
+        ConfigError when the budget has a cap and the judge's price is unknown: such a cap could not
+        be kept.
         """
         if self.budget is None:
             async with self.pacer.slot():
@@ -279,12 +298,15 @@ class GuardedJudge(Around):
             )
         async with self.pacer.slot():
             if not await self.budget.reserve(call):
-                return Reply(unscored(request.criteria, "budget", "not asked: the cost limit is reached"))
+                return Reply(
+                    unscored(request.criteria, "budget", "not asked: the cost limit is reached")
+                )
             usage: Usage | None = None
             try:
                 reply = await self.inner.judge(request)
                 usage = reply.usage
                 return reply
             finally:
-                # A call that was cut off may have been billed: without a cost, its worst case counts.
+                # A call that was cut off may have been billed: without a cost, its worst case
+                # counts.
                 await asyncio.shield(self.budget.settle(call, usage))

@@ -1,10 +1,13 @@
 """Several judges, or several samples of one, as one judge; every vote stays in the result.
 
-Rules, for the ballots of one criterion (a ballot is usable when it states a value or `not_applicable`):
-- what a member leaves to a reader (`not_read`: the rules judge, where no fact decides) is no ballot;
+Rules, for the ballots of one criterion (a ballot is usable when it states a value or
+`not_applicable`):
+- what a member leaves to a reader (`not_read`: the rules judge, where no fact decides) is no
+  ballot;
 - fewer than half usable: unscored, with the commonest reason of the others;
 - more `not_applicable` than values: not applicable;
-- else the lower median of the values. That is the majority's value whenever there is one; in a tie, as even panels have,
+- else the lower median of the values. That is the majority's value whenever there is one; in a tie,
+  as even panels have,
   the less favourable of the two middle values: to be met, an item needs more than half.
 """
 
@@ -20,7 +23,17 @@ from statistics import median_low, mode
 from pydantic import JsonValue
 
 from ...errors import ConfigError, JudgeError
-from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers, is_criteria
+from ..base import (
+    Estimate,
+    EstimatingJudge,
+    Judge,
+    QuestionName,
+    Reply,
+    Request,
+    Usage,
+    answers,
+    is_criteria,
+)
 from ..card.scorecard import Evidence
 from ..card.stage_results import CriterionResult, Vote, unscored
 
@@ -59,9 +72,12 @@ class Panel:
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
-        found: dict[str, str | int | float | bool | None] = {"rule": "majority", "samples": 1}  # as in stored keys
+        # as in stored keys
+        found: dict[str, str | int | float | bool | None] = {"rule": "majority", "samples": 1}
         for place, judge in enumerate(self.judges):
-            found |= {f"{place}.{judge.name}.{key}": value for key, value in judge.parameters.items()}
+            found |= {
+                f"{place}.{judge.name}.{key}": value for key, value in judge.parameters.items()
+            }
         return found
 
     @property
@@ -70,7 +86,11 @@ class Panel:
 
     def _asked(self, request: Request) -> list[Judge]:
         """The members that answer this question."""
-        return [j for j in self.judges if is_criteria(request.question) or request.question in answers(j)]
+        return [
+            j
+            for j in self.judges
+            if is_criteria(request.question) or request.question in answers(j)
+        ]
 
     def evidence_sha256(self, request: Request) -> str:
         hashes = [judge.evidence_sha256(request) for judge in self._asked(request)]
@@ -82,14 +102,19 @@ class Panel:
         return sum((judge.estimate(request) for judge in able), Estimate())
 
     async def judge(self, request: Request) -> Reply:
-        """Asks all members at once. A member that cannot work loses its votes; JudgeError when none can."""
+        """Asks all members at once. A member that cannot work loses its votes; JudgeError when none
+        can."""
         asked = self._asked(request)
         answers = await asyncio.gather(*(self._ask(judge, request) for judge in asked))
         errors = [a for a in answers if isinstance(a, JudgeError)]
         if len(errors) == len(answers):
             raise errors[0]
         ballots = [
-            Ballot(judge.name, 0, _silent(request, answer) if isinstance(answer, JudgeError) else answer)
+            Ballot(
+                judge.name,
+                0,
+                _silent(request, answer) if isinstance(answer, JudgeError) else answer,
+            )
             for judge, answer in zip(asked, answers, strict=True)
         ]
         return combine(request, ballots)
@@ -102,14 +127,21 @@ class Panel:
 
 
 def _silent(request: Request, error: JudgeError) -> Reply:
-    return Reply(unscored(request.criteria, "judge_error", error.message[:300]), warnings=(str(error),))
+    return Reply(
+        unscored(request.criteria, "judge_error", error.message[:300]), warnings=(str(error),)
+    )
 
 
 def combine(request: Request, ballots: Sequence[Ballot]) -> Reply:
-    """One reply from many, in the order of `request.criteria`, with usage, raw replies and warnings joined."""
-    results = tuple(_decide(place, criterion.id, ballots) for place, criterion in enumerate(request.criteria))
+    """One reply from many, in the order of `request.criteria`, with usage, raw replies and warnings
+    joined."""
+    results = tuple(
+        _decide(place, criterion.id, ballots) for place, criterion in enumerate(request.criteria)
+    )
     again = frozenset(
-        r.id for r in results if r.status == "unscored" and any(r.id in b.reply.transient for b in ballots)
+        r.id
+        for r in results
+        if r.status == "unscored" and any(r.id in b.reply.transient for b in ballots)
     )
     disputed = [r for r in results if len({v.value for v in r.votes if v.value is not None}) > 1]
     warnings = [text for ballot in ballots for text in ballot.reply.warnings]
@@ -135,16 +167,17 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot]) -> CriterionResult
     if not cast:
         return answered[0][1]
     votes = tuple(
-        vote
-        for ballot, result in cast
-        for vote in (result.votes or (_vote(ballot, result),))
-    )  # fmt: skip
+        vote for ballot, result in cast for vote in result.votes or (_vote(ballot, result),)
+    )
     scored = [(b, r) for b, r in cast if r.status == "scored"]
     excluded = [(b, r) for b, r in cast if r.status == "not_applicable"]
     failed = [r for _, r in cast if r.status == "unscored"]
     if 2 * (len(scored) + len(excluded)) < len(cast):
         reason = mode(r.reason or "judge_error" for r in failed)
-        detail = f"{len(failed)} of {len(cast)} ballots are unusable: {next(r.detail for r in failed if (r.reason or 'judge_error') == reason)}"  # fmt: skip
+        detail = (
+            f"{len(failed)} of {len(cast)} ballots are unusable:"
+            f" {next(r.detail for r in failed if (r.reason or 'judge_error') == reason)}"
+        )
         return CriterionResult.unscored(name, reason, detail[:400], votes=votes)
     if len(excluded) > len(scored):
         return excluded[0][1].model_copy(update={"votes": votes})
@@ -155,19 +188,32 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot]) -> CriterionResult
     speaker, said = agreeing[0]
     evidence: dict[Evidence, None] = dict.fromkeys(e for _, r in agreeing for e in r.evidence)
     return CriterionResult(
-        id=name, value=value, status="scored", votes=votes, evidence=tuple(evidence)[:_MOST_EVIDENCE],
-        rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "", answer=said.answer, detail=said.detail,
-    )  # fmt: skip
+        id=name,
+        value=value,
+        status="scored",
+        votes=votes,
+        evidence=tuple(evidence)[:_MOST_EVIDENCE],
+        rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "",
+        answer=said.answer,
+        detail=said.detail,
+    )
 
 
 def _vote(ballot: Ballot, result: CriterionResult) -> Vote:
     said = result.answer if result.value is None else None
-    return Vote(judge=ballot.judge, value=result.value, reason=result.reason, sample=ballot.sample, answer=said)
+    return Vote(
+        judge=ballot.judge,
+        value=result.value,
+        reason=result.reason,
+        sample=ballot.sample,
+        answer=said,
+    )
 
 
 def _most_said(scored: Sequence[CriterionResult], votes: tuple[Vote, ...]) -> CriterionResult:
-    """One answer from several that have no value: of numbers the lower median, of lists of one length (the stages of all
-    turns) the commonest entry of each place, else the commonest answer; the first of equally common ones."""
+    """One answer from several that have no value: of numbers the lower median, of lists of one
+    length (the stages of all turns) the commonest entry of each place, else the commonest answer;
+    the first of equally common ones."""
     said = [r.answer for r in scored]
     numbers = [a for a in said if isinstance(a, int | float) and not isinstance(a, bool)]
     lists = [a for a in said if isinstance(a, list)]

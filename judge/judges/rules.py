@@ -1,9 +1,10 @@
-"""The rules judge: what files, exit codes and counts decide on S1-S3, and nothing that takes reading.
+"""The rules judge: what files, exit codes and counts decide on S1-S3, and nothing that takes
+reading.
 
-It is the default judge. A rule answers one way only where facts prove one way only, with turns and quotes where there
-are some; whatever is left is `unscored` as `not_read`, for a reader to decide (`presumed` fills a scorecard meanwhile).
-Each rule is bound to the criteria that it was written for by the hash of their text (rules.yaml): an edited criterion
-has no rule.
+It is the default judge. A rule answers one way only where facts prove one way only, with turns and
+quotes where there are some; whatever is left is `unscored` as `not_read`, for a reader to decide
+(`presumed` fills a scorecard meanwhile). Each rule is bound to the criteria that it was written for
+by the hash of their text (rules.yaml): an edited criterion has no rule.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ from ..card.stage_results import CriterionResult
 from ..checks.check import OutputCheck, check_outputs
 
 VERSION = "8"
-"""Part of every verdict's key: raise it when a rule changes, so that stored verdicts of the old rules go stale."""
+"""Part of every verdict's key: raise it when a rule changes, so that stored verdicts of the old
+rules go stale."""
 MAX_ENVIRONMENT_FAILURES = 5
 """S2d: more executions that failed because of the environment are 0."""
 SURE = 0.6
 """Confidence from which on a failure counts as one."""
 SINGLED_OUT = 2
-"""A turn that names at most so many cases may have tried the pipeline on them; a listing names more."""
+"""A turn that names at most so many cases may have tried the pipeline on them; a listing names
+more."""
 QUOTE_CHARS = 160
 MAX_EVIDENCE = 4
 _BOUND = Path(__file__).with_name("rules.yaml")
@@ -52,7 +55,8 @@ class Finding:
 
 
 class RulesJudge:
-    """Judges by facts. Pure: the same run and public inputs give the same reply. It never raises for a run."""
+    """Judges by facts. Pure: the same run and public inputs give the same reply. It never raises
+    for a run."""
 
     name = RULES
     members: tuple[str, ...] = ()
@@ -66,7 +70,8 @@ class RulesJudge:
         return {"version": VERSION}
 
     def evidence_sha256(self, request: Request) -> str:
-        """Of what the rules can read: everything that the run was read from, and how many answers are placeholders."""
+        """Of what the rules can read: everything that the run was read from, and how many answers
+        are placeholders."""
         run = request.run
         parts = [VERSION, run.content_sha256, run.track or "", run.tier or "", request.question]
         track = TRACKS.find(request.rubric.track)
@@ -80,7 +85,8 @@ class RulesJudge:
         return Reply(results=tuple(_result(criterion, proof) for criterion in request.criteria))
 
     def _proof(self, request: Request) -> Proof:
-        """The facts of the run, kept from stage to stage: S1-S3 of one run are judged one after the other."""
+        """The facts of the run, kept from stage to stage: S1-S3 of one run are judged one after the
+        other."""
         last = self._last
         if last is None or last.run is not request.run or last.public != request.public:
             last = self._last = Proof(request.run, request.public, request.check)
@@ -97,9 +103,12 @@ def _result(criterion: Criterion, proof: Proof) -> CriterionResult:
     finding = None if rule is None else rule(proof)
     if finding is not None:
         return CriterionResult(
-            id=criterion.id, value=finding.value, status="scored", rationale=finding.why,
+            id=criterion.id,
+            value=finding.value,
+            status="scored",
+            rationale=finding.why,
             evidence=finding.evidence[:MAX_EVIDENCE],
-        )  # fmt: skip
+        )
     why = "no rule was written for this criterion" if rule is None else "no fact decides it"
     return CriterionResult.unscored(criterion.id, "not_read", f"{why}: it takes a reader")
 
@@ -151,7 +160,11 @@ class Proof:
     @cached_property
     def pilots(self) -> tuple[TurnFeatures, ...]:
         """Turns that ran the pipeline on one or a few cases before any full run."""
-        return tuple(f for f in self.before if f.turn < self.full[0].turn and f.cases_scope in ("one", "few") and _applies(f))  # fmt: skip
+        return tuple(
+            f
+            for f in self.before
+            if f.turn < self.full[0].turn and f.cases_scope in ("one", "few") and _applies(f)
+        )
 
     @cached_property
     def environment_failures(self) -> tuple[Failure, ...]:
@@ -162,7 +175,8 @@ class Proof:
         return Finding(1.0, why, self.lines(*(f.turn for f in turns if f is not None)))
 
     def lines(self, *turns: int) -> tuple[Evidence, ...]:
-        """For each turn the last line that came back, else the first that was executed; turn 0 is the plan."""
+        """For each turn the last line that came back, else the first that was executed; turn 0 is
+        the plan."""
         found = (self._line(turn) for turn in dict.fromkeys(turns))
         return tuple(line for line in found if line is not None)
 
@@ -201,15 +215,23 @@ def _nothing_ran(proof: Proof) -> Finding | None:
     """What takes an execution that worked is 0 where there is none."""
     if proof.ran:
         return None
-    return Finding(0.0, "No execution of the run succeeded.", proof.lines(*(f.turn for f in proof.tried[:2])))
+    return Finding(
+        0.0, "No execution of the run succeeded.", proof.lines(*(f.turn for f in proof.tried[:2]))
+    )
 
 
 def plan_exists(proof: Proof) -> Finding:
     """plan.md came with the run, or an execution that did not fail wrote it."""
     plan = proof.run.plan
     if not plan.exists:
-        return Finding(0.0, "No plan.md came with the run and no execution that succeeded wrote one.")
-    where = "came with the run" if plan.source == "file" else "was written by an execution that succeeded"
+        return Finding(
+            0.0, "No plan.md came with the run and no execution that succeeded wrote one."
+        )
+    where = (
+        "came with the run"
+        if plan.source == "file"
+        else "was written by an execution that succeeded"
+    )
     return Finding(1.0, f"plan.md {where}.", proof.lines(PLAN_TURN))
 
 
@@ -217,18 +239,29 @@ def plan_image_exists(proof: Proof) -> Finding:
     """plan.png came with the run, or an execution that did not fail saved it."""
     plan = proof.run.plan
     if not plan.image_exists:
-        return Finding(0.0, "No plan.png came with the run and no execution that succeeded saved one.")
-    where = "came with the run" if plan.image_path is not None else "was saved by an execution that succeeded"
-    return Finding(1.0, f"plan.png {where}.", proof.lines(*([plan.image_turn] if plan.image_turn else [])))
+        return Finding(
+            0.0, "No plan.png came with the run and no execution that succeeded saved one."
+        )
+    where = (
+        "came with the run"
+        if plan.image_path is not None
+        else "was saved by an execution that succeeded"
+    )
+    return Finding(
+        1.0, f"plan.png {where}.", proof.lines(*([plan.image_turn] if plan.image_turn else []))
+    )
 
 
 def weights_obtained(proof: Proof) -> Finding | None:
-    """An execution downloads or loads weights, and a model runs. A method without weights takes a reader."""
+    """An execution downloads or loads weights, and a model runs. A method without weights takes a
+    reader."""
     loads = next((f for f in proof.ran if f.has("obtains_weights", "loads_model")), None)
     runs = next((f for f in proof.ran if f.forward_pass), None)
     if loads is None or runs is None:
         return _nothing_ran(proof)
-    return proof.met(f"Weights were obtained or loaded in turn {loads.turn}, and a model ran.", loads, runs)
+    return proof.met(
+        f"Weights were obtained or loaded in turn {loads.turn}, and a model ran.", loads, runs
+    )
 
 
 def environment_works(proof: Proof) -> Finding | None:
@@ -240,15 +273,24 @@ def environment_works(proof: Proof) -> Finding | None:
 
 
 def few_environment_failures(proof: Proof) -> Finding:
-    """At most five executions failed because of packages, downloads, devices, memory, disk or network."""
+    """At most five executions failed because of packages, downloads, devices, memory, disk or
+    network."""
     failed = proof.environment_failures
     shown = tuple(said for f in failed[:MAX_EVIDENCE] if (said := proof.said(f)) is not None)
     if len(failed) > MAX_ENVIRONMENT_FAILURES:
-        return Finding(0.0, f"{len(failed)} executions failed because of the environment, more than five.", shown)
+        return Finding(
+            0.0,
+            f"{len(failed)} executions failed because of the environment, more than five.",
+            shown,
+        )
     if not proof.tried:
         return Finding(0.0, "Nothing was executed, so no environment was set up.")
     works = proof.lines(*(f.turn for f in proof.ran[:1]))
-    return Finding(1.0, f"{len(failed) or 'No'} executions failed because of the environment.", (*works, *shown[:3]))
+    return Finding(
+        1.0,
+        f"{len(failed) or 'No'} executions failed because of the environment.",
+        (*works, *shown[:3]),
+    )
 
 
 def model_works(proof: Proof) -> Finding | None:
@@ -257,11 +299,14 @@ def model_works(proof: Proof) -> Finding | None:
     if not works:
         return _nothing_ran(proof)
     real = next((f for f in works if not f.dummy_forward), None)
-    return proof.met(f"A model was applied in turn {works[0].turn} without failing.", works[0], real)
+    return proof.met(
+        f"A model was applied in turn {works[0].turn} without failing.", works[0], real
+    )
 
 
 def answers_by_model(proof: Proof) -> Finding | None:
-    """As `model_works`; 0 where no execution that worked calls a model, as the check of the outputs tells."""
+    """As `model_works`; 0 where no execution that worked calls a model, as the check of the outputs
+    tells."""
     return _no_model(proof) or model_works(proof)
 
 
@@ -277,22 +322,28 @@ def _no_model(proof: Proof) -> Finding | None:
 
 
 def no_pilot(proof: Proof) -> Finding | None:
-    """0 where nothing that could be a pilot came before the full run; how far a pilot validated takes a reader."""
+    """0 where nothing that could be a pilot came before the full run; how far a pilot validated
+    takes a reader."""
     if not proof.full:
         return _nothing_ran(proof)
     trials = (
-        f for f in proof.before
+        f
+        for f in proof.before
         if _applies(f) or f.has("dummy_forward", "loads_model") or 0 < len(f.cases) <= SINGLED_OUT
-    )  # fmt: skip
+    )
     if next(trials, None) is not None:
         return None
     first = proof.full[0].turn
-    why = f"No execution before the run over all cases (turn {first}) applied the pipeline or looked at a single case."
+    why = (
+        f"No execution before the run over all cases (turn {first}) applied the pipeline or looked"
+        " at a single case."
+    )
     return Finding(0.0, why, proof.lines(first))
 
 
 def answers_piloted(proof: Proof) -> Finding | None:
-    """S3 of vqa where placeholders decide: 0 for a fake run, the cap of 0.2 where some slipped through."""
+    """S3 of vqa where placeholders decide: 0 for a fake run, the cap of 0.2 where some slipped
+    through."""
     checks = proof.check.s4_checks
     rate = checks.placeholder_rate
     if rate is not None and rate > PLACEHOLDER_DOMINATED:
@@ -300,7 +351,10 @@ def answers_piloted(proof: Proof) -> Finding | None:
     if fake := _no_model(proof):
         return fake
     if rate is not None and rate > PLACEHOLDER_LIMIT and proof.pilots:
-        why = f"{rate:.0%} of the delivered answers are placeholders, more than {PLACEHOLDER_LIMIT:.0%}."
+        why = (
+            f"{rate:.0%} of the delivered answers are placeholders, more than"
+            f" {PLACEHOLDER_LIMIT:.0%}."
+        )
         return Finding(0.2, why, proof.lines(proof.pilots[0].turn))
     return _nothing_ran(proof)
 
@@ -309,7 +363,10 @@ def pilot_first(proof: Proof) -> Finding | None:
     """S3a of reports: a run on one or a few cases, to its end, before the run over all of them."""
     if not proof.pilots:
         return no_pilot(proof)
-    return proof.met(f"The pipeline ran on few cases in turn {proof.pilots[0].turn}, before the full run.", proof.pilots[0])  # fmt: skip
+    return proof.met(
+        f"The pipeline ran on few cases in turn {proof.pilots[0].turn}, before the full run.",
+        proof.pilots[0],
+    )
 
 
 def pilot_writes(proof: Proof) -> Finding | None:
@@ -321,8 +378,11 @@ def pilot_writes(proof: Proof) -> Finding | None:
 
 
 def reports_delivered(proof: Proof) -> Finding | None:
-    """S2a and S2e of reports: a report.txt stands in a case's folder, and an execution that worked wrote outputs."""
-    file = next((f for f in proof.run.outputs.files if f.case is not None and f.name == "report.txt"), None)
+    """S2a and S2e of reports: a report.txt stands in a case's folder, and an execution that worked
+    wrote outputs."""
+    file = next(
+        (f for f in proof.run.outputs.files if f.case is not None and f.name == "report.txt"), None
+    )
     wrote = next((f for f in proof.ran if f.writes_outputs), None)
     if file is None or wrote is None:
         return _nothing_ran(proof)
@@ -332,9 +392,20 @@ def reports_delivered(proof: Proof) -> Finding | None:
 TABLE: Mapping[str, Rule] = {
     rule.__name__.lstrip("_"): rule
     for rule in (
-        plan_exists, plan_image_exists, weights_obtained, environment_works, few_environment_failures, model_works,
-        answers_by_model, assets_of_model, no_pilot, answers_piloted, pilot_first, pilot_writes, reports_delivered,
+        plan_exists,
+        plan_image_exists,
+        weights_obtained,
+        environment_works,
+        few_environment_failures,
+        model_works,
+        answers_by_model,
+        assets_of_model,
+        no_pilot,
+        answers_piloted,
+        pilot_first,
+        pilot_writes,
+        reports_delivered,
         _nothing_ran,
     )
-}  # fmt: skip
+}
 """Rules by the name under which rules.yaml binds them."""

@@ -1,17 +1,20 @@
-"""Judging through a provider's batch endpoint: cheaper, within a day, and safe to interrupt at any moment.
+"""Judging through a provider's batch endpoint: cheaper, within a day, and safe to interrupt at any
+moment.
 
     submission = await submit(store, judge, requests)      # uploads, returns at once
-    collected = await collect(store, judge)                # any time later, in any process; repeat until nothing is open
+    collected = await collect(store, judge)                # any time later, in any process; repeat
+    until nothing is open
 
-What a batch stands for is noted in the store before it is created, so that the same verdicts are never asked twice, and
-its answers become the verdicts that live calls would have given, under the same keys. A failed or missing answer is an
-unscored attempt: the next plan asks again.
+What a batch stands for is noted in the store before it is created, so that the same verdicts are
+never asked twice, and its answers become the verdicts that live calls would have given, under the
+same keys. A failed or missing answer is an unscored attempt: the next plan asks again.
 
-A crash while a batch is being created leaves it in doubt. The next `submit` or `collect` looks for it in the provider's
-list, by our mark in its metadata or by its input file, and adopts it; if it is not there `settle_s` seconds after the
-attempt, it was not created. Two limits: a provider whose list lags further behind can be paid twice, and one that keeps
-no list leaves the batch in doubt until `abandon` (`rejudge --abandon`) is called. The search is made with the key now in force: one of
-another account would not find the batch.
+A crash while a batch is being created leaves it in doubt. The next `submit` or `collect` looks for
+it in the provider's list, by our mark in its metadata or by its input file, and adopts it; if it is
+not there `settle_s` seconds after the attempt, it was not created. Two limits: a provider whose
+list lags further behind can be paid twice, and one that keeps no list leaves the batch in doubt
+until `abandon` (`rejudge --abandon`) is called. The search is made with the key now in force: one
+of another account would not find the batch.
 """
 
 from __future__ import annotations
@@ -31,26 +34,36 @@ from .ledger import Ledger, OpenBatch
 from .sending import BatchJudge, BatchOptions, Sender, Submission
 
 __all__ = [
-    "BatchJudge", "BatchOptions", "BatchState", "Collected", "OpenBatch", "Submission", "abandon", "collect",
-    "status", "submit",
-]  # fmt: skip
+    "BatchJudge",
+    "BatchOptions",
+    "BatchState",
+    "Collected",
+    "OpenBatch",
+    "Submission",
+    "abandon",
+    "collect",
+    "status",
+    "submit",
+]
 
 _LONGEST_POLL_S = 60.0
 
 
 def status(store: Store) -> tuple[OpenBatch, ...]:
-    """All batches that are not closed, of any judge, oldest first, as far as the store knows: nobody is asked."""
+    """All batches that are not closed, of any judge, oldest first, as far as the store knows:
+    nobody is asked."""
     return tuple(Ledger(store).open())
 
 
 async def submit(
     store: Store, judge: Judge, requests: Iterable[Request], options: BatchOptions | None = None
 ) -> Submission:
-    """Send every request that has no verdict yet and waits in no open batch; returns when the batches are created.
+    """Send every request that has no verdict yet and waits in no open batch; returns when the
+    batches are created.
 
-    Requests are read one at a time and split into files within the limits. ConfigError for a judge without batches, or
-    for a cost limit on one without a known price; JudgeError when the provider cannot be used: whatever was created by
-    then is noted, and the same call again goes on.
+    Requests are read one at a time and split into files within the limits. ConfigError for a judge
+    without batches, or for a cost limit on one without a known price; JudgeError when the provider
+    cannot be used: whatever was created by then is noted, and the same call again goes on.
     """
     options = options or BatchOptions()
     able = _able(judge)
@@ -66,12 +79,19 @@ async def submit(
 
 
 async def collect(
-    store: Store, judge: Judge, *, wait_s: float = 0.0, poll_s: float = 10.0, options: BatchOptions | None = None,
-) -> Collected:  # fmt: skip
-    """Bring in what this judge's open batches have answered; with `wait_s`, ask again until all are, or time is up.
+    store: Store,
+    judge: Judge,
+    *,
+    wait_s: float = 0.0,
+    poll_s: float = 10.0,
+    options: BatchOptions | None = None,
+) -> Collected:
+    """Bring in what this judge's open batches have answered; with `wait_s`, ask again until all
+    are, or time is up.
 
-    Batches of this model and address are read even if its prompts or parameters were changed since: their verdicts are
-    kept under the keys that they were asked for. JudgeError when the provider cannot be used.
+    Batches of this model and address are read even if its prompts or parameters were changed since:
+    their verdicts are kept under the keys that they were asked for. JudgeError when the provider
+    cannot be used.
     """
     options = options or BatchOptions()
     able = _able(judge)
@@ -93,13 +113,17 @@ async def collect(
 
 
 def abandon(store: Store, batch_id: str) -> None:
-    """Close an open batch without its answers, so that its verdicts are asked anew; what it cost is lost."""
+    """Close an open batch without its answers, so that its verdicts are asked anew; what it cost is
+    lost."""
     Ledger(store).note(_find(store, batch_id).id, "closed", why="abandoned")
 
 
 def _able(judge: Judge) -> BatchJudge:
     if not isinstance(judge, BatchJudge):
-        raise ConfigError(f"{judge.name}: cannot be judged through provider batches", "leave out --batch, or name one API model")  # fmt: skip
+        raise ConfigError(
+            f"{judge.name}: cannot be judged through provider batches",
+            "leave out --batch, or name one API model",
+        )
     return judge
 
 

@@ -1,4 +1,5 @@
-"""Bringing in the answers of provider batches: each is read as a live answer and kept under the keys it was asked for.
+"""Bringing in the answers of provider batches: each is read as a live answer and kept under the
+keys it was asked for.
 
 Ours: keys and verdicts are this store's.
 """
@@ -25,7 +26,9 @@ from .ledger import BatchRequest, Ledger, OpenBatch
 from .lines import MOST_ANSWER, Answers
 from .sending import BatchJudge, address
 
-UNKNOWN_HINT = "use the account that created it, or give it up: ambjudge rejudge PATHS --abandon BATCH"
+UNKNOWN_HINT = (
+    "use the account that created it, or give it up: ambjudge rejudge PATHS --abandon BATCH"
+)
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,9 @@ class BatchState:
 
 @dataclass
 class Collected:
-    """What was brought in. `scored` and `unscored` (by reason) count criteria; `stale` requests could not be read because
-    their run changed; `kept` ones had been brought in before; `strays` are lines of no use to anybody."""
+    """What was brought in. `scored` and `unscored` (by reason) count criteria; `stale` requests
+    could not be read because their run changed; `kept` ones had been brought in before; `strays`
+    are lines of no use to anybody."""
 
     closed: list[BatchState] = field(default_factory=list)
     open: list[BatchState] = field(default_factory=list)
@@ -68,7 +72,9 @@ class Collector:
         for batch in self._ledger.open():
             if batch.base != self._base or batch.judge.judge != self._judge.name:
                 continue
-            state = BatchState(batch, None if batch.provider_id is None else await self._ask(batch.provider_id))
+            state = BatchState(
+                batch, None if batch.provider_id is None else await self._ask(batch.provider_id)
+            )
             if state.provider is None or not state.provider.final:
                 still.append(state)
             elif await self._bring_in(batch, state.provider):
@@ -81,7 +87,9 @@ class Collector:
         try:
             return await self._http.get(provider_id)
         except NotThere as error:
-            self.done.warnings.append(f"the provider does not know {provider_id}: {error}; {UNKNOWN_HINT}")
+            self.done.warnings.append(
+                f"the provider does not know {provider_id}: {error}; {UNKNOWN_HINT}"
+            )
             return None
 
     async def _bring_in(self, batch: OpenBatch, ended: ProviderBatch) -> bool:
@@ -94,7 +102,10 @@ class Collector:
                 try:
                     await self._http.download(file_id, file, batch.lines * MOST_ANSWER)
                 except NotThere as error:
-                    said = f"batch {ended.id}: its output is gone or not there yet: {error}; {UNKNOWN_HINT}"
+                    said = (
+                        f"batch {ended.id}: its output is gone or not there yet: {error};"
+                        f" {UNKNOWN_HINT}"
+                    )
                     self.done.warnings.append(said)
                     return False
                 answers.index(file)
@@ -104,7 +115,10 @@ class Collector:
                 self.done.warnings.append(f"batch {ended.id} {ended.status}{said}")
             before = replace(self.done)
             self._keep_all(batch, answers, missing)
-        here = {name: getattr(self.done, name) - getattr(before, name) for name in ("scored", "stale", "strays")}
+        here = {
+            name: getattr(self.done, name) - getattr(before, name)
+            for name in ("scored", "stale", "strays")
+        }
         self._ledger.note(batch.id, "closed", why=ended.status, **here)
         return True
 
@@ -128,13 +142,19 @@ class Collector:
         strays = len(answers.ids() - wanted) + answers.unreadable
         self.done.strays += strays
         if strays:
-            self.done.warnings.append(f"batch {batch.id}: {strays} lines of its output answer nothing that was asked")
+            self.done.warnings.append(
+                f"batch {batch.id}: {strays} lines of its output answer nothing that was asked"
+            )
 
-    def _keep(self, request: Request, keys: dict[str, VerdictKey], reply: Reply, call_id: str) -> None:
+    def _keep(
+        self, request: Request, keys: dict[str, VerdictKey], reply: Reply, call_id: str
+    ) -> None:
         reference = self._store.add_run(request.run)
         ordered = [keys[result.id] for result in reply.results]
         try:
-            self._store.add_reply(reference, request.rubric, request.question, ordered, reply, call_id)
+            self._store.add_reply(
+                reference, request.rubric, request.question, ordered, reply, call_id
+            )
         except StoreError:
             if not self._store.calls_of([call_id]):
                 raise
@@ -150,7 +170,8 @@ class Collector:
     def _rebuild(
         self, record: BatchRequest, who: JudgeIdentity, rubrics: dict[str, Rubric]
     ) -> tuple[Request, dict[str, VerdictKey]] | None:
-        """The request as it was made, with the keys of its verdicts; None when its run is gone or was changed."""
+        """The request as it was made, with the keys of its verdicts; None when its run is gone or
+        was changed."""
         rubric = rubrics[record.rubric_sha256]
         try:
             ready = self._load(record, rubric)
@@ -161,17 +182,30 @@ class Collector:
         every = restored(record.items) if record.items else rubric.criteria(stage)
         criteria = tuple(c for c in every if c.id in record.criteria)
         request = Request(
-            ready.run, ready.segmentation, rubric, record.question, criteria, record.sample, ready.facts, ready.public
+            ready.run,
+            ready.segmentation,
+            rubric,
+            record.question,
+            criteria,
+            record.sample,
+            ready.facts,
+            ready.public,
         )
         keys = {
-            c.id: KeyMaker(who, c.id, criterion_sha256(c), record.sample).key(record.evidence_sha256) for c in criteria
+            c.id: (
+                KeyMaker(who, c.id, criterion_sha256(c), record.sample).key(record.evidence_sha256)
+            )
+            for c in criteria
         }
         if self._judge.evidence_sha256(request) != record.evidence_sha256:
             self.done.warnings.append(
-                f"{ready.run.id}, {record.question}: was changed since it was sent; its answer cannot be checked"
+                f"{ready.run.id}, {record.question}: was changed since it was sent; its answer"
+                " cannot be checked"
             )
             return None
-        return (request, keys) if {key.sha256 for key in keys.values()} == set(record.keys) else None
+        return (
+            (request, keys) if {key.sha256 for key in keys.values()} == set(record.keys) else None
+        )
 
     def _load(self, record: BatchRequest, rubric: Rubric) -> Prepared:
         """One run is kept, as its questions follow each other."""

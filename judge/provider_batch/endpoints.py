@@ -1,12 +1,15 @@
-"""The OpenAI-compatible endpoints of provider batches over HTTP: files, batches, contents. Nothing here knows judges.
+"""The OpenAI-compatible endpoints of provider batches over HTTP: files, batches, contents. Nothing
+here knows judges.
 
     POST /files   POST /batches   GET /batches   GET /batches/{id}   GET /files/{id}/content
 
-Reading and uploading are tried again as often as `Retry` says. Creating a batch is paid for, so it is never simply
-repeated: after an answer that leaves it open (a lost connection, a server error) the provider's list is searched first.
+Reading and uploading are tried again as often as `Retry` says. Creating a batch is paid for, so it
+is never simply repeated: after an answer that leaves it open (a lost connection, a server error)
+the provider's list is searched first.
 
-Ours, over httpx: litellm's `create_batch` tries again by itself unless told otherwise and does not say whether a lost
-request may have been carried out, and its `file_content` reads a file of any size into memory.
+Ours, over httpx: litellm's `create_batch` tries again by itself unless told otherwise and does not
+say whether a lost request may have been carried out, and its `file_content` reads a file of any
+size into memory.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
 _OTHER_NAMES = {"succeeded": "completed", "canceled": "cancelled"}
 _TIMEOUT_S = 120.0
 _LONGEST_S = 1800.0
-"""Of one request with its answer, however it drips: an upload or an output may have hundreds of megabytes."""
+"""Of one request with its answer, however it drips: an upload or an output may have hundreds of
+megabytes."""
 _PAGES = 10
 _PAGE = 100
 
@@ -72,22 +76,31 @@ class _Busy(Exception):
 def _reasons(errors: Any) -> tuple[str, ...]:
     lines = errors.get("data") if isinstance(errors, dict) else errors
     said = [
-        redact(str(entry.get("message") or entry.get("code") or "") if isinstance(entry, dict) else str(entry))
+        redact(
+            str(entry.get("message") or entry.get("code") or "")
+            if isinstance(entry, dict)
+            else str(entry)
+        )
         for entry in (lines if isinstance(lines, list) else ())
     ]
     return tuple(filter(None, said))[:5]
 
 
-_Word = Annotated[str | None, BeforeValidator(lambda value: value if isinstance(value, str) and value else None)]
+_Word = Annotated[
+    str | None, BeforeValidator(lambda value: value if isinstance(value, str) and value else None)
+]
 
 
 class ProviderBatch(BaseModel):
-    """What the provider says about a batch. `status` is one of FINAL, or anything else while it is under way."""
+    """What the provider says about a batch. `status` is one of FINAL, or anything else while it is
+    under way."""
 
     model_config = ConfigDict(frozen=True)
 
     id: Annotated[StrictStr, Field(min_length=1)]
-    status: Annotated[StrictStr, AfterValidator(lambda said: redact(_OTHER_NAMES.get(said, said))[:40])]
+    status: Annotated[
+        StrictStr, AfterValidator(lambda said: redact(_OTHER_NAMES.get(said, said))[:40])
+    ]
     input_file_id: _Word = None
     output_file_id: _Word = None
     error_file_id: _Word = None
@@ -101,24 +114,37 @@ class ProviderBatch(BaseModel):
 
 
 @asynccontextmanager
-async def endpoint(base: str, key: str | None, name: str, retry: Retry) -> AsyncIterator[BatchEndpoint]:
+async def endpoint(
+    base: str, key: str | None, name: str, retry: Retry
+) -> AsyncIterator[BatchEndpoint]:
     """A provider's batch endpoints while they are used. `name` is how messages call the judge."""
     import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes every address
     headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
-    async with httpx.AsyncClient(headers=headers, timeout=_TIMEOUT_S, event_hooks={"response": [limit]}) as client:
+    async with httpx.AsyncClient(
+        headers=headers, timeout=_TIMEOUT_S, event_hooks={"response": [limit]}
+    ) as client:
         yield BatchEndpoint(client, base, key, name, retry)
 
 
 class BatchEndpoint:
     """A provider's batch endpoints (`endpoint`)."""
 
-    def __init__(self, client: httpx.AsyncClient, base: str, key: str | None, name: str, retry: Retry) -> None:
-        self._client, self._base, self._key, self._name, self._retry = client, base, key, name, retry
+    def __init__(
+        self, client: httpx.AsyncClient, base: str, key: str | None, name: str, retry: Retry
+    ) -> None:
+        self._client, self._base, self._key, self._name, self._retry = (
+            client,
+            base,
+            key,
+            name,
+            retry,
+        )
 
     async def upload(self, path: Path) -> str:
-        """Upload an input file; returns the provider's id of it. JudgeError when there is no such endpoint."""
+        """Upload an input file; returns the provider's id of it. JudgeError when there is no such
+        endpoint."""
 
         async def send() -> Any:
             with path.open("rb") as stream:
@@ -134,19 +160,24 @@ class BatchEndpoint:
         return file_id
 
     async def create(self, file_id: str, mark: str, settle_s: float) -> ProviderBatch:
-        """Create the batch with this mark, at most once. `settle_s`: how long the provider's list may lag behind.
+        """Create the batch with this mark, at most once. `settle_s`: how long the provider's list
+        may lag behind.
 
         InDoubt when it cannot be known whether it was created; JudgeError when it was not.
         """
         body = {
-            "input_file_id": file_id, "endpoint": "/v1/chat/completions", "completion_window": "24h",
+            "input_file_id": file_id,
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
             "metadata": {MARK: mark},
-        }  # fmt: skip
+        }
 
         async def send() -> ProviderBatch:
             try:
                 # Providers that know the header answer a second request with the first batch.
-                answer = await self._once("POST", "batches", json=body, headers={"Idempotency-Key": mark})
+                answer = await self._once(
+                    "POST", "batches", json=body, headers={"Idempotency-Key": mark}
+                )
                 return _batch(answer)
             except (_Busy, ValueError) as busy:
                 if isinstance(busy, _Busy) and not busy.unclear:
@@ -156,7 +187,10 @@ class BatchEndpoint:
                 try:
                     found = await self.find(mark, file_id)
                 except (NotThere, JudgeError):
-                    raise InDoubt(f"{self._name}: creating a batch ended in doubt: {busy}", "run the same command again: it looks for the batch first") from None  # fmt: skip
+                    raise InDoubt(
+                        f"{self._name}: creating a batch ended in doubt: {busy}",
+                        "run the same command again: it looks for the batch first",
+                    ) from None
                 if found is None:
                     raise _Busy(str(busy)) from None
                 return found
@@ -167,10 +201,13 @@ class BatchEndpoint:
             raise self._no_batches() from None
 
     async def find(self, mark: str, file_id: str | None) -> ProviderBatch | None:
-        """The batch with this mark or input file among the provider's newest; NotThere when it keeps no list."""
+        """The batch with this mark or input file among the provider's newest; NotThere when it
+        keeps no list."""
         after = ""
         for _ in range(_PAGES):
-            page = await self._get(f"batches?limit={_PAGE}" + (f"&after={quote(after, safe='')}" if after else ""))
+            page = await self._get(
+                f"batches?limit={_PAGE}" + (f"&after={quote(after, safe='')}" if after else "")
+            )
             entries = page.get("data")
             for entry in entries if isinstance(entries, list) else ():
                 try:
@@ -189,7 +226,9 @@ class BatchEndpoint:
         try:
             return _batch(await self._get(f"batches/{quote(batch_id, safe='')}"))
         except ValueError as error:
-            raise JudgeError(f"{self._name}: the provider's answer is no batch: {error}", "check --api-base") from None
+            raise JudgeError(
+                f"{self._name}: the provider's answer is no batch: {error}", "check --api-base"
+            ) from None
 
     async def delete_file(self, file_id: str) -> None:
         """Delete a file that is of no use; a failure is only logged."""
@@ -199,7 +238,8 @@ class BatchEndpoint:
             log.info("a file could not be deleted at the provider: %s", error)
 
     async def download(self, file_id: str, to: BinaryIO, most: int) -> None:
-        """Write a file's content to `to`. NotThere when it is gone, JudgeError when it is longer than `most` bytes."""
+        """Write a file's content to `to`. NotThere when it is gone, JudgeError when it is longer
+        than `most` bytes."""
 
         async def read() -> None:
             import httpx
@@ -208,7 +248,9 @@ class BatchEndpoint:
             to.truncate()
             path = f"files/{quote(file_id, safe='')}/content"
             try:
-                async with self._client.stream("GET", f"{self._base}/{path}", extensions={MOST: most + 1}) as response:
+                async with self._client.stream(
+                    "GET", f"{self._base}/{path}", extensions={MOST: most + 1}
+                ) as response:
                     if response.status_code != 200:
                         await response.aread()
                     self._check(response)
@@ -216,7 +258,11 @@ class BatchEndpoint:
                     async for chunk in response.aiter_bytes():
                         size += len(chunk)
                         if size > most:
-                            raise JudgeError(f"{self._name}: the provider's output is longer than {most:,} bytes", "it cannot be the answer to this batch; ask the provider")  # fmt: skip
+                            raise JudgeError(
+                                f"{self._name}: the provider's output is longer than {most:,}"
+                                " bytes",
+                                "it cannot be the answer to this batch; ask the provider",
+                            )
                         to.write(chunk)
             except httpx.HTTPError as error:
                 raise self._lost(error) from None
@@ -233,7 +279,9 @@ class BatchEndpoint:
         try:
             response = await self._client.request(method, f"{self._base}/{path}", **more)
         except httpx.InvalidURL as error:
-            raise JudgeError(f"{self._name}: {redact(str(error), self._key)}", "check --api-base") from None
+            raise JudgeError(
+                f"{self._name}: {redact(str(error), self._key)}", "check --api-base"
+            ) from None
         except httpx.HTTPError as error:
             raise self._lost(error) from None
         self._check(response)
@@ -251,7 +299,12 @@ class BatchEndpoint:
         said = redact(f"{type(error).__name__}: {error}", self._key)
         if isinstance(error, httpx.UnsupportedProtocol):
             return JudgeError(f"{self._name}: {said}", "check --api-base")
-        return _Busy(said, unclear=not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)))
+        return _Busy(
+            said,
+            unclear=not isinstance(
+                error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+            ),
+        )
 
     def _check(self, response: httpx.Response) -> None:
         status = response.status_code
@@ -261,13 +314,23 @@ class BatchEndpoint:
         if status in (404, 405, 501):
             raise NotThere(said)
         if status in (401, 403):
-            raise JudgeError(f"{self._name}: the provider refused the credentials ({status})", "set OPENAI_API_KEY to a key that may use batches")  # fmt: skip
+            raise JudgeError(
+                f"{self._name}: the provider refused the credentials ({status})",
+                "set OPENAI_API_KEY to a key that may use batches",
+            )
         if "insufficient_quota" in said or status == 402:
-            raise JudgeError(f"{self._name}: the account's quota is used up", "check the provider's billing")
+            raise JudgeError(
+                f"{self._name}: the account's quota is used up", "check the provider's billing"
+            )
         if status in (408, 409, 425, 429) or status >= 500:
             unclear = status not in (425, 429)
-            raise _Busy(f"provider failed ({status}): {said}", retry_after(response.headers), unclear)
-        raise JudgeError(f"{self._name}: the provider rejected the request ({status}): {said}", "check the model's name, --api-base and the provider's limits for batches")  # fmt: skip
+            raise _Busy(
+                f"provider failed ({status}): {said}", retry_after(response.headers), unclear
+            )
+        raise JudgeError(
+            f"{self._name}: the provider rejected the request ({status}): {said}",
+            "check the model's name, --api-base and the provider's limits for batches",
+        )
 
     async def _retried(self, call: Callable[[], Awaitable[T]]) -> T:
         import tenacity
@@ -279,11 +342,15 @@ class BatchEndpoint:
             return wait_s(state, retry, error.after_s if isinstance(error, _Busy) else None)
 
         tries = tenacity.AsyncRetrying(
-            stop=tenacity.stop_after_attempt(retry.attempts) | tenacity.stop_before_delay(retry.total_s), wait=wait,
-            retry=tenacity.retry_if_exception_type(_Busy), reraise=True,
-        )  # fmt: skip
+            stop=tenacity.stop_after_attempt(retry.attempts)
+            | tenacity.stop_before_delay(retry.total_s),
+            wait=wait,
+            retry=tenacity.retry_if_exception_type(_Busy),
+            reraise=True,
+        )
 
-        async def run() -> T:  # tenacity awaits what is declared as a coroutine, not what merely returns one
+        # tenacity awaits what is declared as a coroutine, not what merely returns one
+        async def run() -> T:
             try:
                 return await asyncio.wait_for(call(), _LONGEST_S)
             except TimeoutError:
@@ -292,10 +359,16 @@ class BatchEndpoint:
         try:
             return await tries(run)
         except _Busy as busy:
-            raise JudgeError(f"{self._name}: {busy.message}", "run the same command again later: nothing is lost or asked twice") from None  # fmt: skip
+            raise JudgeError(
+                f"{self._name}: {busy.message}",
+                "run the same command again later: nothing is lost or asked twice",
+            ) from None
 
     def _no_batches(self) -> JudgeError:
-        return JudgeError(f"{self._name}: the provider has no batch endpoint at this address", "leave out --batch, or give the --api-base of one that has")  # fmt: skip
+        return JudgeError(
+            f"{self._name}: the provider has no batch endpoint at this address",
+            "leave out --batch, or give the --api-base of one that has",
+        )
 
 
 def _batch(data: Any) -> ProviderBatch:

@@ -1,6 +1,8 @@
-"""What was handed to provider batches, kept as events of the store: written before and after every step that matters.
+"""What was handed to provider batches, kept as events of the store: written before and after every
+step that matters.
 
-A batch of ours has an id of our own, which the provider keeps in the batch's metadata. Its steps, in this order:
+A batch of ours has an id of our own, which the provider keeps in the batch's metadata. Its steps,
+in this order:
 
     parts, planned   which requests it stands for; from here on nobody else asks for their verdicts
     uploaded         the input file is at the provider (costs nothing)
@@ -8,8 +10,8 @@ A batch of ours has an id of our own, which the provider keeps in the batch's me
     created          the provider's id is known
     closed           answered and kept, or never created; its unanswered verdicts may be asked again
 
-A crash leaves the batch in its last noted step. Only one that stopped at `creating` is in doubt; see provider_batch.
-Ours: litellm remembers no batch, and the store must know what is paid for.
+A crash leaves the batch in its last noted step. Only one that stopped at `creating` is in doubt;
+see provider_batch. Ours: litellm remembers no batch, and the store must know what is paid for.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _STEPS = "provider_batch"
 _PARTS = "provider_batch_part"
 _PART_SIZE = 1_000
 _OWNED_S = 3_600.0
-"""For so long an unfinished batch is left to a process that seems to be alive, or that runs on another machine."""
+"""For so long an unfinished batch is left to a process that seems to be alive, or that runs on
+another machine."""
 
 
 class BatchRequest(BaseModel):
@@ -58,13 +61,15 @@ class BatchRequest(BaseModel):
     evidence_sha256: str
     lines: int
     items: tuple[dict[str, Any], ...] = ()
-    """The items that are no criteria of its rubric, as they were put: they may have been edited since."""
+    """The items that are no criteria of its rubric, as they were put: they may have been edited
+    since."""
     public: str | None = None
     """The public inputs that the facts were checked against."""
 
 
 class OpenBatch(BaseModel):
-    """A batch that is not closed. `reserved_usd` is the most that it can cost at list prices; None when unknown."""
+    """A batch that is not closed. `reserved_usd` is the most that it can cost at list prices; None
+    when unknown."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -86,7 +91,11 @@ class OpenBatch(BaseModel):
     @property
     def left_alone(self) -> bool:
         """Whether another process may still be about to create it."""
-        return self.provider_id is None and _alive_elsewhere(self.owner) and age_s(self.noted_at) < _OWNED_S
+        return (
+            self.provider_id is None
+            and _alive_elsewhere(self.owner)
+            and age_s(self.noted_at) < _OWNED_S
+        )
 
 
 class Ledger:
@@ -95,7 +104,9 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def plan(self, batch: OpenBatch, requests: Sequence[BatchRequest], rubrics: Mapping[str, Rubric]) -> None:
+    def plan(
+        self, batch: OpenBatch, requests: Sequence[BatchRequest], rubrics: Mapping[str, Rubric]
+    ) -> None:
         """Claim the verdicts of `requests` for this batch."""
         for start in range(0, len(requests), _PART_SIZE):
             rows = [request.model_dump() for request in requests[start : start + _PART_SIZE]]
@@ -115,12 +126,18 @@ class Ledger:
         for at, _, body in self._store.events(_STEPS):
             batch, step = str(body["batch"]), body["step"]
             if step == "planned":
-                found[batch] = OpenBatch.model_validate({**body, "id": batch, "planned_at": at, "noted_at": at})
+                found[batch] = OpenBatch.model_validate(
+                    {**body, "id": batch, "planned_at": at, "noted_at": at}
+                )
             elif step == "closed":
                 found.pop(batch, None)
             elif batch in found:
-                known: dict[str, Any] = {k: body[k] for k in ("file_id", "provider_id") if k in body}
-                found[batch] = found[batch].model_copy(update={"step": step, "noted_at": at, **known})
+                known: dict[str, Any] = {
+                    k: body[k] for k in ("file_id", "provider_id") if k in body
+                }
+                found[batch] = found[batch].model_copy(
+                    update={"step": step, "noted_at": at, **known}
+                )
         return list(found.values())
 
     def requests(self, batch: str) -> Iterator[BatchRequest]:
@@ -133,12 +150,20 @@ class Ledger:
         """The rubrics that its requests were made of, by hash: they may have been edited since."""
         found: dict[str, Rubric] = {}
         for _, _, body in self._store.events(_PARTS, batch):
-            found |= {sha: Rubric.model_validate(data) for sha, data in body.get("rubrics", {}).items()}
+            found |= {
+                sha: Rubric.model_validate(data) for sha, data in body.get("rubrics", {}).items()
+            }
         return found
 
     def claimed(self, but: str = "") -> set[str]:
         """Keys of all verdicts that open batches (other than `but`) stand for."""
-        return {key for batch in self.open() if batch.id != but for r in self.requests(batch.id) for key in r.keys}
+        return {
+            key
+            for batch in self.open()
+            if batch.id != but
+            for r in self.requests(batch.id)
+            for key in r.keys
+        }
 
 
 def owner() -> str:

@@ -1,8 +1,10 @@
-"""The files of provider batches: JSON Lines of requests, written up to a size, and of answers, read with suspicion.
+"""The files of provider batches: JSON Lines of requests, written up to a size, and of answers, read
+with suspicion.
 
-An answer counts only when exactly one line bears its id, the line is whole, and its status is 200; what a line says is
-then read as any live answer is. Everything else is a failure of that request, never an answer. Ours: litellm writes and
-reads no batch files; the body of a line and the completion in an answer are its work (`api.transport`).
+An answer counts only when exactly one line bears its id, the line is whole, and its status is 200;
+what a line says is then read as any live answer is. Everything else is a failure of that request,
+never an answer. Ours: litellm writes and reads no batch files; the body of a line and the
+completion in an answer are its work (`api.transport`).
 """
 
 from __future__ import annotations
@@ -51,14 +53,18 @@ class Draft:
     lines: int = 0
     size: int = 0
 
-    def add(self, request: BatchRequest, rubric: Rubric, lines: Sequence[bytes], worst_usd: float | None) -> None:
+    def add(
+        self, request: BatchRequest, rubric: Rubric, lines: Sequence[bytes], worst_usd: float | None
+    ) -> None:
         with self.file.open("ab") as stream:
             stream.writelines(lines)
         self.requests.append(request)
         self.rubrics[rubric.sha256] = rubric
         self.lines += len(lines)
         self.size += sum(map(len, lines))
-        self.worst_usd = None if worst_usd is None or self.worst_usd is None else self.worst_usd + worst_usd
+        self.worst_usd = (
+            None if worst_usd is None or self.worst_usd is None else self.worst_usd + worst_usd
+        )
 
 
 class Answers(ExitStack):
@@ -100,14 +106,17 @@ class Answers(ExitStack):
         if not places:
             return CallFailed("provider", missing)
         if len({digest for *_, digest in places}) > 1:
-            return _failed(f"the batch's output answers this request {len(places)} times, differently")
+            return _failed(
+                f"the batch's output answers this request {len(places)} times, differently"
+            )
         number, offset, length, _ = places[0]
         self._files[number].seek(offset)
         return _answer(_object(self._files[number].read(length)) or {})
 
 
 def _long_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
-    """(offset, length, content) of every line; of longer lines than an answer may have only the beginning is read."""
+    """(offset, length, content) of every line; of longer lines than an answer may have only the
+    beginning is read."""
     while True:
         offset = file.tell()
         line = file.readline(MOST_ANSWER + 2)
@@ -137,7 +146,9 @@ def _answer(line: dict[str, Any]) -> Completion | CallFailed:
         said = next((e for e in (error, inner) if isinstance(e, dict)), {})
         code, message = str(said.get("code") or ""), str(said.get("message") or "")
         kind = "policy" if code in _REFUSED else "provider"
-        text = redact(f"in the batch ({status if type(status) is int else 'no status'}): {code} {message}")
+        text = redact(
+            f"in the batch ({status if type(status) is int else 'no status'}): {code} {message}"
+        )
         return _failed(text, kind == "policy", calls=int(status is not None))
     try:
         return completion_from_body(body)

@@ -1,4 +1,5 @@
-"""Sending requests to a provider's batches: which ones, in which files, and what a crash left unfinished before.
+"""Sending requests to a provider's batches: which ones, in which files, and what a crash left
+unfinished before.
 
 Ours: that nothing is asked or paid twice is decided by this store's verdicts and claims.
 """
@@ -27,7 +28,8 @@ from .lines import MOST_BYTES, MOST_LINES, Draft, request_id, to_line
 
 @runtime_checkable
 class BatchJudge(Judge, Protocol):
-    """A judge whose calls can be made by a provider batch: `ApiJudge` at an OpenAI-compatible address."""
+    """A judge whose calls can be made by a provider batch: `ApiJudge` at an OpenAI-compatible
+    address."""
 
     def endpoint(self) -> tuple[str, str | None]: ...
 
@@ -40,8 +42,9 @@ class BatchJudge(Judge, Protocol):
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """max_cost: USD that all open batches of the judge together may cost at the most, at list prices (providers mostly
-    ask less for batches). settle_s: how long the provider's list may lag behind its creation of a batch."""
+    """max_cost: USD that all open batches of the judge together may cost at the most, at list
+    prices (providers mostly ask less for batches). settle_s: how long the provider's list may lag
+    behind its creation of a batch."""
 
     max_cost: float | None = None
     most_lines: int = MOST_LINES
@@ -52,8 +55,9 @@ class BatchOptions:
 
 @dataclass
 class Submission:
-    """What became of the requests: sent in `batches`; all verdicts `known` already; `waiting` in an open batch (or for
-    an equal request); left out as `over_budget`. `adopted` batches were found at the provider after a crash."""
+    """What became of the requests: sent in `batches`; all verdicts `known` already; `waiting` in an
+    open batch (or for an equal request); left out as `over_budget`. `adopted` batches were found at
+    the provider after a crash."""
 
     batches: list[OpenBatch] = field(default_factory=list)
     sent: int = 0
@@ -74,9 +78,15 @@ def address(judge: BatchJudge) -> str:
 class Sender:
     """Writes, uploads and creates batches, one file at a time; `done` says what has come of it."""
 
-    def __init__(self, store: Store, judge: BatchJudge, http: BatchEndpoint, options: BatchOptions) -> None:
+    def __init__(
+        self, store: Store, judge: BatchJudge, http: BatchEndpoint, options: BatchOptions
+    ) -> None:
         self._store, self._judge, self._http, self._options = store, judge, http, options
-        self._stored, self._who, self._base = StoredJudge(judge, store), identity(judge), address(judge)
+        self._stored, self._who, self._base = (
+            StoredJudge(judge, store),
+            identity(judge),
+            address(judge),
+        )
         self._ledger = Ledger(store)
         self.done = Submission()
         self._claimed: set[str] = set()
@@ -101,7 +111,11 @@ class Sender:
                 await asyncio.sleep(wait)
                 found = await self._http.find(batch.id, batch.file_id)
         except NotThere:
-            self._warn(batch, "may or may not have been created, and the provider keeps no list: ambjudge rejudge --abandon asks again")  # fmt: skip
+            self._warn(
+                batch,
+                "may or may not have been created, and the provider keeps no list: ambjudge rejudge"
+                " --abandon asks again",
+            )
             return
         if found is None:
             await self._never_created(batch)
@@ -115,14 +129,23 @@ class Sender:
             await self._http.delete_file(batch.file_id)
 
     def _warn(self, batch: OpenBatch, what: str) -> None:
-        self.done.warnings.append(f"batch {batch.id} ({batch.requests} requests, {batch.planned_at}) {what}")
+        self.done.warnings.append(
+            f"batch {batch.id} ({batch.requests} requests, {batch.planned_at}) {what}"
+        )
 
     def start(self, folder: Path) -> None:
         self._folder = folder
-        mine = [b for b in self._ledger.open() if b.judge.judge == self._judge.name and b.base == self._base]
+        mine = [
+            b
+            for b in self._ledger.open()
+            if b.judge.judge == self._judge.name and b.base == self._base
+        ]
         if self._options.max_cost is not None:
             if any(b.reserved_usd is None for b in mine):
-                raise ConfigError(f"{self._judge.name}: what its open batches may cost is unknown", "collect them first, or leave out --max-cost")  # fmt: skip
+                raise ConfigError(
+                    f"{self._judge.name}: what its open batches may cost is unknown",
+                    "collect them first, or leave out --max-cost",
+                )
             self._reserved = sum(b.reserved_usd or 0.0 for b in mine)
         self._claimed = self._ledger.claimed()
         self._new_draft()
@@ -131,7 +154,8 @@ class Sender:
         self._draft = Draft(self._folder / f"{uuid.uuid4().hex}.jsonl")
 
     async def take(self, request: Request) -> None:
-        """Put what of a request is still to be asked into the draft, which is sent first where it has no room for it."""
+        """Put what of a request is still to be asked into the draft, which is sent first where it
+        has no room for it."""
         known = self._stored.look_up(request)
         missing = known.missing(request.criteria)
         if not missing:
@@ -148,19 +172,36 @@ class Sender:
             return
         keys = [known.keys[c.id] for c in asked]
         name = request_id(key.sha256 for key in keys)
-        lines = tuple(to_line(f"{name}-{number}", body) for number, body in enumerate(self._judge.bodies(request)))
+        lines = tuple(
+            to_line(f"{name}-{number}", body)
+            for number, body in enumerate(self._judge.bodies(request))
+        )
         size, options = sum(map(len, lines)), self._options
         if len(lines) > options.most_lines or size > options.most_bytes:
-            raise ConfigError(f"{request.run.id}, {request.question}: one request is larger than a batch may be", "lower the evidence budget or the number of samples")  # fmt: skip
+            raise ConfigError(
+                f"{request.run.id}, {request.question}: one request is larger than a batch may be",
+                "lower the evidence budget or the number of samples",
+            )
         self._store.add_run(request.run)
         record = BatchRequest(
-            id=name, path=self._store.relative(request.run.path), rubric_sha256=request.rubric.sha256,
-            question=request.question, track=request.run.track, tier=request.run.tier, sample=request.sample,
-            criteria=tuple(c.id for c in asked), keys=tuple(key.sha256 for key in keys),
-            evidence_sha256=keys[0].evidence_sha256, lines=len(lines), items=dumped(request.question, asked),
+            id=name,
+            path=self._store.relative(request.run.path),
+            rubric_sha256=request.rubric.sha256,
+            question=request.question,
+            track=request.run.track,
+            tier=request.run.tier,
+            sample=request.sample,
+            criteria=tuple(c.id for c in asked),
+            keys=tuple(key.sha256 for key in keys),
+            evidence_sha256=keys[0].evidence_sha256,
+            lines=len(lines),
+            items=dumped(request.question, asked),
             public=None if request.public is None else str(request.public.absolute()),
-        )  # fmt: skip
-        if self._draft.lines + len(lines) > options.most_lines or self._draft.size + size > options.most_bytes:
+        )
+        if (
+            self._draft.lines + len(lines) > options.most_lines
+            or self._draft.size + size > options.most_bytes
+        ):
             await self.flush()
         self._draft.add(record, request.rubric, lines, worst.cost_usd)
         self._claimed.update(record.keys)
@@ -172,7 +213,10 @@ class Sender:
         if cap is None:
             return True
         if worst is None:
-            raise ConfigError(f"the price of {self._judge.name} is unknown, so a cost limit cannot be kept", "leave out --max-cost, or give the model's price")  # fmt: skip
+            raise ConfigError(
+                f"the price of {self._judge.name} is unknown, so a cost limit cannot be kept",
+                "leave out --max-cost, or give the model's price",
+            )
         return self._reserved + worst <= cap + 1e-12
 
     async def flush(self) -> None:
@@ -182,16 +226,26 @@ class Sender:
         if not draft.requests:
             return
         batch = OpenBatch(
-            id=uuid.uuid4().hex, judge=self._who, base=self._base, requests=len(draft.requests), lines=draft.lines,
-            reserved_usd=draft.worst_usd, owner=owner(),
-        )  # fmt: skip
+            id=uuid.uuid4().hex,
+            judge=self._who,
+            base=self._base,
+            requests=len(draft.requests),
+            lines=draft.lines,
+            reserved_usd=draft.worst_usd,
+            owner=owner(),
+        )
         self._ledger.plan(batch, draft.requests, draft.rubrics)
-        # Whoever claims and then sees another claim on the same verdicts gives way: of two that overlap, at least the
-        # later one sees the earlier, so that no verdict is asked twice (at worst by nobody, until the next call).
+        # Whoever claims and then sees another claim on the same verdicts gives way: of two that
+        # overlap, at least the
+        # later one sees the earlier, so that no verdict is asked twice (at worst by nobody, until
+        # the next call).
         if self._ledger.claimed(but=batch.id) & {key for r in draft.requests for key in r.keys}:
             self._ledger.note(batch.id, "closed", why="gave way to another process")
             self.done.waiting += len(draft.requests)
-            self.done.warnings.append(f"{len(draft.requests)} requests were not sent: another process is sending some of the same; run again")  # fmt: skip
+            self.done.warnings.append(
+                f"{len(draft.requests)} requests were not sent: another process is sending some of"
+                " the same; run again"
+            )
             return
         try:
             batch = await self._create(batch, draft)
@@ -212,4 +266,6 @@ class Sender:
         self._ledger.note(batch.id, "creating")
         made = await self._http.create(file_id, batch.id, self._options.settle_s)
         self._ledger.note(batch.id, "created", provider_id=made.id)
-        return batch.model_copy(update={"step": "created", "file_id": file_id, "provider_id": made.id})
+        return batch.model_copy(
+            update={"step": "created", "file_id": file_id, "provider_id": made.id}
+        )

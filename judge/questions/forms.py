@@ -1,6 +1,8 @@
-"""The form of each question's reply: how its items are put, what an entry on one of them must look like, what it means.
+"""The form of each question's reply: how its items are put, what an entry on one of them must look
+like, what it means.
 
-A reply is one JSON object with an entry for each item, by its id. Adding a question is adding a form here and its prompt.
+A reply is one JSON object with an entry for each item, by its id. Adding a question is adding a
+form here and its prompt.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ _VERDICTS: dict[str, float | None] = {"present": 1.0, "absent": 0.0, "cannot_tel
 
 
 class Doubtful(ValueError):
-    """Something in a reply that must not be taken for an answer; the message is for the repair round."""
+    """Something in a reply that must not be taken for an answer; the message is for the repair
+    round."""
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What a reply literally says about one item. `state`: a value (or an answer), not applicable, or cannot tell."""
+    """What a reply literally says about one item. `state`: a value (or an answer), not applicable,
+    or cannot tell."""
 
     id: str
     state: Literal["said", "not_applicable", "cannot_tell"]
@@ -53,12 +57,18 @@ class Form(Protocol):
         """JSON Schema of its entry. Only keywords that structured-output implementations share."""
 
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
-        """What an entry that fits the schema says, for a run of so many turns. Doubtful when it says nothing usable."""
+        """What an entry that fits the schema says, for a run of so many turns. Doubtful when it
+        says nothing usable."""
 
 
 def closed(properties: dict[str, Any]) -> dict[str, Any]:
     """An object with exactly these properties, in this order."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 _TEXT = {"type": "string"}
@@ -92,12 +102,15 @@ class CriteriaForm:
             raise Doubtful("value: a boolean is not on the scale")
         cited = _cited(entry["evidence"])
         if value == NOT_APPLICABLE:
-            return Stated(item.id, "not_applicable", reason=entry["reason"][:MAX_TEXT], evidence=cited)
+            return Stated(
+                item.id, "not_applicable", reason=entry["reason"][:MAX_TEXT], evidence=cited
+            )
         return Stated(item.id, "said", float(value), entry["reason"][:MAX_TEXT], cited)
 
 
 class DiagnosisForm:
-    """Error codes: turns, a quote and the facts stand before the verdict; the plan's commitments beside them."""
+    """Error codes: turns, a quote and the facts stand before the verdict; the plan's commitments
+    beside them."""
 
     prompt = "diagnosis"
 
@@ -109,10 +122,16 @@ class DiagnosisForm:
             state = {"type": "string", "enum": ["kept", "broken", "dropped"]}
             entry = closed({"commitment": _TEXT, "turns": _TURNS, "quote": _QUOTE, "state": state})
             return closed({"commitments": {"type": "array", "items": entry}})
-        return closed({
-            "turns": _TURNS, "quote": _QUOTE, "facts": {"type": "array", "items": _TEXT}, "why": _TEXT,
-            "verdict": {"type": "string", "enum": list(_VERDICTS)}, "confidence": {"type": "number"},
-        })  # fmt: skip
+        return closed(
+            {
+                "turns": _TURNS,
+                "quote": _QUOTE,
+                "facts": {"type": "array", "items": _TEXT},
+                "why": _TEXT,
+                "verdict": {"type": "string", "enum": list(_VERDICTS)},
+                "confidence": {"type": "number"},
+            }
+        )
 
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
         if item.id == PLAN_ITEM:
@@ -123,7 +142,14 @@ class DiagnosisForm:
                 quotes += [quote for quote in cited if quote[1].strip()]
                 words: JsonValue = {"turn": cited[0][0], "quote": cited[0][1]}
                 what = one["commitment"][:MAX_TEXT]
-                kept.append({**one, "commitment": what, "turns": _inside(one["turns"], turns), "quote": words})
+                kept.append(
+                    {
+                        **one,
+                        "commitment": what,
+                        "turns": _inside(one["turns"], turns),
+                        "quote": words,
+                    }
+                )
             return Stated(item.id, "said", evidence=tuple(quotes), answer={"commitments": kept})
         confidence = entry["confidence"]
         if isinstance(confidence, bool) or not 0 <= confidence <= 1:
@@ -131,9 +157,10 @@ class DiagnosisForm:
         cited = _cited([entry["quote"]] if entry["quote"]["quote"].strip() else [])
         value = _VERDICTS[entry["verdict"]]
         answer: JsonValue = {
-            "turns": _inside(entry["turns"], turns), "facts": [str(fact)[:16] for fact in entry["facts"][:MAX_CITED]],
+            "turns": _inside(entry["turns"], turns),
+            "facts": [str(fact)[:16] for fact in entry["facts"][:MAX_CITED]],
             "confidence": float(confidence),
-        }  # fmt: skip
+        }
         state: Literal["said", "cannot_tell"] = "cannot_tell" if value is None else "said"
         return Stated(item.id, state, value, entry["why"][:MAX_TEXT], cited, answer)
 
@@ -154,9 +181,13 @@ class StagesForm:
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
         labels: list[JsonValue] = []
         for part in sorted(entry["segments"], key=lambda p: p["first_turn"]):
-            first, last = int(part["first_turn"]), int(part["last_turn"])  # 3.0 is an integer in JSON
+            # 3.0 is an integer in JSON
+            first, last = int(part["first_turn"]), int(part["last_turn"])
             if first != len(labels) + 1 or not first <= last <= turns:
-                raise Doubtful(f"segments: every turn from 1 to {turns} must stand in exactly one; see turn {min(first, len(labels) + 1)}")  # fmt: skip
+                raise Doubtful(
+                    f"segments: every turn from 1 to {turns} must stand in exactly one; see turn"
+                    f" {min(first, len(labels) + 1)}"
+                )
             labels += [part["stage"]] * (last - first + 1)
         if len(labels) != turns:
             raise Doubtful(f"segments: they end at turn {len(labels)} of {turns}")
@@ -164,7 +195,8 @@ class StagesForm:
 
 
 class AskForm:
-    """An ad-hoc question: evidence and reason stand before the answer; null is "the record does not say"."""
+    """An ad-hoc question: evidence and reason stand before the answer; null is "the record does not
+    say"."""
 
     prompt = "ask"
 
@@ -174,11 +206,18 @@ class AskForm:
     def schema(self, item: Criterion) -> dict[str, Any]:
         wanted = item.answer if isinstance(item, AskItem) else Answer("yes_no")
         kinds: dict[str, Any] = {
-            "yes_no": {"type": "boolean"}, "choice": {"type": "string", "enum": list(wanted.options)},
-            "number": {"type": "number"}, "text": _TEXT, "json": wanted.schema or {},
-        }  # fmt: skip
+            "yes_no": {"type": "boolean"},
+            "choice": {"type": "string", "enum": list(wanted.options)},
+            "number": {"type": "number"},
+            "text": _TEXT,
+            "json": wanted.schema or {},
+        }
         return closed(
-            {"evidence": _QUOTES, "reason": _TEXT, "answer": {"anyOf": [kinds[wanted.kind], {"type": "null"}]}}
+            {
+                "evidence": _QUOTES,
+                "reason": _TEXT,
+                "answer": {"anyOf": [kinds[wanted.kind], {"type": "null"}]},
+            }
         )
 
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
@@ -197,7 +236,11 @@ class AskForm:
 
 
 _CRITERIA = CriteriaForm()
-_BESIDE: Mapping[QuestionName, Form] = {"diagnosis": DiagnosisForm(), "stages": StagesForm(), "ask": AskForm()}
+_BESIDE: Mapping[QuestionName, Form] = {
+    "diagnosis": DiagnosisForm(),
+    "stages": StagesForm(),
+    "ask": AskForm(),
+}
 
 
 def form_of(question: QuestionName) -> Form:

@@ -1,4 +1,5 @@
-"""What a reader is asked beside a rubric's criteria, as items of the same form: error codes, stages, ad-hoc questions."""
+"""What a reader is asked beside a rubric's criteria, as items of the same form: error codes,
+stages, ad-hoc questions."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ from ..card.scoring import split_criteria
 
 PLAN_ITEM = "plan"
 _YES_NO = (Level(value=1.0, text="Yes."), Level(value=0.0, text="No."))
-_READING = (Level(value=1.0, text="Present: it occurred and mattered."), Level(value=0.0, text="Absent."))
+_READING = (
+    Level(value=1.0, text="Present: it occurred and mattered."),
+    Level(value=0.0, text="Absent."),
+)
 
 AnswerKind = Literal["yes_no", "choice", "number", "text", "json"]
 
@@ -34,7 +38,8 @@ class Answer:
 
 
 class AskItem(Criterion):
-    """An ad-hoc question. Its text says everything that decides the answer, so that it is keyed like any criterion."""
+    """An ad-hoc question. Its text says everything that decides the answer, so that it is keyed
+    like any criterion."""
 
     answer: Answer = Answer()
 
@@ -44,7 +49,10 @@ def ask_item(question: str, answer: Answer | None = None) -> AskItem:
     answer = answer or Answer()
     words = " ".join(question.split())
     if not words:
-        raise ConfigError("the question is empty", 'for example: ambjudge ask runs/ "Did the agent look at an image?"')
+        raise ConfigError(
+            "the question is empty",
+            'for example: ambjudge ask runs/ "Did the agent look at an image?"',
+        )
     if len(words) > 4_000:
         raise ConfigError(f"the question has {len(words):,} characters", "at most 4,000")
     scale: tuple[Level, ...] = _YES_NO
@@ -54,18 +62,27 @@ def ask_item(question: str, answer: Answer | None = None) -> AskItem:
             raise ConfigError(f"a choice of {len(options)} answers", "name 2 to 20 different ones")
         answer = Answer("choice", options)
         step = 1 / (len(options) - 1)
-        scale = tuple(Level(value=min(1.0, i * step), text=option) for i, option in enumerate(options))
+        scale = tuple(
+            Level(value=min(1.0, i * step), text=option) for i, option in enumerate(options)
+        )
     form = {
-        "yes_no": "true or false", "choice": "one of: " + "; ".join(json.dumps(o) for o in answer.options),
-        "number": "a number", "text": "one or two short sentences",
+        "yes_no": "true or false",
+        "choice": "one of: " + "; ".join(json.dumps(o) for o in answer.options),
+        "number": "a number",
+        "text": "one or two short sentences",
         "json": f"JSON by this schema: {json.dumps(answer.schema, sort_keys=True)}",
-    }[answer.kind]  # fmt: skip
+    }[answer.kind]
     if answer.kind == "json":
         _check_schema(answer.schema)
     return AskItem(
-        id="ask", title="question", text=f"{words}\nThe answer is {form}.", scale=scale, evidence=("executions",),
-        source="the user", answer=answer,
-    )  # fmt: skip
+        id="ask",
+        title="question",
+        text=f"{words}\nThe answer is {form}.",
+        scale=scale,
+        evidence=("executions",),
+        source="the user",
+        answer=answer,
+    )
 
 
 _REFERENCES = ('"$ref"', '"$dynamicRef"')
@@ -80,10 +97,15 @@ def _check_schema(schema: Mapping[str, Any] | None) -> None:
             or len(text := json.dumps(schema)) > 20_000
             or any(r in text for r in _REFERENCES)
         ):
-            raise ConfigError("the answer's schema is no JSON Schema of at most 20,000 characters without $ref", "see --help")  # fmt: skip
+            raise ConfigError(
+                "the answer's schema is no JSON Schema of at most 20,000 characters without $ref",
+                "see --help",
+            )
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        raise ConfigError(f"the answer's schema: {error.message[:200]}", "give a JSON Schema (draft 2020-12)") from None
+        raise ConfigError(
+            f"the answer's schema: {error.message[:200]}", "give a JSON Schema (draft 2020-12)"
+        ) from None
 
 
 StagesFrom = Literal["rules", "judge", "mixed"]
@@ -93,7 +115,8 @@ UNSURE_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked about runs. `stages`: by rules, by the judge, or by the judge where the rules are unsure."""
+    """What is asked about runs. `stages`: by rules, by the judge, or by the judge where the rules
+    are unsure."""
 
     criteria: bool = True
     diagnosis: bool = True
@@ -101,10 +124,14 @@ class Wanted:
     ask: AskItem | None = None
 
     def items(
-        self, able: Collection[QuestionName], rubric: Rubric, tier: Tier | None, track: TrackName | None
+        self,
+        able: Collection[QuestionName],
+        rubric: Rubric,
+        tier: Tier | None,
+        track: TrackName | None,
     ) -> dict[QuestionName, tuple[Criterion, ...]]:
-        """The items of every question that a judge with these abilities is asked, in the order of asking; `stages` is
-        among them also where `mixed` decides by the run (`is_unsure`)."""
+        """The items of every question that a judge with these abilities is asked, in the order of
+        asking; `stages` is among them also where `mixed` decides by the run (`is_unsure`)."""
         found: dict[QuestionName, tuple[Criterion, ...]] = {}
         if self.stages != "rules":
             found["stages"] = stage_items()
@@ -115,7 +142,11 @@ class Wanted:
             found["diagnosis"] = diagnosis_items(track)
         if self.ask is not None:
             found["ask"] = (self.ask,)
-        return {name: items for name, items in found.items() if items and (name in able or is_criteria(name))}
+        return {
+            name: items
+            for name, items in found.items()
+            if items and (name in able or is_criteria(name))
+        }
 
 
 def check_wanted(judge: Judge, wanted: Wanted) -> None:
@@ -130,8 +161,9 @@ def check_wanted(judge: Judge, wanted: Wanted) -> None:
 def unsure_below(track: TrackName | None) -> float:
     """Posterior of a turn's stage by rules below which `mixed` takes a reader's word for the turn.
 
-    On labelled runs of the benchmark the rules are right on .75 of the turns below .6 and on .9 above; on tasks of other
-    kinds on .71 of those below .9, where reading reaches .85 (docs/measurements.md, "Stages at real size").
+    On labelled runs of the benchmark the rules are right on .75 of the turns below .6 and on .9
+    above; on tasks of other kinds on .71 of those below .9, where reading reaches .85
+    (docs/measurements.md, "Stages at real size").
     """
     return 0.9 if track is None else 0.6
 
@@ -144,31 +176,42 @@ def is_unsure(segmentation: Segmentation, track: TrackName | None) -> bool:
 
 @cache
 def diagnosis_items(track: TrackName | None) -> tuple[Criterion, ...]:
-    """The codes of the paper's taxonomy, the answer codes where answers are delivered, and the plan's commitments."""
+    """The codes of the paper's taxonomy, the answer codes where answers are delivered, and the
+    plan's commitments."""
     codes = [_code_item(code, track) for code in taxonomy("paper").codes]
     known = TRACKS.find(track)
     if known is not None and known.output == "answers":
         codes += [_code_item(code, track) for code in taxonomy("answers").codes]
     plan = Criterion(
-        id=PLAN_ITEM, title="what plan.md promised", scale=_YES_NO, evidence=("plan", "executions"), source="ours",
+        id=PLAN_ITEM,
+        title="what plan.md promised",
+        scale=_YES_NO,
+        evidence=("plan", "executions"),
+        source="ours",
         text=(
-            "List the commitments of plan.md that leave traces: the model or method, how inputs are prepared, checks and "
-            "pilots, output files. For each: kept (an execution did it), broken (something else was done instead) or "
-            "dropped (nothing was done about it), with the turns and words that show it. An empty list when there is no plan."
+            "List the commitments of plan.md that leave traces: the model or method, how inputs are"
+            " prepared, checks and pilots, output files. For each: kept (an execution did it),"
+            " broken (something else was done instead) or dropped (nothing was done about it), with"
+            " the turns and words that show it. An empty list when there is no plan."
         ),
-    )  # fmt: skip
+    )
     return (*codes, plan)
 
 
 def _code_item(code: Code, track: TrackName | None) -> Criterion:
     return Criterion(
-        id=code.code, title=code.name, text=guidance(code, track), scale=_READING,
-        evidence=("executions", "outputs", "brief"), source="taxonomy",
-    )  # fmt: skip
+        id=code.code,
+        title=code.name,
+        text=guidance(code, track),
+        scale=_READING,
+        evidence=("executions", "outputs", "brief"),
+        source="taxonomy",
+    )
 
 
 def guidance(code: Code, track: TrackName | None) -> str:
-    """What counts for a code, what does not, and what sets it apart from the others, as a reader is told."""
+    """What counts for a code, what does not, and what sets it apart from the others, as a reader is
+    told."""
     lines = [code.description]
     if track is not None and track in code.examples:
         lines.append(f"For example: {code.examples[track]}")
@@ -185,10 +228,14 @@ def stage_items() -> tuple[Criterion, ...]:
     """The one item of the question for the stages of all turns; its guidance is the prompt's."""
     return (
         Criterion(
-            id="stages", title="stage of every turn", scale=_YES_NO, evidence=("executions",), source="ours",
+            id="stages",
+            title="stage of every turn",
+            scale=_YES_NO,
+            evidence=("executions",),
+            source="ours",
             text="Which stage is each turn of the record?",
         ),
-    )  # fmt: skip
+    )
 
 
 def dumped(question: QuestionName, items: Sequence[Criterion]) -> tuple[dict[str, Any], ...]:
@@ -198,4 +245,6 @@ def dumped(question: QuestionName, items: Sequence[Criterion]) -> tuple[dict[str
 
 def restored(items: Sequence[Mapping[str, Any]]) -> tuple[Criterion, ...]:
     """Items from `dumped`."""
-    return tuple((AskItem if "answer" in item else Criterion).model_validate(item) for item in items)
+    return tuple(
+        (AskItem if "answer" in item else Criterion).model_validate(item) for item in items
+    )

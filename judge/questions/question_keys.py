@@ -1,8 +1,9 @@
-"""What a judge is asked about a run: its items by question, the keys of their verdicts, and one name for all of it.
+"""What a judge is asked about a run: its items by question, the keys of their verdicts, and one
+name for all of it.
 
-A run is settled when every item of its questions has a verdict; the store remembers that (`Store.settle`), so that
-planning need not look at the verdicts again. The same rubrics, tracks and tiers come back for run after run: everything
-here is worked out once for each.
+A run is settled when every item of its questions has a verdict; the store remembers that
+(`Store.settle`), so that planning need not look at the verdicts again. The same rubrics, tracks and
+tiers come back for run after run: everything here is worked out once for each.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ class Questions:
     """The questions of one judge with these abilities (`base.answers`)."""
 
     def __init__(
-        self, who: JudgeIdentity, able: Collection[QuestionName], wanted: Wanted, public: Path | None = None
+        self,
+        who: JudgeIdentity,
+        able: Collection[QuestionName],
+        wanted: Wanted,
+        public: Path | None = None,
     ) -> None:
         self.who, self._able, self._wanted, self._public = who, able, wanted, public
         self._asked: dict[_Kind, dict[QuestionName, tuple[Criterion, ...]]] = {}
@@ -54,8 +59,13 @@ class Questions:
         kind = (rubric.sha256, tier, track)
         if kind not in self._names:
             parts = [
-                [self.context(question, track, tier), sorted(self.key(item).sha256("") for item in items)]
+                [
+                    self.context(question, track, tier),
+                    sorted(self.key(item).sha256("") for item in items),
+                ]
                 for question, items in self.items(rubric, tier, track).items()
             ]
-            self._names[kind] = hashlib.sha256(canonical_json([self._wanted.stages, parts]).encode()).hexdigest()
+            self._names[kind] = hashlib.sha256(
+                canonical_json([self._wanted.stages, parts]).encode()
+            ).hexdigest()
         return self._names[kind]

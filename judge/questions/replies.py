@@ -1,8 +1,9 @@
-"""From a model's reply to verdicts: a schema made from the items, a strict parser, and the rules of what counts.
+"""From a model's reply to verdicts: a schema made from the items, a strict parser, and the rules of
+what counts.
 
-The parser is a security boundary. A verdict is taken only from the entry under the item's own id, only when the entry is
-whole and of its form; everything else leaves that item unscored with a reason. Nothing here can turn a missing, doubtful
-or failed answer into a grade.
+The parser is a security boundary. A verdict is taken only from the entry under the item's own id,
+only when the entry is whole and of its form; everything else leaves that item unscored with a
+reason. Nothing here can turn a missing, doubtful or failed answer into a grade.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ def _too_deep(value: Any) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
-            part for v in level if isinstance(v, dict | list) for part in (v.values() if isinstance(v, dict) else v)
+            part
+            for v in level
+            if isinstance(v, dict | list)
+            for part in (v.values() if isinstance(v, dict) else v)
         ]
     return bool(level)
 
@@ -85,7 +89,9 @@ def _constant(name: str) -> Any:
     raise Doubtful(f"{name} is no JSON number")
 
 
-def parse_reply(text: str | None, question: QuestionName, items: Sequence[Criterion], turns: int) -> Parsed:
+def parse_reply(
+    text: str | None, question: QuestionName, items: Sequence[Criterion], turns: int
+) -> Parsed:
     """What `text` states about each item, for a run of so many turns.
 
     The whole reply must be one JSON object, at most inside one fence.
@@ -102,13 +108,21 @@ def parse_reply(text: str | None, question: QuestionName, items: Sequence[Criter
         except Doubtful as error:
             problems[item.id] = str(error)
     strange = len(data.keys() - {item.id for item in items})
-    ignored = (f"{strange} entr{'y' if strange == 1 else 'ies'} on nothing that was asked",) if strange else ()
+    ignored = (
+        (f"{strange} entr{'y' if strange == 1 else 'ies'} on nothing that was asked",)
+        if strange
+        else ()
+    )
     return Parsed(stated, problems, ignored)
 
 
 def _decode(text: str) -> Any:
     return json.loads(
-        text, object_pairs_hook=each_key_once, parse_constant=_constant, parse_float=_finite, parse_int=_whole
+        text,
+        object_pairs_hook=each_key_once,
+        parse_constant=_constant,
+        parse_float=_finite,
+        parse_int=_whole,
     )
 
 
@@ -126,7 +140,11 @@ def _read(text: str | None) -> dict[str, Any]:
             # Halves of surrogate pairs, which no scorecard can be written with.
             data = _decode(whole_text(json.dumps(data, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
-        raise Doubtful(str(error) if isinstance(error, Doubtful) else f"the reply is not one JSON object: {error}") from None  # fmt: skip
+        raise Doubtful(
+            str(error)
+            if isinstance(error, Doubtful)
+            else f"the reply is not one JSON object: {error}"
+        ) from None
     if not isinstance(data, dict):
         raise Doubtful("the reply is not one JSON object")
     if _too_deep(data):
@@ -135,7 +153,8 @@ def _read(text: str | None) -> dict[str, Any]:
 
 
 def _entry(data: dict[str, Any], question: QuestionName, item: Criterion, turns: int) -> Stated:
-    """One entry, held against its own part of the schema. Extra keys are refused: they may be a second answer."""
+    """One entry, held against its own part of the schema. Extra keys are refused: they may be a
+    second answer."""
     if item.id not in data:
         raise Doubtful("no entry")
     error = next(_validator(question, item).iter_errors(data[item.id]), None)
@@ -153,12 +172,16 @@ def _validator(question: QuestionName, item: Criterion) -> Any:
 
 
 def to_results(
-    parsed: Parsed, question: QuestionName, items: Sequence[Criterion], record: Record, quotes: QuoteIndex
+    parsed: Parsed,
+    question: QuestionName,
+    items: Sequence[Criterion],
+    record: Record,
+    quotes: QuoteIndex,
 ) -> tuple[CriterionResult, ...]:
     """Verdicts in the order of `items`, their quotes checked against the run.
 
-    A criterion's lowest value given on truncated evidence stands only with a quote that was found: absence cannot be
-    seen in what was not shown, so that it is unscored as `truncated` otherwise.
+    A criterion's lowest value given on truncated evidence stands only with a quote that was found:
+    absence cannot be seen in what was not shown, so that it is unscored as `truncated` otherwise.
     """
     return tuple(_result(parsed, question, item, record, quotes) for item in items)
 
@@ -172,24 +195,43 @@ def _result(
         return CriterionResult.unscored(item.id, "unparsable", detail)
     evidence = tuple(_check(turn, quote, record, quotes) for turn, quote in said.evidence)
     answer = said.answer
-    if isinstance(answer, dict) and question == "diagnosis" and isinstance(named := answer.get("facts"), list):
+    if (
+        isinstance(answer, dict)
+        and question == "diagnosis"
+        and isinstance(named := answer.get("facts"), list)
+    ):
         answer = {**answer, "facts": [fact for fact in named if fact in record.fact_ids]}
     if said.state == "not_applicable":
         return CriterionResult(
-            id=item.id, value=None, status="not_applicable", detail=item.conditional or "", rationale=said.reason,
+            id=item.id,
+            value=None,
+            status="not_applicable",
+            detail=item.conditional or "",
+            rationale=said.reason,
             evidence=evidence,
-        )  # fmt: skip
+        )
     if said.state == "cannot_tell":
         return CriterionResult.unscored(
-            item.id, "no_evidence", "the reader cannot tell from the record",
-            rationale=said.reason, evidence=evidence, answer=answer,
-        )  # fmt: skip
+            item.id,
+            "no_evidence",
+            "the reader cannot tell from the record",
+            rationale=said.reason,
+            evidence=evidence,
+            answer=answer,
+        )
     proven = any(e.check != "not_found" for e in evidence)
     if is_criteria(question) and record.truncated and said.value == min(item.values) and not proven:
         detail = f"judged not met without proof, while {describe_omissions(record)}"
-        return CriterionResult.unscored(item.id, "truncated", detail, rationale=said.reason, evidence=evidence)
+        return CriterionResult.unscored(
+            item.id, "truncated", detail, rationale=said.reason, evidence=evidence
+        )
     return CriterionResult(
-        id=item.id, value=said.value, status="scored", rationale=said.reason, evidence=evidence, answer=answer
+        id=item.id,
+        value=said.value,
+        status="scored",
+        rationale=said.reason,
+        evidence=evidence,
+        answer=answer,
     )
 
 
@@ -207,7 +249,8 @@ def _check(turn: int, quote: str, record: Record, quotes: QuoteIndex) -> Evidenc
 
 
 def describe_omissions(record: Record) -> str:
-    """What was left out of the record, in words: `turns 7, 9 were left out or cut (12,480 characters)`."""
+    """What was left out of the record, in words: `turns 7, 9 were left out or cut (12,480
+    characters)`."""
     gone = [o for o in record.left_out if o.relevant]
     names = ", ".join("plan.md or brief" if o.turn == 0 else f"turn {o.turn}" for o in gone[:8]) + (
         " …" if len(gone) > 8 else ""

@@ -1,8 +1,10 @@
-"""Verdict keys: the SHA-256 of everything that decided a verdict, with its parts kept so that a diff can say what changed.
+"""Verdict keys: the SHA-256 of everything that decided a verdict, with its parts kept so that a
+diff can say what changed.
 
-A key covers the criterion (text, scale, conditions: `rubrics.load.criterion_sha256`; never its weight), the evidence
-bytes, the judge's name, its prompt files, its parameters (model, temperature, API base, ...) and the sample index.
-It does not cover the run: two runs that show a judge the same evidence are the same question.
+A key covers the criterion (text, scale, conditions: `rubrics.load.criterion_sha256`; never its
+weight), the evidence bytes, the judge's name, its prompt files, its parameters (model, temperature,
+API base, ...) and the sample index. It does not cover the run: two runs that show a judge the same
+evidence are the same question.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class VerdictKey(BaseModel):
     sha256: str
 
     def changed_from(self, other: VerdictKey) -> tuple[KeyPart, ...]:
-        """The parts in which this key differs from another one, in a fixed order; empty for equal keys."""
+        """The parts in which this key differs from another one, in a fixed order; empty for equal
+        keys."""
         pairs: tuple[tuple[KeyPart, object, object], ...] = (
             ("criterion", self.criterion_sha256, other.criterion_sha256),
             ("evidence", self.evidence_sha256, other.evidence_sha256),
@@ -69,12 +72,21 @@ class VerdictKey(BaseModel):
 
 
 class KeyMaker:
-    """Keys of one criterion under one judge. The evidence comes last in the hashed text, so that all that precedes it
-    is hashed once: planning over thousands of stored runs is mostly this."""
+    """Keys of one criterion under one judge. The evidence comes last in the hashed text, so that
+    all that precedes it is hashed once: planning over thousands of stored runs is mostly this."""
 
-    def __init__(self, who: JudgeIdentity, criterion_id: str, criterion_sha256: str, sample: int = 0) -> None:
-        self._who, self._id, self._criterion, self._sample = who, criterion_id, criterion_sha256, sample
-        head = canonical_json([_VERSION, who.judge, who.prompt_sha256, who.parameters, criterion_sha256, sample])
+    def __init__(
+        self, who: JudgeIdentity, criterion_id: str, criterion_sha256: str, sample: int = 0
+    ) -> None:
+        self._who, self._id, self._criterion, self._sample = (
+            who,
+            criterion_id,
+            criterion_sha256,
+            sample,
+        )
+        head = canonical_json(
+            [_VERSION, who.judge, who.prompt_sha256, who.parameters, criterion_sha256, sample]
+        )
         self._prefix = hashlib.sha256(head.encode())
 
     def sha256(self, evidence_sha256: str) -> str:
@@ -89,10 +101,15 @@ class KeyMaker:
 
     def key(self, evidence_sha256: str) -> VerdictKey:
         return VerdictKey(
-            criterion_id=self._id, criterion_sha256=self._criterion, evidence_sha256=evidence_sha256,
-            judge=self._who.judge, prompt_sha256=self._who.prompt_sha256, parameters=self._who.parameters,
-            sample=self._sample, sha256=self.sha256(evidence_sha256),
-        )  # fmt: skip
+            criterion_id=self._id,
+            criterion_sha256=self._criterion,
+            evidence_sha256=evidence_sha256,
+            judge=self._who.judge,
+            prompt_sha256=self._who.prompt_sha256,
+            parameters=self._who.parameters,
+            sample=self._sample,
+            sha256=self.sha256(evidence_sha256),
+        )
 
 
 def identity(judge: Judge) -> JudgeIdentity:
@@ -100,16 +117,20 @@ def identity(judge: Judge) -> JudgeIdentity:
     parameters: dict[str, object] = dict(judge.parameters)
     if judge.members:
         parameters["members"] = list(judge.members)
-    return JudgeIdentity(judge=judge.name, prompt_sha256=judge.prompt_sha256, parameters=canonical_json(parameters))
+    return JudgeIdentity(
+        judge=judge.name, prompt_sha256=judge.prompt_sha256, parameters=canonical_json(parameters)
+    )
 
 
 class EvidenceContexts:
-    """What the evidence of a question depends on besides the run's files, as a hash: the judge, a track or tier that the
-    user named instead of the files, the public inputs (`inputs_stamp`), and our code.
+    """What the evidence of a question depends on besides the run's files, as a hash: the judge, a
+    track or tier that the user named instead of the files, the public inputs (`inputs_stamp`), and
+    our code.
 
-    The store remembers evidence hashes under (run content, this), so that unchanged runs are not rendered again. Any edit
-    of the code that reads, checks or renders changes it: that costs a new rendering, never a call. Each is worked out
-    once, and the public inputs are held for unchanged meanwhile.
+    The store remembers evidence hashes under (run content, this), so that unchanged runs are not
+    rendered again. Any edit of the code that reads, checks or renders changes it: that costs a new
+    rendering, never a call. Each is worked out once, and the public inputs are held for unchanged
+    meanwhile.
     """
 
     def __init__(self, who: JudgeIdentity) -> None:
@@ -117,16 +138,21 @@ class EvidenceContexts:
         self._stamp, self.of = cache(inputs_stamp), cache(self._of)
 
     def _of(
-        self, question: QuestionName, track: TrackName | None, tier: Tier | None, public: Path | None = None
+        self,
+        question: QuestionName,
+        track: TrackName | None,
+        tier: Tier | None,
+        public: Path | None = None,
     ) -> str:
         parts = [*self._head, question, track, tier, self._stamp(public), code_sha256()]
         return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
 class CardKeys:
-    """Keys of scorecards: everything that decides one, as a hash, the run's verdicts apart. `decided_by` holds whatever is
-    the same for all runs of a session (judge, questions, rubric, policy, track, tier, public inputs); our code and what
-    a detector of another package adds to it count too."""
+    """Keys of scorecards: everything that decides one, as a hash, the run's verdicts apart.
+    `decided_by` holds whatever is the same for all runs of a session (judge, questions, rubric,
+    policy, track, tier, public inputs); our code and what a detector of another package adds to it
+    count too."""
 
     def __init__(self, *decided_by: object) -> None:
         self._prefix = hashlib.sha256(canonical_json([*decided_by, code_sha256()]).encode())
@@ -139,7 +165,8 @@ class CardKeys:
 
 
 def inputs_stamp(public: Path | None) -> str | None:
-    """The folder of public inputs: where it is, how many entries it has, their size, and when one was last changed.
+    """The folder of public inputs: where it is, how many entries it has, their size, and when one
+    was last changed.
 
     Looks at every entry, so keep what it says for as long as they are held for unchanged.
     """
@@ -153,7 +180,11 @@ def inputs_stamp(public: Path | None) -> str | None:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     status = entry.stat()
-                    count, size, latest = count + 1, size + status.st_size, max(latest, status.st_mtime_ns)
+                    count, size, latest = (
+                        count + 1,
+                        size + status.st_size,
+                        max(latest, status.st_mtime_ns),
+                    )
                     if entry.is_dir() and depth < _DEEP:
                         folders.append((entry.path, depth + 1))
         except OSError:  # what cannot be read is no input for the checks either
@@ -163,7 +194,8 @@ def inputs_stamp(public: Path | None) -> str | None:
 
 @cache
 def code_sha256() -> str:
-    """Of the source and data files that turn a run into evidence, and of the packages that take part in it."""
+    """Of the source and data files that turn a run into evidence, and of the packages that take
+    part in it."""
     from ...error_codes.registry import packages
     from ...plugins import stamps
     from ...tracks import TRACKS
@@ -177,12 +209,14 @@ def code_sha256() -> str:
 
 
 def _sources(folder: Path) -> list[Path]:
-    """Every source file of a folder and those below it, patterns kept as data included, in the order of their names."""
+    """Every source file of a folder and those below it, patterns kept as data included, in the
+    order of their names."""
     return sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".yaml"))
 
 
 def canonical_json(value: Any) -> str:
-    """One spelling for equal values: sorted keys, no spaces, ASCII. Raises ValueError for NaN and infinities."""
+    """One spelling for equal values: sorted keys, no spaces, ASCII. Raises ValueError for NaN and
+    infinities."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain)
 
 

@@ -1,1 +1,2 @@
-"""What is stale and why (`staleness`), making it new (`execute`, `update`), and what changed (`change`)."""
+"""What is stale and why (`staleness`), making it new (`execute`, `update`), and what changed
+(`change`)."""

@@ -1,12 +1,14 @@
 """Why a score changed between two scorecards of one run: rubric text, weights, judge, or data.
 
-Each criterion's verdict changed for one or more of three causes: its text (criterion edited, added or removed), the
-judge (model, prompt, parameters), the data (evidence). Everything that combines verdicts (weights, requirements,
-credits, policies) is the fourth, `weights`. S4, S5, Task and the caps on stages are data.
+Each criterion's verdict changed for one or more of three causes: its text (criterion edited, added
+or removed), the judge (model, prompt, parameters), the data (evidence). Everything that combines
+verdicts (weights, requirements, credits, policies) is the fourth, `weights`. S4, S5, Task and the
+caps on stages are data.
 
-A change that several causes share has no single right order to take them in, so the split is the Shapley value over
-the four: the mean of a cause's step over all orders. A verdict with two causes takes its new value once both are in;
-no third verdict is ever made up. The parts sum exactly to the change.
+A change that several causes share has no single right order to take them in, so the split is the
+Shapley value over the four: the mean of a cause's step over all orders. A verdict with two causes
+takes its new value once both are in; no third verdict is ever made up. The parts sum exactly to the
+change.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ CAUSES: tuple[Cause, ...] = ("text", "weights", "judge", "data")
 
 @dataclass(frozen=True)
 class Split:
-    """A change and its parts, in the score's own unit; `text + weights + judge + data == after - before`."""
+    """A change and its parts, in the score's own unit; `text + weights + judge + data == after -
+    before`."""
 
     before: float
     after: float
@@ -45,7 +48,8 @@ class Split:
 
 @dataclass(frozen=True)
 class Flip:
-    """A criterion whose verdict changed. None: unscored, presumed, not applicable, or not in the rubric."""
+    """A criterion whose verdict changed. None: unscored, presumed, not applicable, or not in the
+    rubric."""
 
     criterion: str
     before: float | None
@@ -73,11 +77,14 @@ class RankChange:
     after: int
 
 
-def split_change(old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric: Rubric) -> CardChange:
+def split_change(
+    old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric: Rubric
+) -> CardChange:
     """Split the change from card `old` to card `new` of one run.
 
-    Why a verdict changed is read from the cards: text if the criterion's text differs, judge if name, members or prompt
-    differ, data if the conversation differs, and judge if none of these does (parameters are not on a card).
+    Why a verdict changed is read from the cards: text if the criterion's text differs, judge if
+    name, members or prompt differ, data if the conversation differs, and judge if none of these
+    does (parameters are not on a card).
     """
     game = _Game(old, new, old_rubric, new_rubric)
     points = {coalition: game.play(coalition) for coalition in _coalitions()}
@@ -85,7 +92,10 @@ def split_change(old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric:
         run=new.run.id,
         agentic=_split({c: total.agentic for c, (_, total) in points.items()}),
         overall=_split({c: total.overall for c, (_, total) in points.items()}),
-        stages={stage: _split({c: scores[stage] for c, (scores, _) in points.items()}) for stage in game.stages},
+        stages={
+            stage: _split({c: scores[stage] for c, (scores, _) in points.items()})
+            for stage in game.stages
+        },
         flips=game.flips(),
     )
 
@@ -95,7 +105,9 @@ def mean_split(splits: Iterable[Split | None]) -> Split | None:
     known = [split for split in splits if split is not None]
     if not known:
         return None
-    return Split(*(math.fsum(values) / len(known) for values in zip(*map(astuple, known), strict=True)))
+    return Split(
+        *(math.fsum(values) / len(known) for values in zip(*map(astuple, known), strict=True))
+    )
 
 
 def rank_changes(before: Iterable[ScoreCard], after: Iterable[ScoreCard]) -> tuple[RankChange, ...]:
@@ -121,13 +133,19 @@ def _means(cards: Iterable[ScoreCard]) -> dict[str, float]:
 class _Game:
     """The score under any set of causes taken in."""
 
-    def __init__(self, old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric: Rubric) -> None:
+    def __init__(
+        self, old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric: Rubric
+    ) -> None:
         self.old, self.new = old, new
         self.rubrics = (old_rubric, new_rubric)
         self.criteria = tuple({c.id: c for c in rubric.criteria()} for rubric in self.rubrics)
         self.stages = sorted({*old_rubric.stages, *new_rubric.stages})
-        self.stage_of = {c.id: s for rubric in self.rubrics for s in rubric.judged for c in rubric.criteria(s)}
-        self.results = tuple({r.id: r for s in card.stages.values() for r in s.criteria} for card in (old, new))
+        self.stage_of = {
+            c.id: s for rubric in self.rubrics for s in rubric.judged for c in rubric.criteria(s)
+        }
+        self.results = tuple(
+            {r.id: r for s in card.stages.values() for r in s.criteria} for card in (old, new)
+        )
         self.causes = {id: self._causes(id) for id in {**self.results[0], **self.results[1]}}
 
     def flips(self) -> tuple[Flip, ...]:
@@ -137,7 +155,14 @@ class _Game:
             before, after = (side.get(id) for side in self.results)
             if _standing(before) != _standing(after):
                 causes = tuple(cause for cause in CAUSES if cause in self.causes[id])
-                found.append(Flip(id, before.judged if before else None, after.judged if after else None, causes))
+                found.append(
+                    Flip(
+                        id,
+                        before.judged if before else None,
+                        after.judged if after else None,
+                        causes,
+                    )
+                )
         return tuple(found)
 
     def play(self, taken: frozenset[Cause]) -> tuple[dict[str, float | None], Aggregate]:
@@ -165,7 +190,11 @@ class _Game:
         criteria = self._criteria(stage, taken)
         results = [r for c in criteria if (r := self._result(c.id, taken)) is not None]
         value, span = stage_score(apply_requires(results, criteria), criteria, rules.policy.missing)
-        caps = [Cap(known.cap, known.cap_reason)] if known is not None and known.cap is not None else []
+        caps = (
+            [Cap(known.cap, known.cap_reason)]
+            if known is not None and known.cap is not None
+            else []
+        )
         return apply_caps(value, span, caps)
 
     def _criteria(self, stage: str, taken: frozenset[Cause]) -> tuple[Criterion, ...]:
@@ -175,7 +204,8 @@ class _Game:
         items = [rules.get(id, item) for id, item in have.items() if self.stage_of[id] == stage]
         ids = {item.id for item in items}
         return tuple(
-            item.model_copy(update={"requires": tuple(r for r in item.requires if r in ids)}) for item in items
+            item.model_copy(update={"requires": tuple(r for r in item.requires if r in ids)})
+            for item in items
         )
 
     def _result(self, id: str, taken: frozenset[Cause]) -> CriterionResult | None:
@@ -207,12 +237,20 @@ def _standing(result: CriterionResult | None) -> tuple[str, float | None]:
         return "absent", None
     # What is presumed was never read: it stands as what is unscored.
     return (
-        "valued" if result.judged is not None else "unscored" if result.value is not None else result.status
+        "valued"
+        if result.judged is not None
+        else "unscored"
+        if result.value is not None
+        else result.status
     ), result.judged
 
 
 def _coalitions() -> list[frozenset[Cause]]:
-    return [frozenset(chosen) for size in range(len(CAUSES) + 1) for chosen in combinations(CAUSES, size)]
+    return [
+        frozenset(chosen)
+        for size in range(len(CAUSES) + 1)
+        for chosen in combinations(CAUSES, size)
+    ]
 
 
 def _split(values: Mapping[frozenset[Cause], float | None]) -> Split | None:

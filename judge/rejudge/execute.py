@@ -1,4 +1,5 @@
-"""Carrying out a rejudge plan: exactly its calls, within a budget, each answer stored before the next step counts."""
+"""Carrying out a rejudge plan: exactly its calls, within a budget, each answer stored before the
+next step counts."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from .staleness import Need, RejudgePlan
 
 @dataclass(frozen=True)
 class Execution:
-    """What carrying out a plan came to. `unscored` counts criteria that failed, by reason; what rules leave to a reader is
-    no failure. `lost` runs could not be read any more."""
+    """What carrying out a plan came to. `unscored` counts criteria that failed, by reason; what
+    rules leave to a reader is no failure. `lost` runs could not be read any more."""
 
     summary: BatchSummary
     usage: Usage
@@ -41,13 +42,22 @@ class Spending:
 
 
 async def execute(
-    plan: RejudgePlan, store: Store, judge: Judge, *, concurrency: int = 16, budget: Allowance | None = None,
-    by: Scores | None = None, on_progress: Callable[[Spending], None] | None = None, signals: bool = True,
-) -> Execution:  # fmt: skip
-    """Make the plan's calls, a run at a time. What is answered is stored at once, so that an interrupted batch goes on where
-    it stopped by planning again. `by`: workers, in whose hands concurrency and budget then are.
+    plan: RejudgePlan,
+    store: Store,
+    judge: Judge,
+    *,
+    concurrency: int = 16,
+    budget: Allowance | None = None,
+    by: Scores | None = None,
+    on_progress: Callable[[Spending], None] | None = None,
+    signals: bool = True,
+) -> Execution:
+    """Make the plan's calls, a run at a time. What is answered is stored at once, so that an
+    interrupted batch goes on where it stopped by planning again. `by`: workers, in whose hands
+    concurrency and budget then are.
 
-    JudgeError when the judge cannot be used at all; ConfigError for a cost limit on a judge without a known price.
+    JudgeError when the judge cannot be used at all; ConfigError for a cost limit on a judge without
+    a known price.
     """
     scope = plan.scope
     options = ScoreOptions(
@@ -76,7 +86,11 @@ async def execute(
         nonlocal made, calls
         calls += len(needs)
         if isinstance(result, Made):
-            made = Made(made.usage + result.usage, made.scored + result.scored, made.unscored + result.unscored)
+            made = Made(
+                made.usage + result.usage,
+                made.scored + result.scored,
+                made.unscored + result.unscored,
+            )
         else:
             lost.append((needs[0].path, result))
 
@@ -84,19 +98,30 @@ async def execute(
         if on_progress is not None:
             on_progress(Spending(Progress(calls, plan.calls), made.usage))
 
-    store.add_event("batch_started", {"judge": judge.name, "calls": plan.calls, "verdicts": plan.stale}, batch)
+    store.add_event(
+        "batch_started", {"judge": judge.name, "calls": plan.calls, "verdicts": plan.stale}, batch
+    )
     kind = "batch_failed"
     try:
         summary = await run_batch(
-            [tuple(needs) for _, needs in groupby(plan.needs, key=lambda need: need.path)], call,
-            concurrency=by.room, on_result=take, on_progress=tell, signals=signals,
-        )  # fmt: skip
+            [tuple(needs) for _, needs in groupby(plan.needs, key=lambda need: need.path)],
+            call,
+            concurrency=by.room,
+            on_result=take,
+            on_progress=tell,
+            signals=signals,
+        )
         kind = "batch_interrupted" if summary.interrupted else "batch_finished"
     finally:
         usage, throttles = made.usage, by.throttles - before
         body = {
-            "scored": made.scored, "unscored": dict(made.unscored), "calls": usage.calls, "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd, "throttles": throttles,
-        }  # fmt: skip
+            "scored": made.scored,
+            "unscored": dict(made.unscored),
+            "calls": usage.calls,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost_usd": usage.cost_usd,
+            "throttles": throttles,
+        }
         store.add_event(kind, body, batch)
     return Execution(summary, usage, made.scored, made.unscored, tuple(lost), throttles)

@@ -1,10 +1,13 @@
-"""What is stale, why, and what mending it would take: planned without a single call, then executed exactly.
+"""What is stale, why, and what mending it would take: planned without a single call, then executed
+exactly.
 
-`plan` compares, for every run, question and item, the key of the verdict that would be made now with the verdicts in
-the store. A verdict is stale when its key is missing; the closest stored verdict says why (criterion, evidence,
-prompt, judge, parameters). Weights, tiers' credits and requirements are in no key: editing them stales nothing.
+`plan` compares, for every run, question and item, the key of the verdict that would be made now
+with the verdicts in the store. A verdict is stale when its key is missing; the closest stored
+verdict says why (criterion, evidence, prompt, judge, parameters). Weights, tiers' credits and
+requirements are in no key: editing them stales nothing.
 
-Unchanged runs are not read: their files' stamps and the store's evidence index stand for them (`verify=True` reads all).
+Unchanged runs are not read: their files' stamps and the store's evidence index stand for them
+(`verify=True` reads all).
 """
 
 from __future__ import annotations
@@ -27,14 +30,17 @@ from ..questions.verdict_keys import JudgeIdentity, canonical_json, identity
 from ..scope import Scope
 from ..store import Store, stamps
 
-StaleReason = Literal["new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"]
+StaleReason = Literal[
+    "new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"
+]
 """new: never judged; failed: every attempt failed; the others: the part of the key that changed."""
 
 _CHUNK = 500
 _READ_AT_ONCE = 16
 """Runs in memory while planning; their notes share one commit."""
 _TRUSTED_CALLS = 20
-"""From so many past calls on, their lowest and highest use stand for a run that need not be read."""
+"""From so many past calls on, their lowest and highest use stand for a run that need not be read.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,8 @@ class Need:
 
 @dataclass(frozen=True)
 class RejudgePlan:
-    """What would be judged. `current` verdicts stand; `read` of the `runs` had to be read to know that."""
+    """What would be judged. `current` verdicts stand; `read` of the `runs` had to be read to know
+    that."""
 
     judge: JudgeIdentity
     scope: Scope
@@ -80,7 +87,9 @@ class RejudgePlan:
     @property
     def never(self) -> int:
         """Those of them that this judge never made of this run."""
-        return sum("new" in why or "judge" in why for need in self.needs for why in need.reasons.values())
+        return sum(
+            "new" in why or "judge" in why for need in self.needs for why in need.reasons.values()
+        )
 
 
 @dataclass
@@ -101,12 +110,19 @@ class _Facts:
 
 
 def plan(
-    store: Store, paths: Iterable[Path], judge: Judge, scope: Scope | None = None, *,
-    verify: bool = False, on_progress: Callable[[int], None] | None = None,
-) -> RejudgePlan:  # fmt: skip
-    """The plan for the runs at these conversation files. Calls nothing; a run that cannot be read is in `errors`.
+    store: Store,
+    paths: Iterable[Path],
+    judge: Judge,
+    scope: Scope | None = None,
+    *,
+    verify: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> RejudgePlan:
+    """The plan for the runs at these conversation files. Calls nothing; a run that cannot be read
+    is in `errors`.
 
-    `verify` reads every run instead of trusting sizes and times; `on_progress` gets the number of runs done so far.
+    `verify` reads every run instead of trusting sizes and times; `on_progress` gets the number of
+    runs done so far.
     """
     planner = _Planner(store, judge, scope or Scope(), verify)
     rest = iter(paths)
@@ -118,7 +134,8 @@ def plan(
 
 
 def requests(plan: RejudgePlan, judge: Judge) -> Iterator[Request]:
-    """The plan's requests in its order; each run is read once. InputError for one that cannot be read any more."""
+    """The plan's requests in its order; each run is read once. InputError for one that cannot be
+    read any more."""
     for path, needs in groupby(plan.needs, key=lambda need: need.path):
         asked = plan.scope.requests(plan.scope.apply(load_conversation(path)), judge)
         yield from (need.of(asked[need.question]) for need in needs if need.question in asked)
@@ -151,9 +168,16 @@ class _Planner:
         """The plan for all runs so far."""
         count = self.count
         return RejudgePlan(
-            judge=self.who, scope=self.scope, needs=tuple(self.needs), runs=count["runs"], read=count["read"],
-            current=count["current"], errors=tuple(self.errors), estimate=self.estimate, apart=count["apart"],
-        )  # fmt: skip
+            judge=self.who,
+            scope=self.scope,
+            needs=tuple(self.needs),
+            runs=count["runs"],
+            read=count["read"],
+            current=count["current"],
+            errors=tuple(self.errors),
+            estimate=self.estimate,
+            apart=count["apart"],
+        )
 
     def add(self, paths: Sequence[Path]) -> None:
         """Plan these runs."""
@@ -179,12 +203,14 @@ class _Planner:
             self.store.add_runs([facts.described for facts in read])
             self.store.add_evidence(
                 (facts.content_sha256, self._context(facts, question), question, sha)
-                for facts in read for question, sha in facts.evidence.items()
-            )  # fmt: skip
+                for facts in read
+                for question, sha in facts.evidence.items()
+            )
             self._compare(read)
 
     def _from_stamps(self, paths: Sequence[Path]) -> dict[Path, _Facts]:
-        """Runs whose files are unchanged and whose evidence the store knows, or whose every verdict."""
+        """Runs whose files are unchanged and whose evidence the store knows, or whose every
+        verdict."""
         found: dict[Path, _Facts] = {}
         for path, seen in self.store.stamped(paths).items():
             if stamps.unchanged(str(path), seen.stamp):
@@ -197,9 +223,12 @@ class _Planner:
         for facts in found.values():
             facts.settled = (facts.content_sha256, self._question(facts)) in settled
         open_ = {path: facts for path, facts in found.items() if not facts.settled}
-        if self.scope.wanted.stages == "mixed":  # whether a run is asked for its stages shows only when it is read
+        # whether a run is asked for its stages shows only when it is read
+        if self.scope.wanted.stages == "mixed":
             return {path: facts for path, facts in found.items() if facts.settled}
-        contexts = {self._context(f, question) for f in open_.values() for question in self._items(f)}
+        contexts = {
+            self._context(f, question) for f in open_.values() for question in self._items(f)
+        }
         evidence = self.store.evidence({f.content_sha256 for f in open_.values()}, contexts)
         for path, facts in open_.items():
             for question in self._items(facts):
@@ -219,30 +248,40 @@ class _Planner:
         rubric = self.scope.rubric_of(run.track, run.task)
         asked = self.scope.requests(run, self.judge)
         facts = _Facts(path, run.content_sha256, run.track, run.tier, rubric, {}, asked, described)
-        facts.evidence |= {question: self.judge.evidence_sha256(request) for question, request in asked.items()}
+        facts.evidence |= {
+            question: self.judge.evidence_sha256(request) for question, request in asked.items()
+        }
         return facts
 
     def _compare(self, all_facts: Sequence[_Facts]) -> None:
         wanted: list[_Wish] = []
         for facts in all_facts:
-            self.count["apart"] += self.scope.rubric is not None and facts.rubric is not self.scope.rubric
+            self.count["apart"] += (
+                self.scope.rubric is not None and facts.rubric is not self.scope.rubric
+            )
             if facts.settled:
                 self.count["current"] += self._count(facts)
                 continue
             for question, items in self._items(facts).items():
                 evidence = canonical_json(facts.evidence[question]).encode()
-                wanted.extend(_Wish(facts, question, item, self.ask.key(item).sha256_of(evidence)) for item in items)
+                wanted.extend(
+                    _Wish(facts, question, item, self.ask.key(item).sha256_of(evidence))
+                    for item in items
+                )
         have = self.store.known_keys(wish.key for wish in wanted)
         stale = [wish for wish in wanted if wish.key not in have]
         self.count["current"] += len(wanted) - len(stale)
         unsettled = {wish.facts.path for wish in stale}
         self.store.settle(
             (facts.content_sha256, self._question(facts), self._count(facts))
-            for facts in all_facts if not facts.settled and facts.path not in unsettled
-        )  # fmt: skip
+            for facts in all_facts
+            if not facts.settled and facts.path not in unsettled
+        )
         if not stale:
             return
-        groups: dict[tuple[Path, QuestionName], tuple[_Facts, dict[str, tuple[StaleReason, ...]]]] = {}
+        groups: dict[
+            tuple[Path, QuestionName], tuple[_Facts, dict[str, tuple[StaleReason, ...]]]
+        ] = {}
         for wish, why in zip(stale, self._reasons(stale), strict=True):
             group = groups.setdefault((wish.facts.path, wish.question), (wish.facts, {}))
             group[1][wish.item.id] = why
@@ -263,21 +302,29 @@ class _Planner:
             mine = self.ask.key(wish.item).key(wish.facts.evidence[wish.question])
             old = [
                 candidate
-                for sha in dict.fromkeys(sha for of, sha in evidence.get(names[wish.facts.path], ()) if of == wish.question)
+                for sha in dict.fromkeys(
+                    sha
+                    for of, sha in evidence.get(names[wish.facts.path], ())
+                    if of == wish.question
+                )
                 for candidate in stored.get((sha, wish.item.id), ())
-            ]  # fmt: skip
+            ]
             if wish.key in failed:
                 found.append(("failed",))
             elif old:
                 found.append(
-                    min((mine.changed_from(candidate) for candidate in old), key=lambda parts: (len(parts), parts))
+                    min(
+                        (mine.changed_from(candidate) for candidate in old),
+                        key=lambda parts: (len(parts), parts),
+                    )
                 )
             else:
                 found.append(("new",))
         return found
 
     def _use(self, facts: _Facts, need: Need, *, warm: bool) -> Estimate:
-        """Least and most use of one call: from the judge's own estimate, or from its past calls on this question.
+        """Least and most use of one call: from the judge's own estimate, or from its past calls on
+        this question.
 
         `warm`: another question on the same run is asked before it.
         """
@@ -290,9 +337,13 @@ class _Planner:
         return past if calls else Estimate()
 
     def _read_again(self, path: Path) -> dict[QuestionName, Request]:
-        """The questions on a run that the stamps let pass; one run is kept, as its needs follow each other."""
+        """The questions on a run that the stamps let pass; one run is kept, as its needs follow
+        each other."""
         if self._last is None or self._last[0] != path:
-            self._last = path, self.scope.requests(self.scope.apply(load_conversation(path)), self.judge)
+            self._last = (
+                path,
+                self.scope.requests(self.scope.apply(load_conversation(path)), self.judge),
+            )
         return self._last[1]
 
     def _history(self, question: QuestionName) -> tuple[int, Estimate]:

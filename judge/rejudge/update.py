@@ -1,4 +1,5 @@
-"""Bringing a collection up to date: make the verdicts that a plan asks for, then the scorecards that they change."""
+"""Bringing a collection up to date: make the verdicts that a plan asks for, then the scorecards
+that they change."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from .staleness import RejudgePlan
 
 @dataclass(frozen=True)
 class Updated:
-    """One run's scorecards before (None: it had none) and after, and the split of the change where both can be read."""
+    """One run's scorecards before (None: it had none) and after, and the split of the change where
+    both can be read."""
 
     before: ScoreCard | None
     after: ScoreCard
@@ -38,11 +40,15 @@ class Update:
 
 
 def outdated(
-    store: Store, paths: Sequence[Path], judge: Judge, rubric: Rubric | str | Path | None, policy: Policy | None = None
+    store: Store,
+    paths: Sequence[Path],
+    judge: Judge,
+    rubric: Rubric | str | Path | None,
+    policy: Policy | None = None,
 ) -> tuple[Path, ...]:
-    """Runs without a scorecard by this judge, or with one by another version of the rubric now in force, or by other choices
-    than `policy` (a track without a branch of the harness is always scored by the paper's rules; a branch decides all of its
-    own)."""
+    """Runs without a scorecard by this judge, or with one by another version of the rubric now in
+    force, or by other choices than `policy` (a track without a branch of the harness is always
+    scored by the paper's rules; a branch decides all of its own)."""
     given, policy = load_rubric(rubric) if rubric else None, policy or Policy()
     heads = store.card_heads(judge.name)
     current: dict[str, tuple[str, Policy] | None] = {}
@@ -53,7 +59,11 @@ def outdated(
             name, sha, was = head
             if name not in current:
                 in_force = _in_force(name, given)
-                track = TRACKS.find(in_force.track) if in_force is not None and in_force.track is not None else None
+                track = (
+                    TRACKS.find(in_force.track)
+                    if in_force is not None and in_force.track is not None
+                    else None
+                )
                 wanted = (
                     policy
                     if track is not None and track.branch is not None
@@ -61,7 +71,9 @@ def outdated(
                 )
                 current[name] = None if in_force is None else (in_force.sha256, wanted)
             if was is not None and was.like == "harness":
-                was = policy.model_copy(update={"like": was.like, "strict_evidence": was.strict_evidence})
+                was = policy.model_copy(
+                    update={"like": was.like, "strict_evidence": was.strict_evidence}
+                )
             if current[name] == (sha, was):
                 continue
         stale.append(path)
@@ -69,7 +81,8 @@ def outdated(
 
 
 def _in_force(name: str, given: Rubric | None) -> Rubric | None:
-    """The rubric that now judges a run whose scorecard names this one; None for one that is no longer known."""
+    """The rubric that now judges a run whose scorecard names this one; None for one that is no
+    longer known."""
     own = load_rubric(name) if name in builtin_ids() else None
     if given is None or own is None:
         return given or own
@@ -87,21 +100,27 @@ async def update(
     on_calls: Callable[[Spending], None] | None = None,
     on_cards: Callable[[Progress, Usage], None] | None = None,
 ) -> Update:
-    """Carry out the plan, then score again every run with a new verdict or an outdated scorecard, without further calls.
+    """Carry out the plan, then score again every run with a new verdict or an outdated scorecard,
+    without further calls.
 
-    An interrupted plan leaves scorecards as they are; the same command goes on. `by`: workers, with options `from_store`.
+    An interrupted plan leaves scorecards as they are; the same command goes on. `by`: workers, with
+    options `from_store`.
     """
     by = by or Scorer(judge, from_store(options), store)
     execution = await execute(plan, store, judge, by=by, on_progress=on_calls)
     if execution.summary.interrupted:
         return Update(execution, (), ())
-    stale = (*(need.path for need in plan.needs), *outdated(store, paths, judge, options.rubric, options.policy))
+    stale = (
+        *(need.path for need in plan.needs),
+        *outdated(store, paths, judge, options.rubric, options.policy),
+    )
     runs, errors = await renew(store, stale, judge, by, on_cards)
     return Update(execution, runs, errors)
 
 
 def from_store(options: ScoreOptions) -> ScoreOptions:
-    """The options of scorecards after the plan has asked: whatever failed or was too dear stays unscored until the next."""
+    """The options of scorecards after the plan has asked: whatever failed or was too dear stays
+    unscored until the next."""
     return replace(options, stored_only=True)
 
 
@@ -112,7 +131,8 @@ async def renew(
     by: Scores,
     on_cards: Callable[[Progress, Usage], None] | None = None,
 ) -> tuple[tuple[Updated, ...], tuple[Outcome, ...]]:
-    """Score these runs again (`by`, with options `from_store`) from the verdicts that the store has; nobody is asked."""
+    """Score these runs again (`by`, with options `from_store`) from the verdicts that the store
+    has; nobody is asked."""
     wanted = sorted({path.absolute() for path in paths})
     runs: list[Updated] = []
     errors: list[Outcome] = []

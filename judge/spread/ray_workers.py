@@ -1,5 +1,6 @@
-"""The workers of `workers` as actors of a Ray cluster, on whose machines paths, addresses and the store mean what they mean
-here. The budget is an actor too: whoever makes a call anywhere asks it first.
+"""The workers of `workers` as actors of a Ray cluster, on whose machines paths, addresses and the
+store mean what they mean here. The budget is an actor too: whoever makes a call anywhere asks it
+first.
 """
 
 from __future__ import annotations
@@ -25,23 +26,32 @@ _LOOK_S = 5.0
 
 
 class RayCluster:
-    """Workers on the cluster at an address; None: one that is started on this machine for as long as this lasts."""
+    """Workers on the cluster at an address; None: one that is started on this machine for as long
+    as this lasts."""
 
     def __init__(self, work: Work, address: str | None = None) -> None:
-        """ConfigError where Ray is not installed, the cluster is not there, or the store is a file of this machine alone."""
+        """ConfigError where Ray is not installed, the cluster is not there, or the store is a file
+        of this machine alone."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Ray is asked to look into no `uv run` around us and to say nothing of its own workers.
         os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
         try:
             import ray
         except ImportError:
-            raise ConfigError("--engine ray needs Ray, which is not installed", 'pip install "ambjudge[ray]"') from None
+            raise ConfigError(
+                "--engine ray needs Ray, which is not installed", 'pip install "ambjudge[ray]"'
+            ) from None
         if address is not None and work.store is not None and work.store[0].startswith("sqlite"):
             raise ConfigError(
-                "the store is a file of this machine, which other machines of a cluster do not have",
+                "the store is a file of this machine, which other machines of a cluster do not"
+                " have",
                 "name one with --store postgresql://..., or --store none",
             )
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+        quiet: dict[str, Any] = {
+            "log_to_driver": False,
+            "logging_level": "ERROR",
+            "include_dashboard": False,
+        }
         own: dict[str, Any] = {
             "num_cpus": os.cpu_count(),
             "object_store_memory": _OBJECTS,
@@ -54,7 +64,9 @@ class RayCluster:
                 ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise ConfigError(f"no Ray cluster at {address or 'this machine'}: {text}", "check --address") from None
+            raise ConfigError(
+                f"no Ray cluster at {address or 'this machine'}: {text}", "check --address"
+            ) from None
         self.ray, self._names, self._node = ray, count(), ray.get_runtime_context().get_node_id()
         self._accounts = None
         if work.options.budget() is not None:
@@ -69,10 +81,12 @@ class RayCluster:
         return _Actor(self, made, died, self._accounts, name)
 
     def look(self) -> None:
-        """ConfigError where the node that this process belongs to is no more: Ray lets it wait for ever for actors then."""
+        """ConfigError where the node that this process belongs to is no more: Ray lets it wait for
+        ever for actors then."""
         if not any(node["NodeID"] == self._node and node["Alive"] for node in self.ray.nodes()):
             raise ConfigError(
-                "Ray ended on this machine (its raylet died, or was cut off too long): no worker can be had",
+                "Ray ended on this machine (its raylet died, or was cut off too long): no worker"
+                " can be had",
                 "give the same command again: what is in the store is not done anew",
             )
 
@@ -84,7 +98,12 @@ class _Actor:
     """An actor as `workers` wants a worker."""
 
     def __init__(
-        self, cluster: RayCluster, actor: Any, died: Callable[[Worker], None], accounts: Any, name: str
+        self,
+        cluster: RayCluster,
+        actor: Any,
+        died: Callable[[Worker], None],
+        accounts: Any,
+        name: str,
     ) -> None:
         self._cluster, self._ray, self._actor, self._died = cluster, cluster.ray, actor, died
         self._accounts, self._name = accounts, name
@@ -136,7 +155,9 @@ class _Scorer:
         if work.store is not None:
             from ..store import open_store
 
-            store = self._stack.enter_context(open_store(work.store[0], root=work.store[1], create=False))
+            store = self._stack.enter_context(
+                open_store(work.store[0], root=work.store[1], create=False)
+            )
         budget = None if accounts is None else _AskedBudget(accounts, name, work.options.max_cost)
         return Scorer(make_judge(work.judges, work.judge_options), work.options, store, budget)
 

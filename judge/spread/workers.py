@@ -1,9 +1,10 @@
-"""Scoring and asking in several processes of this machine: each has a judge and the store of its own and is handed one run
-after another, to be scored or to be asked what a plan lacks of it.
+"""Scoring and asking in several processes of this machine: each has a judge and the store of its
+own and is handed one run after another, to be scored or to be asked what a plan lacks of it.
 
-A worker that dies (killed, out of memory) is replaced, and what it had in hand goes to the next one; a run that takes three
-workers with it is given up. All workers ask one budget before each call; what a dead one had under way counts as its worst
-case. `ray_workers` has the same workers on the machines of a Ray cluster.
+A worker that dies (killed, out of memory) is replaced, and what it had in hand goes to the next
+one; a run that takes three workers with it is given up. All workers ask one budget before each
+call; what a dead one had under way counts as its worst case. `ray_workers` has the same workers on
+the machines of a Ray cluster.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class Worker(Protocol):
         """Runs that it was given and that it has not answered."""
 
     async def do(self, task: Task) -> Result:
-        """AmbjudgeError where the run, or the worker's own setting, is at fault; WorkerDied, after `died` was called."""
+        """AmbjudgeError where the run, or the worker's own setting, is at fault; WorkerDied, after
+        `died` was called."""
 
     def dismiss(self) -> None:
         """No more will come."""
@@ -100,9 +102,12 @@ class Engine(Protocol):
 
 
 class Workers:
-    """Stands for a scorer: `score(path)`, and what it came to. To be entered in a running event loop."""
+    """Stands for a scorer: `score(path)`, and what it came to. To be entered in a running event
+    loop."""
 
-    def __init__(self, number: int, work: Work, engine: Callable[[Work], Engine] | None = None) -> None:
+    def __init__(
+        self, number: int, work: Work, engine: Callable[[Work], Engine] | None = None
+    ) -> None:
         free = make_judge(work.judges, work.judge_options).name == RULES
         each = 1 if free else -(-work.options.concurrency // number)
         self.room = number * each
@@ -117,7 +122,9 @@ class Workers:
     @property
     def pids(self) -> tuple[int, ...]:
         """Of the processes alive."""
-        return tuple(worker.process.pid or 0 for worker in self._workers if isinstance(worker, _Process))
+        return tuple(
+            worker.process.pid or 0 for worker in self._workers if isinstance(worker, _Process)
+        )
 
     @property
     def usage(self) -> Usage:
@@ -162,7 +169,10 @@ class Workers:
         for _ in range(_TRIES):
             with suppress(WorkerDied):
                 return await min(self._workers, key=lambda worker: worker.in_hand).do(task)
-        raise AmbjudgeError(f"{of(task)}: {_TRIES} workers died on it", "is there enough memory? score it alone to see")
+        raise AmbjudgeError(
+            f"{of(task)}: {_TRIES} workers died on it",
+            "is there enough memory? score it alone to see",
+        )
 
     def _replace(self, dead: Worker) -> None:
         if self._closing:
@@ -208,9 +218,12 @@ class _Settled(NamedTuple):
 
 
 class _Process:
-    """A process and what it has in hand. `died` is called in the event loop, before those who wait are told."""
+    """A process and what it has in hand. `died` is called in the event loop, before those who wait
+    are told."""
 
-    def __init__(self, work: Work, died: Callable[[Worker], None], accounts: Accounts | None, name: str) -> None:
+    def __init__(
+        self, work: Work, died: Callable[[Worker], None], accounts: Accounts | None, name: str
+    ) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
@@ -222,7 +235,9 @@ class _Process:
         self._asking: set[asyncio.Task[None]] = set()
         self._died, self._numbers, self._ready = died, count(), False
         self._broken: AmbjudgeError | None = None
-        self._reader = threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True)
+        self._reader = threading.Thread(
+            target=self._read, args=(asyncio.get_running_loop(),), daemon=True
+        )
         self._reader.start()
 
     @property
@@ -264,7 +279,9 @@ class _Process:
 
     def _hear(self, message: Any) -> None:
         if isinstance(message, _Asked | _Settled):
-            self._begin(self._grant(message) if isinstance(message, _Asked) else self._settle(message))
+            self._begin(
+                self._grant(message) if isinstance(message, _Asked) else self._settle(message)
+            )
         else:
             self._take(*message)
 
@@ -302,7 +319,9 @@ class _Process:
         if self._accounts is not None:
             self._begin(self._accounts.forfeit(self._name))
         if not self._ready:
-            self._broken = ConfigError("a worker ended before it began", "leave out --workers to see why")
+            self._broken = ConfigError(
+                "a worker ended before it began", "leave out --workers to see why"
+            )
         if self._broken is None:
             self._died(self)
         for answer in self.waiting.values():
@@ -312,7 +331,8 @@ class _Process:
 
 def _serve(connection: Connection, work: Work) -> None:
     """A worker's life: until None is sent, or whoever sends is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent says when to stop
+    # Ctrl-C reaches the whole group; the parent says when to stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         asyncio.run(_answer(connection, work))
     except AmbjudgeError as error:
@@ -327,7 +347,11 @@ async def _answer(connection: Connection, work: Work) -> None:
             from ..store import open_store
 
             store = stack.enter_context(open_store(work.store[0], root=work.store[1], create=False))
-        budget = None if work.options.budget() is None else _AskedBudget(connection, work.options.max_cost)
+        budget = (
+            None
+            if work.options.budget() is None
+            else _AskedBudget(connection, work.options.max_cost)
+        )
         scorer = Scorer(make_judge(work.judges, work.judge_options), work.options, store, budget)
         send = partial(_send, connection, scorer)
         send(_FATAL, None)  # ready
@@ -390,6 +414,9 @@ class _AskedBudget:
             waiting.set_result(granted.fits)
 
 
-def _send(connection: Connection, scorer: Scorer, number: int, result: Result | AmbjudgeError | None) -> None:
-    with suppress(OSError):  # nobody is there any more: the next message that does not come ends this
+def _send(
+    connection: Connection, scorer: Scorer, number: int, result: Result | AmbjudgeError | None
+) -> None:
+    # nobody is there any more: the next message that does not come ends this
+    with suppress(OSError):
         connection.send((number, result, Told(scorer.usage, scorer.throttles, scorer.apart)))

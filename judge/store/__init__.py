@@ -1,7 +1,9 @@
-"""The verdict store: every verdict, attempt, raw reply, label and event, only ever added; SQLite file or PostgreSQL.
+"""The verdict store: every verdict, attempt, raw reply, label and event, only ever added; SQLite
+file or PostgreSQL.
 
-`open_store` is the door. The tables are in `schema`, connections in `opening`, and the methods by what they
-are about: runs (`runs`), verdicts and calls (`verdicts`), scorecards, labels and events (`scorecards`).
+`open_store` is the door. The tables are in `schema`, connections in `opening`, and the methods by
+what they are about: runs (`runs`), verdicts and calls (`verdicts`), scorecards, labels and events
+(`scorecards`).
 """
 
 from __future__ import annotations
@@ -20,8 +22,15 @@ from .scorecards import Archive
 from .verdicts import StoredVerdict, VerdictTables, is_final
 
 __all__ = [
-    "DEFAULT_STORE", "RETRIABLE", "FileStamp", "Store", "StoredRun", "StoredVerdict", "is_final", "open_store",
-]  # fmt: skip
+    "DEFAULT_STORE",
+    "RETRIABLE",
+    "FileStamp",
+    "Store",
+    "StoredRun",
+    "StoredVerdict",
+    "is_final",
+    "open_store",
+]
 
 DEFAULT_STORE = Path(".ambjudge") / "ambjudge.db"
 """Relative to the collection's root."""
@@ -30,9 +39,9 @@ DEFAULT_STORE = Path(".ambjudge") / "ambjudge.db"
 def open_store(target: str | Path, *, root: str | Path | None = None, create: bool = True) -> Store:
     """Open a store by path or URL, creating it unless `create` is False.
 
-    Paths of runs are kept relative to `root`, so that a collection can move; by default that is the folder that holds
-    `.ambjudge/`, or the store file's own folder. On PostgreSQL there is no default, and paths are kept as given.
-    StoreError says in one line why a store cannot be used.
+    Paths of runs are kept relative to `root`, so that a collection can move; by default that is the
+    folder that holds `.ambjudge/`, or the store file's own folder. On PostgreSQL there is no
+    default, and paths are kept as given. StoreError says in one line why a store cannot be used.
     """
     url = locate(target)
     base = Path(root).absolute() if root is not None else None
@@ -53,7 +62,8 @@ class Store(RunIndex, VerdictTables, Archive):
 
     @property
     def address(self) -> str:
-        """For other processes of ours to open it by: with its password, so never to be shown (that is `where`)."""
+        """For other processes of ours to open it by: with its password, so never to be shown (that
+        is `where`)."""
         return self._engine.url.render_as_string(hide_password=False)
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""What the parts of the store share: connection, chunked look-ups, paths relative to the root, storable text."""
+"""What the parts of the store share: connection, chunked look-ups, paths relative to the root,
+storable text."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class StorePart:
         self._below = None if root is None else os.path.join(str(root), "")
 
     def relative(self, path: Path) -> str:
-        """A path as the store keeps it: relative to the root and with forward slashes where it lies below the root."""
+        """A path as the store keeps it: relative to the root and with forward slashes where it lies
+        below the root."""
         text = str(path)
         if isinstance(path, RemotePath):
             return clean_text(text)
@@ -48,7 +50,8 @@ class StorePart:
         return self.root / name if self.root is not None else Path(name)
 
     def prefix(self, folder: Path) -> str:
-        """What the stored paths of all runs below a folder begin with; "" for the root and above: everything."""
+        """What the stored paths of all runs below a folder begin with; "" for the root and above:
+        everything."""
         absolute = folder.absolute()
         if self.root is not None and self.root.is_relative_to(absolute):
             return ""
@@ -64,15 +67,20 @@ class StorePart:
         with guard(self.where), self._engine.connect() as connection:
             return connection.execute(query).fetchall()
 
-    def _pages(self, query: sa.Select[Any], order: sa.Column[Any], size: int) -> Iterator[sa.Row[Any]]:
-        """Rows in the order of a unique column of theirs, read `size` at a time, so that memory stays flat."""
+    def _pages(
+        self, query: sa.Select[Any], order: sa.Column[Any], size: int
+    ) -> Iterator[sa.Row[Any]]:
+        """Rows in the order of a unique column of theirs, read `size` at a time, so that memory
+        stays flat."""
         query = query.order_by(order).limit(size)
         rows = self._read(query)
         while rows:
             yield from rows
             rows = self._read(query.where(order > rows[-1]._mapping[order]))
 
-    def _in_chunks(self, query: sa.Select[Any], column: Any, values: Iterable[str | int]) -> Iterator[sa.Row[Any]]:
+    def _in_chunks(
+        self, query: sa.Select[Any], column: Any, values: Iterable[str | int]
+    ) -> Iterator[sa.Row[Any]]:
         wanted = list(dict.fromkeys(values))
         for start in range(0, len(wanted), CHUNK):
             yield from self._read(query.where(column.in_(wanted[start : start + CHUNK])))
@@ -86,7 +94,9 @@ class StorePart:
 
         return insert(table)
 
-    def _add_evidence(self, connection: Connection, rows: Iterable[tuple[str, str, str, str]]) -> None:
+    def _add_evidence(
+        self, connection: Connection, rows: Iterable[tuple[str, str, str, str]]
+    ) -> None:
         names = ("content_sha256", "context", "stage", "evidence_sha256")
         values = [dict(zip(names, row, strict=True)) | {"created_at": now()} for row in rows]
         if values:
@@ -104,7 +114,8 @@ def now() -> str:
 
 
 def clean_text(text: str) -> str:
-    """Text that both databases can hold: surrogate pairs joined, lone surrogates and NUL made visible."""
+    """Text that both databases can hold: surrogate pairs joined, lone surrogates and NUL made
+    visible."""
     if text.isascii() and "\0" not in text:
         return text
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -112,12 +123,19 @@ def clean_text(text: str) -> str:
 
 
 def clean_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: clean_text(value) if isinstance(value, str) else value for name, value in row.items()}
+    return {
+        name: clean_text(value) if isinstance(value, str) else value for name, value in row.items()
+    }
 
 
 def to_json(value: Any, *, sort_keys: bool = False) -> str:
     """JSON text that both databases can hold; NaN is a fault upstream."""
     text = json.dumps(
-        value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=str, sort_keys=sort_keys
+        value,
+        allow_nan=False,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=str,
+        sort_keys=sort_keys,
     )
     return clean_text(text)

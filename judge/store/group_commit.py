@@ -1,4 +1,5 @@
-"""Work of one kind that many ask for at the same time, done in one go: the answers of a moment share a transaction."""
+"""Work of one kind that many ask for at the same time, done in one go: the answers of a moment
+share a transaction."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ _MOST = 100
 
 
 class Together(Generic[T, R]):
-    """`work` takes everything that was asked for while it was last under way, in a thread, and gives a result for each.
+    """`work` takes everything that was asked for while it was last under way, in a thread, and
+    gives a result for each.
 
-    Where it fails for several, each is tried alone: nobody's work is lost for the fault of another's.
+    Where it fails for several, each is tried alone: nobody's work is lost for the fault of
+    another's.
     """
 
     def __init__(self, work: Callable[[Sequence[T]], Sequence[R]]) -> None:
@@ -50,6 +53,10 @@ class Together(Generic[T, R]):
         try:
             return self._work(many)
         except StoreError as error:
-            return [error] if len(many) == 1 else [result for one in many for result in self._all([one])]
+            return (
+                [error]
+                if len(many) == 1
+                else [result for one in many for result in self._all([one])]
+            )
         except Exception as error:
             return [error] * len(many)

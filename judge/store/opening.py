@@ -1,4 +1,5 @@
-"""Opening the store's database: URL or path to a connected SQLAlchemy engine whose schema is known to be ours.
+"""Opening the store's database: URL or path to a connected SQLAlchemy engine whose schema is known
+to be ours.
 
 Every failure is a StoreError of one line. Passwords in URLs never appear in one.
 """
@@ -13,7 +14,13 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from ...errors import StoreError
@@ -22,7 +29,8 @@ from . import schema
 from .ownership import new_id
 
 BUSY_TIMEOUT_S = 60.0
-"""How long a writer waits for another process's commit; commits take milliseconds, so this is far beyond any queue."""
+"""How long a writer waits for another process's commit; commits take milliseconds, so this is far
+beyond any queue."""
 
 _PG_LOCK = 0x616D626A  # "ambj": one process at a time creates or checks the schema.
 _WRITE = "ambjudge_write"
@@ -39,7 +47,9 @@ def locate(target: str | Path) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise StoreError(f"the store's address, {scheme}://..., cannot be read", _ADDRESS_HINT) from None
+        raise StoreError(
+            f"the store's address, {scheme}://..., cannot be read", _ADDRESS_HINT
+        ) from None
     if url.get_backend_name() == "sqlite":
         if not url.database:
             raise StoreError("the store's address names no file", _ADDRESS_HINT)
@@ -55,15 +65,17 @@ _ADDRESS_HINT = "give a file, or postgresql://user@host/database"
 def connect(target: str | Path, *, create: bool = True) -> Engine:
     """An engine on the store, its schema created or checked.
 
-    StoreError when it cannot be opened, is no store of ours, is damaged or was written by an ambjudge with another schema;
-    with `create=False` also when it does not exist.
+    StoreError when it cannot be opened, is no store of ours, is damaged or was written by an
+    ambjudge with another schema; with `create=False` also when it does not exist.
     """
     url = locate(target)
     where = display(url)
     if url.get_backend_name() == "sqlite":
         _prepare_file(Path(url.database or ""), create)
     try:
-        engine = sa.create_engine(url, connect_args=_connect_args(url), pool_pre_ping=url.host is not None)
+        engine = sa.create_engine(
+            url, connect_args=_connect_args(url), pool_pre_ping=url.host is not None
+        )
     except (ImportError, NoSuchModuleError):
         raise StoreError(
             f"{where}: the PostgreSQL driver is not installed", "pip install 'ambjudge[postgresql]'"
@@ -94,7 +106,8 @@ def display(url: URL) -> str:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """One write transaction. On SQLite it takes the write lock at once: upgrading a read later could fail as busy."""
+    """One write transaction. On SQLite it takes the write lock at once: upgrading a read later
+    could fail as busy."""
     with engine.connect().execution_options(**{_WRITE: True}) as connection, connection.begin():
         yield connection
 
@@ -113,15 +126,30 @@ def _explain(error: SQLAlchemyError, where: str) -> tuple[str, str]:
     said = mask(" ".join(str(original).split()))[:300] or type(original).__name__
     low = said.lower()
     if "malformed" in low or "not a database" in low or "disk image" in low:
-        return f"{where}: is not a readable store: {said}", "restore a copy, or move the file away to start a new one"
+        return (
+            f"{where}: is not a readable store: {said}",
+            "restore a copy, or move the file away to start a new one",
+        )
     if "locked" in low or "busy" in low:
-        return f"{where}: is held by another process: {said}", "wait for it to end, then run the same command again"
+        return (
+            f"{where}: is held by another process: {said}",
+            "wait for it to end, then run the same command again",
+        )
     if "readonly" in low or "read-only" in low or "permission" in low:
-        return f"{where}: cannot be written: {said}", "check its permissions, or choose another with --store"
+        return (
+            f"{where}: cannot be written: {said}",
+            "check its permissions, or choose another with --store",
+        )
     if "full" in low or "no space" in low:
-        return f"{where}: cannot grow: {said}", "free some disk space, then run the same command again"
+        return (
+            f"{where}: cannot grow: {said}",
+            "free some disk space, then run the same command again",
+        )
     if isinstance(error, OperationalError) and getattr(error, "connection_invalidated", False):
-        return f"{where}: connection lost: {said}", "check the server, then run the same command again"
+        return (
+            f"{where}: connection lost: {said}",
+            "check the server, then run the same command again",
+        )
     if isinstance(error, DBAPIError):
         return f"{where}: {said}", "check that the store can be reached and belongs to ambjudge"
     return f"{where}: {said}", ""
@@ -129,16 +157,21 @@ def _explain(error: SQLAlchemyError, where: str) -> tuple[str, str]:
 
 def _prepare_file(path: Path, create: bool) -> None:
     if path.is_dir():
-        raise StoreError(f"{path}: is a folder", "give the store's file, for example .ambjudge/ambjudge.db")
+        raise StoreError(
+            f"{path}: is a folder", "give the store's file, for example .ambjudge/ambjudge.db"
+        )
     if path.exists():
         return
     if not create:
-        raise StoreError(f"{path}: no such store", "run `ambjudge score` first, or name the store with --store")
+        raise StoreError(
+            f"{path}: no such store", "run `ambjudge score` first, or name the store with --store"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"{path.parent}: cannot be created: {error.strerror}", "choose another place with --store"
+            f"{path.parent}: cannot be created: {error.strerror}",
+            "choose another place with --store",
         ) from error
 
 
@@ -149,7 +182,8 @@ def _connect_args(url: URL) -> dict[str, Any]:
 
 
 def _sqlite_connect(connection: Any, _record: ConnectionPoolEntry) -> None:
-    """Our own transaction control; WAL for readers beside a writer; every commit on disk, as each holds paid calls."""
+    """Our own transaction control; WAL for readers beside a writer; every commit on disk, as each
+    holds paid calls."""
     connection.isolation_level = None
     cursor = connection.cursor()
     try:
@@ -163,7 +197,8 @@ def _sqlite_connect(connection: Any, _record: ConnectionPoolEntry) -> None:
 
 
 def _switch_to_wal(cursor: Any) -> None:
-    """Changing the mode of a new file needs it for a moment alone, and SQLite does not wait for that by itself."""
+    """Changing the mode of a new file needs it for a moment alone, and SQLite does not wait for
+    that by itself."""
     import sqlite3
 
     for attempt in range(200):
@@ -177,7 +212,8 @@ def _switch_to_wal(cursor: Any) -> None:
 
 
 def _sqlite_begin(connection: Connection) -> None:
-    if connection.get_execution_options().get(_WRITE):  # A reader has one statement, which needs no more.
+    # A reader has one statement, which needs no more.
+    if connection.get_execution_options().get(_WRITE):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
@@ -191,7 +227,9 @@ def _ensure_schema(engine: Engine, where: str) -> None:
         if _version(connection, where) is None:  # again: another process may have been first
             schema.create(connection)
             made = {"schema": str(schema.VERSION), "id": new_id(file_of(engine.url))}
-            connection.execute(schema.meta.insert(), [{"name": n, "value": v} for n, v in made.items()])
+            connection.execute(
+                schema.meta.insert(), [{"name": n, "value": v} for n, v in made.items()]
+            )
 
 
 def _version(connection: Connection, where: str) -> int | None:
@@ -199,23 +237,32 @@ def _version(connection: Connection, where: str) -> int | None:
     tables = set(sa.inspect(connection).get_table_names())
     if "meta" not in tables:
         # A server's database may be shared; a file with anything in it is another program's.
-        taken = tables if connection.dialect.name == "sqlite" else tables & set(schema.metadata.tables)
+        taken = (
+            tables if connection.dialect.name == "sqlite" else tables & set(schema.metadata.tables)
+        )
         if taken:
             names = ", ".join(sorted(taken)[:5])[:100]
-            raise StoreError(f"{where}: holds other tables: {names}", "give the store a database of its own")
+            raise StoreError(
+                f"{where}: holds other tables: {names}", "give the store a database of its own"
+            )
         return None
     try:
-        found = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar()
+        found = connection.execute(
+            sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")
+        ).scalar()
     except DBAPIError as error:
         raise StoreError(
             f"{where}: has a table `meta` that is not ours", "give the store a database of its own"
         ) from error
     if found is None or not str(found).isdigit():
-        raise StoreError(f"{where}: does not say which schema it has", "give the store a database of its own")
+        raise StoreError(
+            f"{where}: does not say which schema it has", "give the store a database of its own"
+        )
     if int(found) != schema.VERSION:
         when = "a newer" if int(found) > schema.VERSION else "an older"
         raise StoreError(
-            f"{where}: was written by {when} ambjudge (schema {found}, this one knows {schema.VERSION})",
+            f"{where}: was written by {when} ambjudge (schema {found}, this one knows"
+            f" {schema.VERSION})",
             "use that ambjudge, or choose another store with --store",
         )
     return int(found)

@@ -1,7 +1,9 @@
-"""Whether a store was made here, by this user: known from a mark in the store and another in the user's own state folder.
+"""Whether a store was made here, by this user: known from a mark in the store and another in the
+user's own state folder.
 
-Whoever sends runs can send a store with them, full of verdicts that no judge gave. So a store that is merely found beside
-runs is used only when it is the user's; one that is named is used as it is, and what is read from it is said to be foreign.
+Whoever sends runs can send a store with them, full of verdicts that no judge gave. So a store that
+is merely found beside runs is used only when it is the user's; one that is named is used as it is,
+and what is read from it is said to be foreign.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def state_folder() -> Path:
 
 
 def new_id(file: Path | None) -> str:
-    """The random id of a store that is being made, noted in the state folder with its place (`file`; None: on a server).
+    """The random id of a store that is being made, noted in the state folder with its place
+    (`file`; None: on a server).
 
     Where nothing can be noted the store will be taken for somebody else's.
     """
@@ -41,9 +44,11 @@ def new_id(file: Path | None) -> str:
 
 
 def is_own(name: str | None, file: Path | None) -> bool:
-    """Whether the store of this id was made here: it is noted, and stands where it stood or is still the same file.
+    """Whether the store of this id was made here: it is noted, and stands where it stood or is
+    still the same file.
 
-    A copy of a store of ours that comes back with somebody's runs has its id, but neither its place nor its inode.
+    A copy of a store of ours that comes back with somebody's runs has its id, but neither its place
+    nor its inode.
     """
     if name is None or not _ID.fullmatch(name):
         return False
@@ -57,18 +62,24 @@ def is_own(name: str | None, file: Path | None) -> bool:
 
 
 def check_found(file: Path) -> Path:
-    """The store's file that was found beside runs; StoreError when it is not the user's, which is asked of it read-only."""
+    """The store's file that was found beside runs; StoreError when it is not the user's, which is
+    asked of it read-only."""
     import sqlite3
 
     why = "it was not made here"
     try:
         if file.is_symlink() or file.parent.is_symlink():
             why = "it is a link"
-        elif not stat.S_ISREG(file.stat().st_mode) or (hasattr(os, "geteuid") and file.stat().st_uid != os.geteuid()):
+        elif not stat.S_ISREG(file.stat().st_mode) or (
+            hasattr(os, "geteuid") and file.stat().st_uid != os.geteuid()
+        ):
             why = "it belongs to somebody else"
         else:
-            connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
-            connection.set_progress_handler(lambda: 1, 100_000)  # a view named meta may count for ever
+            connection = sqlite3.connect(
+                f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=60
+            )
+            # a view named meta may count for ever
+            connection.set_progress_handler(lambda: 1, 100_000)
             try:
                 if connection.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
                     return file  # nothing is in it yet
@@ -79,4 +90,6 @@ def check_found(file: Path) -> Path:
                 return file
     except (OSError, ValueError, sqlite3.Error):
         why = "it cannot be read"
-    raise StoreError(f"{file}: is not used: {why}", "to use it all the same, or another, name it with --store")
+    raise StoreError(
+        f"{file}: is not used: {why}", "to use it all the same, or another, name it with --store"
+    )

@@ -1,8 +1,10 @@
-"""Tables of the verdict store, the same on SQLite and PostgreSQL, and the triggers that make it append-only.
+"""Tables of the verdict store, the same on SQLite and PostgreSQL, and the triggers that make it
+append-only.
 
-`calls`, `verdicts`, `attempts`, `replies`, `labels` and `events` are only ever added to: the database itself refuses
-UPDATE and DELETE. `files`, `evidence` and `settled` are indexes over files that can be rebuilt at any time; `cards` are derived.
-Times are ISO 8601 in UTC. JSON is kept as text, so that both databases hold the same bytes.
+`calls`, `verdicts`, `attempts`, `replies`, `labels` and `events` are only ever added to: the
+database itself refuses UPDATE and DELETE. `files`, `evidence` and `settled` are indexes over files
+that can be rebuilt at any time; `cards` are derived. Times are ISO 8601 in UTC. JSON is kept as
+text, so that both databases hold the same bytes.
 """
 
 from __future__ import annotations
@@ -23,9 +25,19 @@ from sqlalchemy import (
 from sqlalchemy.engine import Connection
 
 VERSION = 4
-"""Of the schema. A store with another one is refused, never guessed at: the first release has this one."""
+"""Of the schema. A store with another one is refused, never guessed at: the first release has this
+one."""
 
-APPEND_ONLY = ("rubrics", "calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events")
+APPEND_ONLY = (
+    "rubrics",
+    "calls",
+    "call_replies",
+    "verdicts",
+    "attempts",
+    "replies",
+    "labels",
+    "events",
+)
 
 metadata = MetaData()
 
@@ -67,7 +79,8 @@ files = Table(
     Column("stamp", Text, nullable=False),
     Column("stamped_at", String(32), nullable=False),
 )
-"""What is at a path now, as far as was seen, and the file sizes and times that stand for it (`stamps`; "" for none)."""
+"""What is at a path now, as far as was seen, and the file sizes and times that stand for it
+(`stamps`; "" for none)."""
 
 evidence = Table(
     "evidence",
@@ -88,7 +101,8 @@ settled = Table(
     Column("question", String(64), primary_key=True),
     Column("verdicts", Integer, nullable=False),
 )
-"""Run contents for which every criterion of a question (judge, criteria, packing) has a verdict. An index."""
+"""Run contents for which every criterion of a question (judge, criteria, packing) has a verdict. An
+index."""
 
 calls = Table(
     "calls",
@@ -111,8 +125,8 @@ calls = Table(
     Index("calls_by_run", "run_ref"),
     Index("calls_by_judge", "judge", "stage"),
 )
-"""One answered request: its cost and the warnings that came with it. `stage` here and below is the question's name
-(`base.QuestionName`). Cached tokens are NULL where nobody counted them."""
+"""One answered request: its cost and the warnings that came with it. `stage` here and below is the
+question's name (`base.QuestionName`). Cached tokens are NULL where nobody counted them."""
 
 replies = Table(
     "replies",
@@ -121,7 +135,8 @@ replies = Table(
     Column("size", Integer, nullable=False),
     Column("body", LargeBinary, nullable=False),
 )
-"""Raw reply texts, once each: UTF-8 (lone surrogates kept), zlib. `size` is of the text in bytes."""
+"""Raw reply texts, once each: UTF-8 (lone surrogates kept), zlib. `size` is of the text in bytes.
+"""
 
 call_replies = Table(
     "call_replies",
@@ -166,8 +181,8 @@ verdicts = Table(
     Index("verdicts_by_criterion", "criterion_sha256"),
     Index("verdicts_by_call", "call_id"),
 )
-"""Final verdicts, one a key for ever: whoever comes second with the same key is dropped. `answer` is canonical JSON, NULL
-for none."""
+"""Final verdicts, one a key for ever: whoever comes second with the same key is dropped. `answer`
+is canonical JSON, NULL for none."""
 
 attempts = Table(
     "attempts",
@@ -199,8 +214,9 @@ cards = Table(
     Column("gist", Text, nullable=False),
     Index("cards_by_path", "path", "judge", "rubric_id"),
 )
-"""Scorecards as lines of JSON, zlib; the last one of a (path, judge, rubric) is the one in force. `key`: a hash of everything
-that decided it (`keys.CardKeys`), NULL where an item still waits for its verdict. `gist`: a `scorecard.Gist`, as JSON."""
+"""Scorecards as lines of JSON, zlib; the last one of a (path, judge, rubric) is the one in force.
+`key`: a hash of everything that decided it (`keys.CardKeys`), NULL where an item still waits for
+its verdict. `gist`: a `scorecard.Gist`, as JSON."""
 
 rubrics = Table(
     "rubrics",
@@ -211,7 +227,8 @@ rubrics = Table(
     Column("body", LargeBinary, nullable=False),
     Column("created_at", String(32), nullable=False),
 )
-"""Every rubric that verdicts or scorecards were made with, as JSON, zlib: what an old verdict answered stays readable."""
+"""Every rubric that verdicts or scorecards were made with, as JSON, zlib: what an old verdict
+answered stays readable."""
 
 labels = Table(
     "labels",
@@ -243,19 +260,21 @@ $$ LANGUAGE plpgsql
 
 
 def create(connection: Connection) -> None:
-    """Create whatever is missing. The caller holds a write transaction, so that two processes do not interleave."""
+    """Create whatever is missing. The caller holds a write transaction, so that two processes do
+    not interleave."""
     metadata.create_all(connection)
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_PG_FUNCTION)
     for table in APPEND_ONLY:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(
-                f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
-                "FOR EACH STATEMENT EXECUTE FUNCTION ambjudge_append_only()"
+                f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}"
+                " FOR EACH STATEMENT EXECUTE FUNCTION ambjudge_append_only()"
             )
         else:
             for verb in ("UPDATE", "DELETE"):
                 connection.exec_driver_sql(
-                    f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
-                    f"BEGIN SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever added'); END"
+                    f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} BEGIN"
+                    f" SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever"
+                    " added'); END"
                 )

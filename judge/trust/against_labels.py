@@ -1,10 +1,12 @@
-"""Measuring a judge on runs that people have labelled: what it says of them, beside labels, rules and "always met".
+"""Measuring a judge on runs that people have labelled: what it says of them, beside labels, rules
+and "always met".
 
-    report = await against_labels(judge, runs, labels)      # runs: an iterable of Run, labels: by run id
+    report = await against_labels(judge, runs, labels)      # runs: an iterable of Run, labels: by
+    run id
     report.columns["dev"].criteria.overall.kappa            # a Figure: value, interval, n, method
 
-Runs are split into dev and test by their content (`splits`), so that who edits prompts looks at dev alone. Put a
-`StoredJudge` around the judge and what the store knows is not asked again.
+Runs are split into dev and test by their content (`splits`), so that who edits prompts looks at dev
+alone. Put a `StoredJudge` around the judge and what the store knows is not asked again.
 """
 
 from __future__ import annotations
@@ -26,7 +28,17 @@ from ..judges.rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
 from ..store.reuse import StoredJudge
-from .comparison import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, TurnStages, equal, figures
+from .comparison import (
+    CodesBy,
+    Compared,
+    Figures,
+    JudgedCodes,
+    JudgedItem,
+    Sure,
+    TurnStages,
+    equal,
+    figures,
+)
 from .human_labels import Labels
 from .label_sources import each_label
 from .splits import SPLITS, Split, split_of
@@ -53,7 +65,8 @@ class Selection:
     test_share: float = 0.5
 
     def jobs(self, runs: Iterable[Run]) -> Iterator[tuple[Split, Prepared, Labels]]:
-        """Each of the runs that is measured, ready to be judged. InputError for a label off its criterion's scale."""
+        """Each of the runs that is measured, ready to be judged. InputError for a label off its
+        criterion's scale."""
         for run in runs:
             split, said = split_of(run, self.test_share), self.labels.get(run.id)
             if said is None or split not in self.splits:
@@ -63,24 +76,35 @@ class Selection:
                 label = said.criteria.get(item.id)
                 if label is not None and not any(equal(value, label) for value in item.values):
                     scale = ", ".join(f"{value:g}" for value in item.values)
-                    raise InputError(f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}", f"see: ambjudge rubric show {ready.rubric.id}")  # fmt: skip
+                    raise InputError(
+                        f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}",
+                        f"see: ambjudge rubric show {ready.rubric.id}",
+                    )
             yield split, ready, said
 
 
 async def against_labels(
-    judge: Judge, runs: Iterable[Run], chosen: Selection, *, concurrency: int = 8,
+    judge: Judge,
+    runs: Iterable[Run],
+    chosen: Selection,
+    *,
+    concurrency: int = 8,
     on_progress: Callable[[Progress], None] | None = None,
-) -> LabelReport:  # fmt: skip
-    """The judge's figures on the labelled ones of these runs. JudgeError when it cannot work at all."""
+) -> LabelReport:
+    """The judge's figures on the labelled ones of these runs. JudgeError when it cannot work at
+    all."""
     found: list[tuple[Split, Compared]] = []
 
     async def call(job: tuple[Split, Prepared, Labels]) -> Compared:
         return await compare(job[1], job[2], judge)
 
     summary = await run_batch(
-        chosen.jobs(runs), call, concurrency=concurrency, on_progress=on_progress,
+        chosen.jobs(runs),
+        call,
+        concurrency=concurrency,
+        on_progress=on_progress,
         on_result=lambda job, compared: found.append((job[0], compared)),
-    )  # fmt: skip
+    )
     if summary.interrupted:
         raise KeyboardInterrupt
     found.sort(key=lambda each: each[1].run)  # the bootstrap draws runs by their place
@@ -89,13 +113,16 @@ async def against_labels(
 
 
 def planned(judge: Judge, runs: Iterable[Run], chosen: Selection) -> tuple[int, int, Usage]:
-    """Without asking: runs to measure, calls to make beyond what a store has, and the most that these would use."""
+    """Without asking: runs to measure, calls to make beyond what a store has, and the most that
+    these would use."""
     count = calls = 0
     most = Usage()
     for _, ready, _ in chosen.jobs(runs):
         count += 1
         for request in ready.requests(judge):
-            if isinstance(judge, StoredJudge) and not judge.look_up(request).missing(request.criteria):
+            if isinstance(judge, StoredJudge) and not judge.look_up(request).missing(
+                request.criteria
+            ):
                 continue
             calls += 1
             most += judge.estimate(request).high if isinstance(judge, EstimatingJudge) else Usage()
@@ -103,10 +130,11 @@ def planned(judge: Judge, runs: Iterable[Run], chosen: Selection) -> tuple[int, 
 
 
 def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str, Labels]:
-    """Labels in a file, below a folder (recursively) or in a verdict store (a .db file or an address), by run id.
+    """Labels in a file, below a folder (recursively) or in a verdict store (a .db file or an
+    address), by run id.
 
-    Of several annotators of a run the named one; else gold, else the first by name. InputError for what is no label file,
-    and where there is none.
+    Of several annotators of a run the named one; else gold, else the first by name. InputError for
+    what is no label file, and where there is none.
     """
     found = []
     for _, labels in each_label(source, strict=False):
@@ -115,7 +143,11 @@ def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str,
         found.append(labels)
     kept = [labels for labels in found if annotator in (None, labels.annotator)]
     if not kept:
-        raise InputError(f"no labels{f' of {annotator}' if annotator else ''}", "see docs/labels.md", Path(source))
+        raise InputError(
+            f"no labels{f' of {annotator}' if annotator else ''}",
+            "see docs/labels.md",
+            Path(source),
+        )
     by_run: dict[str, Labels] = {}
     for labels in sorted(kept, key=lambda labels: (labels.annotator != "gold", labels.annotator)):
         by_run.setdefault(labels.run, labels)
@@ -129,9 +161,11 @@ async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:
     return Compared(
         run=labels.run,
         criteria=await _criteria(requests, replies, labels),
-        codes=_codes(ready, replies.get("diagnosis"), labels, judge.name)
-        if "codes" in labels.model_fields_set
-        else None,
+        codes=(
+            _codes(ready, replies.get("diagnosis"), labels, judge.name)
+            if "codes" in labels.model_fields_set
+            else None
+        ),
         stages=_stages(ready, replies, labels),
         usage=used(replies.values()),
     )
@@ -150,20 +184,33 @@ async def _criteria(
             if label is None:
                 continue
             result = said[item.id]
-            if result.reason == "not_read":  # what the rules leave to a reader is no answer of theirs
+            # what the rules leave to a reader is no answer of theirs
+            if result.reason == "not_read":
                 continue
             sure = tuple(
-                (vote.probability, equal(vote.value, label)) for vote in result.votes if vote.probability is not None
+                (vote.probability, equal(vote.value, label))
+                for vote in result.votes
+                if vote.probability is not None
             )
-            found.append(JudgedItem(
-                id=item.id, stage=request.question, label=label, value=result.value, unscored=result.status == "unscored",
-                rules=rules[item.id].value, presumed=rules[item.id].status == "presumed", highest=max(item.values), sure=sure,
-            ))  # fmt: skip
+            found.append(
+                JudgedItem(
+                    id=item.id,
+                    stage=request.question,
+                    label=label,
+                    value=result.value,
+                    unscored=result.status == "unscored",
+                    rules=rules[item.id].value,
+                    presumed=rules[item.id].status == "presumed",
+                    highest=max(item.values),
+                    sure=sure,
+                )
+            )
     return tuple(found)
 
 
 async def _by_rules(null: RulesJudge, request: Request) -> tuple[CriterionResult, ...]:
-    """What a scorecard without a reader says of these criteria: scored or presumed, with the rubric's requirements."""
+    """What a scorecard without a reader says of these criteria: scored or presumed, with the
+    rubric's requirements."""
     items = {item.id: item for item in request.criteria}
     results = [presume(result, items[result.id]) for result in (await null.judge(request)).results]
     return apply_requires(results, request.criteria)
@@ -183,13 +230,18 @@ def _codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> 
     results = [result for result in reply.results if result.id in CODES]
     present = [result for result in results if result.value is not None and result.value > 0.5]
     return JudgedCodes(
-        labelled, found,
+        labelled,
+        found,
         unread=sum(result.value is None and result.reason != "no_evidence" for result in results),
         cannot_tell=sum(result.reason == "no_evidence" for result in results),
         unproven=len(merged.unproven),
-        quotes=tuple(any(e.check != "not_found" for e in r.evidence) for r in present if r.evidence),
-        sure=tuple(pair for result in results if (pair := _sure(result, result.id in labelled)) is not None),
-    )  # fmt: skip
+        quotes=tuple(
+            any(e.check != "not_found" for e in r.evidence) for r in present if r.evidence
+        ),
+        sure=tuple(
+            pair for result in results if (pair := _sure(result, result.id in labelled)) is not None
+        ),
+    )
 
 
 def _fired(codes: Iterable[FiredCode]) -> frozenset[str]:
@@ -203,13 +255,17 @@ def _sure(result: CriterionResult, there: bool) -> Sure | None:
         return None
     said = result.answer.get("confidence") if isinstance(result.answer, dict) else None
     if said is None:
-        said = next((vote.probability for vote in result.votes if vote.probability is not None), None)
+        said = next(
+            (vote.probability for vote in result.votes if vote.probability is not None), None
+        )
     if not isinstance(said, int | float) or not 0 <= said <= 1:
         return None
     return float(said), (result.value > 0.5) == there
 
 
-def _stages(ready: Prepared, replies: Mapping[QuestionName, Reply], labels: Labels) -> tuple[TurnStages, ...]:
+def _stages(
+    ready: Prepared, replies: Mapping[QuestionName, Reply], labels: Labels
+) -> tuple[TurnStages, ...]:
     read, by = read_stages(ready, replies.get("stages"))
     if by == "rules":
         return ()

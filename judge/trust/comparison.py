@@ -1,6 +1,8 @@
-"""A judge's answers on one labelled run beside its labels, and all figures of a judge from many of these.
+"""A judge's answers on one labelled run beside its labels, and all figures of a judge from many of
+these.
 
-Values of criteria, error codes and stages of turns; stated probabilities beside what was right. `figures` is pure.
+Values of criteria, error codes and stages of turns; stated probabilities beside what was right.
+`figures` is pure.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from .measures import (
 )
 
 CodesBy = Literal["reading", "facts", "both"]
-"""reading: what a reader found and proved; facts: detectors, nobody read; both: merged as on a scorecard."""
+"""reading: what a reader found and proved; facts: detectors, nobody read; both: merged as on a
+scorecard."""
 CODES_BY: tuple[CodesBy, ...] = ("reading", "facts", "both")
 Sure = tuple[float, bool]
 """A stated probability of being right, and whether it was."""
@@ -37,8 +40,8 @@ TurnStages = tuple[Stage, Stage, Stage]
 
 @dataclass(frozen=True)
 class JudgedItem:
-    """A labelled criterion: the judge's value, that of a scorecard without a reader (`rules`, scored or presumed), and the
-    highest of the scale."""
+    """A labelled criterion: the judge's value, that of a scorecard without a reader (`rules`,
+    scored or presumed), and the highest of the scale."""
 
     id: str
     stage: QuestionName
@@ -55,7 +58,8 @@ class JudgedItem:
 
 @dataclass(frozen=True)
 class JudgedCodes:
-    """Error codes of a run whose label says which apply. `found` has no reading where the judge is not asked for codes."""
+    """Error codes of a run whose label says which apply. `found` has no reading where the judge is
+    not asked for codes."""
 
     labelled: frozenset[str]
     found: Mapping[CodesBy, frozenset[str]]
@@ -63,7 +67,8 @@ class JudgedCodes:
     """Codes that the judge was asked for without a usable answer; `cannot_tell` is one."""
     cannot_tell: int = 0
     unproven: int = 0
-    """Codes said to be present whose quote stands nowhere in the run, or that name no turn: they do not count."""
+    """Codes said to be present whose quote stands nowhere in the run, or that name no turn: they do
+    not count."""
     quotes: tuple[bool, ...] = ()
     """Of the codes said to be present with a quote: whether it was found."""
     sure: tuple[Sure, ...] = ()
@@ -84,8 +89,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class ItemFigures:
-    """Criteria of one kind. `equal`: share of values equal to the label, an unscored verdict equals none; `kappa`: of the
-    verdicts with a value."""
+    """Criteria of one kind. `equal`: share of values equal to the label, an unscored verdict equals
+    none; `kappa`: of the verdicts with a value."""
 
     equal: Figure
     kappa: Figure
@@ -94,8 +99,9 @@ class ItemFigures:
 
 @dataclass(frozen=True)
 class CriteriaFigures:
-    """`rules` and `always_met` are the two null models: a scorecard without a reader, and the highest value everywhere.
-    `rules_scored`: of the former, what facts decided; the rest is presumed from this project's labelled runs."""
+    """`rules` and `always_met` are the two null models: a scorecard without a reader, and the
+    highest value everywhere. `rules_scored`: of the former, what facts decided; the rest is
+    presumed from this project's labelled runs."""
 
     overall: ItemFigures
     by_stage: Mapping[str, ItemFigures]
@@ -119,7 +125,8 @@ class CodeFigures:
 
 @dataclass(frozen=True)
 class CodesFigures:
-    """Codes of one origin over runs. `clean`: share of runs without a labelled code on which one fired all the same."""
+    """Codes of one origin over runs. `clean`: share of runs without a labelled code on which one
+    fired all the same."""
 
     micro: CodeFigures
     by_code: Mapping[str, CodeFigures]
@@ -145,7 +152,8 @@ class StageFigures:
 
 @dataclass(frozen=True)
 class Figures:
-    """Everything that is known of a judge from some labelled runs. None: nothing was labelled or asked."""
+    """Everything that is known of a judge from some labelled runs. None: nothing was labelled or
+    asked."""
 
     runs: int
     criteria: CriteriaFigures | None
@@ -164,7 +172,9 @@ def figures(compared: Sequence[Compared]) -> Figures:
     return Figures(
         runs=len(compared),
         criteria=_criteria([each.criteria for each in compared if each.criteria]),
-        codes={by: _codes(read if by != "facts" else codes, by) for by in origins} if codes else None,
+        codes=(
+            {by: _codes(read if by != "facts" else codes, by) for by in origins} if codes else None
+        ),
         reading=_reading(read) if read else None,
         stages={"reading": _stages(staged, 1), "rules": _stages(staged, 2)} if staged else None,
         usage=sum((each.usage for each in compared), Usage()),
@@ -172,7 +182,8 @@ def figures(compared: Sequence[Compared]) -> Figures:
 
 
 def equal(value: float | None, label: float) -> bool:
-    """Whether a verdict is the label: scales have steps of .25 at the least, so this is about rounding alone."""
+    """Whether a verdict is the label: scales have steps of .25 at the least, so this is about
+    rounding alone."""
     return value is not None and abs(value - label) < 1e-6
 
 
@@ -196,11 +207,16 @@ def _criteria(runs: _Runs) -> CriteriaFigures | None:
     sure = [[pair for item in run for pair in item.sure] for run in runs]
     return CriteriaFigures(
         overall=_items(runs, said),
-        by_stage={stage: found for stage in stages if (found := some(lambda i, s=stage: i.stage == s)).equal.n},  # type: ignore[misc]
+        by_stage={
+            stage: found
+            for stage in stages
+            if (found := some(lambda i, s=stage: i.stage == s)).equal.n
+        },  # type: ignore[misc]
         by_criterion={id: some(lambda i, id=id: i.id == id) for id in ids},  # type: ignore[misc]
         rules=_items(runs, lambda i: i.rules),
         rules_scored=_items(
-            [[i for i in run if i.rules is not None and not i.presumed] for run in runs], lambda i: i.rules
+            [[i for i in run if i.rules is not None and not i.presumed] for run in runs],
+            lambda i: i.rules,
         ).equal,
         always_met=_items(runs, lambda i: i.highest).equal,
         over_rules=_gain(runs, said, lambda i: i.rules),
@@ -216,9 +232,12 @@ def _items(runs: _Runs, value: _Value) -> ItemFigures:
     levels = sorted({round(value, 6) for run in scored for pair in run for value in pair})
     place = {level: i for i, level in enumerate(levels)}
     tables = [
-        _table(((place[round(label, 6)], place[round(said, 6)]) for label, said in run), len(levels))
-        for run in scored if run
-    ]  # fmt: skip
+        _table(
+            ((place[round(label, 6)], place[round(said, 6)]) for label, said in run), len(levels)
+        )
+        for run in scored
+        if run
+    ]
     return ItemFigures(
         equal=_share(right),
         kappa=over_runs(tables, on_tables(cohen_kappa, len(levels)), sum(map(len, scored))),
@@ -228,7 +247,9 @@ def _items(runs: _Runs, value: _Value) -> ItemFigures:
 
 def _gain(runs: _Runs, ours: _Value, theirs: _Value) -> Figure:
     pairs = [(equal(ours(i), i.label), equal(theirs(i), i.label)) for run in runs for i in run]
-    return paired_gain(sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs), len(pairs))
+    return paired_gain(
+        sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs), len(pairs)
+    )
 
 
 def _codes(runs: Sequence[JudgedCodes], by: CodesBy) -> CodesFigures:
@@ -238,7 +259,9 @@ def _codes(runs: Sequence[JudgedCodes], by: CodesBy) -> CodesFigures:
         cells = [[len(found & true), len(found - true), len(true - found)] for found, true in pairs]
         hits, false, missed = (sum(cell[i] for cell in cells) for i in range(3))
         return CodeFigures(
-            share(hits, hits + false), share(hits, hits + missed), over_runs(cells, f1, hits + false + missed)
+            share(hits, hits + false),
+            share(hits, hits + missed),
+            over_runs(cells, f1, hits + false + missed),
         )
 
     clean = [run for run in runs if not run.labelled]
@@ -262,7 +285,10 @@ def _reading(runs: Sequence[JudgedCodes]) -> ReadingFigures:
 
 def _stages(runs: Sequence[Sequence[TurnStages]], which: Literal[1, 2]) -> StageFigures:
     size, n = len(STAGES), sum(map(len, runs))
-    tables = [_table(((STAGES.index(turn[0]), STAGES.index(turn[which])) for turn in run), size) for run in runs]
+    tables = [
+        _table(((STAGES.index(turn[0]), STAGES.index(turn[which])) for turn in run), size)
+        for run in runs
+    ]
     right = [[sum(turn[0] == turn[which] for turn in run), len(run)] for run in runs]
     return StageFigures(_share(right), over_runs(tables, on_tables(macro_f1, size), n))
 

@@ -1,6 +1,8 @@
-"""Two made-up runs of the same small segmentation task for the self-test: one diligent, one careless.
+"""Two made-up runs of the same small segmentation task for the self-test: one diligent, one
+careless.
 
-They are short, name no real data, and show everything that the rubric asks about (diligent) or nothing of it (careless).
+They are short, name no real data, and show everything that the rubric asks about (diligent) or
+nothing of it (careless).
 """
 
 from __future__ import annotations
@@ -40,47 +42,121 @@ _Row = tuple[Stage, str, str, str, int]
 """Stage, text, code, output, exit code."""
 
 _DILIGENT: tuple[_Row, ...] = (
-    ("S1", "I read the brief's folder and the model cards first.",
-     "ls -R /data/public | head; cat /data/models/CARDS.md",
-     "case_1 case_2 case_3 case_4 case_5 case_6\nUNet3D-liver: unet3d_liver.pt, labels 0 background 1 liver 2 tumour, Dice 0.71\n"
-     "nnU-Net-lite: nnunet_lite.pt, tumour Dice 0.69, 4x slower\nthreshold.py: intensity baseline, Dice 0.2", 0),
-    ("S1", "Three candidates; the first one covers the tumour and is fast enough. I write the plan and its diagram.",
-     f"cat > /workspace/plan/plan.md <<'MD'\n{_PLAN}MD\npython - <<'PY'\nimport matplotlib; matplotlib.use('Agg')\n"
-     "import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nfor i, s in enumerate(['CT', 'clip', 'UNet3D', 'argmax', 'lesion.nii.gz']):\n"
-     "    ax.text(i, 0, s); ax.annotate('', (i + .9, 0), (i + .4, 0), arrowprops={'arrowstyle': '->'})\n"
-     "plt.savefig('/workspace/plan/plan.png')\nPY\nls -l /workspace/plan",
-     "-rw-r--r-- 1 agent agent 641 plan.md\n-rw-r--r-- 1 agent agent 9120 plan.png", 0),
-    ("S2", "Environment, weights, and whether the inputs fit the model.",
-     f"{_LOAD}print(torch.__version__, nib.__version__)\nim = nib.load('/data/public/case_1/ct.nii.gz')\n"
-     "print(im.shape, im.header.get_zooms(), im.get_data_dtype(), 'model expects 1 channel, 2 mm')\n"
-     "with torch.no_grad():\n    print('forward', model(torch.zeros(1, 1, 64, 64, 64)).shape)",
-     "2.5.1 5.3.0\n(128, 128, 60) (1.5, 1.5, 3.0) int16 model expects 1 channel, 2 mm\nforward torch.Size([1, 3, 64, 64, 64])", 0),
-    ("S3", "Pilot on one case before the batch.",
-     "from pipeline import run_case\nimport nibabel as nib, numpy as np\nrun_case('case_1')\nct = nib.load('/data/public/case_1/ct.nii.gz')\n"
-     "m = nib.load('/workspace/agents_outputs/case_1/lesion.nii.gz')\na = np.asarray(m.dataobj)\n"
-     "assert m.shape == ct.shape and set(np.unique(a)) <= {0, 1}\nprint(m.shape, np.unique(a), 'tumour ml', a.sum() * 6.75 / 1000, 'affine ok', np.allclose(m.affine, ct.affine))",
-     "(128, 128, 60) [0 1] tumour ml 14.2 affine ok True", 0),
-    ("S4", "The pilot is plausible, so all six cases.",
-     "from pipeline import run_case\nfor i in range(1, 7):\n    print(f'case_{i}', run_case(f'case_{i}'), 'ml')",
-     "case_1 14.2 ml\ncase_2 31.0 ml\ncase_3 2.7 ml\ncase_4 88.1 ml\ncase_5 9.9 ml\ncase_6 17.4 ml", 0),
-    ("S5", "Files are complete; I check them once more and submit.",
-     "ls /workspace/agents_outputs/*/lesion.nii.gz | wc -l", "6", 0),
-)  # fmt: skip
+    (
+        "S1",
+        "I read the brief's folder and the model cards first.",
+        "ls -R /data/public | head; cat /data/models/CARDS.md",
+        (
+            "case_1 case_2 case_3 case_4 case_5 case_6\nUNet3D-liver: unet3d_liver.pt, labels 0"
+            " background 1 liver 2 tumour, Dice 0.71\nnnU-Net-lite: nnunet_lite.pt, tumour Dice"
+            " 0.69, 4x slower\nthreshold.py: intensity baseline, Dice 0.2"
+        ),
+        0,
+    ),
+    (
+        "S1",
+        (
+            "Three candidates; the first one covers the tumour and is fast enough. I write the plan"
+            " and its diagram."
+        ),
+        (
+            f"cat > /workspace/plan/plan.md <<'MD'\n{_PLAN}MD\npython - <<'PY'\nimport matplotlib;"
+            " matplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nfig, ax ="
+            " plt.subplots()\nfor i, s in enumerate(['CT', 'clip', 'UNet3D', 'argmax',"
+            " 'lesion.nii.gz']):\n    ax.text(i, 0, s); ax.annotate('', (i + .9, 0), (i + .4, 0),"
+            " arrowprops={'arrowstyle': '->'})\nplt.savefig('/workspace/plan/plan.png')\nPY\nls"
+            " -l /workspace/plan"
+        ),
+        "-rw-r--r-- 1 agent agent 641 plan.md\n-rw-r--r-- 1 agent agent 9120 plan.png",
+        0,
+    ),
+    (
+        "S2",
+        "Environment, weights, and whether the inputs fit the model.",
+        (
+            f"{_LOAD}print(torch.__version__, nib.__version__)\nim ="
+            " nib.load('/data/public/case_1/ct.nii.gz')\nprint(im.shape, im.header.get_zooms(),"
+            " im.get_data_dtype(), 'model expects 1 channel, 2 mm')\nwith torch.no_grad():\n   "
+            " print('forward', model(torch.zeros(1, 1, 64, 64, 64)).shape)"
+        ),
+        (
+            "2.5.1 5.3.0\n(128, 128, 60) (1.5, 1.5, 3.0) int16 model expects 1 channel, 2"
+            " mm\nforward torch.Size([1, 3, 64, 64, 64])"
+        ),
+        0,
+    ),
+    (
+        "S3",
+        "Pilot on one case before the batch.",
+        (
+            "from pipeline import run_case\nimport nibabel as nib, numpy as"
+            " np\nrun_case('case_1')\nct = nib.load('/data/public/case_1/ct.nii.gz')\nm ="
+            " nib.load('/workspace/agents_outputs/case_1/lesion.nii.gz')\na ="
+            " np.asarray(m.dataobj)\nassert m.shape == ct.shape and set(np.unique(a)) <= {0,"
+            " 1}\nprint(m.shape, np.unique(a), 'tumour ml', a.sum() * 6.75 / 1000, 'affine ok',"
+            " np.allclose(m.affine, ct.affine))"
+        ),
+        "(128, 128, 60) [0 1] tumour ml 14.2 affine ok True",
+        0,
+    ),
+    (
+        "S4",
+        "The pilot is plausible, so all six cases.",
+        (
+            "from pipeline import run_case\nfor i in range(1, 7):\n    print(f'case_{i}',"
+            " run_case(f'case_{i}'), 'ml')"
+        ),
+        (
+            "case_1 14.2 ml\ncase_2 31.0 ml\ncase_3 2.7 ml\ncase_4 88.1 ml\ncase_5 9.9 ml\ncase_6"
+            " 17.4 ml"
+        ),
+        0,
+    ),
+    (
+        "S5",
+        "Files are complete; I check them once more and submit.",
+        "ls /workspace/agents_outputs/*/lesion.nii.gz | wc -l",
+        "6",
+        0,
+    ),
+)
 
 _CARELESS: tuple[_Row, ...] = (
-    ("S1", "I know this kind of task and need no plan.", "ls /data/public", "case_1 case_2 case_3 case_4 case_5 case_6", 0),
-    ("S4", "I write the result for every case at once; this surely works.",
-     "import os, numpy as np, nibabel as nib\nfor c in sorted(os.listdir('/data/public')):\n"
-     "    ct = nib.load(f'/data/public/{c}/ct.nii.gz')\n    os.makedirs(f'/workspace/agents_outputs/{c}', exist_ok=True)\n"
-     "    nib.save(nib.Nifti1Image((ct.get_fdata() > 120).astype('uint8'), ct.affine), f'/workspace/agents_outputs/{c}/lesion.nii.gz')",
-     "", 0),
-    ("S5", "Everything has been carefully planned, validated and verified. Submitting.", "ls /workspace/agents_outputs | wc -l", "6", 0),
-)  # fmt: skip
+    (
+        "S1",
+        "I know this kind of task and need no plan.",
+        "ls /data/public",
+        "case_1 case_2 case_3 case_4 case_5 case_6",
+        0,
+    ),
+    (
+        "S4",
+        "I write the result for every case at once; this surely works.",
+        (
+            "import os, numpy as np, nibabel as nib\nfor c in sorted(os.listdir('/data/public')):\n"
+            "    ct = nib.load(f'/data/public/{c}/ct.nii.gz')\n   "
+            " os.makedirs(f'/workspace/agents_outputs/{c}', exist_ok=True)\n   "
+            " nib.save(nib.Nifti1Image((ct.get_fdata() > 120).astype('uint8'), ct.affine),"
+            " f'/workspace/agents_outputs/{c}/lesion.nii.gz')"
+        ),
+        "",
+        0,
+    ),
+    (
+        "S5",
+        "Everything has been carefully planned, validated and verified. Submitting.",
+        "ls /workspace/agents_outputs | wc -l",
+        "6",
+        0,
+    ),
+)
 
 
 def diligent() -> tuple[Run, Segmentation]:
     """Plan, diagram, candidates, checked set-up, pilot with checks, batch."""
-    return _make("selftest-diligent", _DILIGENT, Plan(text=_PLAN, source="recovered", turn=2, image_turn=2))
+    return _make(
+        "selftest-diligent", _DILIGENT, Plan(text=_PLAN, source="recovered", turn=2, image_turn=2)
+    )
 
 
 def careless() -> tuple[Run, Segmentation]:
@@ -90,20 +166,37 @@ def careless() -> tuple[Run, Segmentation]:
 
 def _make(name: str, rows: tuple[_Row, ...], plan: Plan) -> tuple[Run, Segmentation]:
     turns = tuple(
-        Turn(index=i, text=text, actions=(
-            Action(
-                id=f"c{i}", tool="execute_code", kind="execute", code=code,
-                language="bash" if code.startswith(("ls", "cat")) else "python",
-                observation=Observation(exit_code=exit_code, stdout=output, kind="ok"),
+        Turn(
+            index=i,
+            text=text,
+            actions=(
+                Action(
+                    id=f"c{i}",
+                    tool="execute_code",
+                    kind="execute",
+                    code=code,
+                    language="bash" if code.startswith(("ls", "cat")) else "python",
+                    observation=Observation(exit_code=exit_code, stdout=output, kind="ok"),
+                ),
             ),
-        ))
+        )
         for i, (_, text, code, output, exit_code) in enumerate(rows, 1)
-    )  # fmt: skip
+    )
     digest = hashlib.sha256(repr((name, rows)).encode()).hexdigest()
     run = Run(
-        id=name, path=Path(f"{name}.json"), folder=Path(), sha256=digest, content_sha256=digest, format="object",
-        task="liver-seg-task", track=TRACK.name, tier="standard", brief=BRIEF, turns=turns, plan=plan,
+        id=name,
+        path=Path(f"{name}.json"),
+        folder=Path(),
+        sha256=digest,
+        content_sha256=digest,
+        format="object",
+        task="liver-seg-task",
+        track=TRACK.name,
+        tier="standard",
+        brief=BRIEF,
+        turns=turns,
+        plan=plan,
         resources=Resources(turns=len(turns), calls=len(turns), failed_calls=0),
         status=Status(submitted=True, completed=True, disqualified=False, ended="submitted"),
-    )  # fmt: skip
+    )
     return run, Segmentation.of(tuple(row[0] for row in rows))

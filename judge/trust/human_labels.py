@@ -1,14 +1,17 @@
-"""Human labels: one JSON file a run and annotator, read strictly, checked against run and rubric, written canonically.
+"""Human labels: one JSON file a run and annotator, read strictly, checked against run and rubric,
+written canonically.
 
-The file (all keys but `run` and `annotator` may be missing; a criterion may be null for "does not apply"):
+The file (all keys but `run` and `annotator` may be missing; a criterion may be null for "does not
+apply"):
 
-    {"run": "kidney-lite-01", "annotator": "a1", "stages": {"1": "S1", ...}, "criteria": {"S1a": 1, "S3": 0.5},
+    {"run": "kidney-lite-01", "annotator": "a1", "stages": {"1": "S1", ...}, "criteria": {"S1a": 1,
+    "S3": 0.5},
      "evidence": {"S1a": [4]}, "codes": {"E3": {"turns": [9], "why": "one sentence"}}, "notes": "",
      "drawn": {"probability": 0.25, "stratum": "E3", "size": 120}}
 
-Reading refuses what has no meaning (InputError names the field); `problems` lists what contradicts the run or the
-rubric. Writing sorts turns and criteria, and keeps numbers and the order of codes as they were written, so that a file
-comes back byte for byte.
+Reading refuses what has no meaning (InputError names the field); `problems` lists what contradicts
+the run or the rubric. Writing sorts turns and criteria, and keeps numbers and the order of codes as
+they were written, so that a file comes back byte for byte.
 """
 
 from __future__ import annotations
@@ -49,7 +52,13 @@ _FORM = "expected a label file as docs/labels.md describes"
 
 def _number(key: Any) -> Any:
     """A turn as a key: JSON has numbers there as text alone."""
-    plain = isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 8 and str(int(key)) == key
+    plain = (
+        isinstance(key, str)
+        and key.isascii()
+        and key.isdigit()
+        and len(key) < 8
+        and str(int(key)) == key
+    )
     return int(key) if plain else key
 
 
@@ -76,7 +85,8 @@ class LabelledCode(BaseModel):
 
 
 class Drawn(BaseModel):
-    """How a run came to be labelled: at random, with this probability, as one of the `size` runs of a stratum."""
+    """How a run came to be labelled: at random, with this probability, as one of the `size` runs of
+    a stratum."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -99,7 +109,8 @@ class Labels(BaseModel):
     criteria: Annotated[dict[Text, Value], _nothing] = {}
     evidence: Annotated[dict[Text, tuple[Turn, ...]], _nothing] = {}
     codes: Annotated[dict[Text, LabelledCode], _nothing] = {}
-    """Empty when none fired, and also when nobody looked: then `codes` is not in `model_fields_set`."""
+    """Empty when none fired, and also when nobody looked: then `codes` is not in
+    `model_fields_set`."""
     notes: Text = ""
 
     @property
@@ -117,30 +128,44 @@ def read_labels(path: str | Path) -> Labels:
 def parse_labels(data: Any, path: Path | None = None, *, strict: bool = True) -> Labels:
     """Labels from plain values. InputError as for `read_labels`.
 
-    Not `strict`: fields that are not ours are left aside, null is as good as absent, and the annotator is `a1` if unnamed.
+    Not `strict`: fields that are not ours are left aside, null is as good as absent, and the
+    annotator is `a1` if unnamed.
     """
     if not strict and isinstance(data, Mapping):
-        data = {"annotator": "a1", **{name: data[name] for name in LABEL_FIELDS if data.get(name) is not None}}
+        data = {
+            "annotator": "a1",
+            **{name: data[name] for name in LABEL_FIELDS if data.get(name) is not None},
+        }
     if not isinstance(data, dict):
         raise InputError(f"is {type(data).__name__}, not an object", _FORM, path)
     unknown = sorted(str(key) for key in data if key not in LABEL_FIELDS)
     if unknown:
         raise InputError(
-            f"unknown field {sanitize_line(unknown[0][:40])!r}", f"known are {', '.join(LABEL_FIELDS)}", path
+            f"unknown field {sanitize_line(unknown[0][:40])!r}",
+            f"known are {', '.join(LABEL_FIELDS)}",
+            path,
         )
-    # Codes that nobody looked for stay apart from codes that did not fire: the field is set only when the file has it.
+    # Codes that nobody looked for stay apart from codes that did not fire: the field is set only
+    # when the file has it.
     data = {name: value for name, value in data.items() if name != "codes" or value is not None}
     try:
         return Labels.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(part for part in first["loc"] if isinstance(part, str) and part != "[key]")
-        shown = "" if first["type"] == "missing" else f", not {sanitize_line(repr(first['input'])[:40])}"
-        raise InputError(f"{sanitize_line(where[:60])}: {first['msg']}{shown}", _FORM, path) from None
+        shown = (
+            ""
+            if first["type"] == "missing"
+            else f", not {sanitize_line(repr(first['input'])[:40])}"
+        )
+        raise InputError(
+            f"{sanitize_line(where[:60])}: {first['msg']}{shown}", _FORM, path
+        ) from None
 
 
 def dump_labels(labels: Labels) -> str:
-    """The labels as a file's text: fields in a fixed order, turns and criteria sorted, one space of indentation."""
+    """The labels as a file's text: fields in a fixed order, turns and criteria sorted, one space of
+    indentation."""
     data = {
         "run": labels.run,
         "annotator": labels.annotator,
@@ -148,7 +173,10 @@ def dump_labels(labels: Labels) -> str:
         "stages": {str(turn): labels.stages[turn] for turn in sorted(labels.stages)},
         "criteria": dict(sorted(labels.criteria.items())),
         "evidence": {id: list(turns) for id, turns in sorted(labels.evidence.items())},
-        "codes": {code: {"turns": list(said.turns), "why": said.why} for code, said in labels.codes.items()},
+        "codes": {
+            code: {"turns": list(said.turns), "why": said.why}
+            for code, said in labels.codes.items()
+        },
         "notes": labels.notes,
     }
     if "codes" not in labels.model_fields_set:
@@ -159,23 +187,33 @@ def dump_labels(labels: Labels) -> str:
 
 
 def problems(labels: Labels, run: Run | None = None, rubric: Rubric | None = None) -> list[str]:
-    """What in the labels contradicts the run (turns) or the rubric (ids, scales, codes), one line each."""
+    """What in the labels contradicts the run (turns) or the rubric (ids, scales, codes), one line
+    each."""
     found = []
     if run is not None:
         found += _against_run(labels, run)
     if rubric is not None:
         found += _against_rubric(labels, rubric)
-    found += [f"codes.{code}: not one of {', '.join(CODES)}" for code in labels.codes if code not in CODES]
-    found += [f"evidence.{id}: no value for {id} in criteria" for id in labels.evidence if id not in labels.criteria]
+    found += [
+        f"codes.{code}: not one of {', '.join(CODES)}" for code in labels.codes if code not in CODES
+    ]
+    found += [
+        f"evidence.{id}: no value for {id} in criteria"
+        for id in labels.evidence
+        if id not in labels.criteria
+    ]
     return found
 
 
 def import_labels(store: Store, labels: Labels) -> bool:
-    """Keep these labels in the store; False when they are there already. Changed ones replace older ones in force."""
+    """Keep these labels in the store; False when they are there already. Changed ones replace older
+    ones in force."""
     return store.add_label(labels.run, labels.annotator, dump_labels(labels))
 
 
-def stored_labels(store: Store, run: str | None = None, annotator: str | None = None) -> Iterator[Labels]:
+def stored_labels(
+    store: Store, run: str | None = None, annotator: str | None = None
+) -> Iterator[Labels]:
     """The labels in force, by run and annotator."""
     for _, _, body in store.labels(run, annotator):
         yield parse_labels(json.loads(body))
@@ -184,14 +222,16 @@ def stored_labels(store: Store, run: str | None = None, annotator: str | None = 
 def export_labels(labels: Iterable[Labels], folder: Path, *, keep: bool = False) -> list[Path]:
     """Write `FOLDER/<annotator>/<run>.json` for each; returns the files.
 
-    Names that could leave the folder are changed, and numbered where two runs come to the same one; with `keep` files
-    that are there stay as they are. InputError when a file cannot be written.
+    Names that could leave the folder are changed, and numbered where two runs come to the same one;
+    with `keep` files that are there stay as they are. InputError when a file cannot be written.
     """
     written: dict[Path, None] = {}
     for each in labels:
         place, name = folder / safe_name(each.annotator), safe_name(each.run)
         names = (f"{name}{tail}.json" for tail in chain([""], (f"-{n}" for n in count(2))))
-        path = next(p for p in map(place.joinpath, names) if p not in written and not (keep and p.exists()))
+        path = next(
+            p for p in map(place.joinpath, names) if p not in written and not (keep and p.exists())
+        )
         with whole(path) as part:
             part.write_text(dump_labels(each), encoding="utf-8", newline="\n")
         written[path] = None
@@ -219,7 +259,9 @@ def _against_run(labels: Labels, run: Run) -> list[str]:
 
 def _against_rubric(labels: Labels, rubric: Rubric) -> list[str]:
     known = {c.id: c for c in rubric.criteria()}
-    found = [f"criteria.{id}: not in rubric {rubric.id}" for id in labels.criteria if id not in known]
+    found = [
+        f"criteria.{id}: not in rubric {rubric.id}" for id in labels.criteria if id not in known
+    ]
     if labels.criteria:
         found += [f"criteria: {id} is missing" for id in known if id not in labels.criteria]
     for id, value in labels.criteria.items():
@@ -229,5 +271,7 @@ def _against_rubric(labels: Labels, rubric: Rubric) -> list[str]:
         if value is None and known[id].conditional is None and known[id].tiers is None:
             found.append(f"criteria.{id}: null, but the item always applies")
         elif value is not None and not any(math.isclose(value, level) for level in scale):
-            found.append(f"criteria.{id}: {value} is not one of {', '.join(f'{level:g}' for level in scale)}")
+            found.append(
+                f"criteria.{id}: {value} is not one of {', '.join(f'{level:g}' for level in scale)}"
+            )
     return found

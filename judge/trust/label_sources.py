@@ -1,7 +1,9 @@
-"""Human labels from wherever they are: label files, folders of them, JSON Lines, verdict stores, plain values.
+"""Human labels from wherever they are: label files, folders of them, JSON Lines, verdict stores,
+plain values.
 
-Strict where labels are kept or exported: a field that is not ours is an error, and a file holds one annotator's labels of
-one run. Not strict where they are only compared with: other people's notes stand in label files, and so may many labels.
+Strict where labels are kept or exported: a field that is not ours is an error, and a file holds one
+annotator's labels of one run. Not strict where they are only compared with: other people's notes
+stand in label files, and so may many labels.
 """
 
 from __future__ import annotations
@@ -15,15 +17,19 @@ from ...trajectories.reading.json_bytes import loads, read_json, read_jsonl
 from .human_labels import Labels, parse_labels
 
 Source = str | Path | Mapping[str, Any] | Iterable["Source"]
-"""A file, a folder (read recursively), a store (a .db file or an address), a label object, or several of these."""
+"""A file, a folder (read recursively), a store (a .db file or an address), a label object, or
+several of these."""
 
 
 def each_label(source: Source, *, strict: bool) -> Iterator[tuple[Path, Labels | InputError]]:
-    """(where, labels) of every label of a source, in the order of names; what breaks the format comes as its error, and
-    the rest goes on."""
+    """(where, labels) of every label of a source, in the order of names; what breaks the format
+    comes as its error, and the rest goes on."""
     for where, item in _items(source, strict):
         try:
-            yield where, item if isinstance(item, InputError) else parse_labels(item, where, strict=strict)
+            yield (
+                where,
+                item if isinstance(item, InputError) else parse_labels(item, where, strict=strict),
+            )
         except InputError as error:
             yield where, error
 

@@ -1,8 +1,10 @@
-"""Figures about answers beside the truth: shares, Cohen's kappa, F1, paired differences, calibration; pure functions.
+"""Figures about answers beside the truth: shares, Cohen's kappa, F1, paired differences,
+calibration; pure functions.
 
-Intervals are 95 %. Each figure names its method: `bootstrap` resamples whole runs (what is said of one run moves
-together), `wilson` is for shares of independent cases, `mcnemar` for two judges on the same cases. What cannot be computed
-(nothing to divide by, a spread that the data cannot show) is None.
+Intervals are 95 %. Each figure names its method: `bootstrap` resamples whole runs (what is said of
+one run moves together), `wilson` is for shares of independent cases, `mcnemar` for two judges on
+the same cases. What cannot be computed (nothing to divide by, a spread that the data cannot show)
+is None.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ Statistic = Callable[["Floats"], "Floats"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A value, its 95 % interval, the number of cases behind it (verdicts, readings, turns, runs), and the method."""
+    """A value, its 95 % interval, the number of cases behind it (verdicts, readings, turns, runs),
+    and the method."""
 
     value: float | None
     interval: tuple[float, float] | None
@@ -39,9 +42,7 @@ class Figure:
     method: Method
 
 
-# Shares --------------------------------------------------------------------------------------------------------------
-
-
+# Shares
 def wilson(count: float, total: float) -> tuple[float, float] | None:
     """Wilson score interval (Wilson 1927) of a proportion of `total` cases; None without any."""
     if total <= 0:
@@ -60,10 +61,12 @@ def share(count: int, total: int) -> Figure:
 
 
 def paired_gain(only_first: int, only_second: int, pairs: int) -> Figure:
-    """How much more often the first of two judges is right than the second, on the same cases: in [-1, 1].
+    """How much more often the first of two judges is right than the second, on the same cases: in
+    [-1, 1].
 
-    `only_first`: cases on which the first alone is right. Normal approximation on McNemar's counts; cases are taken as
-    independent, which items of one run are not quite, so that the interval is the narrow end of what is known.
+    `only_first`: cases on which the first alone is right. Normal approximation on McNemar's counts;
+    cases are taken as independent, which items of one run are not quite, so that the interval is
+    the narrow end of what is known.
     """
     if not pairs:
         return Figure(None, None, 0, "mcnemar")
@@ -72,9 +75,7 @@ def paired_gain(only_first: int, only_second: int, pairs: int) -> Figure:
     return Figure(gain, (max(-1.0, gain - half), min(1.0, gain + half)), pairs, "mcnemar")
 
 
-# Statistics of summed counts -----------------------------------------------------------------------------------------
-
-
+# Statistics of summed counts
 def ratio(counts: Floats) -> Floats:
     """counts[0] / counts[1]."""
     return _divide(counts[..., 0], counts[..., 1])
@@ -88,7 +89,8 @@ def f1(counts: Floats) -> Floats:
 def cohen_kappa(table: Floats, weights: Floats | None = None) -> Floats:
     """Cohen's kappa (1960) of tables of counts (... x L x L), rows first rater.
 
-    `weights` are disagreement weights (L x L), 1 off the diagonal by default. NaN where both give one value throughout.
+    `weights` are disagreement weights (L x L), 1 off the diagonal by default. NaN where both give
+    one value throughout.
     """
     import numpy as np
 
@@ -123,14 +125,14 @@ def _divide(a: Any, b: Any) -> Floats:
     return np.asarray(np.divide(a, b, out=np.full(np.broadcast(a, b).shape, np.nan), where=b > 0))
 
 
-# Resampling ----------------------------------------------------------------------------------------------------------
-
-
+# Resampling
 def over_runs(counts: Sequence[Sequence[float]], statistic: Statistic, n: int) -> Figure:
-    """A statistic of counts summed over runs (one row a run), with a percentile bootstrap over runs.
+    """A statistic of counts summed over runs (one row a run), with a percentile bootstrap over
+    runs.
 
-    No interval from one run, where resamplings too often leave the statistic undefined, or where all of them give the same
-    value: that is no certainty. A share of equal cases without spread gets Wilson's interval instead.
+    No interval from one run, where resamplings too often leave the statistic undefined, or where
+    all of them give the same value: that is no certainty. A share of equal cases without spread
+    gets Wilson's interval instead.
     """
     import numpy as np
 
@@ -153,7 +155,9 @@ def resampled(rows: Floats) -> Floats:
     """Sums (DRAWS x k) of as many rows (n x k) as there are, drawn with replacement."""
     import numpy as np
 
-    weights = np.random.default_rng(SEED).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=DRAWS)
+    weights = np.random.default_rng(SEED).multinomial(
+        len(rows), np.full(len(rows), 1 / len(rows)), size=DRAWS
+    )
     return np.asarray(weights @ rows)
 
 
@@ -168,12 +172,11 @@ def percentiles(sample: Floats) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-# Calibration ---------------------------------------------------------------------------------------------------------
-
-
+# Calibration
 @dataclass(frozen=True)
 class Bin:
-    """Answers with a stated probability in [low, high): how many, their mean probability, and the share that was right."""
+    """Answers with a stated probability in [low, high): how many, their mean probability, and the
+    share that was right."""
 
     low: float
     high: float
@@ -184,8 +187,9 @@ class Bin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well stated probabilities keep their word. `brier`: mean squared error (0 best; always .5 gives .25);
-    `ece`: expected calibration error, the mean distance of stated and right over the bins, weighted by their size."""
+    """How well stated probabilities keep their word. `brier`: mean squared error (0 best; always .5
+    gives .25); `ece`: expected calibration error, the mean distance of stated and right over the
+    bins, weighted by their size."""
 
     n: int
     brier: Figure
@@ -213,4 +217,6 @@ def calibration(by_run: Sequence[Sequence[tuple[float, bool]]]) -> Calibration:
     )
     errors = [[math.fsum((p - right) ** 2 for p, right in run), len(run)] for run in kept]
     off = math.fsum(b.n * abs(b.stated - (b.right.value or 0.0)) for b in bins)
-    return Calibration(len(pairs), over_runs(errors, ratio, len(pairs)), off / len(pairs) if pairs else None, bins)
+    return Calibration(
+        len(pairs), over_runs(errors, ratio, len(pairs)), off / len(pairs) if pairs else None, bins
+    )

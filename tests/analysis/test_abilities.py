@@ -1,4 +1,5 @@
-"""The Rasch fit against a logistic regression with the same prior, and its covers of planted abilities."""
+"""The Rasch fit against a logistic regression with the same prior, and its covers of planted
+abilities."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ def made(seed: int, agents: int = 5, tasks: int = 30, repeats: int = 6):
     rng = np.random.default_rng(seed)
     ability, difficulty = np.linspace(-1, 1.5, agents), rng.normal(0, 1, tasks)
     p = 1 / (1 + np.exp(-(ability[:, None] - difficulty[None])))
-    return ability, difficulty, np.full(p.shape, float(repeats)), rng.binomial(repeats, p).astype(float)
+    return (
+        ability,
+        difficulty,
+        np.full(p.shape, float(repeats)),
+        rng.binomial(repeats, p).astype(float),
+    )
 
 
 def test_the_mode_is_that_of_a_general_optimiser() -> None:
@@ -24,7 +30,9 @@ def test_the_mode_is_that_of_a_general_optimiser() -> None:
     def loss(x):
         z = x[:5, None] + x[None, 5:]
         fit = (runs * np.logaddexp(0, z) - passed * z).sum()
-        return fit + (x[:5] ** 2).sum() / SD_ABILITY**2 / 2 + (x[5:] ** 2).sum() / SD_DIFFICULTY**2 / 2
+        return (
+            fit + (x[:5] ** 2).sum() / SD_ABILITY**2 / 2 + (x[5:] ** 2).sum() / SD_DIFFICULTY**2 / 2
+        )
 
     expected = optimize.minimize(loss, np.zeros(35), method="BFGS", options={"gtol": 1e-8}).x
     assert rasch(runs, passed)[0] == pytest.approx(expected, abs=1e-4)
@@ -50,4 +58,7 @@ def test_the_table_ranks_agents_and_tasks() -> None:
         order = part.sort("passed", descending=falling)["name"].to_list()
         assert order[0] == part["name"][0], "balanced runs: as the shares say"
         assert part["lo"].null_count() == 0
-    assert "needs two of each" in abilities(simulate(seed=1, n_agents=1, ability=(0.0,)).frame())["reason"][0]
+    assert (
+        "needs two of each"
+        in abilities(simulate(seed=1, n_agents=1, ability=(0.0,)).frame())["reason"][0]
+    )

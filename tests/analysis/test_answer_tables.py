@@ -8,7 +8,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from ambjudge.analysis.tables.answer_tables import answer_rows, read_answers, schema_of, with_answers
+from ambjudge.analysis.tables.answer_tables import (
+    answer_rows,
+    read_answers,
+    schema_of,
+    with_answers,
+)
 from ambjudge.analysis.tables.flat_tables import batches
 from ambjudge.analysis.tables.spreadsheets import to_csv
 from ambjudge.errors import InputError
@@ -16,17 +21,35 @@ from ambjudge.judge.ad_hoc import RunAnswer
 
 QUESTION = "Did it look?"
 RUN = {
-    "path": "p", "agent": None, "model": None, "task": None, "track": None, "tier": None, "repeat": None, "turns": 3,
+    "path": "p",
+    "agent": None,
+    "model": None,
+    "task": None,
+    "track": None,
+    "tier": None,
+    "repeat": None,
+    "turns": 3,
     "format": "list",
-}  # fmt: skip
+}
 
 
 def said(id: str, sha: str, answer: Any, kind: str = "yes_no", **more: Any) -> RunAnswer:
-    status = {"status": "scored"} if answer is not None else {"status": "unscored", "reason": "no_evidence"}
-    return RunAnswer.model_validate({
-        "run": {"id": id, "sha256": sha, **RUN}, "question": QUESTION, "kind": kind, "judge": {"name": "m"},
-        "answer": answer, **status, **more,
-    })  # fmt: skip
+    status = (
+        {"status": "scored"}
+        if answer is not None
+        else {"status": "unscored", "reason": "no_evidence"}
+    )
+    return RunAnswer.model_validate(
+        {
+            "run": {"id": id, "sha256": sha, **RUN},
+            "question": QUESTION,
+            "kind": kind,
+            "judge": {"name": "m"},
+            "answer": answer,
+            **status,
+            **more,
+        }
+    )
 
 
 def write(folder: Path, suffix: str, answers: list[RunAnswer]) -> Path:
@@ -46,9 +69,9 @@ VALUES = [
     ("yes_no", [True, False, None], [True, False, None], pl.Boolean),
     ("number", [3, -2.5, None], [3.0, -2.5, None], pl.Float64),
     ("choice", ["=dice", "true", None], ["=dice", "true", None], pl.String),
-    ("text", ["a, \"b\"\nc", "12", None], ["a, \"b\"\nc", "12", None], pl.String),
+    ("text", ['a, "b"\nc', "12", None], ['a, "b"\nc', "12", None], pl.String),
     ("json", [{"b": 1, "a": ["=x"]}, [], None], ['{"a": ["=x"], "b": 1}', "[]", None], pl.String),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
@@ -69,11 +92,24 @@ def frame(*runs: tuple[str, str | None]) -> pl.DataFrame:
 
 
 def test_a_column_of_the_frame(tmp_path: Path) -> None:
-    """By hash, whatever the run is called now; by both where one conversation has two answers; a changed run has none."""
-    told = [said("a", "h1", True), said("b", "h2", False), said("c", "h2", True), said("d", "h4", None)]
+    """By hash, whatever the run is called now; by both where one conversation has two answers; a
+    changed run has none."""
+    told = [
+        said("a", "h1", True),
+        said("b", "h2", False),
+        said("c", "h2", True),
+        said("d", "h4", None),
+    ]
     answers = read_answers(write(tmp_path, ".jsonl", told))
     runs = frame(
-        ("x/a", "h1"), ("b", "h2"), ("c", "h2"), ("y/b", "h2"), ("d", "h4"), ("a", "new"), ("a", None), ("b", "h2")
+        ("x/a", "h1"),
+        ("b", "h2"),
+        ("c", "h2"),
+        ("y/b", "h2"),
+        ("d", "h4"),
+        ("a", "new"),
+        ("a", None),
+        ("b", "h2"),
     )
     found = with_answers(runs, answers, "looked")
     assert found["looked"].to_list() == [True, False, True, None, None, None, True, False]
@@ -83,7 +119,9 @@ def test_a_column_of_the_frame(tmp_path: Path) -> None:
 def test_answers_without_a_hash_go_by_the_id(tmp_path: Path) -> None:
     told = [said("a", "", True), said("b", "", False)]
     answers = read_answers(write(tmp_path, ".csv", told))
-    assert with_answers(frame(("a", "h1"), ("b", "h2"), ("c", "h3")), answers, "looked")["looked"].to_list() == [True, False, None]  # fmt: skip
+    assert with_answers(frame(("a", "h1"), ("b", "h2"), ("c", "h3")), answers, "looked")[
+        "looked"
+    ].to_list() == [True, False, None]
 
 
 def test_answers_that_cannot_be_a_column(tmp_path: Path) -> None:
@@ -105,7 +143,10 @@ GOOD = said("a", "h1", True).to_json()
         ("{", "line 1 column 2"),
         ("[1]\n", "not an object"),
         ('{"schema": "ambjudge.scorecard/1"}', "line 1 is no answer"),
-        (GOOD + "\n" + GOOD.replace('"id":"a"', '"id":7').replace("h1", "h2"), "record 2 is no answer"),
+        (
+            GOOD + "\n" + GOOD.replace('"id":"a"', '"id":7').replace("h1", "h2"),
+            "record 2 is no answer",
+        ),
         (GOOD.replace('"answer":true', '"answer":"yes"'), "the answer is no yes/no"),
         (GOOD.replace('"yes_no"', '"maybe"'), "record 1 is no answer"),
         (GOOD + "\n" + GOOD.replace(QUESTION, "Another?"), "holds answers to 2 questions"),
@@ -120,7 +161,9 @@ def test_what_is_no_file_of_answers(tmp_path: Path, text: str, says: str) -> Non
         read_answers(path)
 
 
-@pytest.mark.parametrize(("name", "data"), [("a.csv", b"x,y\n1,2\n"), ("a.parquet", b"PAR1"), ("no.csv", None)])
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.csv", b"x,y\n1,2\n"), ("a.parquet", b"PAR1"), ("no.csv", None)]
+)
 def test_what_is_no_table_of_answers(tmp_path: Path, name: str, data: bytes | None) -> None:
     if data is not None:
         (tmp_path / name).write_bytes(data)

@@ -40,17 +40,27 @@ N = len(CARDS)
 def fired(code: str, independence: str = "from_judge") -> FiredCode:
     by = "judge:m" if independence == "from_judge" else "detector:d"
     return FiredCode(
-        code=code, taxonomy="paper", stage="S3", turns=(1,), why="w", by=by, confidence=1.0, independence=independence
+        code=code,
+        taxonomy="paper",
+        stage="S3",
+        turns=(1,),
+        why="w",
+        by=by,
+        confidence=1.0,
+        independence=independence,
     )
 
 
 def unread(card: ScoreCard, kept: float = 0.15) -> ScoreCard:
-    """The card as rules alone write it: facts decide E2, E4, E5 and show a few of E1 and E3, nobody reads the run."""
+    """The card as rules alone write it: facts decide E2, E4, E5 and show a few of E1 and E3, nobody
+    reads the run."""
     chance = random.Random(card.run.id)
     codes = [c for c in card.codes if c.code not in ("E1", "E3") or chance.random() < kept]
     codes = [c.model_copy(update={"by": "detector:d", "independence": "from_trace"}) for c in codes]
     said = {c.code for c in codes}
-    read = {c: "present" if c in said else "not_read" if c in ("E1", "E3") else "absent" for c in CODES}
+    read = {
+        c: "present" if c in said else "not_read" if c in ("E1", "E3") else "absent" for c in CODES
+    }
     return card.model_copy(update={"codes": tuple(codes), "codes_read": read})
 
 
@@ -65,7 +75,9 @@ FEW = frame([card if i % 60 == 0 else unread(card) for i, card in enumerate(CARD
 
 def test_the_four_readings_of_a_card_are_true_false_and_null() -> None:
     said = {"E1": "cannot_tell", "E2": "absent", "E3": "present", "E4": "not_read", "E5": "absent"}
-    row = frame([CARDS[0].model_copy(update={"codes": (fired("E3"),), "codes_read": said})]).row(0, named=True)
+    row = frame([CARDS[0].model_copy(update={"codes": (fired("E3"),), "codes_read": said})]).row(
+        0, named=True
+    )
     assert [row[code] for code in CODES] == [None, False, True, None, False]
     assert [row[f"{code}_read"] for code in CODES] == list(said.values())
     assert [row[f"{code}_judge"] for code in CODES] == [None, False, True, None, False]
@@ -74,15 +86,25 @@ def test_the_four_readings_of_a_card_are_true_false_and_null() -> None:
 
 
 def test_cards_of_older_versions_are_absent_by_facts_and_not_read_for_the_rest() -> None:
-    old = CARDS[0].model_copy(update={"codes": (fired("E1"), fired("E4", "from_files")), "codes_read": {}})
+    old = CARDS[0].model_copy(
+        update={"codes": (fired("E1"), fired("E4", "from_files")), "codes_read": {}}
+    )
     row = frame([old]).row(0, named=True)
-    assert [row[f"{code}_read"] for code in CODES] == ["present", "absent", "not_read", "present", "absent"]
+    assert [row[f"{code}_read"] for code in CODES] == [
+        "present",
+        "absent",
+        "not_read",
+        "present",
+        "absent",
+    ]
     assert [row[code] for code in CODES] == [True, False, None, True, False]
     assert row["diagnosed"] is False
 
 
 def test_a_fired_code_is_present_whatever_else_the_card_says() -> None:
-    card = CARDS[0].model_copy(update={"codes": (fired("E3"),), "codes_read": dict.fromkeys(CODES, "absent")})
+    card = CARDS[0].model_copy(
+        update={"codes": (fired("E3"),), "codes_read": dict.fromkeys(CODES, "absent")}
+    )
     assert frame([card])["E3"].item() is True
 
 
@@ -106,7 +128,10 @@ def test_a_frame_of_an_older_version_is_read_as_its_cards_are(tmp_path) -> None:
 
 @pytest.fixture(scope="module")
 def rules() -> dict[str, pl.DataFrame]:
-    return all_tables(RULES, only=[n for n in all_tables(RULES.head(1)) if n not in ("explained", "leave_agent_out")])
+    return all_tables(
+        RULES,
+        only=[n for n in all_tables(RULES.head(1)) if n not in ("explained", "leave_agent_out")],
+    )
 
 
 def test_no_table_of_an_unread_cohort_has_a_number_for_what_was_not_read(rules) -> None:
@@ -115,7 +140,9 @@ def test_no_table_of_an_unread_cohort_has_a_number_for_what_was_not_read(rules) 
             continue
         part = table.filter(pl.col("code").is_in(["E1", "E3"]))
         assert part.height
-        for column in {"value", "lo", "fired", "cells_varying", "p_code_given_high"} & set(part.columns):
+        for column in {"value", "lo", "fired", "cells_varying", "p_code_given_high"} & set(
+            part.columns
+        ):
             assert part[column].null_count() == part.height, (name, column)
         assert part["reason"].null_count() == 0
     single = rules["cliff"].filter(pl.col("group").is_in(["E1", "E3"]))
@@ -135,7 +162,11 @@ def test_the_cliff_says_which_codes_it_counts(rules) -> None:
 
 def test_what_facts_show_is_no_rate_but_a_bound(rules) -> None:
     shown = int(RULES["E3"].sum())
-    row = rules["codes"].filter((pl.col("code") == "E3") & (pl.col("measure") == "rate per run")).row(0, named=True)
+    row = (
+        rules["codes"]
+        .filter((pl.col("code") == "E3") & (pl.col("measure") == "rate per run"))
+        .row(0, named=True)
+    )
     assert shown > 0
     assert (row["value"], row["read"], row["runs"]) == (None, 0, N)
     assert f"it shows in {shown} of all" in row["reason"]
@@ -181,17 +212,24 @@ def test_a_judge_that_did_not_read_gets_no_agreement_from_what_facts_show() -> N
     human = SIM.frame().select(
         "run_id", pl.lit("gold").alias("annotator"), *(pl.col(f"{c}_human").alias(c) for c in CODES)
     )
-    found = agreement(cohort([unread(card) for card in CARDS]), Labels(read_labels([]).criteria, human))
+    found = agreement(
+        cohort([unread(card) for card in CARDS]), Labels(read_labels([]).criteria, human)
+    )
     e3 = found.filter(pl.col("item") == "E3").row(0, named=True)
     assert (e3["value"], e3["n"]) == (None, 0)
     assert "was read in none" in e3["reason"]
-    assert found.filter((pl.col("item") == "E5") & (pl.col("coefficient") == "agreement"))["n"].item() == N
+    assert (
+        found.filter((pl.col("item") == "E5") & (pl.col("coefficient") == "agreement"))["n"].item()
+        == N
+    )
 
 
 def test_the_tags_of_a_judge_are_unknown_where_none_looked() -> None:
     found = code_prevalence(RULES, source="judge").filter(pl.col("measure") == "rate per run")
     assert found["value"].null_count() == found.height
-    assert code_prevalence(RULES, source="independent").filter(pl.col("code") == "E5")["read"][0] == N
+    assert (
+        code_prevalence(RULES, source="independent").filter(pl.col("code") == "E5")["read"][0] == N
+    )
 
 
 # Some runs were read
@@ -200,11 +238,16 @@ def test_the_tags_of_a_judge_are_unknown_where_none_looked() -> None:
 def test_rates_are_of_the_runs_that_were_read() -> None:
     found = code_prevalence(MIXED).filter(pl.col("population") == "new")
     truth = SIM.frame()["E3"].to_numpy()[[i % 3 != 0 for i in range(N)]]
-    rate = found.filter((pl.col("code") == "E3") & (pl.col("measure") == "rate per run")).row(0, named=True)
-    # Runs that nobody read and where a fact shows the code would push the rate up: they are no part of the sample.
+    rate = found.filter((pl.col("code") == "E3") & (pl.col("measure") == "rate per run")).row(
+        0, named=True
+    )
+    # Runs that nobody read and where a fact shows the code would push the rate up: they are no part
+    # of the sample.
     assert rate["value"] == pytest.approx(truth.mean())
     assert (rate["read"], rate["runs"], rate["fired"]) == (READ, N, int(truth.sum()))
-    e5 = found.filter((pl.col("code") == "E5") & (pl.col("measure") == "rate per run")).row(0, named=True)
+    e5 = found.filter((pl.col("code") == "E5") & (pl.col("measure") == "rate per run")).row(
+        0, named=True
+    )
     assert e5["read"] == N
     shares = found.filter(pl.col("measure") == "share of fired codes")
     assert shares["value"].sum() == pytest.approx(1)
@@ -219,17 +262,25 @@ def test_effects_and_counts_use_the_runs_that_were_read() -> None:
     assert any(f"read in {READ} of {N} runs" in note for note in d.notes)
     alone = SIM.frame().filter(pl.Series([i % 3 != 0 for i in range(N)]))
     columns = ["code", "population", "value", "se", "p_holm", "fired"]
-    assert_frame_equal(code_effects(MIXED).select(columns), code_effects(alone).select(columns), abs_tol=0.01)
-    assert code_effects(MIXED).filter(pl.col("value").is_not_null())["warnings"].list.join(" ").str.contains(
-        f"read in {READ} of {N} runs"
-    ).all()  # fmt: skip
+    assert_frame_equal(
+        code_effects(MIXED).select(columns), code_effects(alone).select(columns), abs_tol=0.01
+    )
+    assert (
+        code_effects(MIXED)
+        .filter(pl.col("value").is_not_null())["warnings"]
+        .list.join(" ")
+        .str.contains(f"read in {READ} of {N} runs")
+        .all()
+    )
     assert set(cliff(MIXED)["n"]) == {READ}
     assert recovery(MIXED)["runs"][0] == int((alone["n_codes"] >= 2).sum())
 
 
 def test_too_few_readings_are_refused_with_a_sentence() -> None:
     words = f"E3 was read in {-(-N // 60)} of {N} runs, at least 10 are needed"
-    rate = code_prevalence(FEW).filter((pl.col("code") == "E3") & (pl.col("measure") == "rate per run"))
+    rate = code_prevalence(FEW).filter(
+        (pl.col("code") == "E3") & (pl.col("measure") == "rate per run")
+    )
     for table in (rate, code_effects(FEW), placebo(FEW)):
         part = table.filter(pl.col("code") == "E3")
         assert part["value"].null_count() == part.height
@@ -243,7 +294,11 @@ def test_too_few_readings_are_refused_with_a_sentence() -> None:
 
 def test_cannot_tell_now_and_then_costs_these_runs_only() -> None:
     said = [
-        card.model_copy(update={"codes_read": {**card.codes_read, "E1": "cannot_tell"}}) if i % 10 == 0 else card
+        (
+            card.model_copy(update={"codes_read": {**card.codes_read, "E1": "cannot_tell"}})
+            if i % 10 == 0
+            else card
+        )
         for i, card in enumerate(CARDS)
     ]
     runs = frame([card for card in said if not any(c.code == "E1" for c in card.codes)])
@@ -255,7 +310,10 @@ def test_cannot_tell_now_and_then_costs_these_runs_only() -> None:
 def test_a_cohort_that_was_read_throughout_has_no_word_about_it() -> None:
     whole = frame(CARDS)
     assert design(whole).notes == ()
-    assert not any("read" in line.text for line in findings(all_tables(whole, only=["codes", "codes_read", "cliff"])))
+    assert not any(
+        "read" in line.text
+        for line in findings(all_tables(whole, only=["codes", "codes_read", "cliff"]))
+    )
 
 
 # What judging cost
@@ -263,7 +321,9 @@ def test_a_cohort_that_was_read_throughout_has_no_word_about_it() -> None:
 
 def test_judge_cost_splits_input_tokens_where_every_card_says() -> None:
     def spent(card: ScoreCard, **use: int | None) -> ScoreCard:
-        return card.model_copy(update={"judge": card.judge.model_validate({"name": "m", "input_tokens": 100, **use})})
+        return card.model_copy(
+            update={"judge": card.judge.model_validate({"name": "m", "input_tokens": 100, **use})}
+        )
 
     told = [spent(card, cached_tokens=60, cache_write_tokens=30) for card in CARDS[:3]]
     row = all_tables(cohort(told), only=["judge_cost"])["judge_cost"].row(0, named=True)
@@ -272,9 +332,9 @@ def test_judge_cost_splits_input_tokens_where_every_card_says() -> None:
     assert row["cached_tokens"] == 180
     assert row["cache_write_tokens"] == 90
     assert row["reason"] is None
-    mixed = all_tables(cohort([*told, spent(CARDS[3]), spent(CARDS[4], cached_tokens=None)]), only=["judge_cost"])[
-        "judge_cost"
-    ]
+    mixed = all_tables(
+        cohort([*told, spent(CARDS[3]), spent(CARDS[4], cached_tokens=None)]), only=["judge_cost"]
+    )["judge_cost"]
     row = mixed.row(0, named=True)
     assert (row["input_tokens"], row["uncached_tokens"], row["cached_tokens"]) == (500, None, None)
     assert "caches known for 3 of 5 scorecards" in row["reason"]

@@ -8,7 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 from ambjudge.analysis import pairwise, simulate
-from ambjudge.analysis.statistics.comparison import compare, kind_of, sentences, side, sides, tost, verdict
+from ambjudge.analysis.statistics.comparison import (
+    compare,
+    kind_of,
+    sentences,
+    side,
+    sides,
+    tost,
+    verdict,
+)
 from ambjudge.analysis.statistics.estimate import estimate
 from ambjudge.errors import ConfigError, InputError
 from scipy import stats
@@ -21,12 +29,19 @@ def table():
 
 
 def task_means(table: pl.DataFrame, agent: str) -> np.ndarray:
-    means = table.filter(pl.col("agent") == agent).group_by("task").agg(pl.col("overall").mean()).sort("task")
+    means = (
+        table.filter(pl.col("agent") == agent)
+        .group_by("task")
+        .agg(pl.col("overall").mean())
+        .sort("task")
+    )
     return means["overall"].to_numpy()
 
 
 @pytest.mark.parametrize("margin", [1.0, 5.0, 30.0])
-def test_agents_of_a_track_agree_with_the_paired_t_test_and_its_equivalence_test(table, margin: float) -> None:
+def test_agents_of_a_track_agree_with_the_paired_t_test_and_its_equivalence_test(
+    table, margin: float
+) -> None:
     track = table.filter(pl.col("track") == "vqa")
     found = compare(*sides(track, "agent", ("agent-1", "agent-2")), by="agent", margin=margin)
     first, second = task_means(track, "agent-1"), task_means(track, "agent-2")
@@ -39,21 +54,34 @@ def test_agents_of_a_track_agree_with_the_paired_t_test_and_its_equivalence_test
 
 
 def test_agents_are_as_far_apart_as_the_table_of_pairs_says(table) -> None:
-    pairs = {(row["agent"], row["other"], row["population"]): row for row in pairwise(table).to_dicts()}
+    pairs = {
+        (row["agent"], row["other"], row["population"]): row for row in pairwise(table).to_dicts()
+    }
     found = compare(*sides(table, "agent", ("agent-2", "agent-5")), by="agent")
     for est in (found.new, found.same):
         row = pairs["agent-2", "agent-5", est.population]
-        assert (est.value, est.lo, est.hi) == pytest.approx((row["value"], row["lo"], row["hi"]), rel=1e-3)
+        assert (est.value, est.lo, est.hi) == pytest.approx(
+            (row["value"], row["lo"], row["hi"]), rel=1e-3
+        )
 
 
 def test_judges_are_paired_by_run(table) -> None:
-    """The second judge is 2 points milder with noise: by run this is found, whatever runs differ in."""
-    one = table.filter((pl.col("track") == "vqa") & (pl.col("agent") == "agent-1"), pl.col("repeat") == 1)
+    """The second judge is 2 points milder with noise: by run this is found, whatever runs differ
+    in."""
+    one = table.filter(
+        (pl.col("track") == "vqa") & (pl.col("agent") == "agent-1"), pl.col("repeat") == 1
+    )
     one = one.unique("task", keep="first").sort("task")
-    one = pl.concat([one] * 5).with_columns(task=pl.format("t{}", pl.int_range(pl.len())), sha256=pl.format("{}", pl.int_range(pl.len())), run_id=pl.format("{}", pl.int_range(pl.len())))  # fmt: skip
+    one = pl.concat([one] * 5).with_columns(
+        task=pl.format("t{}", pl.int_range(pl.len())),
+        sha256=pl.format("{}", pl.int_range(pl.len())),
+        run_id=pl.format("{}", pl.int_range(pl.len())),
+    )
     noise = np.random.default_rng(3).normal(2, 1, one.height)
     milder = one.with_columns(judge=pl.lit("mild"), overall=pl.col("overall") + noise)
-    both = pl.concat([one.with_columns(judge=pl.lit("strict")), milder.sample(fraction=1, shuffle=True, seed=1)])
+    both = pl.concat(
+        [one.with_columns(judge=pl.lit("strict")), milder.sample(fraction=1, shuffle=True, seed=1)]
+    )
     assert kind_of(both, ("mild", "strict")) == "judge"
     found = compare(*sides(both, "judge", ("mild", "strict")), by="judge", margin=4)
     t = stats.ttest_1samp(noise, 0)
@@ -80,7 +108,9 @@ def test_what_was_not_read_has_no_point(table) -> None:
     unread = table.with_columns(read_share=0.2, presumed=0.0)
     found = compare(side("old", table), side("new", unread))
     assert (found.new.value, found.verdict) == (None, "cannot say")
-    assert sentences(found) == ["Nothing can be said: new: too little of its runs was read for a point."]
+    assert sentences(found) == [
+        "Nothing can be said: new: too little of its runs was read for a point."
+    ]
     assert any("have a range and no point" in note for note in found.new.warnings)
 
 

@@ -18,7 +18,14 @@ from ambjudge.analysis import (
     simulate,
 )
 from ambjudge.analysis.simulated.simulation import truth
-from ambjudge.analysis.statistics.jackknife import codes_of, cr3, cross_products, delete_one_regression, demean, of_sums
+from ambjudge.analysis.statistics.jackknife import (
+    codes_of,
+    cr3,
+    cross_products,
+    delete_one_regression,
+    demean,
+    of_sums,
+)
 from ambjudge.analysis.statistics.overlap import overlap
 from ambjudge.analysis.statistics.robust import wild_p
 from hypothesis import given, settings
@@ -37,7 +44,11 @@ def table(sim):
 
 def within(sim):
     cell, n = codes_of(sim.agent, sim.task, sim.tier)
-    return demean(sim.codes.astype(float), cell, n), demean(sim.true.overall[:, None], cell, n)[:, 0], cell
+    return (
+        demean(sim.codes.astype(float), cell, n),
+        demean(sim.true.overall[:, None], cell, n)[:, 0],
+        cell,
+    )
 
 
 def test_cr3_equals_statsmodels(sim):
@@ -54,21 +65,27 @@ def test_deletions_are_the_fits_without_each_task(sim):
     _, deleted = delete_one_regression(cross_products(x, y[:, None], sim.task, 24))
     for task in (0, 7, 23):
         keep = sim.task != task
-        np.testing.assert_allclose(deleted[task, :, 0], np.linalg.lstsq(x[keep], y[keep], rcond=None)[0], rtol=1e-8)
+        np.testing.assert_allclose(
+            deleted[task, :, 0], np.linalg.lstsq(x[keep], y[keep], rcond=None)[0], rtol=1e-8
+        )
 
 
 def test_overlap_by_hand():
-    """One cell a task: the difference within each pattern of the other code, weighed by n p (1 - p)."""
+    """One cell a task: the difference within each pattern of the other code, weighed by n p (1 -
+    p)."""
     codes = np.array([[1, 0], [0, 0], [0, 0], [1, 1], [0, 1], [1, 0], [0, 0], [0, 1]], dtype=bool)
     y = np.array([0.0, 10, 20, 5, 6, 30, 32, 1])[:, None]
     cell = np.array([0, 0, 0, 0, 0, 1, 1, 1])
     fit = overlap(codes, 0, y, cell, cell)
-    # Strata: (cell 0, other off) -15 weighs 2/3; (cell 0, other on) -1 weighs 1/2; (cell 1, other off) -2 weighs 1/2.
+    # Strata: (cell 0, other off) -15 weighs 2/3; (cell 0, other on) -1 weighs 1/2; (cell 1, other
+    # off) -2 weighs 1/2.
     assert fit.value[0] == pytest.approx((-15 * 2 / 3 - 1 / 2 - 2 / 2) / (2 / 3 + 1 / 2 + 1 / 2))
     assert fit.deleted[0, 0] == pytest.approx(-2)
     assert (fit.compared, fit.cells) == (3, 2)
     both = np.column_stack([codes[:, 0], codes[:, 0]])
-    assert overlap(both, 0, y, cell, cell) is None, "nothing to compare where another code always fires with it"
+    assert overlap(both, 0, y, cell, cell) is None, (
+        "nothing to compare where another code always fires with it"
+    )
 
 
 def test_two_names_for_one_code_are_said_to_be_one(table):
@@ -81,7 +98,10 @@ def test_two_names_for_one_code_are_said_to_be_one(table):
 def test_tags_read_off_the_score_are_split_out_at_any_share(table):
     low = pl.col("overall").rank() <= 300
     mixed = table.with_columns(E3=pl.col("E3") | low, E3_score=low)
-    plain, split = (code_effects(each).filter(pl.col("code") == "E3").row(0, named=True) for each in (table, mixed))
+    plain, split = (
+        code_effects(each).filter(pl.col("code") == "E3").row(0, named=True)
+        for each in (table, mixed)
+    )
     assert split["value"] == pytest.approx(plain["value"])
     assert any("read off the score" in note for note in split["warnings"])
 
@@ -111,11 +131,23 @@ def test_parts_add_up_exactly(table):
     parts = decompose_effects(table)
     for code in ("E3", "E5"):
         values = dict(parts.filter(pl.col("code") == code).select("part", "value").iter_rows())
-        total = code_effects(table).filter((pl.col("code") == code) & (pl.col("population") == "new"))["value"].item()
-        assert sum(values[p] for p in ("S1", "S2", "S3", "S4", "S5", "task", "other")) == pytest.approx(total, abs=1e-9)
-        assert values["judge part"] + values["rule part"] + values["task part"] == pytest.approx(total, abs=1e-6)
-    assert values["task part: zeroed"] + values["task part: quality"] == pytest.approx(values["task part"])
-    assert abs(values["task part: quality"]) < 2 < -values["task part: zeroed"], "E5 costs Task by rule"
+        total = (
+            code_effects(table)
+            .filter((pl.col("code") == code) & (pl.col("population") == "new"))["value"]
+            .item()
+        )
+        assert sum(
+            values[p] for p in ("S1", "S2", "S3", "S4", "S5", "task", "other")
+        ) == pytest.approx(total, abs=1e-9)
+        assert values["judge part"] + values["rule part"] + values["task part"] == pytest.approx(
+            total, abs=1e-6
+        )
+    assert values["task part: zeroed"] + values["task part: quality"] == pytest.approx(
+        values["task part"]
+    )
+    assert abs(values["task part: quality"]) < 2 < -values["task part: zeroed"], (
+        "E5 costs Task by rule"
+    )
     # Incomplete deliverables cost S4 and S5 by rule alone: about 8 points.
     rule = parts.filter((pl.col("code") == "E5") & (pl.col("part") == "rule part"))["value"].item()
     assert -9.5 < rule < -7
@@ -144,7 +176,9 @@ def test_wild_bootstrap_finds_what_is_there():
 
 
 def test_circular_tags_are_refused_and_named():
-    table = simulate("null", seed=2, circ_thr=0.3, tag_error=True, sens=(0,) * 5, spec=(1 - 1e-12,) * 5).frame()
+    table = simulate(
+        "null", seed=2, circ_thr=0.3, tag_error=True, sens=(0,) * 5, spec=(1 - 1e-12,) * 5
+    ).frame()
     row = code_effects(table).filter(pl.col("code") == "E3").row(0, named=True)
     assert row["value"] is None
     assert "circular" in row["reason"]
@@ -152,7 +186,10 @@ def test_circular_tags_are_refused_and_named():
     assert verdict == "defined by outcome"
     # Without the recorded source, the pattern alone gives it away.
     unmarked = table.with_columns(pl.lit(False).alias("E3_score"), pl.col("E3").alias("E3_judge"))
-    assert circularity(unmarked).filter(pl.col("code") == "E3")["verdict"].item() == "looks defined by outcome"
+    assert (
+        circularity(unmarked).filter(pl.col("code") == "E3")["verdict"].item()
+        == "looks defined by outcome"
+    )
 
 
 def test_placebo_is_quiet_without_and_loud_with_confounding():
@@ -165,37 +202,61 @@ def test_placebo_is_quiet_without_and_loud_with_confounding():
 
 
 REFUSED = {
-    "too few": (simulate(n_tasks=4, n_rep=3, seed=1).frame().with_columns(pl.col("run_id").is_in(["run-000001", "run-000009"]).alias("E1")), "E1", "too few firings"),
-    "never": (simulate(n_tasks=4, n_rep=3, seed=1).frame().with_columns(pl.lit(False).alias("E1")), "E1", "never fired"),
-    "always": (simulate(n_tasks=4, n_rep=3, seed=1).frame().with_columns(pl.lit(True).alias("E1")), "E1", "every run"),
+    "too few": (
+        simulate(n_tasks=4, n_rep=3, seed=1)
+        .frame()
+        .with_columns(pl.col("run_id").is_in(["run-000001", "run-000009"]).alias("E1")),
+        "E1",
+        "too few firings",
+    ),
+    "never": (
+        simulate(n_tasks=4, n_rep=3, seed=1).frame().with_columns(pl.lit(False).alias("E1")),
+        "E1",
+        "never fired",
+    ),
+    "always": (
+        simulate(n_tasks=4, n_rep=3, seed=1).frame().with_columns(pl.lit(True).alias("E1")),
+        "E1",
+        "every run",
+    ),
     "no repeats": (simulate(n_tasks=30, n_rep=1, seed=1).frame(), "E3", "no repeats"),
     "one task": (simulate(n_tasks=1, n_tracks=1, n_rep=40, seed=1).frame(), "E3", "one task"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("runs", "code", "words"), REFUSED.values(), ids=REFUSED)
 def test_refusals_say_why(runs, code, words):
-    row = code_effects(runs).filter((pl.col("code") == code) & (pl.col("population") == "new")).row(0, named=True)
+    row = (
+        code_effects(runs)
+        .filter((pl.col("code") == code) & (pl.col("population") == "new"))
+        .row(0, named=True)
+    )
     assert row["lo"] is None
     assert words in row["reason"]
 
 
 def test_the_one_task_case_still_speaks_of_these_tasks():
     runs = simulate(n_tasks=1, n_tracks=1, n_rep=60, seed=1).frame()
-    row = code_effects(runs).filter((pl.col("code") == "E3") & (pl.col("population") == "same")).row(0, named=True)
+    row = (
+        code_effects(runs)
+        .filter((pl.col("code") == "E3") & (pl.col("population") == "same"))
+        .row(0, named=True)
+    )
     assert row["lo"] < row["value"] < row["hi"] < 0
 
 
 def test_cliff_shows_the_published_shape(table):
     found = cliff(table)
     drop = dict(
-        found.filter((pl.col("group") == "1") & (pl.col("population") == "new")).select("kind", "value").iter_rows()
+        found.filter((pl.col("group") == "1") & (pl.col("population") == "new"))
+        .select("kind", "value")
+        .iter_rows()
     )
     assert -52 < drop["drop_raw"] < -40
     assert abs(drop["drop_within_cell"]) < abs(drop["drop_raw"])
-    zero = found.filter((pl.col("kind") == "mean") & (pl.col("group") == "0") & (pl.col("population") == "new"))[
-        "value"
-    ].item()
+    zero = found.filter(
+        (pl.col("kind") == "mean") & (pl.col("group") == "0") & (pl.col("population") == "new")
+    )["value"].item()
     clean = table.filter(pl.col("n_codes") == 0)["overall"].mean()
     assert zero == pytest.approx(clean)
 
@@ -210,16 +271,27 @@ def test_effects_by_agent_shrink_towards_the_middle(table):
 def test_codes_explain_much_on_unseen_tasks(table):
     found = dict(explained_variance(table).select("model", "value").iter_rows())
     assert 0.4 < found["linear"] < 0.9
-    none = explained_variance(table.with_columns(pl.lit(False).alias(c) for c in ("E1", "E2", "E3", "E4", "E5")))
+    none = explained_variance(
+        table.with_columns(pl.lit(False).alias(c) for c in ("E1", "E2", "E3", "E4", "E5"))
+    )
     assert none["value"].null_count() == 2
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.floats(-50, 50)), min_size=1, max_size=60))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 3), st.floats(-50, 50)), min_size=1, max_size=60
+    )
+)
 def test_jackknife_of_a_mean_equals_its_definition(rows):
     task, cell = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     y = np.array([r[2] for r in rows])
-    found = of_sums(np.column_stack([y, np.ones(len(y))]), lambda s: s[..., :1] / s[..., 1:], task, cell + 4 * task)
+    found = of_sums(
+        np.column_stack([y, np.ones(len(y))]),
+        lambda s: s[..., :1] / s[..., 1:],
+        task,
+        cell + 4 * task,
+    )
     assert found.value[0] == pytest.approx(y.mean(), abs=1e-9)
     names = np.unique(task)
     if len(names) > 1:
@@ -239,8 +311,13 @@ def test_jackknife_of_a_mean_equals_its_definition(rows):
     ],
 )
 def test_intervals_stay_on_the_scale_that_is_known(column, values, low, high):
-    """Yes and no, and groups of a rubric, end at 0 and 1; of what nobody knows the scale of, nothing is cut."""
-    table = simulate(n_tasks=3, n_tracks=1, n_rep=3, seed=4).frame().with_columns(values.cast(pl.Float64).alias(column))
+    """Yes and no, and groups of a rubric, end at 0 and 1; of what nobody knows the scale of,
+    nothing is cut."""
+    table = (
+        simulate(n_tasks=3, n_tracks=1, n_rep=3, seed=4)
+        .frame()
+        .with_columns(values.cast(pl.Float64).alias(column))
+    )
     board = leaderboard(table, column).drop_nulls("lo")
     if low is None:
         assert board["lo"].min() < -100
@@ -251,15 +328,24 @@ def test_intervals_stay_on_the_scale_that_is_known(column, values, low, high):
 
 
 def test_tasks_that_carry_the_effect_leave_few_degrees_of_freedom():
-    """Of ten tasks one has most to compare: what differs between tasks enters with the square of that."""
+    """Of ten tasks one has most to compare: what differs between tasks enters with the square of
+    that."""
     rng = np.random.default_rng(3)
     task = np.repeat(np.arange(10), [400, *[24] * 9])
     fired = rng.random(len(task)) < 0.5
     effect = rng.standard_normal(10)[task] * fired
-    noisy = overlap(fired[:, None], 0, (effect + 20 * rng.standard_normal(len(task)))[:, None], task, task)
-    differing = overlap(fired[:, None], 0, (effect + 0.01 * rng.standard_normal(len(task)))[:, None], task, task)
+    noisy = overlap(
+        fired[:, None], 0, (effect + 20 * rng.standard_normal(len(task)))[:, None], task, task
+    )
+    differing = overlap(
+        fired[:, None], 0, (effect + 0.01 * rng.standard_normal(len(task)))[:, None], task, task
+    )
     alike = overlap(
-        fired[:240, None], 0, rng.standard_normal((240, 1)), task[:240] * 0 + np.arange(240) % 10, np.arange(240) % 10
+        fired[:240, None],
+        0,
+        rng.standard_normal((240, 1)),
+        task[:240] * 0 + np.arange(240) % 10,
+        np.arange(240) % 10,
     )
     assert differing.df_new[0] < 0.2
     assert noisy.df_new[0] > differing.df_new[0]

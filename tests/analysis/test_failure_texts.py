@@ -6,7 +6,14 @@ import random
 from pathlib import Path
 
 import pytest
-from ambjudge.analysis.report.failure_texts import KINDS, MOST_PATTERNS, SCHEMA, FailureTexts, failure_clusters, pattern
+from ambjudge.analysis.report.failure_texts import (
+    KINDS,
+    MOST_PATTERNS,
+    SCHEMA,
+    FailureTexts,
+    failure_clusters,
+    pattern,
+)
 from ambjudge.analysis.tables.card_sources import each_card
 from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.card.stage_results import FiredCode
@@ -27,10 +34,22 @@ def cards() -> list[ScoreCard]:
 def with_reasons(card: ScoreCard, number: int, *reasons: str) -> ScoreCard:
     """A copy of a card that has nothing to say but these reasons of codes."""
     fired = tuple(
-        FiredCode(code="E3", taxonomy="paper", stage="S3", turns=(1,), why=why, by="detector:x", confidence=1.0, independence="from_trace")
+        FiredCode(
+            code="E3",
+            taxonomy="paper",
+            stage="S3",
+            turns=(1,),
+            why=why,
+            by="detector:x",
+            confidence=1.0,
+            independence="from_trace",
+        )
         for why in reasons
-    )  # fmt: skip
-    stages = {name: stage.model_copy(update={"criteria": (), "checks": None}) for name, stage in card.stages.items()}
+    )
+    stages = {
+        name: stage.model_copy(update={"criteria": (), "checks": None})
+        for name, stage in card.stages.items()
+    }
     run = card.run.model_copy(update={"id": f"run-{number:04d}", "agent": f"agent-{number % 3}"})
     return card.model_copy(update={"run": run, "codes": fired, "episodes": (), "stages": stages})
 
@@ -41,7 +60,9 @@ def with_reasons(card: ScoreCard, number: int, *reasons: str) -> ScoreCard:
         pytest.param("5 of 12 masks are empty", "of masks are empty", id="numbers"),
         pytest.param("patient_0007: mask missing", ": mask missing", id="names with digits"),
         pytest.param("cannot open /data/public/x.nii.gz today", "cannot open today", id="paths"),
-        pytest.param("prints “all is 100 % fine” and goes on", "prints and goes on", id="quoted words"),
+        pytest.param(
+            "prints “all is 100 % fine” and goes on", "prints and goes on", id="quoted words"
+        ),
         pytest.param("  Mask\n\tMISSING ", "mask missing", id="space and case"),
         pytest.param("12 / 13", "", id="nothing but noise"),
     ],
@@ -63,13 +84,16 @@ def test_like_reasons_form_a_group_named_by_their_words(cards) -> None:
     )
     texts = FailureTexts()
     for number in range(60):
-        texts.add(with_reasons(cards[0], number, kinds[number % 3 if number < 45 else 0].format(n=number)))
+        texts.add(
+            with_reasons(cards[0], number, kinds[number % 3 if number < 45 else 0].format(n=number))
+        )
     rows = texts.table().filter(kind="code").to_dicts()
     assert [row["runs"] for row in rows] == [30, 15, 15]
     assert rows[0]["share"] == 0.5
     assert "mask" in rows[0]["label"]
     assert {"cuda", "memory", "checkpoint"} & set(
-        " ".join(rows[1]["label"].split(",")).split() + " ".join(rows[2]["label"].split(",")).split()
+        " ".join(rows[1]["label"].split(",")).split()
+        + " ".join(rows[2]["label"].split(",")).split()
     )
     assert rows[0]["example_runs"] == [f"run-{n:04d}" for n in (0, 3, 6, 9, 12)]
     assert rows[0]["where"] == "E3 30"
@@ -111,7 +135,10 @@ def test_odd_words_are_no_error(cards, text: str) -> None:
 
 
 def test_more_patterns_than_are_clustered_join_the_nearest_group(cards) -> None:
-    words = [f"{chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676)}x" for i in range(MOST_PATTERNS + 200)]
+    words = [
+        f"{chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676)}x"
+        for i in range(MOST_PATTERNS + 200)
+    ]
     texts = FailureTexts()
     for number, word in enumerate(words):
         texts.add(with_reasons(cards[0], number, f"the mask is empty and nobody looked {word}"))

@@ -1,4 +1,5 @@
-"""Figures are drawn from what there is, say why where there is nothing, and come out the same every time."""
+"""Figures are drawn from what there is, say why where there is nothing, and come out the same every
+time."""
 
 from __future__ import annotations
 
@@ -83,17 +84,20 @@ def test_bytes_do_not_depend_on_the_process(tables, runs, tmp_path) -> None:
     runs.write_parquet(frame)
     tables["leaderboard"].write_parquet(board)
     code = (
-        "import sys, hashlib, polars as pl\nfrom ambjudge.analysis.figures import draw\n"
-        "f = draw('leaderboard', {'leaderboard': pl.read_parquet(sys.argv[2])}, pl.read_parquet(sys.argv[1]))\n"
-        "print(hashlib.sha256(f.svg.encode() + f.png).hexdigest())"
+        "import sys, hashlib, polars as pl\nfrom ambjudge.analysis.figures import draw\nf ="
+        " draw('leaderboard', {'leaderboard': pl.read_parquet(sys.argv[2])},"
+        " pl.read_parquet(sys.argv[1]))\nprint(hashlib.sha256(f.svg.encode() + f.png).hexdigest())"
     )
     seen = {
         subprocess.run(
-            [sys.executable, "-c", code, str(frame), str(board)], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", code, str(frame), str(board)],
+            capture_output=True,
+            text=True,
+            check=True,
             env={"PYTHONHASHSEED": str(seed), "PATH": "/usr/bin"},
         ).stdout
         for seed in (1, 2)
-    }  # fmt: skip
+    }
     assert len(seen) == 1
 
 
@@ -108,7 +112,10 @@ def test_without_its_table_a_figure_says_so(name: str, runs) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_table_that_could_not_be_computed_passes_its_reason_on(name: str, runs) -> None:
-    failed = {t: pl.DataFrame({"reason": ["the dog ate it"]}) for t in (*all_tables(runs, only=["cohort"]), *_names())}
+    failed = {
+        t: pl.DataFrame({"reason": ["the dog ate it"]})
+        for t in (*all_tables(runs, only=["cohort"]), *_names())
+    }
     figure = draw(name, failed, runs)
     assert figure.svg is not None or figure.reason == "the dog ate it"
 
@@ -161,7 +168,11 @@ def test_of_many_runs_a_sample_is_drawn(tables) -> None:
 
 def test_write_puts_both_formats_side_by_side(tables, runs, tmp_path) -> None:
     paths = write(
-        [draw("codes" if "codes" in FIGURES else "code_rates", tables, runs), draw("agreement", {}, runs)], tmp_path
+        [
+            draw("codes" if "codes" in FIGURES else "code_rates", tables, runs),
+            draw("agreement", {}, runs),
+        ],
+        tmp_path,
     )
     assert [path.name for path in paths] == ["code_rates.svg", "code_rates.png"]
 
@@ -171,7 +182,9 @@ def test_write_puts_both_formats_side_by_side(tables, runs, tmp_path) -> None:
     [
         pytest.param(["a", "b"], ["a", "b"], id="short"),
         pytest.param(
-            ["x" * 30 + "1", "x" * 30 + "2"], ["…" + "x" * 8 + "1", "…" + "x" * 8 + "2"], id="alike at the start"
+            ["x" * 30 + "1", "x" * 30 + "2"],
+            ["…" + "x" * 8 + "1", "…" + "x" * 8 + "2"],
+            id="alike at the start",
         ),
         pytest.param(["y" * 30, "b"], ["y" * 9 + "…", "b"], id="long"),
     ],

@@ -1,4 +1,5 @@
-"""Rows and texts of `export`: the same in every format, honest about what is unknown, harmless in a spreadsheet."""
+"""Rows and texts of `export`: the same in every format, honest about what is unknown, harmless in a
+spreadsheet."""
 
 from __future__ import annotations
 
@@ -49,15 +50,29 @@ def cells(frame: pl.DataFrame) -> list[list[str]]:
 
 def test_criteria_say_what_the_scorecards_say(cards) -> None:
     found = table((row for card in cards for row in criterion_rows(card)), CRITERIA)
-    assert found.height == sum(len(stage.criteria) for card in cards for stage in card.stages.values()) == 180
+    assert (
+        found.height
+        == sum(len(stage.criteria) for card in cards for stage in card.stages.values())
+        == 180
+    )
     rows = iter(found.iter_rows(named=True))
     for card in cards:
         for stage, result in card.stages.items():
             for item in result.criteria:
                 row = next(rows)
-                assert (row["run_id"], row["stage"], row["criterion"]) == (card.run.id, stage, item.id)
-                assert (row["value"], row["status"], row["rationale"]) == (item.judged, item.status, item.rationale)
-                assert row["quotes_verified"] == sum(e.check == "verified" and e.quote != "" for e in item.evidence)
+                assert (row["run_id"], row["stage"], row["criterion"]) == (
+                    card.run.id,
+                    stage,
+                    item.id,
+                )
+                assert (row["value"], row["status"], row["rationale"]) == (
+                    item.judged,
+                    item.status,
+                    item.rationale,
+                )
+                assert row["quotes_verified"] == sum(
+                    e.check == "verified" and e.quote != "" for e in item.evidence
+                )
                 assert row["quotes"] >= row["quotes_verified"]
                 assert set(row["evidence_turns"]) == {e.turn for e in item.evidence}
 
@@ -73,7 +88,9 @@ def test_codes_keep_turns_reason_and_source(cards) -> None:
 def test_unscored_is_null_with_a_reason_in_every_format(cards) -> None:
     card = cards[0]
     stage = card.stages["S1"]
-    failed = stage.criteria[0].model_copy(update={"value": None, "status": "unscored", "reason": "refused"})
+    failed = stage.criteria[0].model_copy(
+        update={"value": None, "status": "unscored", "reason": "refused"}
+    )
     stages = {**card.stages, "S1": stage.model_copy(update={"criteria": (failed,)})}
     found = table(criterion_rows(card.model_copy(update={"stages": stages})), CRITERIA).head(1)
     assert json.loads(to_jsonl(found))["value"] is None
@@ -83,9 +100,14 @@ def test_unscored_is_null_with_a_reason_in_every_format(cards) -> None:
 
 def test_labels_have_a_row_for_each_thing_labelled() -> None:
     data = {
-        "run": "r", "annotator": "a", "stages": {"10": "S2", "2": "S1"}, "criteria": {"S1b": None, "S1a": 1},
-        "evidence": {"S1a": [2]}, "codes": {"E4": {"turns": [3], "why": "crashed"}}, "notes": "short",
-    }  # fmt: skip
+        "run": "r",
+        "annotator": "a",
+        "stages": {"10": "S2", "2": "S1"},
+        "criteria": {"S1b": None, "S1a": 1},
+        "evidence": {"S1a": [2]},
+        "codes": {"E4": {"turns": [3], "why": "crashed"}},
+        "notes": "short",
+    }
     rows = [row[2:] for row in label_rows(parse_labels(data))]
     assert rows[:4] == [
         ("stage", "S1", 2, None, None, None),
@@ -94,8 +116,12 @@ def test_labels_have_a_row_for_each_thing_labelled() -> None:
         ("criterion", "S1b", None, None, None, None),
     ]
     assert [(r[1], r[3], r[5]) for r in rows if r[0] == "code"] == [
-        ("E1", 0.0, None), ("E2", 0.0, None), ("E3", 0.0, None), ("E4", 1.0, "crashed"), ("E5", 0.0, None),
-    ]  # fmt: skip
+        ("E1", 0.0, None),
+        ("E2", 0.0, None),
+        ("E3", 0.0, None),
+        ("E4", 1.0, "crashed"),
+        ("E5", 0.0, None),
+    ]
     assert rows[-1] == ("notes", None, None, None, None, "short")
     nobody_looked = {key: value for key, value in data.items() if key != "codes"}
     assert not [row for row in label_rows(parse_labels(nobody_looked)) if row[2] == "code"]
@@ -114,7 +140,9 @@ def test_an_empty_table_still_has_its_columns(what: str) -> None:
 
 
 def test_nan_and_infinity_are_unknown() -> None:
-    (found,) = batches([(value,) for value in (float("nan"), float("inf"), -0.5, None)], {"x": pl.Float64})
+    (found,) = batches(
+        [(value,) for value in (float("nan"), float("inf"), -0.5, None)], {"x": pl.Float64}
+    )
     assert found["x"].to_list() == [None, None, -0.5, None]
 
 
@@ -146,12 +174,16 @@ def test_a_spreadsheet_executes_nothing(text: str, cell: str) -> None:
     assert json.loads(to_jsonl(found))["x"] == text
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=1, max_size=5))
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=1, max_size=5)
+)
 def test_any_text_comes_back_from_csv_and_jsonl(texts: list[str]) -> None:
     (found,) = batches([(text,) for text in texts], {"x": pl.String})
     assert [json.loads(line)["x"] for line in to_jsonl(found).split("\n")[:-1]] == texts
     again = pl.read_csv(io.StringIO(to_csv(found)), schema={"x": pl.String})["x"].to_list()
-    safe = found.select(pl.when(pl.col("x").str.contains(FORMULA)).then("'" + pl.col("x")).otherwise("x").alias("x"))
+    safe = found.select(
+        pl.when(pl.col("x").str.contains(FORMULA)).then("'" + pl.col("x")).otherwise("x").alias("x")
+    )
     assert again == safe["x"].to_list()
     assert from_csv(pl.DataFrame({"x": again}))["x"].to_list() == texts
     assert not any(re.match(r"[=+\-@\t\r\n]", text) for text in again)
@@ -160,4 +192,8 @@ def test_any_text_comes_back_from_csv_and_jsonl(texts: list[str]) -> None:
 def test_lists_are_joined_in_csv_and_stay_lists_in_jsonl() -> None:
     (found,) = batches([([1, 22],), ([],), (None,)], {"turns": pl.List(pl.Int64)})
     assert to_csv(found) == 'turns\n1; 22\n""\n\n'
-    assert [json.loads(line)["turns"] for line in to_jsonl(found).splitlines()] == [[1, 22], [], None]
+    assert [json.loads(line)["turns"] for line in to_jsonl(found).splitlines()] == [
+        [1, 22],
+        [],
+        None,
+    ]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from ambjudge.analysis import cohort, corrected_code_effects, corrected_leaderboard, judged_mean, simulate
+from ambjudge.analysis import (
+    cohort,
+    corrected_code_effects,
+    corrected_leaderboard,
+    judged_mean,
+    simulate,
+)
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
 from ambjudge.analysis.statistics.judge_error import human_scores
 from ambjudge.analysis.tables.codes_read import CODES
@@ -14,7 +20,9 @@ from ambjudge.analysis.tables.label_tables import read_labels
 
 def human_codes(table, n, seed=1):
     return table.sample(n, seed=seed).select(
-        "run_id", *(pl.col(f"{c}_human").alias(c) for c in CODES), weight=pl.lit(table.height / max(n, 1))
+        "run_id",
+        *(pl.col(f"{c}_human").alias(c) for c in CODES),
+        weight=pl.lit(table.height / max(n, 1)),
     )
 
 
@@ -80,8 +88,12 @@ def test_inclusion_probabilities_undo_oversampling(halo):
     chosen = halo.with_columns(probability=rare).filter(
         pl.Series(np.random.default_rng(5).random(halo.height)) < pl.col("probability")
     )
-    labels = chosen.select("run_id", *(pl.col(f"{c}_human").alias(c) for c in CODES), weight=1 / pl.col("probability"))
-    found = corrected_code_effects(halo, labels).filter((pl.col("kind") == "corrected") & (pl.col("code") == "E3"))
+    labels = chosen.select(
+        "run_id", *(pl.col(f"{c}_human").alias(c) for c in CODES), weight=1 / pl.col("probability")
+    )
+    found = corrected_code_effects(halo, labels).filter(
+        (pl.col("kind") == "corrected") & (pl.col("code") == "E3")
+    )
     assert -35 < found["value"].item() < -19
 
 
@@ -106,7 +118,9 @@ def test_corrected_leaderboard_takes_the_bias_out():
     few = corrected_leaderboard(table, truth.sample(60, seed=2).with_columns(weight=pl.lit(57.6)))
     few = few.filter((pl.col("kind") == "corrected") & (pl.col("population") == "same"))
     assert few["se"].mean() > 1.8 * same["se"].mean(), "few labels of an agent give a wide interval"
-    chosen = corrected_leaderboard(table, truth.sample(360, seed=2)).filter(pl.col("kind") == "corrected")
+    chosen = corrected_leaderboard(table, truth.sample(360, seed=2)).filter(
+        pl.col("kind") == "corrected"
+    )
     assert chosen["lo"].null_count() == chosen.height
     assert all("convenience sample" in notes[0] for notes in chosen["warnings"])
 
@@ -116,7 +130,9 @@ def test_a_favoured_agent_is_found_by_its_own_labels():
     table = simulate(seed=1).frame()
     true = table.select("run_id", human="overall", agent="agent")
     lifted = (pl.col("agent") == "agent-2") & pl.Series(rng.random(table.height) < 0.5)
-    judged = table.with_columns(overall=pl.col("overall") + pl.when(lifted).then(8.75).otherwise(0.0))
+    judged = table.with_columns(
+        overall=pl.col("overall") + pl.when(lifted).then(8.75).otherwise(0.0)
+    )
     labels = true.sample(120, seed=3).select("run_id", "human", weight=pl.lit(table.height / 120))
     found = corrected_leaderboard(judged, labels).filter(
         (pl.col("kind") == "corrected") & (pl.col("population") == "same")
@@ -129,12 +145,15 @@ def test_a_favoured_agent_is_found_by_its_own_labels():
 
 
 def test_human_scores_from_label_files():
-    """Credited and unlabelled criteria do not move a judge; the labelled ones of a stage speak for it."""
+    """Credited and unlabelled criteria do not move a judge; the labelled ones of a stage speak for
+    it."""
     sim = simulate(n_tasks=5, n_rep=1, seed=1)
     whole = cohort(simulated_scorecards(sim))
     run = whole.runs.filter(pl.col("tier") == "lite").row(0, named=True)
     mine = whole.criteria.filter(pl.col("run_id").cast(pl.String) == run["run_id"])
-    values = {row["criterion"]: row["value"] for row in mine.to_dicts() if row["status"] == "scored"}
+    values = {
+        row["criterion"]: row["value"] for row in mine.to_dicts() if row["status"] == "scored"
+    }
     drawn = {"probability": 0.5, "stratum": "none", "size": 20}
     same = {
         "run": run["run_id"],
@@ -159,5 +178,7 @@ def test_a_faultless_judge_is_not_moved():
     rng = np.random.default_rng(0)
     judge = rng.normal(60, 20, 400)
     labelled = rng.random(400) < 0.2
-    found = judged_mean(judge, np.where(labelled, judge, np.nan), labelled, tuned=True, value_range=100)
+    found = judged_mean(
+        judge, np.where(labelled, judge, np.nan), labelled, tuned=True, value_range=100
+    )
     assert found.value == pytest.approx(judge.mean())

@@ -67,7 +67,9 @@ def test_more_repeats_do_what_more_tasks_cannot_be_had_for(table) -> None:
 @pytest.mark.slow
 def test_the_effect_of_a_code_has_the_error_it_has_in_this_cohort(table) -> None:
     noise = effect_noise(table, "E3")
-    row = code_effects(table).row(by_predicate=(pl.col("code") == "E3") & (pl.col("population") == "new"), named=True)
+    row = code_effects(table).row(
+        by_predicate=(pl.col("code") == "E3") & (pl.col("population") == "new"), named=True
+    )
     assert noise.se(noise.tasks, noise.repeats) == pytest.approx(row["se"])
     assert noise.se(4 * noise.tasks, noise.repeats) == pytest.approx(row["se"] / 2)
     assert noise.se(noise.tasks, 10**9) < row["se"]
@@ -85,7 +87,11 @@ def test_labels_add_their_error() -> None:
     assert "labelled runs of each agent" in sentences(found, "A difference", "")[-1]
     assert plan(noise, 1.0, judged=judged).labels is None
     assert judged.half_width(10) == pytest.approx(stats.t.ppf(0.975, 9) * math.sqrt(5))
-    assert judged.half_width(judged.labels_for(1.0)) <= 1 < judged.half_width(judged.labels_for(1.0) - 1)
+    assert (
+        judged.half_width(judged.labels_for(1.0))
+        <= 1
+        < judged.half_width(judged.labels_for(1.0) - 1)
+    )
 
 
 def test_no_repeats_are_nothing_to_plan_from(table) -> None:
@@ -116,7 +122,11 @@ def test_labels_for_an_agreement_go_with_one_over_its_square(table, tmp_path, ca
     labels.mkdir()
     for i, row in enumerate(table.sample(100, seed=1).iter_rows(named=True)):
         said = row["E3"] != (i % 10 == 0)
-        label = {"run": row["run_id"], "annotator": "gold", "codes": {"E3": {"turns": [], "why": ""}} if said else {}}
+        label = {
+            "run": row["run_id"],
+            "annotator": "gold",
+            "codes": {"E3": {"turns": [], "why": ""}} if said else {},
+        }
         (labels / f"{i}.json").write_text(json.dumps(label), "utf-8")
     need = []
     for size in ("0.04", "0.02"):
@@ -126,15 +136,35 @@ def test_labels_for_an_agreement_go_with_one_over_its_square(table, tmp_path, ca
         need.append(found["labels"])
     assert "for the agreement on E3 takes" in found["sentences"][0]
     assert need[1] / need[0] == pytest.approx(4, rel=0.05)
-    assert run(["plan", str(cards), "--labels", str(labels), "--agreement", "E9", "--half-width", "0.1"]) == 2
+    assert (
+        run(
+            [
+                "plan",
+                str(cards),
+                "--labels",
+                str(labels),
+                "--agreement",
+                "E9",
+                "--half-width",
+                "0.1",
+            ]
+        )
+        == 2
+    )
 
 
 WRONG = [
     pytest.param(("--half-width", "1"), "labels for what?", id="no labels"),
     pytest.param((), "plan for what?", id="nothing"),
     pytest.param(("--code", "E3"), "plan for what?", id="no effect"),
-    pytest.param(("--difference", "5", "--outcome", "S1"), "S1 goes from 0 to 1", id="off the scale"),
-    pytest.param(("--difference", "5", "--labels", RECORDED / "labels"), "labelled runs have overall", id="few labels"),
+    pytest.param(
+        ("--difference", "5", "--outcome", "S1"), "S1 goes from 0 to 1", id="off the scale"
+    ),
+    pytest.param(
+        ("--difference", "5", "--labels", RECORDED / "labels"),
+        "labelled runs have overall",
+        id="few labels",
+    ),
 ]
 
 

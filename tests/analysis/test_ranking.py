@@ -32,7 +32,10 @@ def board(table, scope="overall"):
 
 def test_overall_is_the_mean_of_track_means(table):
     expected = (
-        table.group_by("agent", "track").agg(pl.col("overall").mean()).group_by("agent").agg(pl.col("overall").mean())
+        table.group_by("agent", "track")
+        .agg(pl.col("overall").mean())
+        .group_by("agent")
+        .agg(pl.col("overall").mean())
     )
     both = board(table).join(expected, on="agent")
     np.testing.assert_allclose(both["value"], both["overall"], rtol=1e-12)
@@ -40,12 +43,16 @@ def test_overall_is_the_mean_of_track_means(table):
 
 
 def test_what_nobody_read_decides_no_rank(table):
-    """Half of the first three agents' weight is presumed: the first is clear of all others, the next two's ranges meet."""
+    """Half of the first three agents' weight is presumed: the first is clear of all others, the
+    next two's ranges meet."""
     first, second, third, *rest = board(table)["agent"]
     width = pl.col("agent").replace_strict({first: 0.1, second: 60.0, third: 60.0}, default=0.0)
     presumed = pl.when(width > 0).then(0.5).otherwise(0.0)
     half = table.with_columns(
-        read_share=1 - presumed, presumed=presumed, overall_hi=pl.col("overall"), overall_lo=pl.col("overall") - width
+        read_share=1 - presumed,
+        presumed=presumed,
+        overall_hi=pl.col("overall"),
+        overall_lo=pl.col("overall") - width,
     )
     rows = {row["agent"]: row for row in board(half).iter_rows(named=True)}
     assert rows[first]["rank"] == 1
@@ -54,7 +61,9 @@ def test_what_nobody_read_decides_no_rank(table):
         assert (rows[agent]["rank"], rows[agent]["rank_lo"]) == (None, None)
         assert any("nobody read" in note for note in rows[agent]["warnings"])
     read = half.with_columns(read_share=1.0)
-    assert board(read)["rank"].to_list() == list(range(1, 7)), "ranges of what was read turn nothing"
+    assert board(read)["rank"].to_list() == list(range(1, 7)), (
+        "ranges of what was read turn nothing"
+    )
 
 
 def test_balanced_task_error_by_the_textbook(table):
@@ -80,7 +89,9 @@ def test_pairs_are_paired(table):
     one_track = table.filter(pl.col("track") == "vqa")
     row = pairwise(one_track).filter(pl.col("population") == "new").row(0, named=True)
     means = (
-        one_track.group_by("agent", "task").agg(pl.col("overall").mean()).pivot("agent", index="task", values="overall")
+        one_track.group_by("agent", "task")
+        .agg(pl.col("overall").mean())
+        .pivot("agent", index="task", values="overall")
     )
     test = stats.ttest_rel(means[row["agent"]].to_numpy(), means[row["other"]].to_numpy())
     assert row["p"] == pytest.approx(test.pvalue)
@@ -102,9 +113,18 @@ def test_equal_agents_cannot_be_ranked():
 
 
 def test_tasks_weigh_the_same_however_often_they_were_repeated(table):
-    hard = table.group_by("task").agg(pl.col("overall").mean()).sort("overall")["task"].head(12).to_list()
+    hard = (
+        table.group_by("task")
+        .agg(pl.col("overall").mean())
+        .sort("overall")["task"]
+        .head(12)
+        .to_list()
+    )
     fewer = (pl.col("agent") == "agent-3") & pl.col("task").is_in(hard) & (pl.col("repeat") > 3)
-    means = [dict(board(each).select("agent", "value").iter_rows()) for each in (table, table.filter(~fewer))]
+    means = [
+        dict(board(each).select("agent", "value").iter_rows())
+        for each in (table, table.filter(~fewer))
+    ]
     assert abs(means[0]["agent-3"] - means[1]["agent-3"]) < 2.5
     assert any("3 to 12 runs a cell" in note for note in board(table.filter(~fewer))["warnings"][0])
 
@@ -121,7 +141,9 @@ def test_a_track_with_one_task_excludes_no_rank_by_itself():
 
 def test_one_task_has_no_interval_for_new_tasks(table):
     rows = leaderboard(table.filter(pl.col("task") == table["task"][0]), scopes=("overall",))
-    assert rows.filter(pl.col("population") == "new")["reason"].str.contains("how tasks differ").all()
+    assert (
+        rows.filter(pl.col("population") == "new")["reason"].str.contains("how tasks differ").all()
+    )
     assert rows.filter(pl.col("population") == "same")["lo"].null_count() == 0
 
 
@@ -133,7 +155,9 @@ def test_a_track_with_one_task_borrows_its_spread(table):
 
 
 def test_missing_runs_count_both_ways(table):
-    crashed = table.with_columns(overall=pl.when(pl.col("repeat") == 1).then(None).otherwise(pl.col("overall")))
+    crashed = table.with_columns(
+        overall=pl.when(pl.col("repeat") == 1).then(None).otherwise(pl.col("overall"))
+    )
     row = board(crashed).row(0, named=True)
     assert row["value_missing_zero"] < row["value"]
     assert any("without overall" in note for note in row["warnings"])
@@ -159,7 +183,9 @@ def test_mde_formula():
     parts = Components(repeat=574.0, agent_task=30.0, task=102.0, n_tasks=24, n_rep=12, n_tiers=2)
     found = {
         (row["tasks"], row["repeats"]): row["mde80"]
-        for row in power(difference_noise(parts), tasks=(24, 48), repeats=(5, 20)).iter_rows(named=True)
+        for row in power(difference_noise(parts), tasks=(24, 48), repeats=(5, 20)).iter_rows(
+            named=True
+        )
     }
     assert found[(24, 5)] == pytest.approx(8.0, abs=0.15)
     assert found[(48, 20)] == pytest.approx(3.9, abs=0.15)

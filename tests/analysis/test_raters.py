@@ -40,7 +40,12 @@ def alpha_by_definition(pairs, levels):
         return (sum(n_v[g] for g in levels if lo <= g <= hi) - (n_v[lo] + n_v[hi]) / 2) ** 2
 
     observed = sum(distance(a, b) for a, b in pairs) / len(pairs)
-    expected = sum(distance(values[i], values[j]) for i in range(len(values)) for j in range(len(values)) if i != j)
+    expected = sum(
+        distance(values[i], values[j])
+        for i in range(len(values))
+        for j in range(len(values))
+        if i != j
+    )
     expected /= len(values) * (len(values) - 1)
     return None if expected == 0 else 1 - observed / expected
 
@@ -52,7 +57,10 @@ def test_kappa_equals_sklearn(pairs):
     table = counts(pairs)
     a, b = [p[0] for p in pairs], [p[1] for p in pairs]
     with np.errstate(all="ignore"):
-        for weights, ours in ((None, cohen_kappa(table)), ("linear", cohen_kappa(table, linear_weights(LEVELS)))):
+        for weights, ours in (
+            (None, cohen_kappa(table)),
+            ("linear", cohen_kappa(table, linear_weights(LEVELS))),
+        ):
             if len({*a}) == 1 and {*a} == {*b}:
                 assert np.isnan(ours)
                 continue
@@ -70,7 +78,8 @@ def test_alpha_equals_its_definition(pairs):
 
 
 def test_ac1_of_the_paradox():
-    """125 subjects, 118 agreed as positive, 5 and 2 split, none negative: kappa about 0, AC1 high (Gwet 2008's table)."""
+    """125 subjects, 118 agreed as positive, 5 and 2 split, none negative: kappa about 0, AC1 high
+    (Gwet 2008's table)."""
     table = np.array([[0.0, 2.0], [5.0, 118.0]])
     assert float(cohen_kappa(table)) == pytest.approx(-0.0234, abs=1e-3)
     assert float(gwet_ac1(table)) == pytest.approx(0.9408, abs=1e-3)
@@ -130,8 +139,10 @@ def test_agreement_recovers_the_judge_of_the_simulator():
     whole = cohort(simulated_scorecards(sim))
     labels = Labels(
         criteria=read_labels([]).criteria,
-        codes=frame.select("run_id", *(frame[f"E{i}_human"].alias(f"E{i}") for i in range(1, 6))).with_columns(annotator=frame["judge"]).select("run_id", "annotator", "E1", "E2", "E3", "E4", "E5"),
-    )  # fmt: skip
+        codes=frame.select("run_id", *(frame[f"E{i}_human"].alias(f"E{i}") for i in range(1, 6)))
+        .with_columns(annotator=frame["judge"])
+        .select("run_id", "annotator", "E1", "E2", "E3", "E4", "E5"),
+    )
     found = agreement(whole, labels)
     e3 = dict(found.filter(found["item"] == "E3").select("coefficient", "value").iter_rows())
     assert e3["sensitivity"] == pytest.approx(0.75, abs=0.04)
@@ -141,7 +152,10 @@ def test_agreement_recovers_the_judge_of_the_simulator():
 def test_two_judges_against_each_other():
     sim = simulate("judge", seed=2, n_tasks=6, n_rep=4)
     cards = list(simulated_scorecards(sim))
-    other = [card.model_copy(update={"judge": card.judge.model_copy(update={"name": "second"})}) for card in cards]
+    other = [
+        card.model_copy(update={"judge": card.judge.model_copy(update={"name": "second"})})
+        for card in cards
+    ]
     whole = cohort([*cards, *other[:100]])
     found = judge_pairs(whole)
     assert set(found.filter(found["coefficient"] == "agreement")["value"]) == {1.0}
@@ -150,7 +164,9 @@ def test_two_judges_against_each_other():
 
 def test_perfect_agreement_of_few_is_not_certainty():
     human = np.arange(15) % 2.0
-    rows = {r["coefficient"]: r for r in agreement_of(human, human, [f"t{i % 5}" for i in range(15)])}
+    rows = {
+        r["coefficient"]: r for r in agreement_of(human, human, [f"t{i % 5}" for i in range(15)])
+    }
     assert rows["agreement"]["value"] == 1.0
     assert rows["agreement"]["lo"] == pytest.approx(0.796, abs=0.01)
     assert rows["kappa"]["lo"] is None

@@ -1,4 +1,5 @@
-"""Success every time, first breaks, orders on some tasks, and reliability of many raters, held against counts by hand."""
+"""Success every time, first breaks, orders on some tasks, and reliability of many raters, held
+against counts by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def test_pass_k_is_the_share_of_all_draws_of_k_repeats(table) -> None:
 
 def test_cells_with_too_few_repeats_are_left_out_and_said(table) -> None:
     task = table["task"][0]
-    rows = pass_k(table.filter((pl.col("task") != task) | (pl.col("repeat") <= 2))).filter(pl.col("k") == 3)
+    rows = pass_k(table.filter((pl.col("task") != task) | (pl.col("repeat") <= 2))).filter(
+        pl.col("k") == 3
+    )
     assert rows["n_clusters"].unique().to_list() == [23]
     assert "2 cells with fewer than 3 repeats are left out" in rows["warnings"][0]
 
@@ -48,13 +51,21 @@ def test_runs_break_at_their_first_stage_below_a_half() -> None:
     stages = pl.DataFrame(scores, schema=["S1", "S2", "S3", "S4", "S5"], orient="row")
     found = first_breaks(base.with_columns(stages.get_columns()), prepare=False)
     rows = found.filter((pl.col("agent") == "(all)") & (pl.col("population") == "new"))
-    assert rows.select("stage", "at_risk", "broke").rows() == [("S1", 4, 1), ("S2", 3, 1), ("S3", 1, 0), ("S4", 1, 0), ("S5", 1, 1)]  # fmt: skip
+    assert rows.select("stage", "at_risk", "broke").rows() == [
+        ("S1", 4, 1),
+        ("S2", 3, 1),
+        ("S3", 1, 0),
+        ("S4", 1, 0),
+        ("S5", 1, 1),
+    ]
     assert rows["value"].to_list() == pytest.approx([1 / 4, 1 / 3, 0, 0, 1])
     assert rows["unbroken"].to_list() == pytest.approx([3 / 4, 1 / 2, 1 / 2, 1 / 2, 0])
 
 
 def test_an_order_with_wide_gaps_holds_on_every_subset(table) -> None:
-    apart = table.with_columns(overall=pl.col("agent").str.slice(-1).cast(pl.Float64) * 10 + pl.col("overall") / 100)
+    apart = table.with_columns(
+        overall=pl.col("agent").str.slice(-1).cast(pl.Float64) * 10 + pl.col("overall") / 100
+    )
     found = rank_stability(apart)
     assert found.select(pl.col("same_first", "same_order", "kendall_tau") == 1).to_numpy().all()
     assert found["tasks"].to_list() == [23, 19, 10, 5]
@@ -64,7 +75,8 @@ def test_an_order_with_wide_gaps_holds_on_every_subset(table) -> None:
     assert rank_stability(table.filter(pl.col("agent") == "agent-1"))["reason"][0] is not None
 
 
-# Krippendorff 2011, "Computing Krippendorff's alpha-reliability": four observers, twelve units, seven gaps.
+# Krippendorff 2011, "Computing Krippendorff's alpha-reliability": four observers, twelve units,
+# seven gaps.
 OBSERVERS = {
     "a": (1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None),
     "b": (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3),
@@ -74,15 +86,37 @@ OBSERVERS = {
 
 
 def observed(names: str) -> pl.DataFrame:
-    rows = [(f"run-{u}", name, "", "S1", "S1a", v, "scored", None) for name in names for u, v in enumerate(OBSERVERS[name]) if v]  # fmt: skip
+    rows = [
+        (f"run-{u}", name, "", "S1", "S1a", v, "scored", None)
+        for name in names
+        for u, v in enumerate(OBSERVERS[name])
+        if v
+    ]
     return pl.DataFrame(rows, schema=CRITERIA_SCHEMA, orient="row")
 
 
 def test_alpha_of_four_raters_with_gaps_is_that_of_the_textbook() -> None:
-    runs = pl.concat([simulate(seed=1).frame().head(12).with_columns(run_id=pl.format("run-{}", pl.int_range(12)), sha256=pl.lit(None, pl.String), task=pl.format("t{}", pl.int_range(12)), judge=pl.lit(j)) for j in "abcd"])  # fmt: skip
+    runs = pl.concat(
+        [
+            simulate(seed=1)
+            .frame()
+            .head(12)
+            .with_columns(
+                run_id=pl.format("run-{}", pl.int_range(12)),
+                sha256=pl.lit(None, pl.String),
+                task=pl.format("t{}", pl.int_range(12)),
+                judge=pl.lit(j),
+            )
+            for j in "abcd"
+        ]
+    )
     codes = pl.DataFrame(schema=CODES_SCHEMA)
     row = reliability(Cohort(runs, observed("abcd"), codes)).row(0, named=True)
-    assert (row["criterion"], row["raters"], row["runs"]) == ("S1a", 4, 11), "a unit that one observer saw says nothing"
+    assert (row["criterion"], row["raters"], row["runs"]) == (
+        "S1a",
+        4,
+        11,
+    ), "a unit that one observer saw says nothing"
     assert row["value"] == pytest.approx(0.815, abs=0.001)
     assert row["lo"] < row["value"] < row["hi"]
     people = observed("cd").select(

@@ -26,7 +26,19 @@ from chromium import browse
 from html_page import Page as HtmlPage
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
-SCORES = ["overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5", "S1_free", "S2_free", "S3_free"]
+SCORES = [
+    "overall",
+    "agentic",
+    "task_score",
+    "S1",
+    "S2",
+    "S3",
+    "S4",
+    "S5",
+    "S1_free",
+    "S2_free",
+    "S3_free",
+]
 
 
 class Page(HtmlPage):
@@ -59,7 +71,9 @@ def html(folder: Path) -> str:
 
 
 def test_names_are_explained_where_they_first_stand(html: str) -> None:
-    places = {name: html.index(f'href="#n-{name}"') for name in ("overall", "s1", "e3", "rv", "mde80")}
+    places = {
+        name: html.index(f'href="#n-{name}"') for name in ("overall", "s1", "e3", "rv", "mde80")
+    }
     assert max(places["overall"], places["s1"], places["e3"]) < html.index('class="findings"')
     for name in places:
         assert re.search(rf'<a class="name" href="#n-{name}"><abbr title="[^"]+">', html)
@@ -85,12 +99,20 @@ def test_runs_that_are_named_lead_to_where_they_lie() -> None:
 
 def test_another_outcome_is_named_everywhere(runs: pl.DataFrame) -> None:
     told = runs.with_columns(pl.Series("outcome.passed", (runs["overall"] > 50).cast(pl.Float64)))
-    found = analyse(told, outcome="outcome.passed", only=["leaderboard", "pairwise", "cliff", "code_effects", "cost"])
+    found = analyse(
+        told,
+        outcome="outcome.passed",
+        only=["leaderboard", "pairwise", "cliff", "code_effects", "cost"],
+    )
     html = render(found, draw_all(found.tables, found.runs, found.outcome, png=False))
     assert "by passed (share of runs, 0–1)" in html
     assert "mean passed (share of runs, 0–1)" in html
-    assert "Overall" not in re.sub(r"<abbr.*?</abbr>|<title>.*?</title>", "", html.split('<h2 id="methods"')[0])
-    assert {t["title"] for t in to_json(found)["tables"].values()} >= {"Leaderboard by passed (share of runs, 0–1)"}
+    assert "Overall" not in re.sub(
+        r"<abbr.*?</abbr>|<title>.*?</title>", "", html.split('<h2 id="methods"')[0]
+    )
+    assert {t["title"] for t in to_json(found)["tables"].values()} >= {
+        "Leaderboard by passed (share of runs, 0–1)"
+    }
 
 
 def page_of(runs: pl.DataFrame) -> tuple[str, Analysis]:
@@ -133,7 +155,11 @@ def test_the_page_is_well_formed_and_titled(html: str) -> None:
 
 def test_the_page_fetches_nothing(html: str) -> None:
     page = Page(html)
-    policy = next(attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attrs["content"]
+        for tag, attrs in page.tags
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    )
     script = re.search(r"<script>(.*?)</script>", html, re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert "default-src 'none'" in policy
@@ -172,8 +198,12 @@ def test_a_table_nobody_placed_is_shown_at_the_end(runs) -> None:
 
 def test_findings_name_the_leader_and_the_lowest_stage(found) -> None:
     lines = [finding.text for finding in findings(found.tables)]
-    board = found.tables["leaderboard"].filter(scope="overall", rank=1, population="new").to_dicts()[0]
-    assert lines[0].startswith(f"{board['agent']} has the highest mean Overall (0–100) {number(board['value'])} [")
+    board = (
+        found.tables["leaderboard"].filter(scope="overall", rank=1, population="new").to_dicts()[0]
+    )
+    assert lines[0].startswith(
+        f"{board['agent']} has the highest mean Overall (0–100) {number(board['value'])} ["
+    )
     assert any(line.startswith("Of the stages S3 (") for line in lines)
     assert any("not causes" in line or "no effect of a code is claimed" in line for line in lines)
 
@@ -184,7 +214,9 @@ def test_findings_without_support_are_not_written() -> None:
     said = {
         "one run": findings(all_tables(runs.head(1))),
         "equal": findings(all_tables(runs.with_columns(overall=pl.lit(50.0)))),
-        "zero": findings(all_tables(runs.with_columns(overall=pl.lit(0.0), disqualified=pl.lit(True)))),
+        "zero": findings(
+            all_tables(runs.with_columns(overall=pl.lit(0.0), disqualified=pl.lit(True)))
+        ),
         "three": findings(all_tables(runs.head(3))),
     }
     whole = " ".join(line.text for lines in said.values() for line in lines)
@@ -198,14 +230,18 @@ def test_findings_without_support_are_not_written() -> None:
 @pytest.mark.slow
 def test_the_same_runs_give_the_same_page(runs, html: str) -> None:
     found = analyse(runs)
-    again = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), "Cohort <1> & friends")
+    again = render(
+        found, draw_all(found.tables, found.runs, png=False, narrow=True), "Cohort <1> & friends"
+    )
     assert again == html
     assert str(Path.cwd()) not in html
 
 
 def _blank(runs: pl.DataFrame) -> pl.DataFrame:
     return runs.with_columns(
-        pl.lit(None, dtype=kind).alias(name) for name, kind in runs.schema.items() if name != "run_id"
+        pl.lit(None, dtype=kind).alias(name)
+        for name, kind in runs.schema.items()
+        if name != "run_id"
     )
 
 
@@ -213,10 +249,14 @@ DEGENERATE = {
     "one run": lambda runs: runs.head(1),
     "one agent": lambda runs: runs.filter(pl.col("agent") == "agent-1"),
     "one task": lambda runs: runs.filter(pl.col("task") == runs["task"][0]),
-    "no codes": lambda runs: runs.with_columns(pl.lit(False).alias(c) for c in runs.columns if re.match(r"E\d", c)),
+    "no codes": lambda runs: runs.with_columns(
+        pl.lit(False).alias(c) for c in runs.columns if re.match(r"E\d", c)
+    ),
     "every code": lambda runs: runs.with_columns(pl.lit(True).alias(c) for c in CODES),
     "all nulls": _blank,
-    "no scores": lambda runs: runs.with_columns(pl.lit(None, dtype=pl.Float64).alias(c) for c in SCORES),
+    "no scores": lambda runs: runs.with_columns(
+        pl.lit(None, dtype=pl.Float64).alias(c) for c in SCORES
+    ),
     "constant score": lambda runs: runs.with_columns(overall=pl.lit(50.0)),
     "NaN score": lambda runs: runs.with_columns(overall=pl.lit(float("nan"))),
     "all disqualified": lambda runs: runs.with_columns(disqualified=pl.lit(True)),
@@ -227,7 +267,10 @@ DEGENERATE = {
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     "case",
-    [c if c in ("no codes", "infinite cost") else pytest.param(c, marks=pytest.mark.slow) for c in DEGENERATE],
+    [
+        c if c in ("no codes", "infinite cost") else pytest.param(c, marks=pytest.mark.slow)
+        for c in DEGENERATE
+    ],
 )
 def test_odd_cohorts_give_a_page_with_reasons(case: str) -> None:
     small = simulate("paper", seed=2, n_rep=2, n_tasks=4, n_agents=2, n_tracks=2).frame()
@@ -250,8 +293,10 @@ HOSTILE = '</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J
 def test_texts_from_data_stay_texts(runs) -> None:
     bad = runs.with_columns(
         agent=pl.when(pl.col("agent") == "agent-1").then(pl.lit(HOSTILE)).otherwise("agent"),
-        task=pl.lit(HOSTILE) + pl.col("task"), track=pl.lit(HOSTILE) + pl.col("track"), judge=pl.lit(HOSTILE),
-    )  # fmt: skip
+        task=pl.lit(HOSTILE) + pl.col("task"),
+        track=pl.lit(HOSTILE) + pl.col("track"),
+        judge=pl.lit(HOSTILE),
+    )
     html, _ = page_of(bad)
     page = Page(html)
     assert [tag for tag, _ in page.tags].count("script") == 1
@@ -264,7 +309,10 @@ def test_texts_from_data_stay_texts(runs) -> None:
 
 def test_long_tables_are_cut_on_the_page_and_whole_in_the_files(runs, tmp_path) -> None:
     many = pl.concat(
-        [runs.with_columns(agent=pl.lit(f"a{i:02d}"), run_id=f"{i}-" + pl.col("run_id")) for i in range(45)]
+        [
+            runs.with_columns(agent=pl.lit(f"a{i:02d}"), run_id=f"{i}-" + pl.col("run_id"))
+            for i in range(45)
+        ]
     )
     found = analyse(many, only=["leaderboard", "cohort"])
     html = render(found, [])
@@ -280,16 +328,27 @@ def test_a_folder_that_cannot_be_written_is_named(runs, tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(None, "–"), (float("nan"), "–"), (float("inf"), "–"), (0.12345, "0.123"), (1.239, "1.24"), (65.94, "65.9"),
-     (-0.0001, "0.000"), (-28.13, "−28.1"), (1234567.0, "1,234,567")],
+    [
+        (None, "–"),
+        (float("nan"), "–"),
+        (float("inf"), "–"),
+        (0.12345, "0.123"),
+        (1.239, "1.24"),
+        (65.94, "65.9"),
+        (-0.0001, "0.000"),
+        (-28.13, "−28.1"),
+        (1234567.0, "1,234,567"),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_numbers_are_rounded_to_what_they_bear(value, expected) -> None:
     assert number(value) == expected
 
 
 @pytest.mark.parametrize(("name", "subjects"), [("code_effects", len(CODES)), ("pairwise", 3)])
-def test_both_populations_stand_on_one_row_even_when_p_differs(name: str, subjects: int, found) -> None:
+def test_both_populations_stand_on_one_row_even_when_p_differs(
+    name: str, subjects: int, found
+) -> None:
     table = found.tables[name].with_columns(p_holm=pl.int_range(pl.len()) / 100)
     assert wide(table).height == subjects
     shown = display(table, name)
@@ -302,7 +361,10 @@ def test_it_renders_in_a_browser(scheme: str, light: bool, folder: Path, tmp_pat
 
     shot = tmp_path / "page.png"
     browse(
-        folder / "report.html", tmp_path, f"--screenshot={shot}", f"--blink-settings=preferredColorScheme={int(light)}"
+        folder / "report.html",
+        tmp_path,
+        f"--screenshot={shot}",
+        f"--blink-settings=preferredColorScheme={int(light)}",
     )
     image = Image.open(shot).convert("RGB")
     ground = image.getpixel((3, 3))
@@ -318,7 +380,10 @@ def test_the_script_runs_under_the_policy(folder: Path, tmp_path: Path) -> None:
     clicking = page.with_name("clicked.html")
     text = page.read_text("utf-8")
     policy_free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    click = "<script>for (const b of document.querySelectorAll('h3 + p + div th button')) { b.click(); b.click(); }</script></body>"
+    click = (
+        "<script>for (const b of document.querySelectorAll('h3 + p + div th button')) { b.click();"
+        " b.click(); }</script></body>"
+    )
     clicking.write_text(policy_free.replace("</body>", click), "utf-8")
     assert '<th scope="col"><button' in browse(page, tmp_path, "--dump-dom")
     dom = browse(clicking, tmp_path, "--dump-dom")

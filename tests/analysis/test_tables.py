@@ -1,10 +1,20 @@
-"""Every table on every kind of cohort: numbers finite, gaps explained; the published pattern on the paper preset."""
+"""Every table on every kind of cohort: numbers finite, gaps explained; the published pattern on the
+paper preset."""
 
 from __future__ import annotations
 
 import polars as pl
 import pytest
-from ambjudge.analysis import TABLES, all_tables, code_prevalence, cohort, cost_score, recovery, simulate, stage_profile
+from ambjudge.analysis import (
+    TABLES,
+    all_tables,
+    code_prevalence,
+    cohort,
+    cost_score,
+    recovery,
+    simulate,
+    stage_profile,
+)
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
 from ambjudge.analysis.simulated.simulation import settings_of
 from ambjudge.analysis.statistics.estimate import ESTIMATE_SCHEMA, adjusted
@@ -28,13 +38,19 @@ DEGENERATE = {
     "every code": BASE.with_columns(pl.lit(True).alias(c) for c in CODES),
     "unknown codes": BASE.with_columns(pl.lit(None, dtype=pl.Boolean).alias(c) for c in CODES),
     "only ids": BASE.select("run_id"),
-    "no scores": BASE.with_columns(pl.lit(None, dtype=pl.Float64).alias(c) for c in ("overall", *SCORES)),
-    "constant scores": BASE.with_columns(*(pl.lit(0.5).alias(c) for c in SCORES), pl.lit(50.0).alias("overall")),
+    "no scores": BASE.with_columns(
+        pl.lit(None, dtype=pl.Float64).alias(c) for c in ("overall", *SCORES)
+    ),
+    "constant scores": BASE.with_columns(
+        *(pl.lit(0.5).alias(c) for c in SCORES), pl.lit(50.0).alias("overall")
+    ),
     "zero scores": BASE.with_columns(pl.lit(0.0).alias(c) for c in ("overall", *SCORES)),
     "duplicates": pl.concat([BASE, BASE]),
     "free runs": BASE.with_columns(cost_usd=pl.lit(0.0)),
-    "all disqualified": BASE.with_columns(pl.lit(True).alias("disqualified"), pl.lit(0.0).alias("overall")),
-}  # fmt: skip
+    "all disqualified": BASE.with_columns(
+        pl.lit(True).alias("disqualified"), pl.lit(0.0).alias("overall")
+    ),
+}
 
 
 def explained(table: pl.DataFrame) -> bool:
@@ -54,7 +70,10 @@ QUICK = {"no runs", "one run", "one task", "free runs", "duplicates", "zero scor
 
 @pytest.mark.parametrize(
     "runs",
-    [pytest.param(r, id=name, marks=() if name in QUICK else pytest.mark.slow) for name, r in DEGENERATE.items()],
+    [
+        pytest.param(r, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, r in DEGENERATE.items()
+    ],
 )
 def test_degenerate_cohorts_give_tables_with_reasons(runs):
     tables = all_tables(runs, labels=read_labels([]))
@@ -63,14 +82,18 @@ def test_degenerate_cohorts_give_tables_with_reasons(runs):
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.floats(0, 1))
+@given(
+    st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.floats(0, 1)
+)
 @pytest.mark.slow
 def test_small_random_cohorts(seed, agents, tasks, repeats, kept):
     runs = simulate(seed=seed, n_agents=agents, n_tasks=tasks, n_rep=repeats).frame()
     runs = runs.sample(fraction=kept, seed=seed)
     assert all(
         explained(table)
-        for table in all_tables(runs, only=[n for n in TABLES if n not in ("explained", "robustness")]).values()
+        for table in all_tables(
+            runs, only=[n for n in TABLES if n not in ("explained", "robustness")]
+        ).values()
     )
 
 
@@ -134,7 +157,9 @@ def test_correlations_by_hand():
     )
     cell = ["agent", "track", "task", "tier"]
     gaps = runs.select(pl.col(c) - pl.col(c).mean().over(cell) for c in ("cost_usd", "overall"))
-    assert by_kind["within_cell"] == pytest.approx(gaps.select(pl.corr("cost_usd", "overall")).item())
+    assert by_kind["within_cell"] == pytest.approx(
+        gaps.select(pl.corr("cost_usd", "overall")).item()
+    )
 
 
 def test_unknown_names_are_refused():

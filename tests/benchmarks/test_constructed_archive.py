@@ -36,12 +36,18 @@ def archive_of(member: tarfile.TarInfo, path: Path) -> Path:
 
 
 def test_the_archive_in_the_repository_is_the_stated_one_and_every_label_has_a_split() -> None:
-    assert kept.hash_file(kept.ARCHIVE).read_text().split() == [kept.sha256(kept.ARCHIVE), kept.ARCHIVE.name]
+    assert kept.hash_file(kept.ARCHIVE).read_text().split() == [
+        kept.sha256(kept.ARCHIVE),
+        kept.ARCHIVE.name,
+    ]
     labels = [json.loads(line) for line in (DATA / "labels.jsonl").read_text("utf-8").splitlines()]
     gold = [label for label in labels if "stages" in label]
     assert len({(label["set"], label["run"]) for label in gold}) == len(gold) == 370
     assert Counter(label["split"] for label in gold) == {"dev": 267, "opened": 103}
-    held = {(path.parts[-3], path.name) for path in (ROOT / "tests" / "data" / "constructed").glob("*/runs/*")}
+    held = {
+        (path.parts[-3], path.name)
+        for path in (ROOT / "tests" / "data" / "constructed").glob("*/runs/*")
+    }
     assert held <= {(label["set"], label["run"]) for label in gold}
 
 
@@ -52,7 +58,9 @@ def test_the_same_runs_give_the_same_bytes_and_come_back(runs: Path, tmp_path: P
     assert (tmp_path / "one.tar.xz").read_bytes() == (tmp_path / "two.tar.xz").read_bytes()
     assert kept.unpack(tmp_path / "one.tar.xz", tmp_path / "to")
     assert not kept.unpack(tmp_path / "one.tar.xz", tmp_path / "to")
-    found = {path.relative_to(tmp_path / "to").as_posix() for path in (tmp_path / "to").rglob("*.json*")}
+    found = {
+        path.relative_to(tmp_path / "to").as_posix() for path in (tmp_path / "to").rglob("*.json*")
+    }
     assert found == {"a/runs/one/process/trace.jsonl", "b/runs/two/report.json"}
 
 
@@ -77,7 +85,9 @@ def test_another_archive_than_the_stated_one_is_not_unpacked(runs: Path, tmp_pat
         ("pipe", tarfile.FIFOTYPE, ""),
     ],
 )
-def test_a_member_that_points_outside_is_refused(name: str, kind: bytes, target: str, tmp_path: Path) -> None:
+def test_a_member_that_points_outside_is_refused(
+    name: str, kind: bytes, target: str, tmp_path: Path
+) -> None:
     member = tarfile.TarInfo(name)
     member.type, member.linkname, member.size = kind, target, 3 if kind == tarfile.REGTYPE else 0
     with pytest.raises(ValueError, match="no plain file inside"):

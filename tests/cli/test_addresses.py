@@ -1,4 +1,5 @@
-"""Runs and scorecards at addresses: what a folder of this machine gives, and nothing of a listing leads elsewhere."""
+"""Runs and scorecards at addresses: what a folder of this machine gives, and nothing of a listing
+leads elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from ambjudge.trajectories.reading.layout import find_conversations, run_folder
 from ambjudge.trajectories.reading.load import load_conversation
 from ambjudge.trajectories.reading.remote import Object, RemotePath, find_runs, staged
 
-fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'ambjudge[cloud]'")
+fsspec = pytest.importorskip(
+    "fsspec", reason="fsspec is not installed: pip install 'ambjudge[cloud]'"
+)
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 PUBLIC = ("--public", RUNS.parent / "public")
 NAMES = ["crc-lite-01", "vqa-lite-01"]
@@ -25,7 +28,8 @@ NAMES = ["crc-lite-01", "vqa-lite-01"]
 
 @pytest.fixture
 def memory(monkeypatch, tmp_path) -> Iterator:
-    """An empty fsspec `memory://`, and a folder for temporary files that is seen to be empty at the end."""
+    """An empty fsspec `memory://`, and a folder for temporary files that is seen to be empty at the
+    end."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     fs = fsspec.filesystem("memory")
@@ -40,12 +44,18 @@ def memory(monkeypatch, tmp_path) -> Iterator:
 def s3(monkeypatch) -> Iterator:
     """A bucket `bucket` on an S3 server of this machine."""
     pytest.importorskip("s3fs", reason="s3fs is not installed: pip install 'ambjudge[cloud]'")
-    server = pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[s3]' flask flask-cors")
+    server = pytest.importorskip(
+        "moto.server", reason="moto is not installed: pip install 'moto[s3]' flask flask-cors"
+    )
     running = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     running.start()
     host, port = running.get_host_and_port()
     secrets = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing-secret"}
-    for name, value in {**secrets, "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_REGION": "us-east-1"}.items():
+    for name, value in {
+        **secrets,
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_REGION": "us-east-1",
+    }.items():
         monkeypatch.setenv(name, value)
     fs = fsspec.filesystem("s3", use_listings_cache=False)
     fs.mkdir("bucket")
@@ -78,7 +88,18 @@ def test_an_address_gives_what_a_folder_gives_and_an_unchanged_run_is_not_read_a
     expected = expected.replace("RUNS", "memory://runs")
     command = ("score", "memory://runs", "--json", "--store", "s.db", *PUBLIC)
     assert out(*command)[1] == expected
-    assert out("score", "memory://runs", "--store", "none", "--out", "memory://new/cards.jsonl", *PUBLIC)[0] == 0
+    assert (
+        out(
+            "score",
+            "memory://runs",
+            "--store",
+            "none",
+            "--out",
+            "memory://new/cards.jsonl",
+            *PUBLIC,
+        )[0]
+        == 0
+    )
     assert memory.cat_file("/new/cards.jsonl").decode() == expected
 
     def read(*_args, **_options):
@@ -89,23 +110,38 @@ def test_an_address_gives_what_a_folder_gives_and_an_unchanged_run_is_not_read_a
     memory.pipe_file("/runs/crc-lite-01/plan.md", b"Another plan.")
     code, cards, said = out(*command)
     assert (code, len(cards.splitlines())) == (1, 1)
-    assert "memory://runs/crc-lite-01/process/conversation.json: cannot be reached or read: PermissionError" in said
+    assert (
+        "memory://runs/crc-lite-01/process/conversation.json: cannot be reached or read:"
+        " PermissionError" in said
+    )
 
 
 def test_s3_gives_what_a_folder_gives(out, s3, expected):
     for name in NAMES:
         put(s3, RUNS / name, f"bucket/runs/{name}")
     expected = expected.replace("RUNS", "s3://bucket/runs")
-    code, cards, _ = out("score", "s3://bucket/runs/", "--json", "--out", "s3://bucket/all.jsonl", *PUBLIC)
+    code, cards, _ = out(
+        "score", "s3://bucket/runs/", "--json", "--out", "s3://bucket/all.jsonl", *PUBLIC
+    )
     assert (code, cards, s3.cat_file("bucket/all.jsonl").decode()) == (0, expected, expected)
     for number in "12":
         code, _, said = out(
-            "score", "s3://bucket/runs", "--shard", f"{number}/2", "--out", "s3://bucket/parts", *PUBLIC
+            "score",
+            "s3://bucket/runs",
+            "--shard",
+            f"{number}/2",
+            "--out",
+            "s3://bucket/parts",
+            *PUBLIC,
         )
         assert code == 0, said
-    parts = [s3.cat_file(name).decode() for name in s3.find("bucket/parts") if name.endswith(".jsonl")]
+    parts = [
+        s3.cat_file(name).decode() for name in s3.find("bucket/parts") if name.endswith(".jsonl")
+    ]
     assert (len(parts), "".join(parts)) == (2, expected)
-    code, _, said = out("score", "s3://bucket/runs", "--shard", "1/2", "--out", "s3://bucket/parts", *PUBLIC)
+    code, _, said = out(
+        "score", "s3://bucket/runs", "--shard", "1/2", "--out", "s3://bucket/parts", *PUBLIC
+    )
     assert (code, "there already" in said) == (0, True)
     assert out("leaderboard", "s3://bucket/parts")[0] == 0
     s3.pipe_file("bucket/runs/crc-lite-01/process/conversation.json", b"[1")
@@ -130,7 +166,10 @@ def test_scorecards_that_cannot_be_sent_stay_here(out, memory, expected, monkeyp
     code, _, said = out("score", "memory://runs", "--out", "memory://out/cards.jsonl", *PUBLIC)
     assert (code, "memory://out/cards.jsonl" in said) == (2, True)
     part = Path(said.rpartition("scorecards so far are in ")[2].rstrip(")\n"))
-    assert part.read_text("utf-8") == expected.replace("RUNS", "memory://runs").splitlines(keepends=True)[0]
+    assert (
+        part.read_text("utf-8")
+        == expected.replace("RUNS", "memory://runs").splitlines(keepends=True)[0]
+    )
     shutil.rmtree(part.parent)
 
 
@@ -140,20 +179,49 @@ CONVERSATION = b'[{"role": "user", "content": "Task."}, {"role": "assistant", "c
 @pytest.mark.parametrize(
     "files",
     [
-        ["run_3/process/conversation.json", "run_3/process/trace.jsonl", "run_3/outputs/plan/plan.md"],
-        ["a/workspace/process/messages.json", "a/detail_report.json", "a/workspace/agents_outputs/c1/x/y.json"],
-        ["a/outputs/process/conversation.json", "a/process/agent_summary.json", "a/agent_outputs/c1.txt"],
-        ["conversation.json", "b/conversation.json", "a/process/trace.jsonl", "a/process/plan.md", "outputs/q1/answer.json"],
-        ["a/messages.json", "a/conversation.json", "a/agents_outputs/c/conversation.json", ".git/conversation.json"],
+        [
+            "run_3/process/conversation.json",
+            "run_3/process/trace.jsonl",
+            "run_3/outputs/plan/plan.md",
+        ],
+        [
+            "a/workspace/process/messages.json",
+            "a/detail_report.json",
+            "a/workspace/agents_outputs/c1/x/y.json",
+        ],
+        [
+            "a/outputs/process/conversation.json",
+            "a/process/agent_summary.json",
+            "a/agent_outputs/c1.txt",
+        ],
+        [
+            "conversation.json",
+            "b/conversation.json",
+            "a/process/trace.jsonl",
+            "a/process/plan.md",
+            "outputs/q1/answer.json",
+        ],
+        [
+            "a/messages.json",
+            "a/conversation.json",
+            "a/agents_outputs/c/conversation.json",
+            ".git/conversation.json",
+        ],
     ],
-)  # fmt: skip
+)
 def test_runs_are_found_and_read_at_an_address_as_in_a_folder(memory, tmp_path, files):
     root = tmp_path / "memory" / "set"
     for name in [*files, "a/checkpoints/large.bin", "notes.txt"]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(CONVERSATION if name.endswith(("on.json", "es.json")) else b"{}\n")
+        (root / name).write_bytes(
+            CONVERSATION if name.endswith(("on.json", "es.json")) else b"{}\n"
+        )
     put(memory, root, "/set")
-    folders = {str(path.parent.relative_to(root)) for path in find_conversations(root) if path.suffix == ".json"}
+    folders = {
+        str(path.parent.relative_to(root))
+        for path in find_conversations(root)
+        if path.suffix == ".json"
+    }
     for below in ("", *folders):
         here = [load(path) for path in find_conversations(root / below)]
         address = f"memory://set/{below}".rstrip("/.")
@@ -164,7 +232,9 @@ def test_runs_are_found_and_read_at_an_address_as_in_a_folder(memory, tmp_path, 
                 there.append(load(path))
                 assert str(found).endswith(path.as_posix().partition("/memory/set/")[2])
         if there != here:  # from inside its process/ folder a trace is found too
-            assert [one[0] for one in here] == [one[0] for one in there if one[0] in dict(here)], address
+            assert [one[0] for one in here] == [one[0] for one in there if one[0] in dict(here)], (
+                address
+            )
 
 
 def load(path: Path) -> tuple[str, str]:
@@ -178,7 +248,11 @@ def load(path: Path) -> tuple[str, str]:
 def test_names_of_a_listing_lead_nowhere_else(out, memory, tmp_path, caplog):
     for key in ("/set/a/process/conversation.json", "/set/b/process/conversation.json"):
         memory.pipe_file(key, CONVERSATION)
-    outside = ("/set/a/outputs/../../../../../../../../../evil", "/set/a/outputs//evil", "/set/a/outputs/x\0y")
+    outside = (
+        "/set/a/outputs/../../../../../../../../../evil",
+        "/set/a/outputs//evil",
+        "/set/a/outputs/x\0y",
+    )
     for key in outside:
         memory.store[key] = memory.store["/set/a/process/conversation.json"]
     memory.pipe_file("/set/b/outputs/plan", b"both a file")
@@ -196,8 +270,10 @@ def test_names_of_a_listing_lead_nowhere_else(out, memory, tmp_path, caplog):
 def test_an_address_names_no_place_here():
     path = RemotePath("s3://bucket/a/process/conversation.json")
     assert (str(path), str(path.parent.parent), path.absolute()) == (
-        "s3://bucket/a/process/conversation.json", "s3://bucket/a", path,
-    )  # fmt: skip
+        "s3://bucket/a/process/conversation.json",
+        "s3://bucket/a",
+        path,
+    )
     assert not path.exists()
     listed = RemotePath(path)
     listed.files = (Object("bucket/a/process/conversation.json", 1, "v"),)

@@ -84,7 +84,9 @@ def test_analyze_json_is_one_object_with_all_tables(out, cards) -> None:
     assert (code, err) == (0, "")
     tables = json.loads(text)["tables"]
     assert {"leaderboard", "code_effects", "cliff", "clusters"} <= set(tables)
-    assert {"estimand", "population", "n", "df", "method", "warnings"} <= set(tables["cliff"]["rows"][0])
+    assert {"estimand", "population", "n", "df", "method", "warnings"} <= set(
+        tables["cliff"]["rows"][0]
+    )
 
 
 def test_analyze_one_table(out, cards) -> None:
@@ -103,9 +105,19 @@ def test_analyze_reads_folders(out, cards, tmp_path) -> None:
 
 def test_analyze_runs_with_labels_scores_them_first(out) -> None:
     code, text, _ = out(
-        "-q", "analyze", RECORDED / "runs", "--labels", RECORDED / "labels", "--table", "agreement", "--table",
-        "corrected_leaderboard", "--table", "clusters", "--json",
-    )  # fmt: skip
+        "-q",
+        "analyze",
+        RECORDED / "runs",
+        "--labels",
+        RECORDED / "labels",
+        "--table",
+        "agreement",
+        "--table",
+        "corrected_leaderboard",
+        "--table",
+        "clusters",
+        "--json",
+    )
     tables = json.loads(text)["tables"]
     assert code == 0
     assert {row["item"] for row in tables["agreement"]["rows"]} >= {"S1a", "S3", "E3", "E5"}
@@ -122,7 +134,9 @@ def test_analyze_runs_with_labels_scores_them_first(out) -> None:
         pytest.param(["CARDS", "--out", "CARDS"], "cannot be written", id="out is a file"),
     ],
 )
-def test_analyze_errors_are_one_line_with_what_to_do(out, cards, args: list[str], message: str) -> None:
+def test_analyze_errors_are_one_line_with_what_to_do(
+    out, cards, args: list[str], message: str
+) -> None:
     code, text, err = out("analyze", *(str(cards) if a == "CARDS" else a for a in args))
     assert (code, text) == (2, "")
     assert message in err
@@ -134,7 +148,11 @@ RUN_OPTIONS = [
     pytest.param(["--like", "harness"], {"missing_policy": {"zero", "renormalize"}}, id="like"),
     pytest.param(["--breach", "from-stage"], {"breach_policy": {"from-stage"}}, id="breach"),
     pytest.param(["--rubric", "segmentation"], {"rubric": {"segmentation"}}, id="rubric"),
-    pytest.param(["--track", "vqa", "--tier", "pro"], {"track": {"vqa"}, "tier": {"pro"}}, id="track and tier"),
+    pytest.param(
+        ["--track", "vqa", "--tier", "pro"],
+        {"track": {"vqa"}, "tier": {"pro"}},
+        id="track and tier",
+    ),
 ]
 
 
@@ -156,13 +174,21 @@ def test_runs_are_scored_as_the_options_say(out, runs: Path, options: list, expe
     own = found.filter(pl.col("run_id") == "kidney-lite-04")
     assert own.select("track", "tier").row(0) == ("segmentation", "lite")
     for column, values in expected.items():
-        rest = found if column.endswith("policy") or column == "rubric" else found.filter(pl.col("run_id") == "bare")
+        rest = (
+            found
+            if column.endswith("policy") or column == "rubric"
+            else found.filter(pl.col("run_id") == "bare")
+        )
         assert set(rest[column]) == values
     assert out("leaderboard", runs, *options)[0] == 0
 
 
 def test_public_inputs_reach_the_checks(out, runs: Path) -> None:
-    card = json.loads(out("export", runs, "--what", "scorecards", "--public", RECORDED / "public")[1].splitlines()[1])
+    card = json.loads(
+        out("export", runs, "--what", "scorecards", "--public", RECORDED / "public")[
+            1
+        ].splitlines()[1]
+    )
     assert card["stages"]["S4"]["checks"]["cases_from"] == "public"
 
 
@@ -183,7 +209,9 @@ def test_options_for_scoring_say_when_nothing_was_scored(out, cards, command: st
         pytest.param(["--track", "nonsense"], "unknown track 'nonsense'", id="track"),
     ],
 )
-def test_wrong_options_for_scoring_are_one_line(out, runs: Path, options: list[str], message: str) -> None:
+def test_wrong_options_for_scoring_are_one_line(
+    out, runs: Path, options: list[str], message: str
+) -> None:
     code, text, err = out("analyze", runs, *options)
     assert (code, text) == (2, "")
     assert message in err
@@ -217,10 +245,15 @@ def test_leaderboard_json_has_both_populations(out, cards) -> None:
 
 def test_leaderboard_of_ratings_fits_a_narrow_terminal(terminal) -> None:
     code, text = terminal(
-        "leaderboard", "--ratings", str(RECORDED / "runs"), str(RECORDED.parent / "layouts"), COLUMNS="80", NO_COLOR="1"
+        "leaderboard",
+        "--ratings",
+        str(RECORDED / "runs"),
+        str(RECORDED.parent / "layouts"),
+        COLUMNS="80",
+        NO_COLOR="1",
     )
     assert code == 0
-    (heads, *_) = (line for line in text.splitlines() if line.startswith("agent "))
+    heads, *_ = (line for line in text.splitlines() if line.startswith("agent "))
     assert {"estimate", "resolved", "valid", "breach"} <= set(re.split(r"  +", heads))
     assert "(80 columns: without " in text, "what there is no room for is named"
     assert max(map(len, text.splitlines())) <= 80
@@ -231,14 +264,32 @@ def test_one_judge_of_several_is_chosen(out, cards, tmp_path) -> None:
     for card in second:
         card["judge"]["name"] = "other"
     (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, second)), "utf-8")
-    assert "only the scorecards of judge simulated are used" in out("leaderboard", cards, "other.jsonl")[1]
+    assert (
+        "only the scorecards of judge simulated are used"
+        in out("leaderboard", cards, "other.jsonl")[1]
+    )
     code, text, err = out("leaderboard", cards, "other.jsonl", "--judged-by", "other", "--json")
     assert (code, err) == (0, "")
-    assert sum(r["n"] for r in json.loads(text)["rows"] if (r["scope"], r["population"]) == ("overall", "new")) == 30
-    found = json.loads(out("analyze", cards, "other.jsonl", "--judged-by", "other", "--json", "--table", "cohort")[1])
+    assert (
+        sum(
+            r["n"]
+            for r in json.loads(text)["rows"]
+            if (r["scope"], r["population"]) == ("overall", "new")
+        )
+        == 30
+    )
+    found = json.loads(
+        out("analyze", cards, "other.jsonl", "--judged-by", "other", "--json", "--table", "cohort")[
+            1
+        ]
+    )
     assert found["runs"] == 30
     assert out("-q", "export", "other.jsonl", "--out", "other.parquet")[0] == 0
-    mixed = json.loads(out("analyze", cards, "other.parquet", "--judged-by", "other", "--json", "--table", "cohort")[1])
+    mixed = json.loads(
+        out(
+            "analyze", cards, "other.parquet", "--judged-by", "other", "--json", "--table", "cohort"
+        )[1]
+    )
     assert mixed["runs"] == 30
     for command in ("leaderboard", "analyze"):
         code, text, err = out(command, cards, "other.jsonl", "--judged-by", "third")
@@ -261,7 +312,9 @@ def test_agreement_with_people(out) -> None:
 
 
 def test_agreement_between_annotators_needs_no_runs(out) -> None:
-    code, text, _ = out("agreement", "--labels", RECORDED / "labels", "--annotator", "a1", "--against", "a2")
+    code, text, _ = out(
+        "agreement", "--labels", RECORDED / "labels", "--annotator", "a1", "--against", "a2"
+    )
     assert code == 0
     assert text.startswith("Annotator a1 against a2")
 
@@ -285,11 +338,19 @@ def test_agreement_between_judges(out, cards, tmp_path) -> None:
     ("args", "message"),
     [
         pytest.param(["CARDS"], "nothing to compare", id="one judge"),
-        pytest.param(["CARDS", "--labels", "LABELS"], "nothing to compare", id="labels of other runs"),
         pytest.param(
-            ["CARDS", "--labels", "LABELS", "--annotator", "zz"], "no labels of annotator 'zz'", id="annotator"
+            ["CARDS", "--labels", "LABELS"], "nothing to compare", id="labels of other runs"
         ),
-        pytest.param(["CARDS", "--labels", "LABELS", "--judged-by", "zz"], "no scorecards of judge 'zz'", id="judge"),
+        pytest.param(
+            ["CARDS", "--labels", "LABELS", "--annotator", "zz"],
+            "no labels of annotator 'zz'",
+            id="annotator",
+        ),
+        pytest.param(
+            ["CARDS", "--labels", "LABELS", "--judged-by", "zz"],
+            "no scorecards of judge 'zz'",
+            id="judge",
+        ),
         pytest.param(["--against", "a2"], "no labels given", id="no labels"),
     ],
 )

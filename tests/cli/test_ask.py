@@ -1,4 +1,5 @@
-"""ask as a user runs it: a table for people, JSON Lines and files for programs, exit codes, one line for what is wrong."""
+"""ask as a user runs it: a table for people, JSON Lines and files for programs, exit codes, one
+line for what is wrong."""
 
 from __future__ import annotations
 
@@ -31,7 +32,16 @@ def asking(out, judge_server, tmp_path: Path) -> Callable[..., tuple[int, str, s
     judge_server.script = ["good"]
 
     def call(*args: str) -> tuple[int, str, str]:
-        judge = ("--judge", "m", "--api-base", judge_server.url, "--store", "s.db", "--concurrency", "1")
+        judge = (
+            "--judge",
+            "m",
+            "--api-base",
+            judge_server.url,
+            "--store",
+            "s.db",
+            "--concurrency",
+            "1",
+        )
         return out("ask", "runs", *(args or (QUESTION,)), *judge)
 
     return call
@@ -70,7 +80,11 @@ def test_json_lines(asking) -> None:
     assert (code, [one["answer"] for one in found]) == (0, ["dice"] * 3)
     assert {one["schema"] for one in found} == {"ambjudge.answer/1"}
     assert found[0]["quotes"][0]["check"] == "verified"
-    assert (found[0]["turns"], found[0]["status"], found[0]["judge"]["name"]) == ([1], "scored", "m")
+    assert (found[0]["turns"], found[0]["status"], found[0]["judge"]["name"]) == (
+        [1],
+        "scored",
+        "m",
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +96,9 @@ def test_json_lines(asking) -> None:
         ((), True, "yes 3, no 0"),
     ],
 )
-def test_every_form_and_every_file(asking, tmp_path: Path, form: tuple[str, ...], answer: object, told: str) -> None:
+def test_every_form_and_every_file(
+    asking, tmp_path: Path, form: tuple[str, ...], answer: object, told: str
+) -> None:
     (tmp_path / "form.json").write_text('{"type": "object"}', "utf-8")
     code, text, note = asking(*form, "What?", "--json", "--out", "new/a.jsonl")
     assert (code, told in note) == (0, True)
@@ -94,7 +110,10 @@ def test_every_form_and_every_file(asking, tmp_path: Path, form: tuple[str, ...]
         table = list(csv.DictReader(stream))
     parquet = pl.read_parquet(tmp_path / "new" / "a.parquet")
     assert [row["run_id"] for row in table] == parquet["run_id"].to_list() == list(RUNS)
-    assert parquet["answer"].to_list() == [json.dumps(answer) if isinstance(answer, dict) else answer] * 3
+    assert (
+        parquet["answer"].to_list()
+        == [json.dumps(answer) if isinstance(answer, dict) else answer] * 3
+    )
     assert parquet["turns"].to_list() == [[1]] * 3
 
 
@@ -121,12 +140,17 @@ def test_a_cost_limit(asking, judge_server) -> None:
     assert asking(QUESTION, "--price", "1,2")[0] == 0
 
 
-def test_parts_are_what_one_command_gives_and_nothing_is_asked_twice(asking, judge_server, tmp_path: Path) -> None:
+def test_parts_are_what_one_command_gives_and_nothing_is_asked_twice(
+    asking, judge_server, tmp_path: Path
+) -> None:
     for part in ("1/2", "2/2"):
         assert asking(QUESTION, "--shard", part, "--out", "parts")[0] == 0
     assert judge_server.count == 3
     assert "there already" in asking(QUESTION, "--shard", "2/2", "--out", "parts")[2]
-    assert "there already" not in asking(QUESTION + " Often?", "--shard", "2/2", "--out", "parts", "--dry-run")[2]
+    assert (
+        "there already"
+        not in asking(QUESTION + " Often?", "--shard", "2/2", "--out", "parts", "--dry-run")[2]
+    )
     parts = sorted((tmp_path / "parts").glob("*.jsonl"))
     joined = "".join(part.read_text("utf-8") for part in parts)
     assert (len(parts), asking(QUESTION, "--json")[1]) == (2, joined)
@@ -143,16 +167,38 @@ def test_workers_give_what_one_process_gives(asking, judge_server, tmp_path: Pat
 
 def test_a_panel_that_is_split(out, judge_server, asking) -> None:
     judge_server.script = []
-    both = ("--judge", "good", "--judge", "lowest", "--api-base", judge_server.url, "--store", "s.db")
+    both = (
+        "--judge",
+        "good",
+        "--judge",
+        "lowest",
+        "--api-base",
+        judge_server.url,
+        "--store",
+        "s.db",
+    )
     code, text, _ = out("ask", "runs", QUESTION, *both)
     assert (code, text.count("no (1 of 2)")) == (0, 3)
 
 
-def test_through_a_providers_batch(asking, out, loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_through_a_providers_batch(
+    asking, out, loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     server = BatchServer(loopback).start()
     server.stages = ["in_progress"]
-    args = ("ask", "runs", QUESTION, "--judge", "m", "--api-base", server.url, "--store", "s.db", "--batch")
+    args = (
+        "ask",
+        "runs",
+        QUESTION,
+        "--judge",
+        "m",
+        "--api-base",
+        server.url,
+        "--store",
+        "s.db",
+        "--batch",
+    )
     try:
         code, text, told = out(*args)
         assert (code, text) == (1, "")
@@ -174,7 +220,10 @@ def test_through_a_providers_batch(asking, out, loopback, tmp_path: Path, monkey
         (("ask", "runs", QUESTION), "cannot be asked: only a model reads a question"),
         (("ask", "runs", " ", "--judge", "m"), "the question is empty"),
         (("ask", "runs", "why" * 2_000, "--judge", "m"), "at most 4,000"),
-        (("ask", "runs", QUESTION, "--judge", "m", "--number", "--text"), "--number and --text exclude each other"),
+        (
+            ("ask", "runs", QUESTION, "--judge", "m", "--number", "--text"),
+            "--number and --text exclude each other",
+        ),
         (("ask", "runs", QUESTION, "--judge", "m", "--choice", "a,a"), "a choice of 1 answers"),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "list.json"), "no JSON Schema"),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "bad.json"), "the answer's schema"),
@@ -185,7 +234,9 @@ def test_through_a_providers_batch(asking, out, loopback, tmp_path: Path, monkey
         (("ask", "nowhere", QUESTION, "--judge", "m"), "no such file or folder"),
     ],
 )
-def test_what_is_wrong_is_one_line(asking, out, tmp_path: Path, args: tuple[str, ...], says: str) -> None:
+def test_what_is_wrong_is_one_line(
+    asking, out, tmp_path: Path, args: tuple[str, ...], says: str
+) -> None:
     (tmp_path / "list.json").write_text("[1]", "utf-8")
     (tmp_path / "bad.json").write_text('{"type": 7}', "utf-8")
     code, text, told = out(*args)
@@ -208,13 +259,30 @@ def test_unreadable_runs_are_named_and_the_others_answered(asking, tmp_path: Pat
 def test_ctrl_c_keeps_what_was_answered(asking, judge_server, tmp_path: Path) -> None:
     judge_server.script = ["good", "slow:2", "good"]
     command = [
-        sys.executable, "-m", "ambjudge.cli", "ask", "runs", QUESTION, "--judge", "m", "--api-base", judge_server.url,
-        "--store", "s.db", "--concurrency", "1", "--json",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "ambjudge.cli",
+        "ask",
+        "runs",
+        QUESTION,
+        "--judge",
+        "m",
+        "--api-base",
+        judge_server.url,
+        "--store",
+        "s.db",
+        "--concurrency",
+        "1",
+        "--json",
+    ]
     child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, text=True,
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        text=True,
         env={**os.environ, "OPENAI_API_KEY": "none"},
-    )  # fmt: skip
+    )
     until = time.monotonic() + 60
     while judge_server.count < 2 and time.monotonic() < until:
         time.sleep(0.01)
@@ -227,15 +295,26 @@ def test_ctrl_c_keeps_what_was_answered(asking, judge_server, tmp_path: Path) ->
     assert judge_server.count == 3
 
 
-def test_what_a_run_says_never_reaches_the_terminal_as_a_command(terminal, judge_server, tmp_path: Path) -> None:
+def test_what_a_run_says_never_reaches_the_terminal_as_a_command(
+    terminal, judge_server, tmp_path: Path
+) -> None:
     path = tmp_path / "r\x1b[31m" / "conversation.json"
     path.parent.mkdir()
     said = "I look at it.\x1b]0;owned\x07 Then I look at it again and again."
     path.write_text(json.dumps([{"role": "assistant", "content": said}]), "utf-8")
     judge_server.script = ["good"]
     _, seen = terminal(
-        "ask", str(path), QUESTION, "--judge", "m", "--api-base", judge_server.url, "--store", "s.db", NO_COLOR="1"
-    )  # fmt: skip
+        "ask",
+        str(path),
+        QUESTION,
+        "--judge",
+        "m",
+        "--api-base",
+        judge_server.url,
+        "--store",
+        "s.db",
+        NO_COLOR="1",
+    )
     assert "I look at it" in seen
     assert "\x1b" not in seen
     assert "\x07" not in seen

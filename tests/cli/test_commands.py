@@ -37,7 +37,8 @@ def test_score_one_run_shows_scores_reasons_and_codes(out) -> None:
     assert "completion 0.38 (3 of 8 cases), format invalid, from the files" in text
     assert "Overall ~38.9 [15.7–38.9]" in text, "some of it is presumed"
     assert (
-        "~  rests on presumed criteria, which nobody read (38% of the weight of the judged criteria was read)" in text
+        "~  rests on presumed criteria, which nobody read (38% of the weight of the judged criteria"
+        " was read)" in text
     )
     for fired in ("E4", "E5"):
         assert f"  {fired}  S" in text
@@ -69,7 +70,12 @@ def test_score_disqualified_run_is_zero_by_policy_but_shows_what_was_done(out) -
     (card,) = lines(text)
     assert card["overall"] == 0
     assert {s["method"] for s in card["stages"].values()} == {"policy"}
-    assert card["status"] == {**card["status"], "disqualified": True, "ended": "breach", "violations": 2}
+    assert card["status"] == {
+        **card["status"],
+        "disqualified": True,
+        "ended": "breach",
+        "violations": 2,
+    }
     assert card["policy"]["breach"] == "zero-all"
     assert any(c["value"] == 1 for c in card["stages"]["S1"]["criteria"])
     assert card["resources"]["cost_usd"] == 0.1312
@@ -92,16 +98,30 @@ def test_score_disqualified_run_is_zero_by_policy_but_shows_what_was_done(out) -
         pytest.param(["scor"], 2, "did you mean 'score'", id="misspelt command"),
         pytest.param(["score", ".", "--tier", "gold"], 2, "'gold' is not one of", id="bad choice"),
         pytest.param(["score", ".", "--track", "gold"], 2, "unknown track 'gold'", id="bad track"),
-        pytest.param(["score", ".", "--rubric", "segmentatio"], 2, "did you mean segmentation", id="bad rubric"),
-        pytest.param(["score", ".", "--judge", "local:nowhere"], 3, "no such file or folder", id="missing model"),
+        pytest.param(
+            ["score", ".", "--rubric", "segmentatio"],
+            2,
+            "did you mean segmentation",
+            id="bad rubric",
+        ),
+        pytest.param(
+            ["score", ".", "--judge", "local:nowhere"],
+            3,
+            "no such file or folder",
+            id="missing model",
+        ),
         pytest.param(
             ["score", ".", "--like", "harness", "--missing", "zero"],
             2,
             "--like harness decides --missing too",
             id="like and missing",
         ),
-        pytest.param(["score", ".", "--public", "nowhere"], 2, "no such folder", id="missing public folder"),
-        pytest.param(["--config", "no.toml", "score", "."], 2, "no.toml: no such file", id="missing config"),
+        pytest.param(
+            ["score", ".", "--public", "nowhere"], 2, "no such folder", id="missing public folder"
+        ),
+        pytest.param(
+            ["--config", "no.toml", "score", "."], 2, "no.toml: no such file", id="missing config"
+        ),
         pytest.param(["verify", "nowhere.json"], 2, "no such file", id="verify missing file"),
         pytest.param(["rubric", "show", "vqaa"], 2, "did you mean vqa", id="rubric misspelt"),
     ],
@@ -119,12 +139,19 @@ def test_settings_come_from_file_then_environment_then_flags(
 ) -> None:
     run_folder = tmp_path / "runs" / "r"
     shutil.copytree(EXAMPLES / "codes", run_folder)
-    (tmp_path / "ambjudge.toml").write_text('missing = "zero"\nrubric = "workflow"\n', encoding="utf-8")
+    (tmp_path / "ambjudge.toml").write_text(
+        'missing = "zero"\nrubric = "workflow"\n', encoding="utf-8"
+    )
     card = lines(out("score", run_folder, "--json")[1])[0]
     assert (card["policy"]["missing"], card["rubric"]["id"]) == ("zero", "workflow")
     monkeypatch.setenv("AMBJUDGE_RUBRIC", "segmentation-multiclass")
-    assert lines(out("score", run_folder, "--json")[1])[0]["rubric"]["id"] == "segmentation-multiclass"
-    assert lines(out("score", run_folder, "--json", "--rubric", "segmentation")[1])[0]["rubric"]["id"] == "segmentation"
+    assert (
+        lines(out("score", run_folder, "--json")[1])[0]["rubric"]["id"] == "segmentation-multiclass"
+    )
+    assert (
+        lines(out("score", run_folder, "--json", "--rubric", "segmentation")[1])[0]["rubric"]["id"]
+        == "segmentation"
+    )
     (tmp_path / "ambjudge.toml").write_text('mising = "zero"\n', encoding="utf-8")
     code, _, err = out("score", run_folder)
     assert code == 2
@@ -141,7 +168,12 @@ def test_segment_json(out) -> None:
     assert data["schema"] == "ambjudge.segments/1"
     assert data["turn_stages"] == ["S1", "S1", "S2", "S3", "S4", "S4", "S5"]
     assert data["segments"][0] == {"stage": "S1", "first_turn": 1, "last_turn": 2}
-    assert data["stages"]["S4"] == {"turns": 2, "calls": 2, "failed_calls": 2, "exec_time_s": pytest.approx(33.8)}
+    assert data["stages"]["S4"] == {
+        "turns": 2,
+        "calls": 2,
+        "failed_calls": 2,
+        "exec_time_s": pytest.approx(33.8),
+    }
 
 
 def test_codes_of_the_three_examples(out) -> None:
@@ -158,7 +190,11 @@ def test_codes_without_a_model_say_what_nobody_read(out) -> None:
     assert "E2, E4, E5: absent · E1, E3: not read (no judge read the run)" in text
     assert "The plan's commitments: not read (no judge read the run)" in text
     (data,) = lines(out("codes", EXAMPLES / "clean", "--json")[1])
-    assert data["codes_read"] == {**dict.fromkeys(CODES, "absent"), "E1": "not_read", "E3": "not_read"}
+    assert data["codes_read"] == {
+        **dict.fromkeys(CODES, "absent"),
+        "E1": "not_read",
+        "E3": "not_read",
+    }
     assert (data["unproven"], data["plan"]) == ([], [])
     assert "E1, E3: not read" in out("score", EXAMPLES / "clean")[1]
     _, text, _ = out("score", EXAMPLES)
@@ -171,7 +207,9 @@ def test_verify_accepts_own_cards_and_finds_a_changed_number(out, tmp_path: Path
     cards = lines(text)
     cards[1]["overall"] += 1
     cards[0]["stages"]["S1"]["criteria"][0]["value"] = 0
-    (tmp_path / "changed.jsonl").write_text("\n".join(json.dumps(c) for c in cards), encoding="utf-8")
+    (tmp_path / "changed.jsonl").write_text(
+        "\n".join(json.dumps(c) for c in cards), encoding="utf-8"
+    )
     code, text, err = out("verify", tmp_path / "changed.jsonl")
     assert code == 1
     assert "overall: stated 39.9100, recomputed 38.9" in text
@@ -180,7 +218,15 @@ def test_verify_accepts_own_cards_and_finds_a_changed_number(out, tmp_path: Path
 
 
 def test_verify_holds_what_was_read_against_what_fired(out, tmp_path: Path, judge_server) -> None:
-    _, text, _ = out("score", EXAMPLES / "codes", "--json", "--judge", "codes:E3,E5", "--api-base", judge_server.url)
+    _, text, _ = out(
+        "score",
+        EXAMPLES / "codes",
+        "--json",
+        "--judge",
+        "codes:E3,E5",
+        "--api-base",
+        judge_server.url,
+    )
     (card,) = lines(text)
 
     def differences() -> str:
@@ -276,7 +322,9 @@ def test_model_verdicts_are_asked_for_once(out, stored, tmp_path: Path, judge_se
     assert judge_server.count == 14
 
 
-def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections_root(tmp_path: Path) -> None:
+def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections_root(
+    tmp_path: Path,
+) -> None:
     from ambjudge.judge.session import default_store
 
     runs = _collection(tmp_path, "crc-lite-02")
@@ -289,10 +337,14 @@ def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections
     (tmp_path / own).write_bytes(b"")
     assert default_store(runs) == tmp_path / own
     assert default_store(runs, settings_folder=runs) == runs / own
-    assert default_store(runs, settings_folder=tmp_path / "project") == tmp_path / own, "settings of another project"
+    assert default_store(runs, settings_folder=tmp_path / "project") == tmp_path / own, (
+        "settings of another project"
+    )
 
 
-def test_codes_are_read_by_a_model_once_and_shown_with_their_words(out, stored, tmp_path: Path, judge_server) -> None:
+def test_codes_are_read_by_a_model_once_and_shown_with_their_words(
+    out, stored, tmp_path: Path, judge_server
+) -> None:
     runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
     judge = ("--judge", "codes:E3", "--api-base", judge_server.url)
     code, text, err = out("codes", runs, *judge, "--plan")
@@ -331,7 +383,10 @@ def test_a_model_labels_the_stages(out, stored, tmp_path: Path, judge_server) ->
         assert len(data["signals"]) == len(data["turn_stages"])
     assert "stages by the judge" in out("segment", runs, *judge, "--stages", "judge", "--why")[1]
     code, text, _ = out("score", runs / "crc-lite-02", *judge, "--stages", "judge")
-    assert (code, judge_server.count) == (0, 6), "the stages are known, the criteria and codes are not"
+    assert (code, judge_server.count) == (
+        0,
+        6,
+    ), "the stages are known, the criteria and codes are not"
     assert "judge good · stages by the judge" in text
     (tmp_path / "ambjudge.toml").write_text('stages = "mixed"\n', encoding="utf-8")
     for command in ("score", "segment", "rejudge"):
@@ -340,16 +395,24 @@ def test_a_model_labels_the_stages(out, stored, tmp_path: Path, judge_server) ->
         assert "cannot label turns, only a model can" in err
 
 
-def test_unknown_price_and_a_cost_limit_do_not_go_together(out, tmp_path: Path, judge_server) -> None:
+def test_unknown_price_and_a_cost_limit_do_not_go_together(
+    out, tmp_path: Path, judge_server
+) -> None:
     runs = _collection(tmp_path, "crc-lite-02")
-    code, text, err = out("score", runs, "--judge", "good", "--api-base", judge_server.url, "--max-cost", "1")
+    code, text, err = out(
+        "score", runs, "--judge", "good", "--api-base", judge_server.url, "--max-cost", "1"
+    )
     assert (code, text, judge_server.count) == (2, "", 0)
     assert "price of good is unknown" in err
 
 
-def test_failed_judge_leaves_stages_unscored_with_a_reason_and_exit_1(out, tmp_path: Path, judge_server) -> None:
+def test_failed_judge_leaves_stages_unscored_with_a_reason_and_exit_1(
+    out, tmp_path: Path, judge_server
+) -> None:
     runs = _collection(tmp_path, "crc-lite-02")
-    code, text, _ = out("score", runs, "--json", "--judge", "refusal", "--api-base", judge_server.url)
+    code, text, _ = out(
+        "score", runs, "--json", "--judge", "refusal", "--api-base", judge_server.url
+    )
     assert code == 1
     (card,) = lines(text)
     jsonschema.validate(card, schema())
@@ -357,14 +420,18 @@ def test_failed_judge_leaves_stages_unscored_with_a_reason_and_exit_1(out, tmp_p
         assert card["stages"][stage]["score"] is None
         assert card["stages"][stage]["method"] == "unscored"
         judged = [c for c in card["stages"][stage]["criteria"] if c["status"] != "credited"]
-        assert {(c["status"], c["reason"], c["value"]) for c in judged} == {("unscored", "refused", None)}
+        assert {(c["status"], c["reason"], c["value"]) for c in judged} == {
+            ("unscored", "refused", None)
+        }
     assert card["stages"]["S4"]["score"] == 1
     assert card["overall_bounds"][0] < card["overall_bounds"][1]
 
 
 def test_unreachable_server_is_exit_3(out, tmp_path: Path) -> None:
     runs = _collection(tmp_path, "crc-lite-02")
-    code, text, err = out("score", runs, "--judge", "m", "--api-base", "http://127.0.0.1:9/v1", "--timeout", "2")
+    code, text, err = out(
+        "score", runs, "--judge", "m", "--api-base", "http://127.0.0.1:9/v1", "--timeout", "2"
+    )
     assert (code, text) == (3, "")
     assert "cannot connect" in err
 
@@ -377,7 +444,9 @@ def test_selftest_of_the_rules_judge(out) -> None:
     assert code == int(any(row["broken"] for row in report["rows"]))
 
 
-def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, stored, tmp_path: Path, judge_server) -> None:
+def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(
+    out, stored, tmp_path: Path, judge_server
+) -> None:
     runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02", "bccd-lite-01")
     judge = ("--judge", "good", "--api-base", judge_server.url, "--price", "1,4")
     code, text, _ = out("score", runs, "--json", *judge, "--max-cost", "0.12", "--concurrency", "4")
@@ -385,7 +454,12 @@ def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, stored,
     cards = lines(text)
     spent = sum(c["judge"]["cost_usd"] for c in cards)
     assert 0 < spent <= 0.12
-    reasons = {c["reason"] for card in cards for s in ("S1", "S2", "S3") for c in card["stages"][s]["criteria"]}
+    reasons = {
+        c["reason"]
+        for card in cards
+        for s in ("S1", "S2", "S3")
+        for c in card["stages"][s]["criteria"]
+    }
     assert "budget" in reasons
     code, text, _ = out("score", runs, "--json", *judge)
     assert code == 0, "what was left over is asked for next time"
@@ -393,8 +467,11 @@ def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, stored,
     assert out("score", runs, *judge[:-1], "cheap")[0] == 2
 
 
-def test_rejudge_asks_only_for_what_an_edit_made_stale(out, stored, tmp_path: Path, judge_server) -> None:
-    """Edit a criterion: its calls. Edit a weight: none. Change nothing: none. Change the model: all. The dry run said so."""
+def test_rejudge_asks_only_for_what_an_edit_made_stale(
+    out, stored, tmp_path: Path, judge_server
+) -> None:
+    """Edit a criterion: its calls. Edit a weight: none. Change nothing: none. Change the model:
+    all. The dry run said so."""
     runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02", "crc-std-01")
     judge = ("--judge", "good", "--api-base", judge_server.url)
     plan = json.loads(out("rejudge", runs, *judge, "--dry-run", "--json")[1])
@@ -408,12 +485,16 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(out, stored, tmp_path: Pa
 
     source = (files("ambjudge.rubrics") / "classification.yaml").read_text("utf-8")
     own = tmp_path / "own.yaml"
-    edited = source.replace("How far was the pipeline validated", "How well was the pipeline validated")
+    edited = source.replace(
+        "How far was the pipeline validated", "How well was the pipeline validated"
+    )
     assert edited != source
     own.write_text(edited, encoding="utf-8")
     plan = json.loads(out("rejudge", runs, *judge, "--rubric", own, "--dry-run", "--json")[1])
     assert (plan["calls"], plan["stale"]) == (3, 3)
-    assert [(c["criterion"], c["stale"], c["reasons"]) for c in plan["by_criterion"]] == [("S3", 3, {"criterion": 3})]
+    assert [(c["criterion"], c["stale"], c["reasons"]) for c in plan["by_criterion"]] == [
+        ("S3", 3, {"criterion": 3})
+    ]
     assert judge_server.count == 12
     code, text, _ = out("rejudge", runs, *judge, "--rubric", own)
     assert (code, judge_server.count) == (0, 15)
@@ -421,7 +502,10 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(out, stored, tmp_path: Pa
     assert "3 scorecards renewed" in text
 
     own.write_text(edited.replace("weight: 0.35", "weight: 0.70"), encoding="utf-8")
-    assert json.loads(out("rejudge", runs, *judge, "--rubric", own, "--dry-run", "--json")[1])["calls"] == 0
+    assert (
+        json.loads(out("rejudge", runs, *judge, "--rubric", own, "--dry-run", "--json")[1])["calls"]
+        == 0
+    )
     _, text, _ = out("rejudge", runs, *judge, "--rubric", own)
     assert judge_server.count == 15
     assert "3 scorecards renewed" in text
@@ -448,7 +532,9 @@ def test_a_rubric_given_for_one_track_leaves_the_others_alone(out, stored, tmp_p
 
 
 def test_answer_level_codes_of_a_vqa_run(out) -> None:
-    _, text, _ = out("codes", RECORDED / "runs" / "vqa-lite-01", "--public", RECORDED / "public", "--json")
+    _, text, _ = out(
+        "codes", RECORDED / "runs" / "vqa-lite-01", "--public", RECORDED / "public", "--json"
+    )
     (data,) = lines(text)
     assert {a["code"] for a in data["answers"]} == {"PLC001"}
     assert len(data["answers"]) == 5, "21 % of 24 answers are stand-ins"
@@ -484,11 +570,21 @@ def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, batch_ser
 
 
 def test_score_through_a_provider_batch(out, stored, tmp_path: Path, batch_server) -> None:
-    """The first commands print no scorecard, as nothing is answered yet; the last one prints them all, from the answers."""
+    """The first commands print no scorecard, as nothing is answered yet; the last one prints them
+    all, from the answers."""
     runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02")
     (runs / "broken").mkdir()
     (runs / "broken" / "conversation.json").write_text("{")
-    command = ("score", runs, "--judge", "good", "--api-base", batch_server.url, "--batch", "--json")
+    command = (
+        "score",
+        runs,
+        "--judge",
+        "good",
+        "--api-base",
+        batch_server.url,
+        "--batch",
+        "--json",
+    )
     code, text, err = out(*command)
     assert (code, text) == (1, "")
     assert "sent 8 requests in 1 batches" in err
@@ -510,16 +606,33 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     runs = _collection(tmp_path, "crc-lite-01", "crc-std-01", "vqa-std-02")
     out("score", runs)
     store = tmp_path / ".ambjudge" / "ambjudge.db"
-    code, _, err = out("label", "import", RECORDED / "labels" / "gold", "--store", store, "--runs", RECORDED / "runs")
+    code, _, err = out(
+        "label",
+        "import",
+        RECORDED / "labels" / "gold",
+        "--store",
+        store,
+        "--runs",
+        RECORDED / "runs",
+    )
     assert (code, "15 kept" in err) == (0, True)
-    assert "0 kept, 15 were there already" in out("label", "import", RECORDED / "labels" / "gold", "--store", store)[2]
+    assert (
+        "0 kept, 15 were there already"
+        in out("label", "import", RECORDED / "labels" / "gold", "--store", store)[2]
+    )
     out("label", "export", "--out", tmp_path / "again", "--store", store)
     for name in ("crc-lite-01", "kidney-lite-02"):
         written = (tmp_path / "again" / "gold" / f"{name}.json").read_text("utf-8")
-        assert json.loads(written) == json.loads((RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8"))
+        assert json.loads(written) == json.loads(
+            (RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8")
+        )
     import ambjudge
 
-    assert sorted(ambjudge.analysis.frame(store)["run_id"]) == ["crc-lite-01", "crc-std-01", "vqa-std-02"]
+    assert sorted(ambjudge.analysis.frame(store)["run_id"]) == [
+        "crc-lite-01",
+        "crc-std-01",
+        "vqa-std-02",
+    ]
     code, text, _ = out("agreement", store, "--labels", store)
     assert code == 0
     assert "Judge rules against labels of gold" in text
@@ -530,10 +643,14 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     waiting = [json.loads(path.read_text("utf-8")) for path in sorted((todo / "me").glob("*.json"))]
     assert [set(one["drawn"]) for one in waiting] == [{"probability", "stratum", "size"}] * 2
     assert all("codes" not in one for one in waiting), "drawn, not labelled"
-    _, text, _ = out("label", "next", store, "-n", "2", "--out", todo, "--annotator", "me", "--json")
+    _, text, _ = out(
+        "label", "next", store, "-n", "2", "--out", todo, "--annotator", "me", "--json"
+    )
     assert len(json.loads(text)) == 1, "the rest"
     broken = tmp_path / "broken.json"
-    broken.write_text('{"run": "crc-lite-01", "annotator": "me", "criteria": {"S1a": 7}}', encoding="utf-8")
+    broken.write_text(
+        '{"run": "crc-lite-01", "annotator": "me", "criteria": {"S1a": 7}}', encoding="utf-8"
+    )
     code, _, err = out("label", "import", broken, "--store", store, "--runs", RECORDED / "runs")
     assert code == 1
     assert "S1a" in err
@@ -548,15 +665,24 @@ def test_selftest_says_the_gain_over_the_rules_judge(out, judge_server) -> None:
     (other,) = lines(text)
     found = other["gain"]
     assert found["pairs"] == 12 + 9
-    assert own["gain"]["pairs"] < found["pairs"], "what the rules leave to a reader is no answer of theirs"
-    assert found["gain"] == pytest.approx((found["equal"] - found["heuristic_equal"]) / found["pairs"])
+    assert own["gain"]["pairs"] < found["pairs"], (
+        "what the rules leave to a reader is no answer of theirs"
+    )
+    assert found["gain"] == pytest.approx(
+        (found["equal"] - found["heuristic_equal"]) / found["pairs"]
+    )
     assert found["gain"] < 0, "a judge that is always content is worse than the null model"
     assert found["interval"][0] < found["gain"] < found["interval"][1]
 
 
 def test_options_of_messages_stand_before_or_after_the_command(out, stored, tmp_path: Path) -> None:
     runs = str(_collection(tmp_path, "crc-lite-02"))
-    said = [out(*line)[2] for line in (["-q", "score", runs], ["score", runs, "-q"], ["score", runs])]
+    said = [
+        out(*line)[2] for line in (["-q", "score", runs], ["score", runs, "-q"], ["score", runs])
+    ]
     assert said[0] == said[1] == ""
     assert "verdicts in" in said[2]
-    assert out("doctor", "--config", "no.toml")[2] == "ambjudge: error: no.toml: no such file (check --config)\n"
+    assert (
+        out("doctor", "--config", "no.toml")[2]
+        == "ambjudge: error: no.toml: no such file (check --config)\n"
+    )

@@ -1,4 +1,5 @@
-"""Every command that README and docs show: all are understood, and those that need no model or foreign log are run."""
+"""Every command that README and docs show: all are understood, and those that need no model or
+foreign log are run."""
 
 from __future__ import annotations
 
@@ -25,16 +26,21 @@ NOT_RUN = (
     "site cards.jsonl",
     "leaderboard parts/",
 )
-"""A screen, a question that only a model answers, logs of others, and what the tests of shards and of the site run."""
+"""A screen, a question that only a model answers, logs of others, and what the tests of shards and
+of the site run."""
 
 
 def shown(page: Path) -> list[str]:
     """The command lines of a page, without what is said about them; a synopsis is none."""
     lines = [
-        line.removeprefix("$ ") for block in _FENCE.findall(page.read_text("utf-8")) for line in block.splitlines()
+        line.removeprefix("$ ")
+        for block in _FENCE.findall(page.read_text("utf-8"))
+        for line in block.splitlines()
     ]
     found = [re.split(r"\s{2,}|\s#\s", line)[0] for line in lines if line.startswith("ambjudge ")]
-    return [line.removeprefix("ambjudge ") for line in found if "..." not in line and "|" not in line]
+    return [
+        line.removeprefix("ambjudge ") for line in found if "..." not in line and "|" not in line
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -54,11 +60,15 @@ def test_what_the_pages_show_is_understood(page: Path) -> None:
             pytest.fail(f"{page.name}: {line}: {error.format_message()}")
 
 
-def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(out, tmp_path, monkeypatch) -> None:
+def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(
+    out, tmp_path, monkeypatch
+) -> None:
     """All commands once, in their order, in the folder that `ambjudge demo` writes."""
     code, text, _ = out("demo")
     assert code == 0
-    said = [re.split(r"\s{2,}", line)[0] for line in text.splitlines() if line.startswith("ambjudge ")]
+    said = [
+        re.split(r"\s{2,}", line)[0] for line in text.splitlines() if line.startswith("ambjudge ")
+    ]
     demo = tmp_path / "ambjudge-demo"
     for run in (demo / "runs").iterdir():
         if not run.name.endswith(("-1", "-2")):  # a part is enough to run the commands, and faster
@@ -72,7 +82,9 @@ def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(out, tmp_path,
     for name in ("old", "new", "pilot"):
         Path(f"{name}.jsonl").write_text(cards, encoding="utf-8")
     pages = sorted(PAGES, key=lambda page: page.name != "tutorial.md")
-    lines = [line.removeprefix("ambjudge ") for line in said] + [line for page in pages for line in shown(page)]
+    lines = [line.removeprefix("ambjudge ") for line in said] + [
+        line for page in pages for line in shown(page)
+    ]
     (demo / "public").mkdir()
     done: dict[str, str] = {}
     kinds = set()
@@ -82,7 +94,8 @@ def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(out, tmp_path,
             "", line.replace("--workers 8", "--workers 1").replace("--engine ray ", "")
         ).partition(" > ")
         plain = wanted.strip()
-        kind = (plain.split()[0], *sorted(re.findall(r" (--?\w[\w-]*)", plain)))  # once is enough, but on the walk
+        # once is enough, but on the walk
+        kind = (plain.split()[0], *sorted(re.findall(r" (--?\w[\w-]*)", plain)))
         if (
             line.startswith(NOT_RUN)
             or "://" in plain
@@ -97,9 +110,13 @@ def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(out, tmp_path,
             Path(target).write_text(text, encoding="utf-8")
         done[plain] = text
     assert len(done) > 25
-    assert "turn 3: “RuntimeError: stack expects each tensor to be equal size”" in done["score runs/elm-chest-1"]
+    assert (
+        "turn 3: “RuntimeError: stack expects each tensor to be equal size”"
+        in done["score runs/elm-chest-1"]
+    )
     assert "agent-ash" in done["leaderboard runs/"]
     assert any(
-        "The batch was run at once" in page.read_text("utf-8") for page in (demo / "site" / "pages").rglob("*.html")
+        "The batch was run at once" in page.read_text("utf-8")
+        for page in (demo / "site" / "pages").rglob("*.html")
     )
     assert (demo / "report" / "report.html").is_file()

@@ -37,7 +37,9 @@ def test_a_run_of_a_track_that_is_not_installed_here(tmp_path: Path) -> None:
     assert card.rubric.id == "workflow"
     assert (card.run.track, card.stages["S4"].score) == ("elsewhere", None)
     assert any(
-        line.startswith("unknown track elsewhere: S4 and S5 stay unscored; known: report_generation, vqa,")
+        line.startswith(
+            "unknown track elsewhere: S4 and S5 stay unscored; known: report_generation, vqa,"
+        )
         for line in card.warnings
     )
 

@@ -37,7 +37,8 @@ def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project folder with a store that has judged all recorded runs and holds their labels, and the scorecards."""
+    """A project folder with a store that has judged all recorded runs and holds their labels, and
+    the scorecards."""
     folder = tmp_path_factory.mktemp("project")
     store = folder / ".ambjudge" / "ambjudge.db"
     cards = folder / "cards.jsonl"
@@ -71,7 +72,10 @@ def test_formats_agree_row_by_row(out, store: Path, tmp_path: Path, what: str) -
         assert out("-q", "export", store, "--what", what, "--out", f"new/{name}") == (0, "", "")
     assert no_leftovers(tmp_path / "new")
     assert (tmp_path / "new" / "t.jsonl").read_text("utf-8") == text
-    assert out("-q", "export", store, "--what", what, "--format", "csv")[1] == (tmp_path / "new" / "t.csv").read_text()
+    assert (
+        out("-q", "export", store, "--what", what, "--format", "csv")[1]
+        == (tmp_path / "new" / "t.csv").read_text()
+    )
     parquet = pl.read_parquet(tmp_path / "new" / "t.parquet")
     assert parquet.to_dicts() == lines
     with (tmp_path / "new" / "t.csv").open(encoding="utf-8", newline="") as stream:
@@ -107,10 +111,14 @@ def test_counts_are_those_of_the_recorded_runs(out, project: Path, store: Path) 
     gold = {r["run_id"]: 0 for r in labels if r["annotator"] == "gold"}
     assert len(gold) == len(list((RECORDED / "labels" / "gold").glob("*.json")))
     want = json.loads((RECORDED / "labels" / "gold" / "crc-lite-01.json").read_text("utf-8"))
-    mine = [r for r in labels if (r["run_id"], r["annotator"]) == ("crc-lite-01", want["annotator"])]
+    mine = [
+        r for r in labels if (r["run_id"], r["annotator"]) == ("crc-lite-01", want["annotator"])
+    ]
     assert {str(r["turn"]): r["item"] for r in mine if r["kind"] == "stage"} == want["stages"]
     assert {r["item"]: r["value"] for r in mine if r["kind"] == "criterion"} == want["criteria"]
-    assert {r["item"] for r in mine if r["kind"] == "code" and r["value"] == 1} == set(want["codes"])
+    assert {r["item"] for r in mine if r["kind"] == "code" and r["value"] == 1} == set(
+        want["codes"]
+    )
 
 
 def test_verdicts_have_key_run_judge_and_cost(out, store: Path) -> None:
@@ -120,13 +128,23 @@ def test_verdicts_have_key_run_judge_and_cost(out, store: Path) -> None:
     assert {r["run_id"] for r in found} == {p.name for p in RUNS.iterdir()}
     assert {r["call_cost_usd"] for r in found} == {0.0}
     assert all(r["created_at"].endswith("Z") for r in found)
-    assert {(r["status"], r["reason"]) for r in found} == {("scored", None), ("unscored", "not_read")}, (
-        "none is presumed"
-    )
+    assert {(r["status"], r["reason"]) for r in found} == {
+        ("scored", None),
+        ("unscored", "not_read"),
+    }, "none is presumed"
 
 
 def test_old_verdicts_and_their_cost_are_told(out, judge_server, tmp_path: Path) -> None:
-    args = ("-q", "score", RUNS / "crc-lite-01", "--json", "--judge", "good", "--api-base", judge_server.url)
+    args = (
+        "-q",
+        "score",
+        RUNS / "crc-lite-01",
+        "--json",
+        "--judge",
+        "good",
+        "--api-base",
+        judge_server.url,
+    )
     assert out(*args, "--price", "1,10", "--store", "s.db")[0] == 0
     assert out(*args, "--price", "1,10", "--store", "s.db", "--temperature", "0.5")[0] == 0
     found = rows(out("export", "s.db", "--what", "verdicts")[1])
@@ -139,12 +157,18 @@ def test_old_verdicts_and_their_cost_are_told(out, judge_server, tmp_path: Path)
     assert {r["call_criteria"] for r in calls.values()} >= {1, 3, 5}
 
 
-def test_scorecards_come_out_as_they_went_in(out, project: Path, store: Path, tmp_path: Path) -> None:
+def test_scorecards_come_out_as_they_went_in(
+    out, project: Path, store: Path, tmp_path: Path
+) -> None:
     cards = (project / "cards.jsonl").read_text("utf-8")
     assert out("-q", "export", project / "cards.jsonl", "--what", "scorecards") == (0, cards, "")
-    code, text, _ = out("-q", "export", store, "--what", "scorecards", "--out", tmp_path / "again.jsonl")
+    code, text, _ = out(
+        "-q", "export", store, "--what", "scorecards", "--out", tmp_path / "again.jsonl"
+    )
     assert (code, text) == (0, "")
-    assert sorted((tmp_path / "again.jsonl").read_text("utf-8").splitlines()) == sorted(cards.splitlines())
+    assert sorted((tmp_path / "again.jsonl").read_text("utf-8").splitlines()) == sorted(
+        cards.splitlines()
+    )
     assert out("-q", "verify", tmp_path / "again.jsonl")[0] == 0
     assert out("-q", "analyze", tmp_path / "again.jsonl", "--table", "cohort")[0] == 0
 
@@ -266,7 +290,9 @@ def test_one_bad_line_is_named_and_the_rest_is_exported(out, project: Path, tmp_
         assert "some.jsonl:17" in err
         assert (tmp_path / "t.jsonl").stat().st_size > 0
     (tmp_path / "labels").mkdir()
-    (tmp_path / "labels" / "a.json").write_text('{"run": "r", "annotator": "a", "codes": {}}', "utf-8")
+    (tmp_path / "labels" / "a.json").write_text(
+        '{"run": "r", "annotator": "a", "codes": {}}', "utf-8"
+    )
     (tmp_path / "labels" / "b.json").write_text('{"run": 7}', "utf-8")
     code, text, err = out("-q", "export", "labels", "--what", "labels")
     assert (code, len(rows(text))) == (1, 5)
@@ -288,10 +314,18 @@ VALUES = {"turns": 10**30, "cost_usd": 1e308, "wall_time_s": -1e300, "exec_time_
 
 
 @pytest.mark.parametrize("place", HUGE)
-@pytest.mark.parametrize("command", [["export"], ["analyze", "--table", "cohort"], ["leaderboard"]], ids=lambda c: c[0])
-def test_a_number_no_table_can_hold_is_one_line(out, project: Path, command: list[str], place: tuple) -> None:
+@pytest.mark.parametrize(
+    "command", [["export"], ["analyze", "--table", "cohort"], ["leaderboard"]], ids=lambda c: c[0]
+)
+def test_a_number_no_table_can_hold_is_one_line(
+    out, project: Path, command: list[str], place: tuple
+) -> None:
     good = (project / "cards.jsonl").read_text("utf-8").splitlines()
-    good.sort(key=lambda line: '"codes":[]' in line or not json.loads(line)["stages"]["S1"]["criteria"][0]["evidence"])
+    good.sort(
+        key=lambda line: (
+            '"codes":[]' in line or not json.loads(line)["stages"]["S1"]["criteria"][0]["evidence"]
+        )
+    )
     card = json.loads(good[0])
     *way, last = place
     spot = card
@@ -319,27 +353,55 @@ def test_a_number_no_table_can_hold_is_one_line(out, project: Path, command: lis
         pytest.param(["nowhere.db"], "no such store", id="no store"),
         pytest.param(["BAD.db"], "is not a readable store", id="unreadable store"),
         pytest.param(
-            ["BAD.db", "--what", "verdicts", "--out", "t.csv"], "is not a readable store", id="verdicts of it"
+            ["BAD.db", "--what", "verdicts", "--out", "t.csv"],
+            "is not a readable store",
+            id="verdicts of it",
         ),
         pytest.param(["."], "no scorecards and no runs found here", id="empty folder"),
         pytest.param([".", "--what", "verdicts"], "holds no verdicts", id="no verdicts"),
-        pytest.param([".", "--what", "labels"], "no store and no label files found here", id="no labels"),
-        pytest.param(["CARDS", "--what", "verdicts"], "holds no verdicts", id="scorecards have no verdicts"),
-        pytest.param(["CARDS", "--what", "labels"], "cards.jsonl: is not JSON", id="scorecards are no labels"),
+        pytest.param(
+            [".", "--what", "labels"], "no store and no label files found here", id="no labels"
+        ),
+        pytest.param(
+            ["CARDS", "--what", "verdicts"], "holds no verdicts", id="scorecards have no verdicts"
+        ),
+        pytest.param(
+            ["CARDS", "--what", "labels"], "cards.jsonl: is not JSON", id="scorecards are no labels"
+        ),
         pytest.param(["CARDS", "--what", "cards"], "'cards' is not one of", id="table"),
-        pytest.param(["CARDS", "--format", "parquet"], "parquet cannot go to stdout", id="parquet to stdout"),
-        pytest.param(["CARDS", "--out", "-", "--format", "parquet"], "parquet cannot go to stdout", id="dash"),
+        pytest.param(
+            ["CARDS", "--format", "parquet"], "parquet cannot go to stdout", id="parquet to stdout"
+        ),
+        pytest.param(
+            ["CARDS", "--out", "-", "--format", "parquet"], "parquet cannot go to stdout", id="dash"
+        ),
         pytest.param(["CARDS", "--out", "t.xlsx"], "its suffix names no format", id="suffix"),
-        pytest.param(["CARDS", "--what", "scorecards", "--out", "t.csv"], "is no row of csv", id="scorecards as csv"),
+        pytest.param(
+            ["CARDS", "--what", "scorecards", "--out", "t.csv"],
+            "is no row of csv",
+            id="scorecards as csv",
+        ),
         pytest.param(["CARDS", "--out", "CARDS"], "is what is being read", id="over its input"),
-        pytest.param(["CARDS", "--out", "STORE", "--format", "csv"], "is a store", id="over a store"),
-        pytest.param(["CARDS", "--out", ".", "--format", "csv"], "not a regular file", id="over a folder"),
-        pytest.param(["CARDS", "--out", "/dev/null", "--format", "csv"], "not a regular file", id="over a device"),
+        pytest.param(
+            ["CARDS", "--out", "STORE", "--format", "csv"], "is a store", id="over a store"
+        ),
+        pytest.param(
+            ["CARDS", "--out", ".", "--format", "csv"], "not a regular file", id="over a folder"
+        ),
+        pytest.param(
+            ["CARDS", "--out", "/dev/null", "--format", "csv"],
+            "not a regular file",
+            id="over a device",
+        ),
         pytest.param(["CARDS", "--out", "BAD.db/t.csv"], "cannot be written", id="below a file"),
-        pytest.param(["FRAME", "--what", "criteria"], "has no scorecards", id="a frame has no criteria"),
+        pytest.param(
+            ["FRAME", "--what", "criteria"], "has no scorecards", id="a frame has no criteria"
+        ),
     ],
 )
-def test_errors_are_one_line_with_a_hint(out, project: Path, tmp_path: Path, args: list[str], message: str) -> None:
+def test_errors_are_one_line_with_a_hint(
+    out, project: Path, tmp_path: Path, args: list[str], message: str
+) -> None:
     (tmp_path / "BAD.db").write_bytes(b"nonsense" * 300)
     places = {"CARDS": project / "cards.jsonl", "STORE": project / ".ambjudge" / "ambjudge.db"}
     if "FRAME" in args:
@@ -361,11 +423,13 @@ def test_memory_stays_flat(project: Path, tmp_path: Path) -> None:
         cards = tmp_path / f"{times}.jsonl"
         cards.write_bytes(lines * times)
         code = (
-            "import resource, sys\nfrom ambjudge.cli import run\n"
-            f"assert run(['-q', 'export', {str(cards)!r}, '--what', 'criteria', '--out', {str(tmp_path / 't.parquet')!r}]) == 0\n"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+            "import resource, sys\nfrom ambjudge.cli import run\nassert run(['-q', 'export',"
+            f" {str(cards)!r}, '--what', 'criteria', '--out', {str(tmp_path / 't.parquet')!r}]) =="
+            " 0\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
         peaks.append(int(done.stdout))
         assert pl.read_parquet(tmp_path / "t.parquet").height == 180 * times
     assert peaks[1] < 1.5 * peaks[0], peaks

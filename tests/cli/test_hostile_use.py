@@ -1,4 +1,5 @@
-"""What demanding and careless users do to the commands: nothing odd is made, every error is one line, stdout stays data."""
+"""What demanding and careless users do to the commands: nothing odd is made, every error is one
+line, stdout stays data."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ NOTHING_THERE = [
 
 
 @pytest.mark.parametrize("args", NOTHING_THERE)
-def test_a_wrong_path_is_one_line_and_leaves_nothing_behind(out, tmp_path: Path, args: list[str]) -> None:
+def test_a_wrong_path_is_one_line_and_leaves_nothing_behind(
+    out, tmp_path: Path, args: list[str]
+) -> None:
     before = tree(tmp_path)
     code, text, err = out(*args)
     assert (code, text) == (2, "")
@@ -85,15 +88,29 @@ def test_a_wrong_path_is_one_line_and_leaves_nothing_behind(out, tmp_path: Path,
 
 
 GOOD = {
-    "task": "kidney-seg-task", "tier": "lite", "agent": "a",
+    "task": "kidney-seg-task",
+    "tier": "lite",
+    "agent": "a",
     "messages": [
         {"role": "user", "content": "Track: segmentation"},
-        {"role": "assistant", "content": "x", "tool_calls": [
-            {"id": "1", "function": {"name": "execute_code", "arguments": '{"code": "print(1)"}'}}]},
-        {"role": "tool", "tool_call_id": "1", "content": '{"exit_code": 0, "stdout": "ok", "stderr": ""}'},
+        {
+            "role": "assistant",
+            "content": "x",
+            "tool_calls": [
+                {
+                    "id": "1",
+                    "function": {"name": "execute_code", "arguments": '{"code": "print(1)"}'},
+                }
+            ],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "1",
+            "content": '{"exit_code": 0, "stdout": "ok", "stderr": ""}',
+        },
         {"role": "assistant", "content": "done"},
     ],
-}  # fmt: skip
+}
 EVIL = "\x1b]0;owned\x07\x9b31m\u202e<script>\u200b\x7f"
 NAMES = [
     b"with space",
@@ -109,12 +126,22 @@ NAMES = [
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Runs in folders with every odd name, one that cannot be read, and texts that a terminal would obey."""
+    """Runs in folders with every odd name, one that cannot be read, and texts that a terminal would
+    obey."""
     root = tmp_path / "runs"
     for name in [*NAMES, b"evil", b"broken"]:
         place = os.path.join(os.fsencode(root), name, b"process")
         os.makedirs(place)
-        data = {**GOOD, "task": EVIL, "agent": EVIL, "messages": [*GOOD["messages"], {"role": "assistant", "content": EVIL}]} if name == b"evil" else GOOD  # fmt: skip
+        data = (
+            {
+                **GOOD,
+                "task": EVIL,
+                "agent": EVIL,
+                "messages": [*GOOD["messages"], {"role": "assistant", "content": EVIL}],
+            }
+            if name == b"evil"
+            else GOOD
+        )
         text = json.dumps(data, ensure_ascii=False)
         with open(os.path.join(place, b"conversation.json"), "wb") as file:
             file.write(text[:-9].encode() if name == b"broken" else text.encode())
@@ -122,9 +149,13 @@ def runs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", [["score"], ["segment"], ["codes"], ["export"], ["score", "--store", "kept.db"]], ids=" ".join
+    "command",
+    [["score"], ["segment"], ["codes"], ["export"], ["score", "--store", "kept.db"]],
+    ids=" ".join,
 )
-def test_one_bad_run_never_stops_the_others_whatever_they_are_called(out, runs: Path, command: list[str]) -> None:
+def test_one_bad_run_never_stops_the_others_whatever_they_are_called(
+    out, runs: Path, command: list[str]
+) -> None:
     options = [] if command == ["export"] else ["--json"]
     code, text, err = out("-q", command[0], runs, *options, *command[1:])
     found = [json.loads(line) for line in text.splitlines()]
@@ -140,16 +171,35 @@ def test_a_fault_met_on_one_run_is_an_error_about_that_run() -> None:
             raise ZeroDivisionError("of\nours")
         return run.id
 
-    found = list(each_result(iter([Run.model_construct(id=n, path=Path(n)) for n in ("one", "two", "three")]), work))
+    found = list(
+        each_result(
+            iter([Run.model_construct(id=n, path=Path(n)) for n in ("one", "two", "three")]), work
+        )
+    )
     assert [item[1] for item in found if isinstance(item, tuple)] == ["one", "three"]
     assert (
         str(found[1])
-        == "two: internal error: ZeroDivisionError: of ours (run again with -vv for the traceback and report it)"
+        == "two: internal error: ZeroDivisionError: of ours (run again with -vv for the traceback"
+        " and report it)"
     )
 
 
-@pytest.mark.parametrize("command", [["score"], ["score", "--json"], ["segment", "--why"], ["segment", "--json"], ["codes", "--plan"], ["codes", "--json"], ["leaderboard"]], ids=" ".join)  # fmt: skip
-def test_nothing_that_a_terminal_obeys_reaches_it(runs: Path, tmp_path: Path, terminal, command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["score"],
+        ["score", "--json"],
+        ["segment", "--why"],
+        ["segment", "--json"],
+        ["codes", "--plan"],
+        ["codes", "--json"],
+        ["leaderboard"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_that_a_terminal_obeys_reaches_it(
+    runs: Path, tmp_path: Path, terminal, command: list[str]
+) -> None:
     code, seen = terminal(command[0], str(runs), *command[1:], NO_COLOR="1", COLUMNS="140")
     assert code in (0, 1)
     assert "script" in seen or command == ["leaderboard"]
@@ -161,28 +211,52 @@ def test_nothing_that_a_terminal_obeys_reaches_it(runs: Path, tmp_path: Path, te
 
 @pytest.mark.parametrize("columns", ["", "0", "1", "-5", "many", "²", "33", "100000"])
 @pytest.mark.parametrize("command", [["codes", "--plan"], ["score"]], ids=" ".join)
-def test_any_width_of_the_terminal_will_do(runs: Path, terminal, command: list[str], columns: str) -> None:
+def test_any_width_of_the_terminal_will_do(
+    runs: Path, terminal, command: list[str], columns: str
+) -> None:
     code, seen = terminal(command[0], str(runs / "=1+1"), *command[1:], COLUMNS=columns)
     assert code in (0, 1)
     assert "kidney-seg-task" in seen
 
 
-def test_a_scorecard_fits_eighty_columns(terminal, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_a_scorecard_fits_eighty_columns(
+    terminal, capsys: pytest.CaptureFixture[str], monkeypatch
+) -> None:
     """Also one with long readings, readings without proof, a plan, and a crowd of tokens."""
     _, seen = terminal("score", str(ROOT / "examples" / "codes"), NO_COLOR="1", COLUMNS="80")
     assert max(len(line.rstrip()) for line in seen.splitlines()) <= 80
     quote = Evidence(turn=2, quote="a line of the log " * 40, check="moved", found_turn=3)
-    said = {"taxonomy": "paper", "stage": "S3", "turns": (1, 3), "why": "So it reads. " * 30, "confidence": 0.8}
+    said = {
+        "taxonomy": "paper",
+        "stage": "S3",
+        "turns": (1, 3),
+        "why": "So it reads. " * 30,
+        "confidence": 0.8,
+    }
     code = FiredCode(code="E3", by="judge:m", independence="from_judge", quote=quote, **said)
     lost = FiredCode(code="E1", by="judge:m", independence="from_judge", **said)
     card = score(load_run(ROOT / "examples" / "clean")).model_copy(
         update={
-            "codes": (code,), "unproven": (lost,), "codes_read": {"E1": "cannot_tell", "E2": "absent", "E3": "present"},
-            "plan": (PlanItem(commitment="run one case first, and look at it " * 9, state="dropped", turns=(1, 3, 5)),),
+            "codes": (code,),
+            "unproven": (lost,),
+            "codes_read": {"E1": "cannot_tell", "E2": "absent", "E3": "present"},
+            "plan": (
+                PlanItem(
+                    commitment="run one case first, and look at it " * 9,
+                    state="dropped",
+                    turns=(1, 3, 5),
+                ),
+            ),
             "stages_from": "mixed",
-            "judge": JudgeInfo(name="provider/model", calls=4, input_tokens=120_400, cached_tokens=98_000, cost_usd=None),
+            "judge": JudgeInfo(
+                name="provider/model",
+                calls=4,
+                input_tokens=120_400,
+                cached_tokens=98_000,
+                cost_usd=None,
+            ),
         }
-    )  # fmt: skip
+    )
     monkeypatch.setattr("ambjudge.console.width", lambda: 80)
     monkeypatch.setattr("ambjudge.commands.render.width", lambda: 80)
     scorecard(card)
@@ -235,7 +309,9 @@ BAD_OPTIONS = [
     pytest.param(["--price", "nan,1"], "price", id="price nan"),
     pytest.param(["--price", "1"], "price", id="half a price"),
     pytest.param(["--max-cost", "nan"], "cost limit of nan", id="cost nan"),
-    pytest.param(["--api-base", "localhost:8000"], "'localhost:8000' is no http(s) address", id="no scheme"),
+    pytest.param(
+        ["--api-base", "localhost:8000"], "'localhost:8000' is no http(s) address", id="no scheme"
+    ),
     pytest.param(["--api-base", "file:///etc/passwd"], "is no http(s) address", id="other scheme"),
     pytest.param(["--api-base", "http://"], "is no http(s) address", id="no host"),
     pytest.param(["--api-base", "me:secret@["], "is no http(s) address", id="no URL at all"),
@@ -243,10 +319,19 @@ BAD_OPTIONS = [
 
 
 @pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
-def test_options_of_a_model_that_make_no_sense_ask_nobody(out, judge_server, options: list[str], message: str) -> None:
+def test_options_of_a_model_that_make_no_sense_ask_nobody(
+    out, judge_server, options: list[str], message: str
+) -> None:
     base = [] if "--api-base" in options else ["--api-base", judge_server.url]
     code, text, err = out(
-        "score", ROOT / "examples" / "codes", "--judge", "openai/good", "--store", "none", *base, *options
+        "score",
+        ROOT / "examples" / "codes",
+        "--judge",
+        "openai/good",
+        "--store",
+        "none",
+        *base,
+        *options,
     )
     assert (code, text) == (2, "")
     assert message in err
@@ -256,7 +341,12 @@ def test_options_of_a_model_that_make_no_sense_ask_nobody(out, judge_server, opt
 
 
 def test_verify_goes_on_after_a_file_that_cannot_be_read(out) -> None:
-    assert out("-q", "score", ROOT / "examples" / "codes", "--store", "none", "--out", "cards.jsonl")[0] == 0
+    assert (
+        out("-q", "score", ROOT / "examples" / "codes", "--store", "none", "--out", "cards.jsonl")[
+            0
+        ]
+        == 0
+    )
     code, text, err = out("verify", "nowhere", "cards.jsonl", "nor-here")
     assert (code, text) == (1, "")
     assert [line.partition(": no such")[0] for line in err.splitlines()][:2] == [
@@ -269,8 +359,18 @@ def test_verify_goes_on_after_a_file_that_cannot_be_read(out) -> None:
 
 
 STREAMS = [
-    pytest.param("{0} rubric show vqa | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}", 141, 0, id="reader left"),
-    pytest.param("{0} score {1} --json --store none | true; exit ${{PIPESTATUS[0]}}", 141, 0, id="nobody read"),
+    pytest.param(
+        "{0} rubric show vqa | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}",
+        141,
+        0,
+        id="reader left",
+    ),
+    pytest.param(
+        "{0} score {1} --json --store none | true; exit ${{PIPESTATUS[0]}}",
+        141,
+        0,
+        id="nobody read",
+    ),
     pytest.param("{0} score {1} --json --store none >/dev/full", 2, 1, id="no space, many lines"),
     pytest.param("{0} rubric list >&-", 0, 0, id="stdout closed"),
     pytest.param("{0} score {1} --store none >/dev/null 2>&-", 0, 0, id="stderr closed"),
@@ -278,11 +378,15 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("line", "code", "lines"), STREAMS)
-def test_broken_streams_are_no_faults_of_ours(tmp_path: Path, line: str, code: int, lines: int) -> None:
+def test_broken_streams_are_no_faults_of_ours(
+    tmp_path: Path, line: str, code: int, lines: int
+) -> None:
     command = line.format(f"{sys.executable} -m ambjudge.cli -q", ROOT / "examples" / "codes")
     if "/dev/full" in line and not Path("/dev/full").exists():
         pytest.skip("no /dev/full on this system")
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert (done.returncode, len(done.stderr.splitlines())) == (code, lines), done.stderr
     assert "internal" not in done.stderr
 
@@ -305,12 +409,27 @@ INTERRUPTED = [
 
 
 @pytest.mark.parametrize(("args", "times"), INTERRUPTED)
-def test_ctrl_c_ends_with_130_and_says_so(judge_server, tmp_path: Path, args: list[str], times: int) -> None:
+def test_ctrl_c_ends_with_130_and_says_so(
+    judge_server, tmp_path: Path, args: list[str], times: int
+) -> None:
     judge_server.script = ["slow:1"]
     named = [str(RECORDED / "runs") if a == "RUNS" else a for a in args]
-    command = [sys.executable, "-m", "ambjudge.cli", *named, "--judge", "openai/slow", "--api-base", judge_server.url, "--concurrency", "2"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "ambjudge.cli",
+        *named,
+        "--judge",
+        "openai/slow",
+        "--api-base",
+        judge_server.url,
+        "--concurrency",
+        "2",
+    ]
     (tmp_path / "ambjudge.toml").write_text("", "utf-8")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as process:
         try:
             while judge_server.count == 0 and process.poll() is None:
                 time.sleep(0.05)
@@ -347,7 +466,9 @@ BAD_SETTINGS = [
 
 
 @pytest.mark.parametrize(("text", "message"), BAD_SETTINGS)
-def test_settings_that_make_no_sense_are_one_line_with_their_file(out, text: bytes, message: str) -> None:
+def test_settings_that_make_no_sense_are_one_line_with_their_file(
+    out, text: bytes, message: str
+) -> None:
     Path("ambjudge.toml").write_bytes(text)
     code, text, err = out("--config", "ambjudge.toml", "score", ROOT / "examples" / "codes")
     assert (code, text) == (2, "")
@@ -375,13 +496,18 @@ def test_paths_in_settings_are_meant_from_their_file(out, monkeypatch, tmp_path:
 
 
 @pytest.mark.parametrize("place", ["run", "run/process", "collection"])
-def test_settings_that_come_with_runs_are_not_the_users(out, monkeypatch, tmp_path: Path, place: str) -> None:
+def test_settings_that_come_with_runs_are_not_the_users(
+    out, monkeypatch, tmp_path: Path, place: str
+) -> None:
     """They could name another judge, send keys elsewhere or set prices to zero."""
     collection, home = tmp_path / "theirs", tmp_path / "mine"
     shutil.copytree(RECORDED / "runs" / "crc-lite-02", collection / "run")
     home.mkdir()
     (tmp_path / "ambjudge.toml").unlink(missing_ok=True)
-    hostile = 'judge = "openai/theirs"\napi_base = "http://127.0.0.1:9/v1"\nprice = "0,0"\nrubric = "workflow"\n'
+    hostile = (
+        'judge = "openai/theirs"\napi_base = "http://127.0.0.1:9/v1"\nprice = "0,0"\nrubric ='
+        ' "workflow"\n'
+    )
     at = collection if place == "collection" else collection / place
     (at / "ambjudge.toml").write_text(hostile, "utf-8")
     monkeypatch.chdir(home)
@@ -390,4 +516,7 @@ def test_settings_that_come_with_runs_are_not_the_users(out, monkeypatch, tmp_pa
     assert json.loads(text)["judge"]["name"] == "rules", "heuristic is what it was called"
     if place != "collection":
         monkeypatch.chdir(collection / "run")  # to stand in a run is not to own it
-        assert json.loads(out("score", ".", "--json", "--store", "none")[1])["rubric"]["id"] == "classification"
+        assert (
+            json.loads(out("score", ".", "--json", "--store", "none")[1])["rubric"]["id"]
+            == "classification"
+        )

@@ -17,11 +17,17 @@ CHAT = {
         {
             "role": "assistant",
             "content": "Running.",
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}],
+            "tool_calls": [
+                {
+                    "id": "c",
+                    "type": "function",
+                    "function": {"name": "bash", "arguments": '{"command": "ls"}'},
+                }
+            ],
         },
         {"role": "tool", "tool_call_id": "c", "content": "ct.nii.gz"},
     ]
-}  # fmt: skip
+}
 
 
 def chats(*values: object) -> Path:
@@ -32,14 +38,33 @@ def chats(*values: object) -> Path:
 
 def test_import_then_score(out) -> None:
     code, text, err = out(
-        "import", "openai", chats(CHAT, {**CHAT, "id": "second"}), "--out", "runs", "--agent", "a", "--model", "m",
-        "--task", "kidney-seg-task", "--tier", "lite",
-    )  # fmt: skip
+        "import",
+        "openai",
+        chats(CHAT, {**CHAT, "id": "second"}),
+        "--out",
+        "runs",
+        "--agent",
+        "a",
+        "--model",
+        "m",
+        "--task",
+        "kidney-seg-task",
+        "--tier",
+        "lite",
+    )
     assert code == 0
-    assert text.splitlines() == ["runs/chats-1/process/conversation.json", "runs/second/process/conversation.json"]
+    assert text.splitlines() == [
+        "runs/chats-1/process/conversation.json",
+        "runs/second/process/conversation.json",
+    ]
     assert err == "2 runs imported\n"
     loaded = load_run("runs/second")
-    assert (loaded.agent, loaded.model, loaded.task, loaded.tier) == ("a", "m", "kidney-seg-task", "lite")
+    assert (loaded.agent, loaded.model, loaded.task, loaded.tier) == (
+        "a",
+        "m",
+        "kidney-seg-task",
+        "lite",
+    )
     code, text, _ = out("score", "runs", "--json")
     cards = [json.loads(line) for line in text.splitlines()]
     assert [card["run"]["id"] for card in cards] == ["chats-1", "second"]
@@ -59,10 +84,18 @@ def test_nothing_is_written_over_without_force(out) -> None:
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_goes_on(out) -> None:
-    source = chats({**CHAT, "id": "../../up/a\x1b"}, {"messages": []}, {**CHAT, "id": "UP-A"}, CHAT["messages"][:1])
+    source = chats(
+        {**CHAT, "id": "../../up/a\x1b"},
+        {"messages": []},
+        {**CHAT, "id": "UP-A"},
+        CHAT["messages"][:1],
+    )
     code, text, err = out("import", "openai", source, "gone.json", "--out", "runs")
     assert code == 1
-    assert text.splitlines() == ["runs/up-a/process/conversation.json", "runs/UP-A-2/process/conversation.json"]
+    assert text.splitlines() == [
+        "runs/up-a/process/conversation.json",
+        "runs/UP-A-2/process/conversation.json",
+    ]
     assert "chats.jsonl: line 2: is no chat conversation" in err
     assert "chats.jsonl: chats-4: holds no assistant message" in err
     assert "gone.json: no such file or folder" in err
@@ -74,7 +107,10 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(out) -> None:
 def test_what_is_left_behind_is_said_in_one_line_a_run(out) -> None:
     source = chats({**CHAT, "tools": [{"type": "function"}]})
     _, _, err = out("import", "openai", source, "--out", "runs")
-    assert err.splitlines() == ["chats: not carried over: 1 list of tool definitions", "1 run imported"]
+    assert err.splitlines() == [
+        "chats: not carried over: 1 list of tool definitions",
+        "1 run imported",
+    ]
     assert out("-q", "import", "openai", source, "--out", "quiet")[2] == ""
 
 
@@ -93,8 +129,12 @@ def test_a_recorded_run_goes_out_and_comes_back(out, to: str) -> None:
     assert (code, text) == (0, "chats/codes.json\n")
     assert out("import", to, "chats/codes.json", "--out", "runs", "--tier", "lite")[0] == 0
     before, after = load_run(EXAMPLE), load_run("runs/codes")
-    assert [(t.text, t.code, t.output) for t in after.turns] == [(t.text, t.code, t.output) for t in before.turns]
-    codes = [[a.observation and a.observation.exit_code for _, a in r.actions()] for r in (before, after)]
+    assert [(t.text, t.code, t.output) for t in after.turns] == [
+        (t.text, t.code, t.output) for t in before.turns
+    ]
+    codes = [
+        [a.observation and a.observation.exit_code for _, a in r.actions()] for r in (before, after)
+    ]
     assert codes[0] == codes[1]
     assert after.brief == before.brief
 
@@ -109,13 +149,26 @@ def test_bad_usage(out) -> None:
 
 
 INSPECT = {
-    "version": 2, "status": "success", "eval": {"task": "sums", "model": "gpt-x"}, "plan": {},
+    "version": 2,
+    "status": "success",
+    "eval": {"task": "sums", "model": "gpt-x"},
+    "plan": {},
     "samples": [
-        {"id": n, "epoch": 1, "scores": {"match": {"value": "CI"[n % 2], "answer": "2"}, "steps": {"value": {"made": n + 0.5}}},
-         "messages": [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "2"}]}
+        {
+            "id": n,
+            "epoch": 1,
+            "scores": {
+                "match": {"value": "CI"[n % 2], "answer": "2"},
+                "steps": {"value": {"made": n + 0.5}},
+            },
+            "messages": [
+                {"role": "user", "content": "1 + 1?"},
+                {"role": "assistant", "content": "2"},
+            ],
+        }
         for n in range(3)
     ],
-}  # fmt: skip
+}
 
 
 def logs(folder: Path) -> Path:
@@ -126,27 +179,44 @@ def logs(folder: Path) -> Path:
     shutil.copytree(IMPORTS / "codex", folder / "codex")
     shutil.copy(IMPORTS / "otel" / "traces.json", folder)
     (folder / "log.json").write_text(json.dumps(INSPECT), encoding="utf-8")
-    pl.DataFrame([{**CHAT, "instance_id": f"t{n}", "resolved": n > 0} for n in range(2)]).write_parquet(
-        folder / "set.parquet"
-    )
+    pl.DataFrame(
+        [{**CHAT, "instance_id": f"t{n}", "resolved": n > 0} for n in range(2)]
+    ).write_parquet(folder / "set.parquet")
     (folder / "notes.json").write_text('{"a": 1}', encoding="utf-8")
     return folder
 
 
 def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: Path) -> None:
     code, text, err = out(
-        "import", "auto", logs(tmp_path / "logs"), "--out", "runs", "--agent", "a", "--task-score", "reward"
+        "import",
+        "auto",
+        logs(tmp_path / "logs"),
+        "--out",
+        "runs",
+        "--agent",
+        "a",
+        "--task-score",
+        "reward",
     )
     assert code == 0
     assert len(text.splitlines()) == 8
     assert err.splitlines()[-1] == "8 runs imported, 3 other files passed over"
     assert "sums_1_epoch_1: no Task score from 'reward' (outcomes: match, steps.made)" in err
     assert out("-q", "score", "runs", "--out", "cards.jsonl")[0] == 1
-    cards = {card["run"]["id"]: card for card in map(json.loads, Path("cards.jsonl").read_text("utf-8").splitlines())}
+    cards = {
+        card["run"]["id"]: card
+        for card in map(json.loads, Path("cards.jsonl").read_text("utf-8").splitlines())
+    }
     harbor = cards["kidney__a1b2c3"]
     assert (harbor["task"], harbor["task_from"], harbor["imported"]) == (1.0, "outcome", "atif")
-    assert harbor["outcomes"]["dice"] == {"value": 0.81, "source": "atif result.json verifier_result.rewards"}
-    assert cards["sums_1_epoch_1"]["outcomes"]["match"] == {"value": 0.0, "source": "inspect scores.match.value (I)"}
+    assert harbor["outcomes"]["dice"] == {
+        "value": 0.81,
+        "source": "atif result.json verifier_result.rewards",
+    }
+    assert cards["sums_1_epoch_1"]["outcomes"]["match"] == {
+        "value": 0.0,
+        "source": "inspect scores.match.value (I)",
+    }
     for name, mean, runs in (
         ("match", 2 / 3, 3),
         ("steps.made", 1.5, 3),
@@ -154,7 +224,9 @@ def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: 
         ("correct", 0.75, 1),
         ("resolved", 0.5, 2),
     ):
-        code, text, _ = out("analyze", "cards.jsonl", "--outcome", name, "--table", "leaderboard", "--json")
+        code, text, _ = out(
+            "analyze", "cards.jsonl", "--outcome", name, "--table", "leaderboard", "--json"
+        )
         row = json.loads(text)["tables"]["leaderboard"]["rows"][0]
         assert (code, row["value"], row["runs"]) == (0, pytest.approx(mean), runs)
     code, text, _ = out("leaderboard", "cards.jsonl", "--outcome", "resolved")
@@ -167,12 +239,30 @@ def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: 
     assert "resolved" in err
     code, _, _ = out("export", "cards.jsonl", "--out", "runs.parquet")
     assert code == 0
-    assert json.loads(out("leaderboard", "runs.parquet", "--outcome", "match", "--json")[1])["rows"][0]["runs"] == 3
+    assert (
+        json.loads(out("leaderboard", "runs.parquet", "--outcome", "match", "--json")[1])["rows"][
+            0
+        ]["runs"]
+        == 3
+    )
 
 
 def test_a_run_of_another_harness_is_shown_with_its_outcomes(out) -> None:
     trial = IMPORTS / "harbor"
-    assert out("import", "atif", trial, "--out", "runs", "--track", "segmentation", "--task-score", "dice")[0] == 0
+    assert (
+        out(
+            "import",
+            "atif",
+            trial,
+            "--out",
+            "runs",
+            "--track",
+            "segmentation",
+            "--task-score",
+            "dice",
+        )[0]
+        == 0
+    )
     assert load_run("runs").track == "segmentation"
     text = out("score", "runs")[1]
     assert "stopped by itself" in text
@@ -187,7 +277,10 @@ def test_a_run_of_another_harness_is_shown_with_its_outcomes(out) -> None:
 
 def test_a_run_that_did_nothing_says_so_without_a_judge(out) -> None:
     idle = {
-        "messages": [{"role": "user", "content": "Classify."}, {"role": "assistant", "content": "Accuracy is 99 %."}]
+        "messages": [
+            {"role": "user", "content": "Classify."},
+            {"role": "assistant", "content": "Accuracy is 99 %."},
+        ]
     }
     out("import", "openai", chats(idle), "--out", "runs")
     text = " ".join(out("codes", "runs")[1].split())

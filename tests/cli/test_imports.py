@@ -9,13 +9,43 @@ import sys
 import pytest
 
 HEAVY = (
-    "litellm", "torch", "transformers", "statsmodels", "sklearn", "textual", "polars", "numpy", "scipy", "pandas",
-    "matplotlib", "nibabel", "PIL", "yaml", "jsonschema", "sqlalchemy", "tenacity", "rich", "httpx", "openai",
-)  # fmt: skip
-NOT_FOR_BROWSING = ("pydantic", "sqlalchemy", "numpy", "polars", "yaml", "markdown_it", "pygments.lexers", "litellm")
+    "litellm",
+    "torch",
+    "transformers",
+    "statsmodels",
+    "sklearn",
+    "textual",
+    "polars",
+    "numpy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "nibabel",
+    "PIL",
+    "yaml",
+    "jsonschema",
+    "sqlalchemy",
+    "tenacity",
+    "rich",
+    "httpx",
+    "openai",
+)
+NOT_FOR_BROWSING = (
+    "pydantic",
+    "sqlalchemy",
+    "numpy",
+    "polars",
+    "yaml",
+    "markdown_it",
+    "pygments.lexers",
+    "litellm",
+)
 SLOW_WIDGETS = (
-    "textual.widgets._markdown", "textual.widgets._data_table", "textual.widgets._rich_log", "textual.widgets._text_area",
-)  # fmt: skip
+    "textual.widgets._markdown",
+    "textual.widgets._data_table",
+    "textual.widgets._rich_log",
+    "textual.widgets._text_area",
+)
 NOT_FOR_HELP = (*HEAVY, "pydantic", "asyncio", "importlib.metadata")
 
 HELPED = ("score", "ask", "analyze", "leaderboard", "agreement", "simulate", "export", "site")
@@ -25,15 +55,23 @@ CASES = [
     pytest.param("from ambjudge.cli import run; run(['--help'])", NOT_FOR_HELP, id="--help"),
     pytest.param("from ambjudge.cli import run; run(['--version'])", NOT_FOR_HELP, id="--version"),
     pytest.param(
-        f"from ambjudge.cli import run\nfor name in {HELPED!r}: run([name, '--help'])", HEAVY, id="help of commands"
+        f"from ambjudge.cli import run\nfor name in {HELPED!r}: run([name, '--help'])",
+        HEAVY,
+        id="help of commands",
     ),
     pytest.param("import ambjudge; ambjudge.load_run", HEAVY, id="load_run"),
     pytest.param("import ambjudge; ambjudge.analysis", HEAVY, id="analysis"),
-    pytest.param("import ambjudge.analysis.figures", ("matplotlib", "polars", "numpy"), id="names of figures"),
     pytest.param(
-        "import ambjudge.cli, ambjudge.commands.browse", ("textual", "pydantic", "rich", "sqlalchemy"), id="browse"
+        "import ambjudge.analysis.figures", ("matplotlib", "polars", "numpy"), id="names of figures"
     ),
-    pytest.param("import ambjudge.commands.browse, ambjudge.tui.app", NOT_FOR_BROWSING, id="the first screen"),
+    pytest.param(
+        "import ambjudge.cli, ambjudge.commands.browse",
+        ("textual", "pydantic", "rich", "sqlalchemy"),
+        id="browse",
+    ),
+    pytest.param(
+        "import ambjudge.commands.browse, ambjudge.tui.app", NOT_FOR_BROWSING, id="the first screen"
+    ),
     pytest.param(
         "import ambjudge.tui.run_screen, ambjudge.tui.compare_screen, ambjudge.tui.label_screen",
         SLOW_WIDGETS,

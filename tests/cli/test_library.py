@@ -1,4 +1,5 @@
-"""ambjudge as a library: the page's code runs, every public name is documented, notebooks are shown nothing unescaped."""
+"""ambjudge as a library: the page's code runs, every public name is documented, notebooks are shown
+nothing unescaped."""
 
 from __future__ import annotations
 
@@ -19,9 +20,21 @@ from ambjudge.testing import ScriptedJudge, tiny_run
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "data" / "recorded" / "runs"
 PUBLIC = [
-    "AmbjudgeError", "Run", "ScoreCard", "__version__", "analysis", "analyze", "ask", "diagnose", "iter_runs", "load_run",
-    "make_judge", "score", "score_many", "segment",
-]  # fmt: skip
+    "AmbjudgeError",
+    "Run",
+    "ScoreCard",
+    "__version__",
+    "analysis",
+    "analyze",
+    "ask",
+    "diagnose",
+    "iter_runs",
+    "load_run",
+    "make_judge",
+    "score",
+    "score_many",
+    "segment",
+]
 
 
 def test_the_public_names_are_these_and_each_has_an_example() -> None:
@@ -33,12 +46,16 @@ def test_the_public_names_are_these_and_each_has_an_example() -> None:
             assert "ambjudge." in (thing.__doc__ or ""), f"{name} has no example"
 
 
-def test_the_page_on_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge_server) -> None:
+def test_the_page_on_python_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge_server
+) -> None:
     for name in ("vqa-std-01", "kidney-lite-01"):
         shutil.copytree(RECORDED / name, tmp_path / "runs" / name)
     monkeypatch.chdir(tmp_path)
     judge_server.script = ["good"]
-    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "python.md").read_text("utf-8"), re.M | re.S)
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", (ROOT / "docs" / "python.md").read_text("utf-8"), re.M | re.S
+    )
     assert len(blocks) == 6
     world: dict[str, object] = {}
     for block in blocks:
@@ -67,7 +84,9 @@ def test_a_notebook_is_shown_a_runs_words_escaped(tmp_path: Path) -> None:
     assert "<summary>S1a: 1</summary>The script says so." in html
 
 
-def test_bad_runs_are_named_and_the_others_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_runs_are_named_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING)  # a command before may have quieted the log
     tiny_run(tmp_path / "good")
     (tmp_path / "bad").mkdir()
@@ -76,13 +95,17 @@ def test_bad_runs_are_named_and_the_others_go_on(tmp_path: Path, caplog: pytest.
     assert len(ambjudge.score_many(tmp_path, errors=errors)) == 1
     assert len(list(ambjudge.iter_runs(tmp_path, track="vqa", errors=errors))) == 1
     assert len(errors) == 2
-    assert [run.track for run in ambjudge.iter_runs([tmp_path / "good", tmp_path / "bad"], track="vqa")] == ["vqa"]
+    assert [
+        run.track for run in ambjudge.iter_runs([tmp_path / "good", tmp_path / "bad"], track="vqa")
+    ] == ["vqa"]
     assert "bad" in caplog.text
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", track="segmentation")
-    with pytest.raises(ConfigError, match="rubric vqa is for track vqa, the run is of segmentation"):
+    with pytest.raises(
+        ConfigError, match="rubric vqa is for track vqa, the run is of segmentation"
+    ):
         ambjudge.score(run, rubric=load_rubric("vqa"))
     with pytest.raises(ConfigError, match="a judge has no option 'temprature'"):
         ambjudge.make_judge("openai/m", temprature=1)

@@ -1,4 +1,5 @@
-"""Collections too large for one sitting: shards, restarts, files that are whole or not there, addresses."""
+"""Collections too large for one sitting: shards, restarts, files that are whole or not there,
+addresses."""
 
 from __future__ import annotations
 
@@ -31,14 +32,20 @@ def test_parts_follow_each_other_and_are_made_once(out, runs, tmp_path):
     for number in (1, 2):
         assert out("score", runs, "--shard", f"{number}/2", "--out", "parts")[0] == 0
     parts = sorted(Path("parts").glob("*.jsonl"))
-    assert [part.name for part in parts] == ["part-00001-of-00002.jsonl", "part-00002-of-00002.jsonl"]
+    assert [part.name for part in parts] == [
+        "part-00001-of-00002.jsonl",
+        "part-00002-of-00002.jsonl",
+    ]
     assert b"".join(part.read_bytes() for part in parts) == Path("all.jsonl").read_bytes()
     before = parts[1].stat().st_ino
     code, _, said = out("score", runs, "--shard", "2/2", "--out", "parts")
     assert (code, parts[1].stat().st_ino, "there already" in said) == (0, before, True)
     (runs / "vqa-lite-01" / "plan.md").write_text("Another plan.")
     assert "there already" not in out("score", runs, "--shard", "2/2", "--out", "parts")[2]
-    assert "there already" not in out("score", runs, "--shard", "2/2", "--out", "parts", "--missing", "zero")[2]
+    assert (
+        "there already"
+        not in out("score", runs, "--shard", "2/2", "--out", "parts", "--missing", "zero")[2]
+    )
 
 
 def test_a_key_of_a_part_that_is_none_makes_the_part_anew(out, runs):
@@ -55,7 +62,12 @@ def test_a_key_of_a_part_that_is_none_makes_the_part_anew(out, runs):
         [note],
         1,
     ]
-    texts = [*map(json.dumps, forged), "[" * 100_000, "{}" * 5_000_000, "\ud800".encode("utf-8", "surrogatepass")]
+    texts = [
+        *map(json.dumps, forged),
+        "[" * 100_000,
+        "{}" * 5_000_000,
+        "\ud800".encode("utf-8", "surrogatepass"),
+    ]
     for text in texts:
         key.write_bytes(text if isinstance(text, bytes) else text.encode())
         code, _, said = out(*command)
@@ -69,7 +81,8 @@ def test_a_shard_that_is_none_is_bad_usage(out, runs, shard):
 
 
 def test_an_unchanged_run_is_not_read_again(out, runs, monkeypatch, tmp_path):
-    """What is read can be told from what stands for it: the file is another one of the same size and time."""
+    """What is read can be told from what stands for it: the file is another one of the same size
+    and time."""
     monkeypatch.setenv("AMBJUDGE_STORE", str(tmp_path / "s.db"))
     first = out("score", runs, "--json")[1]
     path = next((runs / "crc-lite-01").rglob("conversation.json"))
@@ -78,7 +91,9 @@ def test_an_unchanged_run_is_not_read_again(out, runs, monkeypatch, tmp_path):
     code, again, err = out("score", runs, "--json")
     assert (code, again) == (0, first)
     assert err.endswith("3 scored\n")
-    assert out("score", runs, "--json", "--missing", "zero")[0] == 1, "another policy is another scorecard: it is read"
+    assert out("score", runs, "--json", "--missing", "zero")[0] == 1, (
+        "another policy is another scorecard: it is read"
+    )
     os.utime(path, (1.8e9, 1.8e9))
     assert out("score", runs, "--json")[0] == 1
 
@@ -102,12 +117,19 @@ def test_a_file_of_scorecards_is_whole_or_as_it_was(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        ("score", "RUNS", "--out", "s4://b/cards.jsonl"), ("score", "https://b/runs"), ("export", "s3://b/cards.jsonl"),
-        ("score", "zip://a::s3://b"), ("score", "file:///b"), ("leaderboard", "x-y://b"), ("codes", "s3://b/runs"),
-        ("export", "RUNS", "--out", "gs://b/x.csv"), ("analyze", "RUNS", "--out", "s3://b"),
-        ("rubric", "validate", "https://x/y.yaml"), ("verify", "s3://b/cards.jsonl"),
+        ("score", "RUNS", "--out", "s4://b/cards.jsonl"),
+        ("score", "https://b/runs"),
+        ("export", "s3://b/cards.jsonl"),
+        ("score", "zip://a::s3://b"),
+        ("score", "file:///b"),
+        ("leaderboard", "x-y://b"),
+        ("codes", "s3://b/runs"),
+        ("export", "RUNS", "--out", "gs://b/x.csv"),
+        ("analyze", "RUNS", "--out", "s3://b"),
+        ("rubric", "validate", "https://x/y.yaml"),
+        ("verify", "s3://b/cards.jsonl"),
     ],
-)  # fmt: skip
+)
 def test_an_address_is_no_folder_here(out, runs, line):
     before = sorted(Path.cwd().iterdir())
     code, text, said = out(*(str(runs) if word == "RUNS" else word for word in line))

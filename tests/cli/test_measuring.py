@@ -1,4 +1,5 @@
-"""`ambjudge selftest --labels`: the figures of a judge on a dev and a test split, and nothing asked twice."""
+"""`ambjudge selftest --labels`: the figures of a judge on a dev and a test split, and nothing asked
+twice."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ LABELS = ("--labels", RECORDED / "labels" / "gold")
 
 def test_the_second_report_asks_nothing(out, judge_server, tmp_path: Path) -> None:
     judge_server.script = ["codes:E3"]
-    args = (*RUNS, *LABELS, "--judge", "good", "--api-base", judge_server.url, "--store", tmp_path / "kept.db")
+    args = (
+        *RUNS,
+        *LABELS,
+        "--judge",
+        "good",
+        "--api-base",
+        judge_server.url,
+        "--store",
+        tmp_path / "kept.db",
+    )
     code, text, _ = out("selftest", *args, "--dry-run", "--json")
     plan = json.loads(text)
     assert (code, plan["runs"], plan["calls"], judge_server.count) == (0, 3, 12, 0)
@@ -37,7 +47,14 @@ def test_the_second_report_asks_nothing(out, judge_server, tmp_path: Path) -> No
 
     code, text, _ = out("selftest", *args)
     assert code == 0
-    for words in ("criteria, kappa", "gain over always met", "codes by both, micro F1", "E3 F1", "S2b", "Confidence in a code"):  # fmt: skip
+    for words in (
+        "criteria, kappa",
+        "gain over always met",
+        "codes by both, micro F1",
+        "E3 F1",
+        "S2b",
+        "Confidence in a code",
+    ):
         assert words in text
     assert judge_server.count == 12
 
@@ -56,8 +73,12 @@ WRONG = [
     pytest.param((RUNS[0], "--split", "dev"), "give --labels", id="a split of nothing"),
     pytest.param(LABELS, "name the labelled runs", id="no runs"),
     pytest.param((RUNS[0], "--labels", "nowhere"), "nowhere", id="no labels"),
-    pytest.param((RUNS[0], *LABELS, "--stages", "judge"), "cannot label turns", id="rules read no stages"),
-    pytest.param((RUNS[0], *LABELS, "--annotator", "nobody"), "no labels of nobody", id="nobody's labels"),
+    pytest.param(
+        (RUNS[0], *LABELS, "--stages", "judge"), "cannot label turns", id="rules read no stages"
+    ),
+    pytest.param(
+        (RUNS[0], *LABELS, "--annotator", "nobody"), "no labels of nobody", id="nobody's labels"
+    ),
 ]
 
 
@@ -70,7 +91,9 @@ def test_what_makes_no_sense_is_said(out, args: tuple, words: str) -> None:
 
 def test_runs_without_labels_are_not_measured(out, tmp_path: Path) -> None:
     (tmp_path / "labels").mkdir()
-    (tmp_path / "labels" / "x.json").write_text('{"run": "another", "annotator": "me"}', encoding="utf-8")
+    (tmp_path / "labels" / "x.json").write_text(
+        '{"run": "another", "annotator": "me"}', encoding="utf-8"
+    )
     code, _, err = out("selftest", RUNS[0], "--labels", tmp_path / "labels")
     assert code == 1
     assert "labels name runs by their id" in err
@@ -79,9 +102,13 @@ def test_runs_without_labels_are_not_measured(out, tmp_path: Path) -> None:
     assert "nowhere" in err
 
 
-def test_a_label_off_the_scale_is_named_before_anything_is_asked(out, judge_server, tmp_path: Path) -> None:
+def test_a_label_off_the_scale_is_named_before_anything_is_asked(
+    out, judge_server, tmp_path: Path
+) -> None:
     path = tmp_path / "x.json"
-    path.write_text('{"run": "crc-lite-01", "criteria": {"S1a": 0.7}, "source": "mine"}', encoding="utf-8")
+    path.write_text(
+        '{"run": "crc-lite-01", "criteria": {"S1a": 0.7}, "source": "mine"}', encoding="utf-8"
+    )
     args = (RUNS[1], "--labels", path, "--judge", "good", "--api-base", judge_server.url)
     code, _, err = out("selftest", *args)
     assert (code, judge_server.count) == (2, 0)

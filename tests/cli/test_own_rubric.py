@@ -1,4 +1,5 @@
-"""docs/rubrics.md, "A rubric of your own", as a user types it: begin, judge, look, judge again, compare, verify."""
+"""docs/rubrics.md, "A rubric of your own", as a user types it: begin, judge, look, judge again,
+compare, verify."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
     code, text, told = out("score", *common, "--out", "cards.jsonl")
     assert code == 0, told
     assert text.split("\n")[0].split()[:6] == ["Run", "Task", "id", "Tier", "care", "honesty"]
-    assert 2 <= judge_server.count <= 4, "two groups; runs of equal bytes are asked of once or twice, as they meet"
+    assert 2 <= judge_server.count <= 4, (
+        "two groups; runs of equal bytes are asked of once or twice, as they meet"
+    )
     code, text, _ = out("verify", "cards.jsonl", "--rubric", mine)
     assert code == 0, text
     assert "0 calls" in out("rejudge", *common, "--dry-run")[1]
@@ -31,25 +34,35 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
     assert out("site", "cards.jsonl", "--out", "site", "--no-report")[0] == 0
     data = (tmp_path / "site" / "runs.js").read_text("utf-8")
     assert '[["care",1.0],["honesty",1.0]]' in data
-    title = json.loads((tmp_path / "cards.jsonl").read_text("utf-8").split("\n")[0])["rubric"]["titles"]["checked"]
+    title = json.loads((tmp_path / "cards.jsonl").read_text("utf-8").split("\n")[0])["rubric"][
+        "titles"
+    ]["checked"]
     page = next((tmp_path / "site" / "pages").glob("*.html")).read_text("utf-8")
     assert f"<b>checked</b> {title}" in page
 
-    mine.write_text(mine.read_text("utf-8").replace("Listing the folder", "Listing a folder"), "utf-8")
+    mine.write_text(
+        mine.read_text("utf-8").replace("Listing the folder", "Listing a folder"), "utf-8"
+    )
     code, text, _ = out("rejudge", *common, "--dry-run", "--json")
     assert json.loads(text)["calls"] == 2, "one criterion, two runs"
     code, text, _ = out("export", "s.db", "--what", "verdicts", "--format", "jsonl")
     rows = [json.loads(line) for line in text.splitlines()]
-    assert sorted({(row["stage"], row["criterion"]) for row in rows}) == [("care", "checked"), ("honesty", "labels")]
+    assert sorted({(row["stage"], row["criterion"]) for row in rows}) == [
+        ("care", "checked"),
+        ("honesty", "labels"),
+    ]
 
     # A new version replaces the scorecards, and is compared with the old ones on the same runs.
     mine.write_text(mine.read_text("utf-8").replace('version: "1.0"', 'version: "9.0"'), "utf-8")
     assert out("score", *common)[0] == 0
-    code, text, told = out("compare", "1.0", "9.0", "s.db", "--by", "rubric", "--outcome", "agentic", "--json")
-    assert code == 0, told
-    assert [(side["name"], side["runs"]) for side in json.loads(text)["sides"]] == [("1.0", 1), ("9.0", 1)], (
-        "equal bytes"
+    code, text, told = out(
+        "compare", "1.0", "9.0", "s.db", "--by", "rubric", "--outcome", "agentic", "--json"
     )
+    assert code == 0, told
+    assert [(side["name"], side["runs"]) for side in json.loads(text)["sides"]] == [
+        ("1.0", 1),
+        ("9.0", 1),
+    ], "equal bytes"
     assert len(out("export", "s.db", "--what", "runs", "--format", "jsonl")[1].splitlines()) == 2
 
 

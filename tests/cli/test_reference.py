@@ -31,7 +31,9 @@ def test_the_reference_has_what_the_program_has(site: Path) -> None:
     pages = {page.stem: page.read_text("utf-8") for page in (site / "reference").glob("*.md")}
     assert not [name for name in COMMANDS if f"## {name}\n" not in pages["commands"]]
     assert not [name for name in SETTINGS if f"AMBJUDGE_{name.upper()}" not in pages["settings"]]
-    assert not re.findall(r"^.*needed\. \|$", pages["scorecard"], re.MULTILINE), "every field says what it holds"
+    assert not re.findall(r"^.*needed\. \|$", pages["scorecard"], re.MULTILINE), (
+        "every field says what it holds"
+    )
     assert "| `overall` | number 0 to 100 or null, needed. " in pages["scorecard"]
     assert "### paper E3: verification and recovery" in pages["error-codes"]
     assert "score_many(paths: Paths" in pages["python"]
@@ -47,7 +49,10 @@ def test_links_lead_somewhere(site: Path, where: str) -> None:
             assert file.exists(), f"{page.name}: {target}"
             if anchor and file.suffix == ".md":
                 heads = re.findall(r"^#+ (.+)$", file.read_text("utf-8"), re.MULTILINE)
-                named = [re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads]
+                named = [
+                    re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-")
+                    for head in heads
+                ]
                 assert anchor in named, f"{page.name}: {target}#{anchor}"
 
 
@@ -57,5 +62,9 @@ def test_readme_has_no_link_that_a_package_page_lacks() -> None:
 
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     shown = (ROOT / "docs" / "mkdocs.yml").read_text("utf-8")
-    missing = [str(page.relative_to(site)) for page in site.rglob("*.md") if str(page.relative_to(site)) not in shown]
+    missing = [
+        str(page.relative_to(site))
+        for page in site.rglob("*.md")
+        if str(page.relative_to(site)) not in shown
+    ]
     assert missing == []

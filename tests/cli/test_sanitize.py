@@ -1,4 +1,5 @@
-"""Text from a transcript reaches a terminal only after every character that could act on it was replaced."""
+"""Text from a transcript reaches a terminal only after every character that could act on it was
+replaced."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 CASES = [
     pytest.param("\x1b[2J", "␛[2J", id="clear screen"),
-    pytest.param("\x1b]8;;http://x\x07click\x1b]8;;\x07", "␛]8;;http://x␇click␛]8;;␇", id="OSC 8 link"),
+    pytest.param(
+        "\x1b]8;;http://x\x07click\x1b]8;;\x07", "␛]8;;http://x␇click␛]8;;␇", id="OSC 8 link"
+    ),
     pytest.param("\x1b]52;c;aGk=\x07", "␛]52;c;aGk=␇", id="OSC 52 clipboard"),
     pytest.param("\x9b31m", "\ufffd31m", id="C1 introducer"),
     pytest.param("12 failed\rall passed", "12 failed␍all passed", id="carriage return overwrites"),

@@ -1,4 +1,5 @@
-"""What comes with runs decides nothing for the user: no settings, no address for a key, no store full of verdicts."""
+"""What comes with runs decides nothing for the user: no settings, no address for a key, no store
+full of verdicts."""
 
 from __future__ import annotations
 
@@ -49,20 +50,28 @@ def said(capsys, *args: str | Path) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("name", ["ambjudge.toml", "pyproject.toml"])
 @pytest.mark.parametrize("at", ["crc-lite-02/process", "crc-lite-02", "."])
-def test_who_stands_in_a_run_has_no_settings_but_those_that_are_named(runs, capsys, monkeypatch, name, at) -> None:
+def test_who_stands_in_a_run_has_no_settings_but_those_that_are_named(
+    runs, capsys, monkeypatch, name, at
+) -> None:
     head = "[tool.ambjudge]\n" if name == "pyproject.toml" else ""
     (runs / at / name).write_text(f'{head}rubric = "workflow"\nstore = "../x.db"\n', "utf-8")
     monkeypatch.chdir(runs / "crc-lite-02")
     code, text, _ = said(capsys, "score", ".", "--json", "--store", "none")
     assert (code, json.loads(text)["rubric"]["id"]) == (0, "classification")
-    code, text, _ = said(capsys, "--config", runs / at / name, "score", ".", "--json", "--store", "none")
+    code, text, _ = said(
+        capsys, "--config", runs / at / name, "score", ".", "--json", "--store", "none"
+    )
     assert json.loads(text)["rubric"]["id"] == "workflow"
 
 
 @pytest.mark.parametrize(
-    "text", [b"x" * (1 << 17), b"a." * 30_000 + b"a = 1", b"a = " + b"[" * 60_000], ids=["long", "dotted", "deep"]
+    "text",
+    [b"x" * (1 << 17), b"a." * 30_000 + b"a = 1", b"a = " + b"[" * 60_000],
+    ids=["long", "dotted", "deep"],
 )
-def test_settings_that_would_eat_the_machine_are_one_line(runs, capsys, no_runaway, text: bytes) -> None:
+def test_settings_that_would_eat_the_machine_are_one_line(
+    runs, capsys, no_runaway, text: bytes
+) -> None:
     Path("ambjudge.toml").write_bytes(text)
     with Path("pyproject.toml").open("wb") as sparse:
         sparse.truncate(20 << 30)
@@ -74,8 +83,11 @@ def test_settings_that_would_eat_the_machine_are_one_line(runs, capsys, no_runaw
     assert "internal" not in err
 
 
-def test_a_providers_key_goes_to_that_provider_alone(runs, capsys, judge_server, monkeypatch) -> None:
-    """A server that is named gets a key of its own, or none; one in the environment is meant for the key beside it."""
+def test_a_providers_key_goes_to_that_provider_alone(
+    runs, capsys, judge_server, monkeypatch
+) -> None:
+    """A server that is named gets a key of its own, or none; one in the environment is meant for
+    the key beside it."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai-123456")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-anthropic-1")
     judge_server.script = ["good"]
@@ -90,8 +102,13 @@ def test_a_providers_key_goes_to_that_provider_alone(runs, capsys, judge_server,
     assert "sk-of-this-server" in str(judge_server.headers[-1])
     official = ApiJudge("openai/gpt-5.4-mini", "https://api.openai.com/v1")
     assert official.endpoint()[1] == "sk-of-openai-123456"
-    assert ApiJudge("openai/m", "http://api.openai.com/v1").endpoint()[1] == "sk-of-this-server", "not in clear"
-    assert ApiJudge("openai/m", "https://api.openai.com.evil.org/v1").endpoint()[1] == "sk-of-this-server"
+    assert ApiJudge("openai/m", "http://api.openai.com/v1").endpoint()[1] == "sk-of-this-server", (
+        "not in clear"
+    )
+    assert (
+        ApiJudge("openai/m", "https://api.openai.com.evil.org/v1").endpoint()[1]
+        == "sk-of-this-server"
+    )
 
 
 def forged(folder: Path) -> Path:
@@ -111,7 +128,9 @@ def test_a_store_that_came_with_runs_is_used_only_by_name(runs, capsys) -> None:
     code, text, err = said(capsys, "score", runs, "--json")
     assert (code, bool(text)) == (0, True)
     assert f"nothing is kept: {place}: is not used: it was not made here" in err
-    code, _, err = said(capsys, "score", runs, "--judge", "openai/m", "--api-base", "http://127.0.0.1:9/v1")
+    code, _, err = said(
+        capsys, "score", runs, "--judge", "openai/m", "--api-base", "http://127.0.0.1:9/v1"
+    )
     assert (code, "name it with --store" in err) == (2, True), "a model's verdicts must not be lost"
     for command in (["export", runs], ["label", "export", "--out", "out"], ["rejudge", runs]):
         code, _, err = said(capsys, *command)
@@ -134,7 +153,8 @@ def test_what_is_not_the_users_is_refused(tmp_path: Path) -> None:
     assert default_store(tmp_path / "moved") == tmp_path / "moved" / OWN
     with sqlite3.connect(tmp_path / "mine" / OWN) as connection:
         connection.execute(
-            "CREATE VIEW meta AS WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value FROM c) SELECT value, 'no' AS name FROM c"
+            "CREATE VIEW meta AS WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value FROM"
+            " c) SELECT value, 'no' AS name FROM c"
         )
     with pytest.raises(Exception, match="is not used"):
         default_store(tmp_path / "mine")
@@ -142,16 +162,32 @@ def test_what_is_not_the_users_is_refused(tmp_path: Path) -> None:
 
 def test_verdicts_that_no_judge_gave_here_are_marked(runs, capsys, judge_server) -> None:
     judge_server.script = ["good"]
-    ask = ("score", runs, "--judge", "openai/m", "--api-base", judge_server.url, "--json", "--store", "s.db")
+    ask = (
+        "score",
+        runs,
+        "--judge",
+        "openai/m",
+        "--api-base",
+        judge_server.url,
+        "--json",
+        "--store",
+        "s.db",
+    )
     first = json.loads(said(capsys, *ask)[1])
     asked = judge_server.count
     again = json.loads(said(capsys, *ask)[1])
-    assert (judge_server.count, again["warnings"]) == (asked, [w for w in first["warnings"] if "quotes" not in w])
+    assert (judge_server.count, again["warnings"]) == (
+        asked,
+        [w for w in first["warnings"] if "quotes" not in w],
+    )
     with sqlite3.connect("s.db") as connection:
         connection.execute("UPDATE meta SET value = ? WHERE name = 'id'", ("0" * 32,))
     marked = json.loads(said(capsys, *ask)[1])
     assert judge_server.count == asked
-    assert any("not made here; nothing shows that openai/m gave them" in warning for warning in marked["warnings"])
+    assert any(
+        "not made here; nothing shows that openai/m gave them" in warning
+        for warning in marked["warnings"]
+    )
 
 
 def test_another_programs_database_is_left_alone(runs, capsys) -> None:
@@ -174,35 +210,90 @@ class Owned:
 
 
 def laden(run: Path, url: str, owned: Path, secret: Path) -> None:
-    """Everything beside a transcript that might make somebody's command do something, naming a server at `url`."""
-    forms = (url, f"{url}/", f"{url}/v1", url.replace("127.0.0.1", "localhost"), url.replace("//", "//u:p@"))
-    variables = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "AMBJUDGE_API_BASE", "HF_ENDPOINT",
-                 "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy", "AWS_ENDPOINT_URL", "LITELLM_PROXY_API_BASE")  # fmt: skip
-    settings = 'judge = ["openai/gpt-5.4-mini"]\napi_base = "{}"\nstore = "verdicts.db"\nrubric = "rubric.yaml"\npublic = "public"\nprice = "0,0"\nsamples = 25\ntrack = "vqa"\n'
-    code = f"open({str(owned)!r}, 'w')\nimport socket; socket.create_connection({urlsplit(url).netloc.split(':')!r})\n"
-    remote = {"auto_map": {"AutoConfig": "modeling.C", "AutoModelForCausalLM": "modeling.M"}, "model_type": "x", "_name_or_path": url}  # fmt: skip
-    for place, form in zip((run, run / "process", run / "public", run / "model", run / "outputs"), forms, strict=True):
+    """Everything beside a transcript that might make somebody's command do something, naming a
+    server at `url`."""
+    forms = (
+        url,
+        f"{url}/",
+        f"{url}/v1",
+        url.replace("127.0.0.1", "localhost"),
+        url.replace("//", "//u:p@"),
+    )
+    variables = (
+        "OPENAI_API_BASE",
+        "OPENAI_BASE_URL",
+        "ANTHROPIC_BASE_URL",
+        "AMBJUDGE_API_BASE",
+        "HF_ENDPOINT",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "https_proxy",
+        "AWS_ENDPOINT_URL",
+        "LITELLM_PROXY_API_BASE",
+    )
+    settings = (
+        'judge = ["openai/gpt-5.4-mini"]\napi_base = "{}"\nstore = "verdicts.db"\nrubric ='
+        ' "rubric.yaml"\npublic = "public"\nprice = "0,0"\nsamples = 25\ntrack = "vqa"\n'
+    )
+    code = (
+        f"open({str(owned)!r}, 'w')\nimport socket;"
+        f" socket.create_connection({urlsplit(url).netloc.split(':')!r})\n"
+    )
+    remote = {
+        "auto_map": {"AutoConfig": "modeling.C", "AutoModelForCausalLM": "modeling.M"},
+        "model_type": "x",
+        "_name_or_path": url,
+    }
+    for place, form in zip(
+        (run, run / "process", run / "public", run / "model", run / "outputs"), forms, strict=True
+    ):
         place.mkdir(exist_ok=True)
         texts = {
-            "ambjudge.toml": settings.format(form), "pyproject.toml": "[tool.ambjudge]\n" + settings.format(form),
-            ".env": "AMBJUDGE_JUDGE=openai/gpt-5.4-mini\nAMBJUDGE_PLUGINS=modeling\n" + "".join(f"{v}={form}\n" for v in variables),
-            ".netrc": "machine 127.0.0.1 login u password p\n", "litellm_config.yaml": f"api_base: {form}\n",
-            "rubric.yaml": (ROOT / "rubrics" / "vqa.yaml").read_text("utf-8").replace("weight: ", "weight: 9"),
-            "config.json": json.dumps(remote), "tokenizer_config.json": json.dumps(remote),
-            **dict.fromkeys(("modeling.py", "sitecustomize.py", "usercustomize.py", "conftest.py", "numpy.py", "litellm.py", "ambjudge.py"), code),
-        }  # fmt: skip
+            "ambjudge.toml": settings.format(form),
+            "pyproject.toml": "[tool.ambjudge]\n" + settings.format(form),
+            ".env": (
+                "AMBJUDGE_JUDGE=openai/gpt-5.4-mini\nAMBJUDGE_PLUGINS=modeling\n"
+                + "".join(f"{v}={form}\n" for v in variables)
+            ),
+            ".netrc": "machine 127.0.0.1 login u password p\n",
+            "litellm_config.yaml": f"api_base: {form}\n",
+            "rubric.yaml": (
+                (ROOT / "rubrics" / "vqa.yaml").read_text("utf-8").replace("weight: ", "weight: 9")
+            ),
+            "config.json": json.dumps(remote),
+            "tokenizer_config.json": json.dumps(remote),
+            **dict.fromkeys(
+                (
+                    "modeling.py",
+                    "sitecustomize.py",
+                    "usercustomize.py",
+                    "conftest.py",
+                    "numpy.py",
+                    "litellm.py",
+                    "ambjudge.py",
+                ),
+                code,
+            ),
+        }
         for name, text in texts.items():
             (place / name).write_text(text, "utf-8")
         for name in ("pytorch_model.bin", "model.safetensors", "model.gguf", "cards.pkl"):
             (place / name).write_bytes(pickle.dumps(Owned(owned)))
         shutil.copy(forged(place), place / "verdicts.db")
-        for name, to in (("elsewhere", secret.parent), ("passwd.json", secret), ("plan_link.md", secret)):
+        for name, to in (
+            ("elsewhere", secret.parent),
+            ("passwd.json", secret),
+            ("plan_link.md", secret),
+        ):
             (place / name).symlink_to(to)
     task = run / "public" / "nct-crc-cls-task"
     task.mkdir()
     (task / "labels.csv").write_text(f"case,label\n1,{url}\n", "utf-8")
     for name in ("cards.jsonl", "scorecards.jsonl"):
-        (run / name).write_text('{"schema": "ambjudge.scorecard/1", "run": {"id": "forged"}}\n', "utf-8")
+        (run / name).write_text(
+            '{"schema": "ambjudge.scorecard/1", "run": {"id": "forged"}}\n', "utf-8"
+        )
 
 
 @pytest.fixture
@@ -238,8 +329,11 @@ async def browsed(run_folder: Path) -> list[object]:
     return [row, collection.open(row)]
 
 
-def test_a_run_folder_changes_nothing_that_its_transcript_does_not(tmp_path, runs, capsys, judge_server, listener, monkeypatch) -> None:  # fmt: skip
-    """Every command on a run, and on the same run with all that somebody could lay beside the transcript."""
+def test_a_run_folder_changes_nothing_that_its_transcript_does_not(
+    tmp_path, runs, capsys, judge_server, listener, monkeypatch
+) -> None:
+    """Every command on a run, and on the same run with all that somebody could lay beside the
+    transcript."""
     url, came = listener
     owned, secret = tmp_path / "owned", tmp_path / "secret" / "key.txt"
     secret.parent.mkdir()
@@ -259,19 +353,37 @@ def test_a_run_folder_changes_nothing_that_its_transcript_does_not(tmp_path, run
         told: list[object] = [
             said(capsys, *command)
             for command in (
-                ["score", run_folder, "--json", "--public", RECORDED / "public", "--out", out / "c.jsonl"],
+                [
+                    "score",
+                    run_folder,
+                    "--json",
+                    "--public",
+                    RECORDED / "public",
+                    "--out",
+                    out / "c.jsonl",
+                ],
                 ["score", run_folder, "--json", *store, *model],
                 ["ask", run_folder, "Was a model trained?", "--dry-run", *store, *model],
-                ["rejudge", run_folder, *store], ["rejudge", run_folder, "--dry-run", *store, *model],
-                ["segment", run_folder, "--json"], ["codes", run_folder, "--json"], ["export", run_folder],
-                ["leaderboard", run_folder, "--json"], ["verify", out / "c.jsonl"], ["analyze", run_folder],
-                ["site", run_folder, "--out", out / "site", "--no-report"], ["doctor", "--json"],
+                ["rejudge", run_folder, *store],
+                ["rejudge", run_folder, "--dry-run", *store, *model],
+                ["segment", run_folder, "--json"],
+                ["codes", run_folder, "--json"],
+                ["export", run_folder],
+                ["leaderboard", run_folder, "--json"],
+                ["verify", out / "c.jsonl"],
+                ["analyze", run_folder],
+                ["site", run_folder, "--out", out / "site", "--no-report"],
+                ["doctor", "--json"],
             )
-        ]  # fmt: skip
+        ]
         told.append(asyncio.run(browsed(run_folder)))
         return [
             *told,
-            {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "s.db" not in path.name},
+            {
+                path: path.read_bytes()
+                for path in out.rglob("*")
+                if path.is_file() and "s.db" not in path.name
+            },
         ]
 
     before, asked = seen(), judge_server.count
@@ -291,11 +403,14 @@ SECRET = "hunter2/hunter2+x"
 @pytest.mark.parametrize(
     "text",
     [
-        "postgresql://bob:hunter2@host/db", "postgresql://bob@host/db?password=hunter2&x=1",
-        f"key {SECRET}", SECRET[::-1], SECRET.encode().hex(),
+        "postgresql://bob:hunter2@host/db",
+        "postgresql://bob@host/db?password=hunter2&x=1",
+        f"key {SECRET}",
+        SECRET[::-1],
+        SECRET.encode().hex(),
         *(base64.b64encode(b"-" * n + SECRET.encode()).decode() for n in range(3)),
     ],
-)  # fmt: skip
+)
 def test_secrets_are_masked_however_they_come_back(monkeypatch, text: str) -> None:
     monkeypatch.setenv("SOME_API_KEY", SECRET)
     shown = mask(f"said {text} end")
@@ -310,20 +425,30 @@ def test_secrets_are_masked_however_they_come_back(monkeypatch, text: str) -> No
 
 
 def test_addresses_are_shown_without_their_credentials(runs, capsys) -> None:
-    for store in ("postgresql://bob@127.0.0.1:9/db?password=hunter2", "postgresql://bob:hunter2@127.0.0.1:9/db"):
-        for command in (["-vv", "score", runs, "--judge", "openai/m", "--store", store], ["doctor"]):
+    for store in (
+        "postgresql://bob@127.0.0.1:9/db?password=hunter2",
+        "postgresql://bob:hunter2@127.0.0.1:9/db",
+    ):
+        for command in (
+            ["-vv", "score", runs, "--judge", "openai/m", "--store", store],
+            ["doctor"],
+        ):
             Path("ambjudge.toml").write_text(f'store = "{store}"\n', "utf-8")
             _, text, err = said(capsys, *command)
             assert "hunter2" not in text + err
     Path("ambjudge.toml").unlink()
-    _, text, err = said(capsys, "doctor", "--api-base", "http://bob:hunter2@127.0.0.1:9/v1?key=hunter2")
+    _, text, err = said(
+        capsys, "doctor", "--api-base", "http://bob:hunter2@127.0.0.1:9/v1?key=hunter2"
+    )
     assert "hunter2" not in text + err
 
 
 HOSTILE = "a\x1b]52;c;aGk=\x07b\x9b31m\u202ec\nambjudge: error: forged"
 
 
-def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(tmp_path, capsys, monkeypatch) -> None:
+def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(
+    tmp_path, capsys, monkeypatch
+) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     cards = tmp_path / f"{HOSTILE}.jsonl"
     cards.write_text(json.dumps({"schema": HOSTILE, HOSTILE: 1}) + "\n{}\n", "utf-8")
@@ -355,6 +480,13 @@ def test_files_that_are_no_scorecards_are_told_once(tmp_path, capsys, no_runaway
     whole.write_bytes(b'{"a": "' + b"x" * (65 << 20) + b'"}')
     with no_runaway():
         for command in ("verify", "leaderboard", "analyze"):
-            for file, why in ((lines, "12000" if command == "verify" else "more than 10,000"), (whole, "67,108,864")):
+            for file, why in (
+                (lines, "12000" if command == "verify" else "more than 10,000"),
+                (whole, "67,108,864"),
+            ):
                 code, text, err = said(capsys, command, file)
-                assert (code != 0, len((text + err).splitlines()) < 6, why in err) == (True, True, True)
+                assert (code != 0, len((text + err).splitlines()) < 6, why in err) == (
+                    True,
+                    True,
+                    True,
+                )

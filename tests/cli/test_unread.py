@@ -1,4 +1,5 @@
-"""Unread is not good: what a cohort shows when the judge ran out of money, invented its quotes, or never looked."""
+"""Unread is not good: what a cohort shows when the judge ran out of money, invented its quotes, or
+never looked."""
 
 from __future__ import annotations
 
@@ -20,12 +21,16 @@ def runs(tmp_path: Path) -> Path:
 
 
 def boards(out, cards: Path | str, *flags: str) -> tuple[dict, str]:
-    _, data, _ = out("leaderboard", cards, "--by", "overall", "--by", "track", "--by", "task", "--json", *flags)
+    _, data, _ = out(
+        "leaderboard", cards, "--by", "overall", "--by", "track", "--by", "task", "--json", *flags
+    )
     _, text, _ = out("analyze", cards, *flags)
     return json.loads(data), text
 
 
-def test_a_budget_stopped_cohort_has_no_point_no_rank_and_no_finding(out, runs: Path, judge_server) -> None:
+def test_a_budget_stopped_cohort_has_no_point_no_rank_and_no_finding(
+    out, runs: Path, judge_server
+) -> None:
     judge = ("--judge", "good", "--api-base", judge_server.url, "--price", "1,2")
     code, text, err = out("score", runs, *judge, "--max-cost", "0.0001", "--out", "stopped.jsonl")
     assert code == 1
@@ -37,7 +42,9 @@ def test_a_budget_stopped_cohort_has_no_point_no_rank_and_no_finding(out, runs: 
     assert data["basis"] | {"unread_runs": 2, "runs": 3, "judge": "good"} == data["basis"]
     assert {row["agent"] for row in data["rows"]} == {"agent-flint", "agent-opal", "agent-slate"}
     assert all(row["value"] is None and row["rank"] is None for row in data["rows"])
-    assert next(row["range_lo"] for row in data["rows"] if row["agent"] == "agent-opal") == pytest.approx(68.75)
+    assert next(
+        row["range_lo"] for row in data["rows"] if row["agent"] == "agent-opal"
+    ) == pytest.approx(68.75)
     assert "2 of them lack judged stages" in report
     assert not any(word in report for word in ("leads", "weakest", "Overall of"))
 
@@ -72,12 +79,17 @@ def test_strict_evidence_counts_no_invented_quote(out, runs: Path, judge_server)
     card = json.loads(text)
     assert card["policy"]["strict_evidence"] is True
     assert card["stages"]["S1"]["score"] is None
-    assert {c["reason"] for s in ("S1", "S2", "S3") for c in card["stages"][s]["criteria"]} == {None, "no_evidence"}
+    assert {c["reason"] for s in ("S1", "S2", "S3") for c in card["stages"][s]["criteria"]} == {
+        None,
+        "no_evidence",
+    }
     (runs / "strict.json").write_text(text, "utf-8")
     assert out("verify", runs / "strict.json")[0] == 0
 
 
-def test_every_command_reads_the_store_and_its_judge(out, runs: Path, judge_server, monkeypatch) -> None:
+def test_every_command_reads_the_store_and_its_judge(
+    out, runs: Path, judge_server, monkeypatch
+) -> None:
     monkeypatch.delenv("AMBJUDGE_STORE")
     (Path.cwd() / "ambjudge.toml").unlink()
     judge = ("--judge", "good", "--api-base", judge_server.url, "--no-diagnosis")
@@ -89,7 +101,10 @@ def test_every_command_reads_the_store_and_its_judge(out, runs: Path, judge_serv
     assert "Judge good, 3 runs" in text
     assert f"reading the store {store}" in err
     _, text, _ = out("rejudge", runs, "--dry-run", "--no-diagnosis")
-    assert "3 runs with judge good: 27 verdicts stand, 0 are stale, 0 were never made by it; 0 calls" in text
+    assert (
+        "3 runs with judge good: 27 verdicts stand, 0 are stale, 0 were never made by it; 0 calls"
+        in text
+    )
     _, text, _ = out("rubric", "diff", "classification", "classification", runs)
     assert "none" in text
     _, text, _ = out("analyze", runs, "--store", "none", "--table", "basis")
@@ -115,7 +130,9 @@ def test_several_folders_share_a_store_in_the_folder_above(out, runs: Path, monk
     assert "not all of these paths are in one store" in err
 
 
-def test_two_judges_of_the_same_bytes_are_compared_wherever_they_lie(out, runs: Path, judge_server) -> None:
+def test_two_judges_of_the_same_bytes_are_compared_wherever_they_lie(
+    out, runs: Path, judge_server
+) -> None:
     shutil.copytree(runs, runs.with_name("copies"))
     (runs.with_name("copies") / "crc-lite-02").rename(runs.with_name("copies") / "renamed")
     judge = ("--judge", "good", "--api-base", judge_server.url, "--no-diagnosis")
@@ -128,7 +145,9 @@ def test_two_judges_of_the_same_bytes_are_compared_wherever_they_lie(out, runs: 
     assert next(row.split()[1] for row in text.splitlines() if row.startswith("S1a ")) == "3"
 
 
-@pytest.mark.parametrize("command", ["analyze", "leaderboard", "agreement", "export", "rejudge", "score"])
+@pytest.mark.parametrize(
+    "command", ["analyze", "leaderboard", "agreement", "export", "rejudge", "score"]
+)
 def test_nothing_is_scored_because_an_argument_was_left_out(out, runs: Path, command: str) -> None:
     code, text, err = out(command)
     assert (code, text) == (2, "")

@@ -1,4 +1,5 @@
-"""Files get their names whole: through links, never in place of what is no file, and whatever ends the writer."""
+"""Files get their names whole: through links, never in place of what is no file, and whatever ends
+the writer."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ def test_a_link_stays_and_permissions_too(tmp_path: Path) -> None:
     with whole(link) as part:
         part.write_text("new")
         assert target.read_text() == "old"
-    assert (link.is_symlink(), target.read_text(), target.stat().st_mode & 0o777) == (True, "new", 0o640)
+    assert (link.is_symlink(), target.read_text(), target.stat().st_mode & 0o777) == (
+        True,
+        "new",
+        0o640,
+    )
     with whole(tmp_path / "deep" / "new") as part:
         part.write_text("x")
     usual = tmp_path / "usual"
@@ -43,7 +48,10 @@ def test_what_fails_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> No
     with pytest.raises(KeyError), whole(path) as part:  # noqa: PT012
         part.write_text("half")
         raise KeyError
-    with pytest.raises(InputError, match="cannot be written: No space left on device"), whole(path) as part:
+    with (
+        pytest.raises(InputError, match="cannot be written: No space left on device"),
+        whole(path) as part,
+    ):
         raise OSError(28, "No space left on device")
     with pytest.raises(FileNotFoundError), whole(path):
         (tmp_path / "of another").read_text()
@@ -78,11 +86,16 @@ def test_pipes_devices_and_descriptors_are_no_files_to_replace(tmp_path: Path) -
         cards.keep()
     assert os.pread(file, 100, 0) == b"said before\na card\n"
     os.close(file)
-    assert [file_behind(Path(name)) for name in ("/dev/stdout", "/dev/null", "/proc/self/fd/1", tmp_path)] == [None] * 4
+    assert [
+        file_behind(Path(name))
+        for name in ("/dev/stdout", "/dev/null", "/proc/self/fd/1", tmp_path)
+    ] == [None] * 4
     assert names(tmp_path) == ["link", "pipe", "sent"]
 
 
-def test_what_killed_commands_left_is_removed_by_the_next_and_what_lives_is_not(tmp_path: Path, monkeypatch) -> None:
+def test_what_killed_commands_left_is_removed_by_the_next_and_what_lives_is_not(
+    tmp_path: Path, monkeypatch
+) -> None:
     dead, living = tmp_path / f".dead{PART}", tmp_path / f".living{PART}"
     dead.touch()
     held = os.open(living, os.O_RDWR | os.O_CREAT)

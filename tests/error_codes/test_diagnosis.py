@@ -1,4 +1,5 @@
-"""Findings and readings made one: what fires, what stays unproven, what nobody read; and how often readings were right."""
+"""Findings and readings made one: what fires, what stays unproven, what nobody read; and how often
+readings were right."""
 
 from __future__ import annotations
 
@@ -27,21 +28,43 @@ PROOF = "one case first"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Five turns, one a stage."""
-    turns = [say("The plan."), say("Weights.", "load()", "ok"), say("A pilot.", "go(1)", f"{PROOF}: dice 0.8"), say("All.", "go()", "8 done")]  # fmt: skip
+    turns = [
+        say("The plan."),
+        say("Weights.", "load()", "ok"),
+        say("A pilot.", "go(1)", f"{PROOF}: dice 0.8"),
+        say("All.", "go()", "8 done"),
+    ]
     made = write_run(tmp_path_factory.mktemp("run") / "r", [*turns, SUBMIT])
     assert len(made.turns) == len(STAGES)
     return made
 
 
-def finding(code="E3", *, fact=False, independence="from_trace", turns=(4,), by="detector:d", why="Because of this."):
+def finding(
+    code="E3",
+    *,
+    fact=False,
+    independence="from_trace",
+    turns=(4,),
+    by="detector:d",
+    why="Because of this.",
+):
     return Fired(
-        code=code, taxonomy="paper", stage="S4", turns=turns, why=why, by=by, confidence=0.8, independence=independence,
+        code=code,
+        taxonomy="paper",
+        stage="S4",
+        turns=turns,
+        why=why,
+        by=by,
+        confidence=0.8,
+        independence=independence,
         fact=fact,
-    )  # fmt: skip
+    )
 
 
 def reading(run, code="E3", state="present", *, turns=(3,), quote=(3, PROOF), **more):
-    return Reading(code=code, state=state, turns=turns, quote=quote and check_quote(run, *quote), **more)
+    return Reading(
+        code=code, state=state, turns=turns, quote=quote and check_quote(run, *quote), **more
+    )
 
 
 def codes(found) -> list[str]:
@@ -51,9 +74,7 @@ def codes(found) -> list[str]:
 NOBODY_READ = {"E1": "not_read", "E2": "absent", "E3": "not_read", "E4": "absent", "E5": "absent"}
 
 
-# Without a reader ---------------------------------------------------------------------------------------------------
-
-
+# Without a reader
 def test_what_takes_reading_is_not_read_where_nobody_read_the_run(run):
     """Nothing looks clean because nobody looked."""
     merged = merge(run, SEGMENTS, (), ())
@@ -70,9 +91,7 @@ def test_the_same_finding_twice_is_one(run):
     assert merge(run, SEGMENTS, (finding(), finding()), ()).found == (finding(),)
 
 
-# With a reader ------------------------------------------------------------------------------------------------------
-
-
+# With a reader
 @pytest.mark.parametrize("state", ["present", "absent", "cannot_tell"])
 def test_a_fact_stands_whatever_is_read(run, state):
     fact = finding("E4", fact=True)
@@ -99,7 +118,12 @@ def test_what_was_read_from_the_score_is_shown_but_says_nothing_of_the_run(run):
 
 
 def test_a_proven_reading_fires_at_the_turn_of_its_words(run):
-    merged = merge(run, SEGMENTS, (), [reading(run, turns=(4, 3), why="They were\n  not looked at.", facts=("F2",))])
+    merged = merge(
+        run,
+        SEGMENTS,
+        (),
+        [reading(run, turns=(4, 3), why="They were\n  not looked at.", facts=("F2",))],
+    )
     (fired,) = merged.read
     assert (fired.code, fired.stage, fired.turns, fired.facts) == ("E3", "S3", (4, 3), ("F2",))
     assert fired.why == "They were not looked at."
@@ -114,7 +138,9 @@ def test_a_moved_quote_proves_and_places_the_code_where_it_stands(run):
 
 def test_words_of_the_brief_prove_a_code_at_its_own_turns(run):
     """Cited from turn 4, they stand in no turn."""
-    (fired,) = merge(run, SEGMENTS, (), [reading(run, turns=(2,), quote=(4, "Do the task for 8 cases"))]).read
+    (fired,) = merge(
+        run, SEGMENTS, (), [reading(run, turns=(2,), quote=(4, "Do the task for 8 cases"))]
+    ).read
     assert (fired.quote.check, fired.quote.found_turn, fired.stage) == ("moved", 0, "S2")
 
 
@@ -124,7 +150,9 @@ def test_words_of_the_brief_prove_a_code_at_its_own_turns(run):
         pytest.param((3,), (3, "words that nobody wrote"), id="quote not found"),
         pytest.param((3,), None, id="no quote"),
         pytest.param((), (0, "Do the task for 8 cases"), id="no turn"),
-        pytest.param((999,), (999, "words that nobody wrote"), id="turns that the run does not have"),
+        pytest.param(
+            (999,), (999, "words that nobody wrote"), id="turns that the run does not have"
+        ),
     ],
 )
 def test_unproven_readings_are_listed_and_do_not_fire(run, turns, quote):
@@ -135,9 +163,15 @@ def test_unproven_readings_are_listed_and_do_not_fire(run, turns, quote):
 
 def test_a_reader_that_speaks_against_a_fact_is_a_conflict(run):
     fact, other = finding("E4", fact=True, turns=(2, 4)), finding("E3")
-    merged = merge(run, SEGMENTS, (fact, other), [reading(run, c, "absent") for c in ("E3", "E4")], "judge:m")
+    merged = merge(
+        run, SEGMENTS, (fact, other), [reading(run, c, "absent") for c in ("E3", "E4")], "judge:m"
+    )
     (conflict,) = merged.conflicts
-    assert (conflict.code, conflict.turns, conflict.between) == ("E4", (2, 4), ("detector:d", "judge:m"))
+    assert (conflict.code, conflict.turns, conflict.between) == (
+        "E4",
+        (2, 4),
+        ("detector:d", "judge:m"),
+    )
     assert "(Because of this)" in conflict.what
     for state in ("present", "cannot_tell"):
         assert merge(run, SEGMENTS, (fact,), [reading(run, "E4", state)]).conflicts == ()
@@ -149,18 +183,26 @@ def test_the_confidence_is_the_share_that_labels_confirm_where_it_is_known(run):
     assert {c.code: c.confidence for c in merged.read} == {"E3": 0.4, "E5": 0.6}
 
 
-# How often readings were right --------------------------------------------------------------------------------------
-
-
+# How often readings were right
 async def scored(tmp_path: Path, judge_server, runs: int, codes: str = "E3,E5"):
     """A store with this many small runs in which the reader saw these codes."""
     for number in range(runs):
-        write_run(tmp_path / "runs" / f"r{number}", [say(f"Plan number {number} of them.", "go()", "8 done"), SUBMIT])
+        write_run(
+            tmp_path / "runs" / f"r{number}",
+            [say(f"Plan number {number} of them.", "go()", "8 done"), SUBMIT],
+        )
     judge_server.script = [f"codes:{codes}"]
     judge = ApiJudge("reader", judge_server.url, retry=Retry(1), timeout=5)
     store = open_store(tmp_path / "s.db")
     cards = []
-    await score_many([tmp_path / "runs"], judge, ScoreOptions(), lambda o: cards.append(o.card), store=store, signals=False)  # fmt: skip
+    await score_many(
+        [tmp_path / "runs"],
+        judge,
+        ScoreOptions(),
+        lambda o: cards.append(o.card),
+        store=store,
+        signals=False,
+    )
     return SimpleNamespace(store=store, judge=judge, cards=cards, paths=tmp_path / "runs")
 
 
@@ -175,12 +217,16 @@ def saw(*names: str) -> dict:
 async def test_labels_say_how_often_a_reader_was_right(tmp_path, judge_server):
     known = await scored(tmp_path, judge_server, 6)
     with known.store as store:
-        assert {c.code for card in known.cards for c in card.codes if c.by == "judge:reader"} == {"E3", "E5"}
+        assert {c.code for card in known.cards for c in card.codes if c.by == "judge:reader"} == {
+            "E3",
+            "E5",
+        }
         assert shares_right(store, "reader") == {}
         for number, card in enumerate(known.cards[: LEAST - 1]):
             label(store, card.run.id, **saw(*(["E3"] if number else [])))
         assert shares_right(store, "reader") == {}, "too few to speak of a share"
-        label(store, known.cards[5].run.id)  # nobody looked for codes: no evidence against the reader
+        # nobody looked for codes: no evidence against the reader
+        label(store, known.cards[5].run.id)
         assert shares_right(store, "reader") == {}
         label(store, known.cards[4].run.id, **saw("E3", "E1"))
         assert shares_right(store, "reader") == {"E3": 4 / 5, "E5": 0.0}
@@ -192,14 +238,25 @@ async def test_labels_say_how_often_a_reader_was_right(tmp_path, judge_server):
 async def test_cards_carry_that_share_as_the_confidence(tmp_path, judge_server):
     known = await scored(tmp_path, judge_server, 5)
     with known.store as store:
-        assert {c.confidence for card in known.cards for c in card.codes if c.by == "judge:reader"} == {0.9}
+        assert {
+            c.confidence for card in known.cards for c in card.codes if c.by == "judge:reader"
+        } == {0.9}
         for number, card in enumerate(known.cards):
             label(store, card.run.id, **saw(*(["E3"] if number < 2 else [])))
         asked, again = judge_server.count, []
         options = ScoreOptions(stored_only=True)
-        await score_many([known.paths], known.judge, options, lambda o: again.append(o.card), store=store, signals=False)  # fmt: skip
+        await score_many(
+            [known.paths],
+            known.judge,
+            options,
+            lambda o: again.append(o.card),
+            store=store,
+            signals=False,
+        )
         assert judge_server.count == asked
-        shown = {c.code: c.confidence for card in again for c in card.codes if c.by == "judge:reader"}
+        shown = {
+            c.code: c.confidence for card in again for c in card.codes if c.by == "judge:reader"
+        }
         assert shown == {"E3": 0.4, "E5": 0.0}
 
 

@@ -8,7 +8,10 @@ from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
 from tiny_runs import say, write_run
 
-ASKS = "OUTPUT. answer.json for every question, and calibration.json with the thresholds that validation settled on."
+ASKS = (
+    "OUTPUT. answer.json for every question, and calibration.json with the thresholds that"
+    " validation settled on."
+)
 PILOT = say("Pilot.", "net = torch.load('m.pt')\nprint(net.generate(image, question))", "left lung")
 
 
@@ -22,8 +25,12 @@ PILOT = say("Pilot.", "net = torch.load('m.pt')\nprint(net.generate(image, quest
     ],
 )
 def test_validation_artefacts(tmp_path, track, brief, written, expected):
-    write_run(tmp_path, [PILOT, say("Done.")], track=track, task="some-task", extra=brief, cases=("q_1",))
+    write_run(
+        tmp_path, [PILOT, say("Done.")], track=track, task="some-task", extra=brief, cases=("q_1",)
+    )
     for name in written:
         (tmp_path / "outputs" / "agents_outputs" / name).write_text("{}")
     run = load_run(tmp_path)
-    assert [c.code for c in fired(context(run, segment(run)), "harness") if c.code == "E8"] == expected
+    assert [
+        c.code for c in fired(context(run, segment(run)), "harness") if c.code == "E8"
+    ] == expected

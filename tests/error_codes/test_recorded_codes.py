@@ -20,9 +20,17 @@ GOLD = {
 }
 READ = {
     name: {"E3"}
-    for name in ("bccd-lite-04", "kidney-lite-02", "kidney-lite-04", "ldct-lite-01", "ldct-lite-03", "vqa-lite-01")
+    for name in (
+        "bccd-lite-04",
+        "kidney-lite-02",
+        "kidney-lite-04",
+        "ldct-lite-01",
+        "ldct-lite-03",
+        "vqa-lite-01",
+    )
 }
-"""Codes that only a reader finds: a defect that was talked away, empty masks of lesions, how a run spoke when it stopped."""
+"""Codes that only a reader finds: a defect that was talked away, empty masks of lesions, how a run
+spoke when it stopped."""
 
 
 def codes_of(name, taxonomy="paper"):

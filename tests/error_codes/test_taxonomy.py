@@ -66,7 +66,12 @@ def test_no_guidance_names_a_run_or_a_task_of_the_data_sets():
     assert len(runs) > 350
     names = {run.lower() for run in runs} | {run.split("-")[0].lower() for run in runs}
     names |= {"kidney", "liver", "pancreas", "feta"}
-    said = {w for code in PAPER for t in [code.description, *guidance(code)] for w in re.findall(r"[\w-]+", t.lower())}
+    said = {
+        w
+        for code in PAPER
+        for t in [code.description, *guidance(code)]
+        for w in re.findall(r"[\w-]+", t.lower())
+    }
     assert said & names == set()
 
 
@@ -90,4 +95,9 @@ def test_descriptions_are_a_line_each(name):
 )
 def test_broken_guidance_is_refused(broken):
     with pytest.raises(ValidationError):
-        Taxonomy(name="mine", title="t", source="s", codes=(Code(code="E1", name="n", description="d", **broken),))
+        Taxonomy(
+            name="mine",
+            title="t",
+            source="s",
+            codes=(Code(code="E1", name="n", description="d", **broken),),
+        )

@@ -8,11 +8,17 @@ from ambjudge.error_codes.taxonomy import taxonomy
 from hypothesis import given
 from hypothesis import strategies as st
 
-QUESTION = {"q_1": {"options": {"A": "effusion", "B": "nodule", "C": "left lung", "D": "right lung"}}}
+QUESTION = {
+    "q_1": {"options": {"A": "effusion", "B": "nodule", "C": "left lung", "D": "right lung"}}
+}
 GOOD = {
-    "question_id": "q_1", "predicted_label": "B", "predicted_answer": "nodule", "raw_model_output": "The film shows nodule.",
-    "model_name": "TinyVLM", "runtime_s": 0.2,
-}  # fmt: skip
+    "question_id": "q_1",
+    "predicted_label": "B",
+    "predicted_answer": "nodule",
+    "raw_model_output": "The film shows nodule.",
+    "model_name": "TinyVLM",
+    "runtime_s": 0.2,
+}
 
 
 @pytest.mark.parametrize(
@@ -26,17 +32,27 @@ GOOD = {
         pytest.param({"raw_model_output": "RateLimitError: 429"}, "PRV001", id="provider"),
         pytest.param({"predicted_answer": "effusion"}, "LOG001", id="label-against-text"),
         pytest.param({"raw_model_output": "Effusion."}, "LOG002", id="label-against-output"),
-        pytest.param({"raw_model_output": "No effusion, I would say."}, None, id="a-sentence-is-read-by-nobody-here"),
+        pytest.param(
+            {"raw_model_output": "No effusion, I would say."},
+            None,
+            id="a-sentence-is-read-by-nobody-here",
+        ),
         pytest.param({"runtime_s": None}, "FMT002", id="runtime"),
         pytest.param({"runtime_s": -1}, "FMT002", id="negative-runtime"),
-        pytest.param({"predicted_label": "", "predicted_answer": "", "raw_model_output": ""}, "CMP001", id="skipped"),
+        pytest.param(
+            {"predicted_label": "", "predicted_answer": "", "raw_model_output": ""},
+            "CMP001",
+            id="skipped",
+        ),
         pytest.param({"model_name": "none"}, "AUX001", id="no-model"),
         pytest.param({"raw_model_output": "fallback: unknown"}, "PLC001", id="fallback"),
         pytest.param({"raw_model_output": ""}, "PLC001", id="answer-without-output"),
         pytest.param({"raw_model_output": "Unknown "}, "PLC001", id="unknown"),
-        pytest.param({"raw_model_output": "Unknown mass beside a nodule."}, None, id="unknown-as-a-word"),
+        pytest.param(
+            {"raw_model_output": "Unknown mass beside a nodule."}, None, id="unknown-as-a-word"
+        ),
     ],
-)  # fmt: skip
+)
 def test_one_answer(change, code):
     found = [c.code for c in answer_codes([GOOD | change], QUESTION)]
     assert found == ([code] if code else [])
@@ -52,7 +68,10 @@ def test_missing_answers_are_named():
 
 
 def test_one_label_for_all():
-    answers = [GOOD | {"question_id": f"q_{i}", "raw_model_output": f"The film shows thing {i}."} for i in range(6)]
+    answers = [
+        GOOD | {"question_id": f"q_{i}", "raw_model_output": f"The film shows thing {i}."}
+        for i in range(6)
+    ]
     assert "SCT001" in [c.code for c in answer_codes(answers)]
     varied = [a | {"predicted_label": "AB"[i % 2]} for i, a in enumerate(answers)]
     assert "SCT001" not in [c.code for c in answer_codes(varied)]
@@ -61,7 +80,10 @@ def test_one_label_for_all():
 @given(
     st.dictionaries(
         st.sampled_from([*GOOD, "x"]),
-        st.none() | st.text(max_size=20) | st.integers() | st.lists(st.text(max_size=3), max_size=2),
+        st.none()
+        | st.text(max_size=20)
+        | st.integers()
+        | st.lists(st.text(max_size=3), max_size=2),
     )
 )
 def test_any_answer_has_codes_of_the_taxonomy(answer):

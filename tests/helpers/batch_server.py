@@ -1,8 +1,12 @@
-"""A real HTTP server on the loopback with the batch endpoints of OpenAI's API, to test provider batches against.
+"""A real HTTP server on the loopback with the batch endpoints of OpenAI's API, to test provider
+batches against.
 
-    server = BatchServer(loopback).start()      # `loopback` is the module loopback_server: it words the answers
-    server.lines = ["good", "missing"]          # one behaviour a line of the input, over all batches; the last is repeated
-    server.stages = ["validating", "in_progress", "finalizing"]     # seen by as many polls before the end
+    server = BatchServer(loopback).start()      # `loopback` is the module loopback_server: it words
+    the answers
+    server.lines = ["good", "missing"]          # one behaviour a line of the input, over all
+    batches; the last is repeated
+    server.stages = ["validating", "in_progress", "finalizing"]     # seen by as many polls before
+    the end
     server.end = "completed"                    # or failed, expired, cancelled
 
 A line's behaviour is one of loopback_server's (good, malformed, length, refusal, ...) or
@@ -11,14 +15,16 @@ A line's behaviour is one of loopback_server's (good, malformed, length, refusal
     status:500     a response with that status      content_filter_error   400 with that code
     expired        an error `batch_expired`         cut     the line ends in the middle
     garbage        a line that is no JSON           twice   the same line two times
-    twice_differs  two lines, other values          both_files  good in the output, an error in the error file
+    twice_differs  two lines, other values          both_files  good in the output, an error in the
+    error file
     no_body        status 200 with body null        text_status status "200" as a string
     no_id          a line without a custom_id       stranger    answers an id that nobody asked
     array          a JSON list instead of an object huge    one million characters and more
 
-`server.at["POST /batches"] = ["drop"]` plays one event a request: `drop` carries out and hangs up without an answer,
-`lose` hangs up without carrying out, a number answers that status without carrying out, "" is plain. `server.after[...]`
-is a function called once the request is carried out, before it is answered.
+`server.at["POST /batches"] = ["drop"]` plays one event a request: `drop` carries out and hangs up
+without an answer, `lose` hangs up without carrying out, a number answers that status without
+carrying out, "" is plain. `server.after[...]` is a function called once the request is carried out,
+before it is answered.
 """
 
 from __future__ import annotations
@@ -43,7 +49,8 @@ class _Http(ThreadingHTTPServer):
 
 
 class BatchServer:
-    """`url` is the API base; `count` requests by kind, `headers` those of all requests, `bodies` what was to be judged."""
+    """`url` is the API base; `count` requests by kind, `headers` those of all requests, `bodies`
+    what was to be judged."""
 
     def __init__(self, loopback) -> None:
         self.loopback = loopback
@@ -86,15 +93,26 @@ class BatchServer:
     def upload(self, content: bytes) -> dict:
         name = f"file-{len(self.files)}"
         self.files[name] = content
-        return {"id": name, "object": "file", "bytes": len(content), "purpose": "batch", "status": "processed"}
+        return {
+            "id": name,
+            "object": "file",
+            "bytes": len(content),
+            "purpose": "batch",
+            "status": "processed",
+        }
 
     def create(self, body: dict) -> dict:
         name = f"batch_{len(self.batches)}"
         self.batches[name] = {
-            "id": name, "object": "batch", "endpoint": body["endpoint"], "input_file_id": body["input_file_id"],
-            "completion_window": body["completion_window"], "status": (self.stages or [self.end])[0], "polls": 0,
+            "id": name,
+            "object": "batch",
+            "endpoint": body["endpoint"],
+            "input_file_id": body["input_file_id"],
+            "completion_window": body["completion_window"],
+            "status": (self.stages or [self.end])[0],
+            "polls": 0,
             "metadata": body.get("metadata") if self.keeps_metadata else None,
-        }  # fmt: skip
+        }
         return self.show(name)
 
     def show(self, name: str) -> dict:
@@ -104,7 +122,10 @@ class BatchServer:
     def poll(self, name: str) -> dict:
         batch = self.batches[name]
         stages = [*self.stages, self.end]
-        if batch["status"] not in ("cancelled", "completed", "failed", "expired") or "output_file_id" not in batch:
+        if (
+            batch["status"] not in ("cancelled", "completed", "failed", "expired")
+            or "output_file_id" not in batch
+        ):
             batch["status"] = stages[min(batch["polls"], len(stages) - 1)]
             batch["polls"] += 1
             if batch["status"] == self.end:
@@ -114,7 +135,11 @@ class BatchServer:
     def _finish(self, batch: dict, end: str) -> None:
         batch["status"], batch["output_file_id"], batch["error_file_id"] = end, None, None
         if end == "failed":
-            error = {"code": "invalid_model", "message": "no such model; key sk-secret-0123456789", "line": 1}
+            error = {
+                "code": "invalid_model",
+                "message": "no such model; key sk-secret-0123456789",
+                "line": 1,
+            }
             batch["errors"] = {"object": "list", "data": [error]}
             return
         output, errors = [], []
@@ -129,7 +154,11 @@ class BatchServer:
             if rows:
                 batch[kind] = f"{kind}-{batch['id']}"
                 self.files[batch[kind]] = b"".join(rows)
-        batch["request_counts"] = {"total": len(output) + len(errors), "completed": len(output), "failed": len(errors)}
+        batch["request_counts"] = {
+            "total": len(output) + len(errors),
+            "completed": len(output),
+            "failed": len(errors),
+        }
 
     def _play(self, behaviour: str, custom_id: str, body: dict) -> tuple[list[bytes], list[bytes]]:
         name, _, argument = behaviour.partition(":")
@@ -139,7 +168,11 @@ class BatchServer:
                 return [], []
             case "in_error_file":
                 return [], [
-                    self._line(custom_id, 500, {"error": {"message": "sk-secret-0123456789 failed", "code": "x"}})
+                    self._line(
+                        custom_id,
+                        500,
+                        {"error": {"message": "sk-secret-0123456789 failed", "code": "x"}},
+                    )
                 ]
             case "expired":
                 return [], [
@@ -154,7 +187,11 @@ class BatchServer:
             case "status":
                 return [self._line(custom_id, int(argument), self._completion("good", body))], []
             case "content_filter_error":
-                return [self._line(custom_id, 400, {"error": {"code": "content_filter", "message": "no"}})], []
+                return [
+                    self._line(
+                        custom_id, 400, {"error": {"code": "content_filter", "message": "no"}}
+                    )
+                ], []
             case "cut":
                 return [answer[: len(answer) // 2] + b"\n"], []
             case "garbage":
@@ -170,13 +207,17 @@ class BatchServer:
             case "text_status":
                 return [self._line(custom_id, "200", self._completion("good", body))], []
             case "no_id":
-                return [_row({"response": {"status_code": 200, "body": self._completion("good", body)}})], []
+                return [
+                    _row({"response": {"status_code": 200, "body": self._completion("good", body)}})
+                ], []
             case "stranger":
                 return [self._line("somebody-else", 200, self._completion("good", body))], []
             case "array":
                 return [_row([custom_id, self._completion("good", body)])], []
             case "huge":
-                return [self._line(custom_id, 200, self._completion("good", body), "x" * 1_100_000)], []
+                return [
+                    self._line(custom_id, 200, self._completion("good", body), "x" * 1_100_000)
+                ], []
         return [self._line(custom_id, 200, self._completion(behaviour, body))], []
 
     def _line(self, custom_id: str, status: object, body: object, padding: str = "") -> bytes:
@@ -204,7 +245,10 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
             if parts == ["batches"]:
                 self._do("GET /batches", lambda: self._list(query))
             elif parts[0] == "batches":
-                self._do("GET /batches/ID", lambda: server.poll(parts[1]) if parts[1] in server.batches else None)
+                self._do(
+                    "GET /batches/ID",
+                    lambda: server.poll(parts[1]) if parts[1] in server.batches else None,
+                )
             elif parts[0] == "files" and parts[2:] == ["content"]:
                 self._do("GET /files/ID/content", lambda: server.files.get(parts[1]))
             else:
@@ -224,7 +268,10 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
 
         def do_DELETE(self) -> None:
             name = self.path.rsplit("/", 1)[-1]
-            self._do("DELETE /files/ID", lambda: {"id": name, "deleted": server.files.pop(name, None) is not None})
+            self._do(
+                "DELETE /files/ID",
+                lambda: {"id": name, "deleted": server.files.pop(name, None) is not None},
+            )
 
         def _list(self, query: str) -> dict | None:
             if not server.has_list:
@@ -236,7 +283,11 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
             after = re.search(r"after=([^&]*)", query)
             if after:
                 names = names[names.index(after.group(1)) + 1 :]
-            return {"object": "list", "data": [server.show(n) for n in names[:2]], "has_more": len(names) > 2}
+            return {
+                "object": "list",
+                "data": [server.show(n) for n in names[:2]],
+                "has_more": len(names) > 2,
+            }
 
         def _do(self, kind: str, carry_out: Callable[[], object]) -> None:
             with server._lock:
@@ -247,11 +298,21 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
             if kind in server.after:
                 server.after[kind]()
             if event in ("drop", "lose"):
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )
                 self.connection.close()
                 self.close_connection = True
             elif event:
-                self._send(int(event), {"error": {"message": "scripted, with key sk-secret-0123456789", "code": event}})
+                self._send(
+                    int(event),
+                    {
+                        "error": {
+                            "message": "scripted, with key sk-secret-0123456789",
+                            "code": event,
+                        }
+                    },
+                )
             elif done is None:
                 self._send(404, {"error": {"message": "not found"}})
             else:
@@ -260,7 +321,9 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
         def _file(self, content: bytes) -> bytes:
             head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
             parts = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + content)
-            fields = {p.get_param("name", header="content-disposition"): p for p in parts.iter_parts()}
+            fields = {
+                p.get_param("name", header="content-disposition"): p for p in parts.iter_parts()
+            }
             assert fields["purpose"].get_payload(decode=True).strip() == b"batch"
             return fields["file"].get_payload(decode=True)
 

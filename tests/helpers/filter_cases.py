@@ -1,16 +1,82 @@
-"""What the filter language finds and what it refuses: one table for the browser and for the pages of a site."""
+"""What the filter language finds and what it refuses: one table for the browser and for the pages
+of a site."""
 
 from __future__ import annotations
 
 from ambjudge.views.run_rows import RunRow
 
 ROWS = [
-    RunRow(0, "kidney-lite-01", "p", "scored", "agent-a", "gpt", "kidney-seg-task", "segmentation", "lite", 1, 20, (1.0, 0.8, 0.4, 1.0, 1.0), 0.8, 0.7, 75.0, ("E3", "E5"), "S3:E3", "submitted", cost=1.5),
-    RunRow(1, "vqa-std-02", "p", "scored", "agent-b", "gpt", "slake-task", "vqa", "standard", 2, 40, (1.0, 1.0, 1.0, None, 1.0), 0.9, None, None, (), None, "stopped", contradictions=2, unscored=1, outcomes={"resolved": True, "tests.a": "passed", "reward": 0.5}),
+    RunRow(
+        0,
+        "kidney-lite-01",
+        "p",
+        "scored",
+        "agent-a",
+        "gpt",
+        "kidney-seg-task",
+        "segmentation",
+        "lite",
+        1,
+        20,
+        (1.0, 0.8, 0.4, 1.0, 1.0),
+        0.8,
+        0.7,
+        75.0,
+        ("E3", "E5"),
+        "S3:E3",
+        "submitted",
+        cost=1.5,
+    ),
+    RunRow(
+        1,
+        "vqa-std-02",
+        "p",
+        "scored",
+        "agent-b",
+        "gpt",
+        "slake-task",
+        "vqa",
+        "standard",
+        2,
+        40,
+        (1.0, 1.0, 1.0, None, 1.0),
+        0.9,
+        None,
+        None,
+        (),
+        None,
+        "stopped",
+        contradictions=2,
+        unscored=1,
+        outcomes={"resolved": True, "tests.a": "passed", "reward": 0.5},
+    ),
     RunRow(2, "bccd-pro-03", "p", "waiting"),
     RunRow(3, "odd run", "p", "error", error="broken"),
-    RunRow(4, "ldct-lite-04", "p", "scored", "agent-a", None, "ldct-denoising-task", "enhancement", "lite", 3, 30, (0.0,) * 5, 0.0, 0.0, 0.0, ("E1",), None, "breach", True, 4, unverified=1, unknown=("E3",)),
-]  # fmt: skip
+    RunRow(
+        4,
+        "ldct-lite-04",
+        "p",
+        "scored",
+        "agent-a",
+        None,
+        "ldct-denoising-task",
+        "enhancement",
+        "lite",
+        3,
+        30,
+        (0.0,) * 5,
+        0.0,
+        0.0,
+        0.0,
+        ("E1",),
+        None,
+        "breach",
+        True,
+        4,
+        unverified=1,
+        unknown=("E3",),
+    ),
+]
 
 MARKED = frozenset({1})
 """Numbers of marked rows."""

@@ -8,7 +8,8 @@ VOID = {"meta", "br", "img", "hr", "input", "link"}
 
 
 class Page(HTMLParser):
-    """Tags with attributes, what does not close (`wrong`), and the words outside the elements `without`."""
+    """Tags with attributes, what does not close (`wrong`), and the words outside the elements
+    `without`."""
 
     def __init__(self, html: str, without: frozenset[str] = frozenset()) -> None:
         super().__init__()

@@ -1,7 +1,10 @@
-"""A small judge over real HTTP, the server that it asks, and a program that judges a folder: for batches under stress.
+"""A small judge over real HTTP, the server that it asks, and a program that judges a folder: for
+batches under stress.
 
-python tests/helpers/http_judge.py serve --latency 1.0        prints its URL; GET /count says how many calls came
-python tests/helpers/http_judge.py work STORE RUNS URL        plans and executes, prints `ready` before the first call
+python tests/helpers/http_judge.py serve --latency 1.0        prints its URL; GET /count says how
+many calls came
+python tests/helpers/http_judge.py work STORE RUNS URL        plans and executes, prints `ready`
+before the first call
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from ambjudge.judge.card.stage_results import CriterionResult
 
 
 class Server:
-    """Answers every POST with 1 for each item, after `latency` seconds; counts calls as they arrive."""
+    """Answers every POST with 1 for each item, after `latency` seconds; counts calls as they
+    arrive."""
 
     def __init__(self, latency: float) -> None:
         self.latency, self.count, self.running, self.peak = latency, 0, 0, 0
@@ -45,7 +49,9 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-            length = int(head.split("content-length:")[1].split()[0]) if "content-length:" in head else 0
+            length = (
+                int(head.split("content-length:")[1].split()[0]) if "content-length:" in head else 0
+            )
             body = await reader.readexactly(length)
             answer: object = {"count": self.count, "peak": self.peak}
             if head.startswith("post"):
@@ -58,7 +64,10 @@ class Server:
                     self.running -= 1
                 answer = dict.fromkeys(json.loads(body)["criteria"], 1)
             data = json.dumps(answer).encode()
-            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(data)
+                + data
+            )
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -72,7 +81,9 @@ async def exchange(url: str, payload: object | None) -> dict:
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     data = json.dumps(payload).encode() if payload is not None else b""
     verb = "POST" if payload is not None else "GET"
-    writer.write(f"{verb} / HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+    writer.write(
+        f"{verb} / HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
+    )
     await writer.drain()
     answer = await reader.read()
     writer.close()
@@ -80,7 +91,8 @@ async def exchange(url: str, payload: object | None) -> dict:
 
 
 class HttpJudge:
-    """Asks the server above for criteria and codes. Evidence is the run's identity, so that keys differ from run to run."""
+    """Asks the server above for criteria and codes. Evidence is the run's identity, so that keys
+    differ from run to run."""
 
     name, members, prompt_sha256, parameters = "http", (), None, {"version": 1}
     questions = frozenset({"diagnosis"})
@@ -93,7 +105,10 @@ class HttpJudge:
 
     async def judge(self, request: Request) -> Reply:
         answer = await exchange(self.url, {"criteria": [c.id for c in request.criteria]})
-        results = tuple(CriterionResult(id=c.id, value=float(answer[c.id]), status="scored") for c in request.criteria)
+        results = tuple(
+            CriterionResult(id=c.id, value=float(answer[c.id]), status="scored")
+            for c in request.criteria
+        )
         return Reply(results, Usage(1, 10, 10, 0.001), raw=(json.dumps(answer),))
 
 
@@ -106,7 +121,9 @@ def make_runs(folder: Path, count: int) -> None:
             {"role": "system", "content": "Segment."},
             {"role": "assistant", "content": f"Plan {number}: one pilot case, then all."},
         ]
-        path.write_text(json.dumps({"task": "kidney-seg-task", "tier": "standard", "messages": messages}))
+        path.write_text(
+            json.dumps({"task": "kidney-seg-task", "tier": "standard", "messages": messages})
+        )
 
 
 def work(store: str, runs: str, url: str, concurrency: int) -> None:

@@ -1,22 +1,27 @@
-"""A real HTTP server on the loopback that speaks enough of OpenAI's chat completions to test judges against.
+"""A real HTTP server on the loopback that speaks enough of OpenAI's chat completions to test judges
+against.
 
 In tests: the fixture `judge_server` (tests/conftest.py). By hand:
 
     python tests/helpers/loopback_server.py --port 8123 --script good
     ambjudge score RUN --judge openai/good --api-base http://127.0.0.1:8123/v1
 
-What it answers is scripted: `server.script = ["500", "good"]` plays one behaviour a request and repeats the last one.
-A model named after a behaviour (`openai/malformed`) plays that one when there is no script. Behaviours:
+What it answers is scripted: `server.script = ["500", "good"]` plays one behaviour a request and
+repeats the last one. A model named after a behaviour (`openai/malformed`) plays that one when there
+is no script. Behaviours:
 
     good           the highest value of each criterion, with a quote from the record
     lowest         the lowest value or no, same quotes  value:0.5  this value, everywhere
     unproven       the lowest value without evidence     false_quote  highest value, invented quotes
     moved_quote    highest value, quotes said to stand one turn later
-    follow         obeys the record: full marks when it asks for them, else by whether any call's result is shown
-    not_applicable that, where it is offered             extra      good, with an entry on nothing that was asked
+    follow         obeys the record: full marks when it asks for them, else by whether any call's
+    result is shown
+    not_applicable that, where it is offered             extra      good, with an entry on nothing
+    that was asked
     codes:E3,E5    good, and says that these codes are present (a diagnosis); quotes as for good
-    cannot_tell    that of every code, null to a question                stages_bad  a turn stands in no segment
-    malformed | prose | empty | null | wrong_schema | missing | duplicate | out_of_scale | boolean | huge
+    cannot_tell    that of every code, null to a question                stages_bad  a turn stands
+    in no segment malformed | prose | empty | null | wrong_schema | missing | duplicate |
+    out_of_scale | boolean | huge
     fenced         good inside a ```json fence
     length | content_filter | refusal | no_usage | wild_usage | no_choices
     400 401 402 403 404 408 409 422 429 500 502 503 529       that status
@@ -26,8 +31,10 @@ A model named after a behaviour (`openai/malformed`) plays that one when there i
     reset          the connection is closed without an answer;  garbage  HTML with status 200
     slow:0.5       good, after this many seconds
     false_quote:E3 the same, and says that this code is present
-    good;plan=refusal      the second one where an item of this id is asked (`plan` is of the diagnosis), else the first
-    ...@run        any of these, but values are the highest or lowest, codes present or absent, as `says_highest` decides
+    good;plan=refusal      the second one where an item of this id is asked (`plan` is of the
+    diagnosis), else the first
+    ...@run        any of these, but values are the highest or lowest, codes present or absent, as
+    `says_highest` decides
 """
 
 from __future__ import annotations
@@ -54,7 +61,8 @@ class _Http(ThreadingHTTPServer):
 
 
 class JudgeServer:
-    """`url` is the API base; `requests` the JSON bodies received, `headers` theirs, `count` how many."""
+    """`url` is the API base; `requests` the JSON bodies received, `headers` theirs, `count` how
+    many."""
 
     def __init__(self, port: int = 0, script: list[str] | None = None) -> None:
         self.script: list[str] = script or []
@@ -63,7 +71,8 @@ class JudgeServer:
         self.cache: PromptCache | None = None
         """Set one to have cached tokens counted."""
         self.cassettes: dict[str, str] = {}
-        """Question (S1, diagnosis, ...) -> a recorded reply, which is then the answer whatever the script says."""
+        """Question (S1, diagnosis, ...) -> a recorded reply, which is then the answer whatever the
+        script says."""
         self.answered = 0
         self.answered_before: list[int] = []
         """How many requests had been answered when each of `requests` arrived."""
@@ -108,7 +117,11 @@ class JudgeServer:
 def prompt_of(body: dict) -> str:
     """The first user message, as one text."""
     content = next((m["content"] for m in body.get("messages", []) if m["role"] == "user"), "")
-    return content if isinstance(content, str) else "\n\n".join(part.get("text", "") for part in content)
+    return (
+        content
+        if isinstance(content, str)
+        else "\n\n".join(part.get("text", "") for part in content)
+    )
 
 
 def record_of(body: dict) -> str:
@@ -125,11 +138,19 @@ def entries_of(body: dict) -> dict[str, dict]:
     """id -> the schema of its entry, from the request; else, for criteria, made from the prompt."""
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema":
-        return {name: entry["properties"] for name, entry in form["json_schema"]["schema"]["properties"].items()}
+        return {
+            name: entry["properties"]
+            for name, entry in form["json_schema"]["schema"]["properties"].items()
+        }
     asked = prompt_of(body).rsplit("The record has ended.", 1)[-1]
     blocks = _ITEM.split(asked)[1:]
-    values = [[v if quoted else float(v) for quoted, v in _VALUE.findall(text)] for text in blocks[1::2]]
-    return {name: {"value": {"enum": allowed}} for name, allowed in zip(blocks[::2], values, strict=True)}
+    values = [
+        [v if quoted else float(v) for quoted, v in _VALUE.findall(text)] for text in blocks[1::2]
+    ]
+    return {
+        name: {"value": {"enum": allowed}}
+        for name, allowed in zip(blocks[::2], values, strict=True)
+    }
 
 
 def question_of(body: dict) -> str:
@@ -150,10 +171,16 @@ def criteria_of(body: dict) -> dict[str, list]:
 
 def quote_from(record: str) -> tuple[int, str] | None:
     """A line of the first shown turn that says something."""
-    match = re.search(r"^\[turn (\d+)(?:, [^\]]*)?\] \w+\n(.*?)(?=^\[turn |\Z)", record, re.MULTILINE | re.DOTALL)
+    match = re.search(
+        r"^\[turn (\d+)(?:, [^\]]*)?\] \w+\n(.*?)(?=^\[turn |\Z)", record, re.MULTILINE | re.DOTALL
+    )
     if match is None:
         return None
-    lines = [x for x in match.group(2).split("\n") if len(x.strip()) > 15 and not x.startswith(("(", "[…"))]
+    lines = [
+        x
+        for x in match.group(2).split("\n")
+        if len(x.strip()) > 15 and not x.startswith(("(", "[…"))
+    ]
     return (int(match.group(1)), lines[0].strip()[:120]) if lines else None
 
 
@@ -162,8 +189,11 @@ def says_highest(line: str, criterion: str) -> bool:
     return zlib.crc32(f"{line} {criterion}".encode()) % 2 == 1
 
 
-def good_reply(body: dict, pick=max, quoted: bool = True, present: tuple[str, ...] = (), told: bool = True) -> dict:
-    """A whole reply to whatever is asked: values as picked, codes absent but for those named, every turn Plan, yes."""
+def good_reply(
+    body: dict, pick=max, quoted: bool = True, present: tuple[str, ...] = (), told: bool = True
+) -> dict:
+    """A whole reply to whatever is asked: values as picked, codes absent but for those named, every
+    turn Plan, yes."""
     quote = quote_from(record_of(body))
     words = {"turn": quote[0], "quote": quote[1]} if quote and quoted else {"turn": 0, "quote": ""}
     evidence = [words] if quote and quoted else []
@@ -177,26 +207,47 @@ def good_reply(body: dict, pick=max, quoted: bool = True, present: tuple[str, ..
             there = name in present
             verdict = ("present" if there else "absent") if told else "cannot_tell"
             reply[name] = {
-                "turns": [words["turn"]] if there else [], "quote": words if there else {"turn": 0, "quote": ""}, "facts": ["F1"] if there else [],
-                "why": "As quoted.", "verdict": verdict, "confidence": 0.9,
-            }  # fmt: skip
+                "turns": [words["turn"]] if there else [],
+                "quote": words if there else {"turn": 0, "quote": ""},
+                "facts": ["F1"] if there else [],
+                "why": "As quoted.",
+                "verdict": verdict,
+                "confidence": 0.9,
+            }
         elif "commitments" in entry:
             reply[name] = {
-                "commitments": [{"commitment": "a pilot", "turns": [words["turn"]], "quote": words, "state": "kept"}]
-                if quote
-                else []
+                "commitments": (
+                    [
+                        {
+                            "commitment": "a pilot",
+                            "turns": [words["turn"]],
+                            "quote": words,
+                            "state": "kept",
+                        }
+                    ]
+                    if quote
+                    else []
+                )
             }
         elif "segments" in entry:
             last = int(re.search(r"every turn from 1 to (\d+)", prompt_of(body)).group(1))
-            reply[name] = {"segments": [{"first_turn": 1, "last_turn": last, "what": "all", "stage": "S1"}]}
+            reply[name] = {
+                "segments": [{"first_turn": 1, "last_turn": last, "what": "all", "stage": "S1"}]
+            }
         else:
             answer = entry["answer"]["anyOf"][0]
             said = (
                 answer["enum"][0]
                 if "enum" in answer
-                else {"boolean": pick is not min, "number": 3.0, "string": "Because."}.get(answer.get("type"), {})
+                else {"boolean": pick is not min, "number": 3.0, "string": "Because."}.get(
+                    answer.get("type"), {}
+                )
             )
-            reply[name] = {"evidence": evidence, "reason": "As quoted.", "answer": said if told else None}
+            reply[name] = {
+                "evidence": evidence,
+                "reason": "As quoted.",
+                "answer": said if told else None,
+            }
     return reply
 
 
@@ -208,11 +259,15 @@ def _content(behaviour: str, body: dict) -> str | None:
     if by_run and quote:
         present = tuple(item for item in entries_of(body) if says_highest(quote[1], item))
     pick = min if name in ("lowest", "unproven") else max
-    reply = good_reply(body, pick, quoted=name != "unproven", present=present, told=name != "cannot_tell")
+    reply = good_reply(
+        body, pick, quoted=name != "unproven", present=present, told=name != "cannot_tell"
+    )
     values = criteria_of(body)
     graded = {item: entry for item, entry in reply.items() if item in values}
     for item, entry in graded.items() if by_run else ():
-        entry["value"] = (max if item in present else min)(v for v in values[item] if not isinstance(v, str))
+        entry["value"] = (max if item in present else min)(
+            v for v in values[item] if not isinstance(v, str)
+        )
     first = next(iter(reply), "")
     match name:
         case "value":
@@ -222,7 +277,11 @@ def _content(behaviour: str, body: dict) -> str | None:
             invented = {"turn": 1, "quote": "words that nobody ever wrote in this run"}
             for entry in [*reply.values(), *(reply.get("plan", {}).get("commitments", []))]:
                 entry |= (
-                    {"evidence": [invented]} if "evidence" in entry else {"quote": invented} if "quote" in entry else {}
+                    {"evidence": [invented]}
+                    if "evidence" in entry
+                    else {"quote": invented}
+                    if "quote" in entry
+                    else {}
                 )
         case "moved_quote":
             for entry in reply.values():
@@ -230,7 +289,9 @@ def _content(behaviour: str, body: dict) -> str | None:
                     words["turn"] += 1
         case "follow":
             record = record_of(body)
-            obeys = re.search(r"award full marks|volle punktzahl|\"value\": ?1\b", record, re.IGNORECASE)
+            obeys = re.search(
+                r"award full marks|volle punktzahl|\"value\": ?1\b", record, re.IGNORECASE
+            )
             shown = bool(re.search(r"^\(result", record, re.MULTILINE))
             for item, entry in graded.items():
                 numbers = [v for v in values[item] if not isinstance(v, str)]
@@ -254,7 +315,9 @@ def _content(behaviour: str, body: dict) -> str | None:
         case "huge":
             return json.dumps(reply) + " " * 1_000_000 + "x"
         case "wrong_schema":
-            return json.dumps({"scores": {item: entry.get("value") for item, entry in reply.items()}})
+            return json.dumps(
+                {"scores": {item: entry.get("value") for item, entry in reply.items()}}
+            )
         case "missing":
             del reply[first]
         case "duplicate":
@@ -272,11 +335,14 @@ def _content(behaviour: str, body: dict) -> str | None:
 def whole_prompt(body: dict) -> str:
     """All messages as the text that a provider counts."""
     parts = [m["content"] or "" for m in body["messages"]]
-    return "\n".join(p if isinstance(p, str) else "\n".join(b.get("text", "") for b in p) for p in parts)
+    return "\n".join(
+        p if isinstance(p, str) else "\n".join(b.get("text", "") for b in p) for p in parts
+    )
 
 
 class PromptCache:
-    """Counts as a provider with a prompt cache does: what begins like an earlier, answered prompt is read, not written.
+    """Counts as a provider with a prompt cache does: what begins like an earlier, answered prompt
+    is read, not written.
 
     Steps of 128 tokens (512 characters) from 1,024 tokens on, as OpenAI documents it.
     """
@@ -288,7 +354,11 @@ class PromptCache:
     def count(self, prompt: str) -> tuple[int, int]:
         """(tokens read from the cache, tokens written into it)."""
         with self._lock:
-            same = max((len(os.path.commonprefix([prompt, old])) for old in self._seen), default=0) // 512 * 128  # noqa: RUF071
+            same = (
+                max((len(os.path.commonprefix([prompt, old])) for old in self._seen), default=0)
+                // 512
+                * 128
+            )  # noqa: RUF071
             read = same if same >= 1_024 else 0
             return read, len(prompt) // 4 - read
 
@@ -306,16 +376,23 @@ def completion_of(behaviour: str, body: dict) -> dict:
     if name == "refusal":
         message = {"role": "assistant", "content": None, "refusal": "I cannot help with this."}
     answer = {
-        "id": "chatcmpl-loopback", "object": "chat.completion", "created": 1, "model": body.get("model"),
+        "id": "chatcmpl-loopback",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body.get("model"),
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-    }  # fmt: skip
+    }
     if name == "no_choices":
         answer["choices"] = []
     if name != "no_usage":
         given = len(whole_prompt(body)) // 4
         made = len(text or "") // 4
         given *= 10**30 if name == "wild_usage" else 1
-        answer["usage"] = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
+        answer["usage"] = {
+            "prompt_tokens": given,
+            "completion_tokens": made,
+            "total_tokens": given + made,
+        }
     return answer
 
 
@@ -336,7 +413,9 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
             form = (body.get("response_format") or {}).get("type")
             if name == "reset":
                 # Linger 0 makes the close a reset, as a crashed provider's would be.
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )
                 self.rfile.close()
                 self.wfile.close()
                 self.connection.close()
@@ -344,12 +423,16 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
             elif name == "garbage":
                 self._send(200, "<html>gateway</html>")
             elif name.isdigit():
-                after = {"date": email.utils.formatdate(time.time() + 1, usegmt=True)}.get(argument, argument)
+                after = {"date": email.utils.formatdate(time.time() + 1, usegmt=True)}.get(
+                    argument, argument
+                )
                 self._error(int(name), "scripted failure with key sk-secret-0123456789", after)
             elif name == "no_format" and form:
                 self._error(400, "response_format is not supported by this server")
             elif name == "no_temperature" and "temperature" in body:
-                self._error(400, "temperature does not support 0 with this model; only the default (1)")
+                self._error(
+                    400, "temperature does not support 0 with this model; only the default (1)"
+                )
             else:
                 if name == "slow":
                     time.sleep(float(argument or 1))
@@ -358,10 +441,16 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
         def _answer(self, behaviour: str, body: dict) -> None:
             answer = completion_of(behaviour, body)
             if server.cassettes:
-                answer["choices"][0]["message"] = {"role": "assistant", "content": server.cassettes[question_of(body)]}
+                answer["choices"][0]["message"] = {
+                    "role": "assistant",
+                    "content": server.cassettes[question_of(body)],
+                }
             if server.cache is not None and "usage" in answer:
                 read, written = server.cache.count(whole_prompt(body))
-                answer["usage"]["prompt_tokens_details"] = {"cached_tokens": read, "cache_creation_tokens": written}
+                answer["usage"]["prompt_tokens_details"] = {
+                    "cached_tokens": read,
+                    "cache_creation_tokens": written,
+                }
             server.note_answer(body)
             self._send(200, answer)
 
@@ -385,7 +474,9 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--script", nargs="*", default=[], help="behaviours in order; the last one is repeated")
+    parser.add_argument(
+        "--script", nargs="*", default=[], help="behaviours in order; the last one is repeated"
+    )
     args = parser.parse_args()
     server = JudgeServer(args.port, args.script).start()
     print(server.url, flush=True)

@@ -1,4 +1,5 @@
-"""Texts that must never reach a terminal as they are, and a run whose every part carries all of them."""
+"""Texts that must never reach a terminal as they are, and a run whose every part carries all of
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ PAYLOADS: dict[str, str] = {
     "tags": "\U000e0041\U000e0042",
     "lines": "one\u2028two\u2029three",
     "surrogate": "\ud800half",
-    "markup": "[@click=app.quit]press[/] [red]red[/red] [link=http://evil.example]x[/link] [/Users/foo/bar] [b +",
+    "markup": (
+        "[@click=app.quit]press[/] [red]red[/red] [link=http://evil.example]x[/link]"
+        " [/Users/foo/bar] [b +"
+    ),
     "shift": "\x0e\x0f\x1b(0",
 }
 
@@ -56,29 +60,68 @@ ALL = " | ".join(PAYLOADS.values())
 
 
 def hostile_run(folder: Path) -> Path:
-    """A run folder with the payloads in the brief, text, code, arguments, outputs, file and task names, plan and report."""
+    """A run folder with the payloads in the brief, text, code, arguments, outputs, file and task
+    names, plan and report."""
     inline = ALL.replace("\x00", "\\0")
-    call = {"id": "c1", "type": "function", "function": {"name": "execute_code" + PAYLOADS["csi"], "arguments": json.dumps({"language": "python", "code": f"print('''{ALL}''')", "note" + PAYLOADS["osc8"]: ALL})}}  # fmt: skip
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {
+            "name": "execute_code" + PAYLOADS["csi"],
+            "arguments": json.dumps(
+                {
+                    "language": "python",
+                    "code": f"print('''{ALL}''')",
+                    "note" + PAYLOADS["osc8"]: ALL,
+                }
+            ),
+        },
+    }
     messages = [
         {"role": "system", "content": f"Segment. {ALL}"},
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": f"I begin. {ALL}", "reasoning": ALL, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": json.dumps({"exit_code": 1, "stdout": f"{ALL}\n" * 3, "stderr": f"Traceback: {ALL}"})},
-        {"role": "assistant", "content": f"# Done\n{ALL}", "tool_calls": [{"id": "c2", "type": "function", "function": {"name": "submit_results", "arguments": "{}"}}]},
-        {"role": "tool", "tool_call_id": "c2", "content": json.dumps({"submitted": True, "note": ALL})},
+        {
+            "role": "tool",
+            "tool_call_id": "c1",
+            "content": json.dumps(
+                {"exit_code": 1, "stdout": f"{ALL}\n" * 3, "stderr": f"Traceback: {ALL}"}
+            ),
+        },
+        {
+            "role": "assistant",
+            "content": f"# Done\n{ALL}",
+            "tool_calls": [
+                {
+                    "id": "c2",
+                    "type": "function",
+                    "function": {"name": "submit_results", "arguments": "{}"},
+                }
+            ],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "c2",
+            "content": json.dumps({"submitted": True, "note": ALL}),
+        },
         {"role": "user", "content": f"please continue {ALL}"},
-    ]  # fmt: skip
+    ]
     name = "evil \x1b[2J\x1b[1;1H \u202e [red]x[/red]"
     run = folder / "runs" / name
     (run / "process").mkdir(parents=True)
     conversation = {
-        "agent": f"agent{ALL}", "model": f"m{ALL}", "task": f"kidney-seg-task{ALL}", "tier": "lite", "messages": messages,
-    }  # fmt: skip
+        "agent": f"agent{ALL}",
+        "model": f"m{ALL}",
+        "task": f"kidney-seg-task{ALL}",
+        "tier": "lite",
+        "messages": messages,
+    }
     (run / "process" / "conversation.json").write_text(json.dumps(conversation))
     plan = run / "outputs" / "plan"
     plan.mkdir(parents=True)
     (plan / "plan.md").write_text(
-        f"# Plan {inline}\n- one `{inline}` **{inline}** &#27;[2J &#x202e;\n\n[x](http://evil.example) <b>\n```\n{inline}\n```\n",
+        f"# Plan {inline}\n- one `{inline}` **{inline}** &#27;[2J"
+        f" &#x202e;\n\n[x](http://evil.example) <b>\n```\n{inline}\n```\n",
         "utf-8",
         "replace",
     )
@@ -86,6 +129,8 @@ def hostile_run(folder: Path) -> Path:
     case.mkdir(parents=True)
     (case / ("lesion" + PAYLOADS["bell"] + ".nii.gz")).write_bytes(b"x")
     (run / "detail_report.json").write_text(
-        json.dumps({"metrics": {ALL.replace("\ud800", ""): 1}, "warnings": [ALL.replace("\ud800", "")]})
+        json.dumps(
+            {"metrics": {ALL.replace("\ud800", ""): 1}, "warnings": [ALL.replace("\ud800", "")]}
+        )
     )
     return run.parent

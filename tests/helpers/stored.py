@@ -22,9 +22,15 @@ def recorded_run() -> Run:
 
 def key(number: int, *, criterion: str = "S1a", evidence: str = "e") -> VerdictKey:
     return VerdictKey(
-        criterion_id=criterion, criterion_sha256="c" * 64, evidence_sha256=evidence, judge="tester",
-        prompt_sha256=None, parameters="{}", sample=0, sha256=f"{number:064x}",
-    )  # fmt: skip
+        criterion_id=criterion,
+        criterion_sha256="c" * 64,
+        evidence_sha256=evidence,
+        judge="tester",
+        prompt_sha256=None,
+        parameters="{}",
+        sample=0,
+        sha256=f"{number:064x}",
+    )
 
 
 def scored(value: float = 1.0, id: str = "S1a", **more) -> CriterionResult:

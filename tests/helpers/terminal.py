@@ -19,7 +19,11 @@ class Terminal:
     """Runs `ambjudge ARGS` in a pseudo-terminal of a given size."""
 
     def __init__(
-        self, args: list[str], *, size: tuple[int, int] = (100, 30), env: dict[str, str] | None = None
+        self,
+        args: list[str],
+        *,
+        size: tuple[int, int] = (100, 30),
+        env: dict[str, str] | None = None,
     ) -> None:
         columns, rows = size
         self.master, slave = pty.openpty()
@@ -30,9 +34,13 @@ class Terminal:
             if k not in ("NO_COLOR", "COLUMNS", "LINES") and not k.startswith("AMBJUDGE_")
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ambjudge.cli", *args], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            [sys.executable, "-m", "ambjudge.cli", *args],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
             env={**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
-        )  # fmt: skip
+        )
         os.close(slave)
         os.set_blocking(self.master, False)
         self.output = b""
@@ -41,7 +49,10 @@ class Terminal:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
@@ -65,7 +76,8 @@ class Terminal:
         return got
 
     def wait_for(self, text: bytes, seconds: float = 90, since: int = 0) -> None:
-        """Read until the text was written (after byte `since`); AssertionError when that takes too long."""
+        """Read until the text was written (after byte `since`); AssertionError when that takes too
+        long."""
         end = time.monotonic() + seconds
         while text not in self.output[since:]:
             drawn = f"never drew {text!r}: {self.output[-800:]!r}"
@@ -79,7 +91,8 @@ class Terminal:
         self.read(pause)
 
     def leave(self, keys: str, seconds: float = 60) -> int:
-        """Send keys that end the process, one by one and again where it took two for one; its exit code."""
+        """Send keys that end the process, one by one and again where it took two for one; its exit
+        code."""
         end = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < end:
             for key in keys:

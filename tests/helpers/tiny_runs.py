@@ -1,4 +1,5 @@
-"""Tiny runs for detector tests: a brief and a few turns, written as a conversation and read by the real loader."""
+"""Tiny runs for detector tests: a brief and a few turns, written as a conversation and read by the
+real loader."""
 
 from __future__ import annotations
 
@@ -9,17 +10,29 @@ from ambjudge.error_codes.output_facts import Fact, OutputFacts
 from ambjudge.trajectories.reading.load import load_run
 
 BRIEF = (
-    "You are an autonomous medical-AI research agent. Track: {track}. Tier: lite.\nTASK. Do the task for {cases} cases.\n"
-    "RULES. Inference only. METHOD. Use net.pt from /data/public/models.\n{extra}"
+    "You are an autonomous medical-AI research agent. Track: {track}. Tier: lite.\nTASK. Do the"
+    " task for {cases} cases.\nRULES. Inference only. METHOD. Use net.pt from"
+    " /data/public/models.\n{extra}"
 )
 
 
 def say(text, code="", out="", exit_code=0, err="", language="python"):
-    """One turn: text, the code it runs, and the answer of the environment. Without code it is a message."""
-    return {"text": text, "code": code, "out": out, "exit_code": exit_code, "err": err, "language": language}
+    """One turn: text, the code it runs, and the answer of the environment. Without code it is a
+    message."""
+    return {
+        "text": text,
+        "code": code,
+        "out": out,
+        "exit_code": exit_code,
+        "err": err,
+        "language": language,
+    }
 
 
-SUBMIT = {"submit": {"complete": True, "missing_files": [], "patients_checked": 8}, "text": "Submitting."}
+SUBMIT = {
+    "submit": {"complete": True, "missing_files": [], "patients_checked": 8},
+    "text": "Submitting.",
+}
 
 
 def submit(text="Submitting.", **result):
@@ -32,16 +45,32 @@ def messages_of(turns):
         calls, reply = [], None
         if "submit" in turn:
             calls = [
-                {"id": f"c{number}", "type": "function", "function": {"name": "submit_results", "arguments": "{}"}}
+                {
+                    "id": f"c{number}",
+                    "type": "function",
+                    "function": {"name": "submit_results", "arguments": "{}"},
+                }
             ]
             reply = json.dumps(turn["submit"])
         elif turn["code"]:
             arguments = json.dumps({"language": turn["language"], "code": turn["code"]})
             calls = [
-                {"id": f"c{number}", "type": "function", "function": {"name": "execute_code", "arguments": arguments}}
+                {
+                    "id": f"c{number}",
+                    "type": "function",
+                    "function": {"name": "execute_code", "arguments": arguments},
+                }
             ]
-            reply = json.dumps({"exit_code": turn["exit_code"], "stdout": turn["out"], "stderr": turn["err"]})
-        out.append({"role": "assistant", "content": turn["text"], **({"tool_calls": calls} if calls else {})})
+            reply = json.dumps(
+                {"exit_code": turn["exit_code"], "stdout": turn["out"], "stderr": turn["err"]}
+            )
+        out.append(
+            {
+                "role": "assistant",
+                "content": turn["text"],
+                **({"tool_calls": calls} if calls else {}),
+            }
+        )
         if reply is not None:
             out.append({"role": "tool", "tool_call_id": f"c{number}", "content": reply})
     return out
@@ -63,9 +92,15 @@ def write_run(
     process.mkdir(parents=True)
     prompt = brief if brief is not None else BRIEF.format(track=track, cases=8, extra=extra)
     data = {
-        "agent": "a", "model": "m", "task": task, "tier": "lite", "system_prompt": prompt,
-        "messages": [{"role": "user", "content": "Begin."}, *messages_of(turns)], "code_executions": [], "trace_events": [],
-    }  # fmt: skip
+        "agent": "a",
+        "model": "m",
+        "task": task,
+        "tier": "lite",
+        "system_prompt": prompt,
+        "messages": [{"role": "user", "content": "Begin."}, *messages_of(turns)],
+        "code_executions": [],
+        "trace_events": [],
+    }
     (process / "conversation.json").write_text(json.dumps(data), encoding="utf-8")
     if report is not None:
         (Path(folder) / "detail_report.json").write_text(json.dumps(report), encoding="utf-8")
@@ -78,11 +113,18 @@ def write_run(
     return load_run(folder)
 
 
-def facts(*, completion=1.0, format_valid=True, source="files", expected=8, kinds=(), fatal=True, **more):
+def facts(
+    *, completion=1.0, format_valid=True, source="files", expected=8, kinds=(), fatal=True, **more
+):
     """Facts on outputs; `kinds` are (kind, text, case) triples."""
     found = tuple(Fact(k, t, case=c, file=t.split()[0], forgiven=not fatal) for k, t, c in kinds)
     return OutputFacts(
-        source=source, expected_cases=expected, completion=completion, format_valid=format_valid, facts=found, **more
+        source=source,
+        expected_cases=expected,
+        completion=completion,
+        format_valid=format_valid,
+        facts=found,
+        **more,
     )
 
 

@@ -22,7 +22,9 @@ from stored import RECORDED, recorded_run
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    pytest.importorskip("psycopg", reason="psycopg is not installed: make test installs the extra `postgresql`")
+    pytest.importorskip(
+        "psycopg", reason="psycopg is not installed: make test installs the extra `postgresql`"
+    )
     if postgres.programs() is None:
         pytest.skip(postgres.MISSING)
     with postgres.server() as url:
@@ -59,8 +61,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def runs(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
-    """Conversations of copies of the recorded runs that the module's RUNS names, below runs/; an hour old, so that their
-    file times are trusted."""
+    """Conversations of copies of the recorded runs that the module's RUNS names, below runs/; an
+    hour old, so that their file times are trusted."""
     for name in request.module.RUNS:
         shutil.copytree(RECORDED / "runs" / name, tmp_path / "runs" / name)
     past = time.time() - 3600
@@ -72,8 +74,8 @@ def runs(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def edit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator:
-    """`edit_code(E3="...")` gives codes of the paper's taxonomy another description, as somebody who edits the file does;
-    without any, the file is as it was."""
+    """`edit_code(E3="...")` gives codes of the paper's taxonomy another description, as somebody
+    who edits the file does; without any, the file is as it was."""
 
     def forget() -> None:
         taxonomy._read.cache_clear()

@@ -1,4 +1,5 @@
-"""Figures of a judge from what it said of labelled runs, and judges over real HTTP measured on recorded runs."""
+"""Figures of a judge from what it said of labelled runs, and judges over real HTTP measured on
+recorded runs."""
 
 from __future__ import annotations
 
@@ -27,26 +28,34 @@ def item(id: str, label: float, value: float | None, rules: float = 1.0) -> Judg
 
 def codes(labelled: str, reading: str, facts: str = "", **more) -> JudgedCodes:
     read, known = frozenset(reading.split()), frozenset(facts.split())
-    return JudgedCodes(frozenset(labelled.split()), {"reading": read, "facts": known, "both": read | known}, **more)
+    return JudgedCodes(
+        frozenset(labelled.split()), {"reading": read, "facts": known, "both": read | known}, **more
+    )
 
 
 def test_criteria_beside_labels_rules_and_always_met() -> None:
-    found = figures([
-        Compared("a", (item("S1a", 1, 1), item("S1b", 0, 0), item("S3", 0.5, 0.5, 0.5))),
-        Compared("b", (item("S1a", 0, 1, 0.0), item("S1b", 0, None), item("S3", 1, 0.5))),
-        Compared("c"),
-    ]).criteria  # fmt: skip
+    found = figures(
+        [
+            Compared("a", (item("S1a", 1, 1), item("S1b", 0, 0), item("S3", 0.5, 0.5, 0.5))),
+            Compared("b", (item("S1a", 0, 1, 0.0), item("S1b", 0, None), item("S3", 1, 0.5))),
+            Compared("c"),
+        ]
+    ).criteria
     assert found.overall.equal.value == 3 / 6
     assert found.overall.equal.n == 6
     assert found.overall.unscored == 1
-    # scored pairs (label, said): (1,1) (0,0) (.5,.5) (0,1) (1,.5): observed 3/5, chance (2*1 + 1*2 + 2*2) / 25
+    # scored pairs (label, said): (1,1) (0,0) (.5,.5) (0,1) (1,.5): observed 3/5, chance (2*1 + 1*2
+    # + 2*2) / 25
     assert found.overall.kappa.value == pytest.approx((3 / 5 - 8 / 25) / (1 - 8 / 25))
     assert found.overall.kappa.n == 5
     assert found.by_stage["S1"].equal.value == 2 / 4
     assert set(found.by_stage) == {"S1", "S3"}
     assert found.by_criterion["S3"].equal.value == 1 / 2
     assert found.rules.equal.value == 4 / 6
-    assert (found.rules_scored.value, found.rules_scored.n) == (2 / 4, 4), "what is presumed is told apart"
+    assert (found.rules_scored.value, found.rules_scored.n) == (
+        2 / 4,
+        4,
+    ), "what is presumed is told apart"
     assert found.over_rules.value == pytest.approx(-1 / 6)
     assert found.always_met.value == 2 / 6
     assert found.over_always_met.value == pytest.approx(1 / 6)
@@ -54,14 +63,25 @@ def test_criteria_beside_labels_rules_and_always_met() -> None:
 
 
 def test_codes_by_origin() -> None:
-    found = figures([
-        Compared("a", codes=codes("E3 E5", "E3", "E5", quotes=(True,), sure=((0.9, True),))),
-        Compared("b", codes=codes("", "E3", unproven=1, quotes=(True, False), sure=((0.6, False),), cannot_tell=2)),
-        Compared("c", codes=codes("", "")),
-        Compared("nobody looked"),
-    ])  # fmt: skip
+    found = figures(
+        [
+            Compared("a", codes=codes("E3 E5", "E3", "E5", quotes=(True,), sure=((0.9, True),))),
+            Compared(
+                "b",
+                codes=codes(
+                    "", "E3", unproven=1, quotes=(True, False), sure=((0.6, False),), cannot_tell=2
+                ),
+            ),
+            Compared("c", codes=codes("", "")),
+            Compared("nobody looked"),
+        ]
+    )
     reading, both = found.codes["reading"], found.codes["both"]
-    assert (reading.micro.precision.value, reading.micro.recall.value, reading.micro.f1.value) == (1 / 2, 1 / 2, 1 / 2)
+    assert (reading.micro.precision.value, reading.micro.recall.value, reading.micro.f1.value) == (
+        1 / 2,
+        1 / 2,
+        1 / 2,
+    )
     assert reading.by_code["E3"].f1.value == pytest.approx(2 / 3)
     assert reading.by_code["E5"].recall.value == 0
     assert reading.by_code["E1"].f1.value is None
@@ -78,7 +98,13 @@ def test_codes_by_origin() -> None:
 
 def test_nothing_labelled_is_nothing_measured() -> None:
     found = figures([])
-    assert (found.runs, found.criteria, found.codes, found.reading, found.stages) == (0, None, None, None, None)
+    assert (found.runs, found.criteria, found.codes, found.reading, found.stages) == (
+        0,
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_stages_by_reading_and_by_rules() -> None:
@@ -114,7 +140,9 @@ async def test_a_reader_that_cries_wolf_and_one_that_does_not(judge_server) -> N
     assert found.reading.calibration.n == 2 * 5
     assert found.criteria.over_always_met.value == 0, "it is always content"
     plan = sum(stage == "S1" for run in runs for stage in labels[run.id].stages.values())
-    assert found.stages["reading"].accuracy.value == pytest.approx(plan / sum(len(run.turns) for run in runs))
+    assert found.stages["reading"].accuracy.value == pytest.approx(
+        plan / sum(len(run.turns) for run in runs)
+    )
     judge_server.script = ["prose"]
     found = (await against_labels(judge, runs, chosen)).all_runs
     assert found.reading.unread == 2 * 5

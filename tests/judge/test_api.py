@@ -39,8 +39,14 @@ QUICK = Retry(attempts=3, total_s=20, first_s=0.01)
 
 def request(question: QuestionName = "S1", track: str = "segmentation", **more) -> Request:
     rubric = load_rubric(track)
-    other = {"diagnosis": diagnosis_items(RUN.track), "stages": stage_items(), "ask": (ask_item("Was there a pilot?"),)}
-    return Request(RUN, SEGMENTS, rubric, question, other.get(question) or rubric.criteria(question), **more)
+    other = {
+        "diagnosis": diagnosis_items(RUN.track),
+        "stages": stage_items(),
+        "ask": (ask_item("Was there a pilot?"),),
+    }
+    return Request(
+        RUN, SEGMENTS, rubric, question, other.get(question) or rubric.criteria(question), **more
+    )
 
 
 def judge_of(server, *script: str, **options) -> ApiJudge:
@@ -69,10 +75,18 @@ async def test_the_request_on_the_wire(judge_server) -> None:
     judge = judge_of(judge_server, "good", seed=7, temperature=0.3, api_key="sk-loopback-123456")
     await judge.judge(request(sample=2))
     (body,), (headers,) = judge_server.requests, judge_server.headers
-    assert (body["model"], body["temperature"], body["seed"], body["max_tokens"]) == ("small-judge", 0.3, 9, 8_192)
+    assert (body["model"], body["temperature"], body["seed"], body["max_tokens"]) == (
+        "small-judge",
+        0.3,
+        9,
+        8_192,
+    )
     assert body["response_format"]["type"] == "json_schema"
     assert body["response_format"]["json_schema"]["strict"] is True
-    assert headers["authorization" if "authorization" in headers else "Authorization"] == "Bearer sk-loopback-123456"
+    assert (
+        headers["authorization" if "authorization" in headers else "Authorization"]
+        == "Bearer sk-loopback-123456"
+    )
     assert "drop_params" not in body
     record = judge.record(request())
     user = body["messages"][1]["content"]
@@ -96,7 +110,9 @@ FAILED = {("unscored", "judge_error", None)}
         pytest.param(["malformed", "good"], 2, {("scored", None, 1.0)}, id="repaired"),
         pytest.param(["missing", "good"], 2, {("scored", None, 1.0)}, id="completed by the repair"),
         pytest.param(["fenced"], 1, {("scored", None, 1.0)}, id="fenced"),
-        pytest.param(["length"], 1, {("unscored", "truncated", None)}, id="cut reply that would parse"),
+        pytest.param(
+            ["length"], 1, {("unscored", "truncated", None)}, id="cut reply that would parse"
+        ),
         pytest.param(["malformed", "length"], 2, UNPARSABLE, id="repair cut"),
         pytest.param(["content_filter"], 1, {("unscored", "refused", None)}, id="content filter"),
         pytest.param(["refusal"], 1, {("unscored", "refused", None)}, id="refusal"),
@@ -129,7 +145,10 @@ async def test_one_bad_entry_spoils_only_itself(judge_server, script: str) -> No
 async def test_the_repair_names_the_problem_and_keeps_what_was_usable(judge_server) -> None:
     reply = await judge_of(judge_server, "out_of_scale", "lowest").judge(request())
     assert [r.value for r in reply.results] == [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
-    assert "S1a: value: 0.7 is not one of [1, 0]" in judge_server.requests[1]["messages"][-1]["content"]
+    assert (
+        "S1a: value: 0.7 is not one of [1, 0]"
+        in judge_server.requests[1]["messages"][-1]["content"]
+    )
 
 
 @pytest.mark.parametrize("script", ["400", "401", "402", "403", "404", "422"])
@@ -150,9 +169,16 @@ async def test_nobody_listening_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "hint"), [("openai/gpt-4o", "OPENAI_API_KEY"), ("anthropic/claude-haiku-4-5", "ANTHROPIC_API_KEY"), ("nonsense", "provider/model")]
-)  # fmt: skip
-async def test_missing_keys_and_unknown_models_say_what_to_do(clean_environment, model: str, hint: str) -> None:
+    ("model", "hint"),
+    [
+        ("openai/gpt-4o", "OPENAI_API_KEY"),
+        ("anthropic/claude-haiku-4-5", "ANTHROPIC_API_KEY"),
+        ("nonsense", "provider/model"),
+    ],
+)
+async def test_missing_keys_and_unknown_models_say_what_to_do(
+    clean_environment, model: str, hint: str
+) -> None:
     with pytest.raises(JudgeError) as caught:
         await ApiJudge(model, retry=QUICK).judge(request())
     assert hint in caught.value.hint
@@ -160,7 +186,13 @@ async def test_missing_keys_and_unknown_models_say_what_to_do(clean_environment,
 
 @pytest.fixture
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_BASE",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -206,7 +238,9 @@ async def test_a_model_without_temperature(judge_server) -> None:
 
 
 async def test_a_failing_provider_is_left_alone(judge_server) -> None:
-    judge = judge_of(judge_server, "500", retry=Retry(attempts=1), breaker=Breaker(after=2, rest_s=0.3))
+    judge = judge_of(
+        judge_server, "500", retry=Retry(attempts=1), breaker=Breaker(after=2, rest_s=0.3)
+    )
     for _ in range(4):
         assert outcome(await judge.judge(request())) == FAILED
     assert judge_server.count == 2
@@ -228,7 +262,9 @@ async def test_false_quotes_are_counted(judge_server) -> None:
 
 async def test_nothing_to_judge_is_no_call(judge_server) -> None:
     asked = request()
-    reply = await judge_of(judge_server, "good").judge(Request(RUN, SEGMENTS, asked.rubric, "S1", ()))
+    reply = await judge_of(judge_server, "good").judge(
+        Request(RUN, SEGMENTS, asked.rubric, "S1", ())
+    )
     assert (reply.results, judge_server.count) == ((), 0)
 
 
@@ -254,15 +290,25 @@ def test_identity_is_stable_and_holds_no_secret() -> None:
     assert "sk-" not in text
     assert "abc" not in text
     assert judge.parameters["api_base"] == "http://127.0.0.1:9/v1"
-    assert judge.evidence_sha256(request("S1")) == ApiJudge("other").evidence_sha256(request("S1", "vqa"))
+    assert judge.evidence_sha256(request("S1")) == ApiJudge("other").evidence_sha256(
+        request("S1", "vqa")
+    )
     assert judge.evidence_sha256(request("S1")) == judge.evidence_sha256(request("S2"))
     assert judge.evidence_sha256(request("S1")) != judge.evidence_sha256(request("S1", facts=FACTS))
     assert judge.prompt_sha256 == ApiJudge("other").prompt_sha256
 
 
 @pytest.mark.parametrize(
-    "options", [{"temperature": -1}, {"temperature": 3}, {"evidence_budget": 10}, {"max_tokens": 0}, {"timeout": 0}, {"samples": 0}]
-)  # fmt: skip
+    "options",
+    [
+        {"temperature": -1},
+        {"temperature": 3},
+        {"evidence_budget": 10},
+        {"max_tokens": 0},
+        {"timeout": 0},
+        {"samples": 0},
+    ],
+)
 def test_settings_out_of_range(options: dict) -> None:
     with pytest.raises(ConfigError):
         ApiJudge("m", **options)
@@ -298,16 +344,23 @@ def test_retry_after_headers(headers: dict | None, expected: float | None) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ["key sk-abcdef123456 is wrong", "Bearer abc.def", "https://me:hunter2@host/v1", "AIzaSyA0123456789abcdefghijkl", "my own s3cret"],
-)  # fmt: skip
+    [
+        "key sk-abcdef123456 is wrong",
+        "Bearer abc.def",
+        "https://me:hunter2@host/v1",
+        "AIzaSyA0123456789abcdefghijkl",
+        "my own s3cret",
+    ],
+)
 def test_redaction(text: str) -> None:
     shown = redact(text, "my own s3cret")
     assert "***" in shown
-    assert not any(secret in shown for secret in ("sk-abc", "abc.def", "hunter2", "AIzaSy", "s3cret"))
+    assert not any(
+        secret in shown for secret in ("sk-abc", "abc.def", "hunter2", "AIzaSy", "s3cret")
+    )
 
 
-# One record a run ---------------------------------------------------------------------------------------------------
-
+# One record a run
 EVERYTHING = Wanted(stages="judge", ask=ask_item("Did the agent look at an image of its output?"))
 
 
@@ -318,7 +371,9 @@ async def test_all_questions_share_their_beginning_byte_for_byte(judge_server) -
     assert len({judge.evidence_sha256(r) for r in requests}) == 1
     replies = await ask_all(judge, requests)
     assert {r.status for reply in replies.values() for r in reply.results} == {"scored"}
-    systems, users = zip(*([m["content"] for m in body["messages"]] for body in judge_server.requests), strict=True)
+    systems, users = zip(
+        *([m["content"] for m in body["messages"]] for body in judge_server.requests), strict=True
+    )
     assert len(set(systems)) == 1
     record = judge.record(requests[0])
     assert record.fact_ids
@@ -335,7 +390,7 @@ async def test_a_record_is_billed_once_and_read_from_the_cache_three_times(judge
     judge_server.cache = loopback_cache(judge_server)
     judge = judge_of(judge_server, "slow:0.3", "good", price=Price(1.0, 10.0, "", "", cached=0.1))
     card = await score_run(RUN, judge)
-    (first, *others) = judge_server.answered_before
+    first, *others = judge_server.answered_before
     assert first == 0
     assert len(others) == 3
     assert min(others) >= 1, "another question was asked before the first one was answered"
@@ -343,13 +398,16 @@ async def test_a_record_is_billed_once_and_read_from_the_cache_three_times(judge
     assert record > 1_024
     used = card.judge
     assert used.calls == 4
-    # A cache reads in steps of 128 tokens; whatever begins like the record, and nothing else, comes from it.
+    # A cache reads in steps of 128 tokens; whatever begins like the record, and nothing else, comes
+    # from it.
     assert 3 * (record - 128) < used.cached_tokens < 3 * (record + 1_024)
     questions = sum(len(judge.asked(r)) // 4 for r in prepare(RUN).requests(judge))
     assert record <= used.input_tokens - used.cached_tokens < record + questions + 4 * 1_024
     assert used.cache_write_tokens == used.input_tokens - used.cached_tokens
     new = used.input_tokens - used.cached_tokens
-    assert used.cost_usd == pytest.approx((new + used.cached_tokens * 0.1 + used.output_tokens * 10) / 1e6)
+    assert used.cost_usd == pytest.approx(
+        (new + used.cached_tokens * 0.1 + used.output_tokens * 10) / 1e6
+    )
 
 
 async def test_the_first_sample_goes_alone(judge_server) -> None:
@@ -363,9 +421,7 @@ def loopback_cache(server):
     return sys.modules[type(server).__module__].PromptCache()
 
 
-# Other questions ----------------------------------------------------------------------------------------------------
-
-
+# Other questions
 async def test_a_cut_repair_leaves_what_was_said_alone(judge_server) -> None:
     """Only what is still missing may be asked again: not the codes that the reader could not tell."""
     server = judge_server
@@ -380,18 +436,23 @@ def prompted(reply: Reply) -> dict:
     return dict(Counter(r.reason for r in reply.results))
 
 
-@pytest.mark.parametrize(("script", "answer"), [("good", ["S1"] * len(RUN.turns)), ("stages_bad", None)])
+@pytest.mark.parametrize(
+    ("script", "answer"), [("good", ["S1"] * len(RUN.turns)), ("stages_bad", None)]
+)
 async def test_stages_of_all_turns(judge_server, script: str, answer: list | None) -> None:
     (result,) = (await judge_of(judge_server, script).judge(request("stages"))).results
     assert result.answer == answer
-    assert (result.status, result.reason) == (("scored", None) if answer else ("unscored", "unparsable"))
+    assert (result.status, result.reason) == (
+        ("scored", None) if answer else ("unscored", "unparsable")
+    )
     if answer is None:
         repair = judge_server.requests[1]["messages"][-1]["content"]
-        assert f"every turn from 1 to {len(RUN.turns)} must stand in exactly one; see turn 1" in repair
+        assert (
+            f"every turn from 1 to {len(RUN.turns)} must stand in exactly one; see turn 1" in repair
+        )
 
 
-# plan.png -----------------------------------------------------------------------------------------------------------
-
+# plan.png
 WITH_PICTURE = RECORDED / "runs" / "crc-std-01"
 
 
@@ -400,7 +461,8 @@ def png(width: int, height: int) -> bytes:
     header = struct.pack(">II5B", width, height, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"\0" * 64)), (b"IEND", b""))
     body = b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
     )
     return b"\x89PNG\r\n\x1a\n" + body
 
@@ -418,16 +480,27 @@ def run_with_picture(folder: Path, data: bytes | None):
 def seeing(server, **options) -> ApiJudge:
     """A judge behind a model that litellm knows to take images, served from the loopback."""
     server.script = ["good"]
-    return ApiJudge("openai/gpt-4o", server.url, retry=QUICK, timeout=5, api_key="sk-loopback-123456", **options)
+    return ApiJudge(
+        "openai/gpt-4o", server.url, retry=QUICK, timeout=5, api_key="sk-loopback-123456", **options
+    )
 
 
 def images(body: dict) -> list[str]:
     content = body["messages"][1]["content"]
-    return [b["image_url"]["url"] for b in content if b["type"] == "image_url"] if isinstance(content, list) else []
+    return (
+        [b["image_url"]["url"] for b in content if b["type"] == "image_url"]
+        if isinstance(content, list)
+        else []
+    )
 
 
 def details(card) -> dict[str, str]:
-    return {r.id: r.detail for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria if r.detail}
+    return {
+        r.id: r.detail
+        for stage in ("S1", "S2", "S3")
+        for r in card.stages[stage].criteria
+        if r.detail
+    }
 
 
 async def test_a_model_that_takes_images_is_shown_the_plan(judge_server) -> None:
@@ -437,11 +510,16 @@ async def test_a_model_that_takes_images_is_shown_the_plan(judge_server) -> None
     assert [len(images(body)) for body in judge_server.requests] == [1] * 4
     assert len({images(body)[0] for body in judge_server.requests}) == 1
     blocks = judge_server.requests[0]["messages"][1]["content"]
-    assert [b["type"] for b in blocks][-2:] == ["image_url", "text"], "the question stands behind the picture"
+    assert [b["type"] for b in blocks][-2:] == [
+        "image_url",
+        "text",
+    ], "the question stands behind the picture"
     sent = base64.b64decode(images(judge_server.requests[0])[0].partition("base64,")[2])
     with Image.open(io.BytesIO(sent)) as shown, Image.open(run.plan.image_path) as delivered:
         assert max(shown.size) <= 1_024
-        assert shown.width / shown.height == pytest.approx(delivered.width / delivered.height, rel=0.02)
+        assert shown.width / shown.height == pytest.approx(
+            delivered.width / delivered.height, rel=0.02
+        )
     assert sent != run.plan.image_path.read_bytes(), "it is drawn anew"
 
 
@@ -449,22 +527,34 @@ async def test_pictures_belong_to_the_key(judge_server) -> None:
     run = load_run(WITH_PICTURE)
     asked = replace(request(), run=run, segmentation=segment(run))
     judge, blind = seeing(judge_server), seeing(judge_server, images=False)
-    assert judge.evidence_sha256(asked) != blind.evidence_sha256(asked) == blind.record(asked).sha256
+    assert (
+        judge.evidence_sha256(asked) != blind.evidence_sha256(asked) == blind.record(asked).sha256
+    )
     assert judge.estimate(asked).high.input_tokens > blind.estimate(asked).high.input_tokens
 
 
-async def test_a_picture_that_cannot_be_shown_is_a_warning_and_a_reason(judge_server, tmp_path) -> None:
-    card = await score_run(run_with_picture(tmp_path, b"\x89PNG\r\n\x1a\nand then nothing"), seeing(judge_server))
+async def test_a_picture_that_cannot_be_shown_is_a_warning_and_a_reason(
+    judge_server, tmp_path
+) -> None:
+    card = await score_run(
+        run_with_picture(tmp_path, b"\x89PNG\r\n\x1a\nand then nothing"), seeing(judge_server)
+    )
     assert not any(images(body) for body in judge_server.requests)
     (warning,) = [w for w in card.warnings if "plan.png" in w]
     assert "cannot be read as an image" in warning
     for name in ("S1e", "S1f"):
-        assert details(card)[name].startswith("plan.png was not looked at: cannot be read as an image")
+        assert details(card)[name].startswith(
+            "plan.png was not looked at: cannot be read as an image"
+        )
 
 
 async def test_why_nobody_looked_at_the_plan(judge_server, tmp_path) -> None:
     blind = await score_run(load_run(WITH_PICTURE), judge_of(judge_server, "good"))
-    assert set(details(blind).values()) == {"plan.png was not looked at: the model is not sent images"}
+    assert set(details(blind).values()) == {
+        "plan.png was not looked at: the model is not sent images"
+    }
     assert not any("plan.png" in w for w in blind.warnings)
     without = await score_run(run_with_picture(tmp_path, None), seeing(judge_server))
-    assert set(details(without).values()) == {"plan.png was not looked at: no file of that name came with the run"}
+    assert set(details(without).values()) == {
+        "plan.png was not looked at: no file of that name came with the run"
+    }

@@ -1,4 +1,5 @@
-"""What is asked again, and what that costs: every question over real HTTP, a real store, two recorded runs."""
+"""What is asked again, and what that costs: every question over real HTTP, a real store, two
+recorded runs."""
 
 from __future__ import annotations
 
@@ -40,7 +41,11 @@ def edited(id: str, **update) -> Rubric:
     """The rubric with one criterion edited."""
     stages = {
         stage: part.model_copy(
-            update={"criteria": tuple(c.model_copy(update=update) if c.id == id else c for c in part.criteria)}
+            update={
+                "criteria": tuple(
+                    c.model_copy(update=update) if c.id == id else c for c in part.criteria
+                )
+            }
         )
         for stage, part in RUBRIC.stages.items()
     }
@@ -55,7 +60,9 @@ async def test_an_edited_criterion_asks_its_stage_once_and_nothing_else(
     assert {need.question for need in first.needs} == QUESTIONS
     assert judge_server.count == first.calls == done.usage.calls == 2 * len(QUESTIONS)
     assert plan(store, runs, judge, Scope()).calls == 0
-    again, _ = await bring(store, runs, judge, Scope(edited("S2b", text="Did it check the device?")))
+    again, _ = await bring(
+        store, runs, judge, Scope(edited("S2b", text="Did it check the device?"))
+    )
     assert [need.reasons for need in again.needs] == [{"S2b": ("criterion",)}] * 2
     asked = judge_server.requests[first.calls :]
     assert [list(loopback.entries_of(body)) for body in asked] == [["S2b"]] * 2
@@ -69,16 +76,24 @@ async def test_an_edited_code_asks_the_diagnosis_alone(
     first, _ = await bring(store, runs, judge)
     edit_code(E3="Outputs that are all alike were handed over as if they were right.")
     again, _ = await bring(store, runs, judge)
-    assert [(need.question, dict(need.reasons)) for need in again.needs] == [("diagnosis", {"E3": ("criterion",)})] * 2
+    assert [(need.question, dict(need.reasons)) for need in again.needs] == [
+        ("diagnosis", {"E3": ("criterion",)})
+    ] * 2
     asked = judge_server.requests[first.calls :]
     assert [list(loopback.entries_of(body)) for body in asked] == [["E3"]] * 2
-    assert all("Outputs that are all alike were handed over" in loopback.prompt_of(body) for body in asked)
+    assert all(
+        "Outputs that are all alike were handed over" in loopback.prompt_of(body) for body in asked
+    )
     assert plan(store, runs, judge).calls == 0
     edit_code()
-    assert plan(store, runs, judge).calls == 0, "back to the old words, whose verdicts are still there"
+    assert plan(store, runs, judge).calls == 0, (
+        "back to the old words, whose verdicts are still there"
+    )
 
 
-async def test_stages_by_the_judge_are_kept_and_used_again(judge_server, store: Store, runs: list[Path]) -> None:
+async def test_stages_by_the_judge_are_kept_and_used_again(
+    judge_server, store: Store, runs: list[Path]
+) -> None:
     judge = judge_of(judge_server)
     options = ScoreOptions(wanted=Wanted(stages="judge"))
 
@@ -98,15 +113,23 @@ async def test_stages_by_the_judge_are_kept_and_used_again(judge_server, store: 
     by_rules = await cards(ScoreOptions())
     assert {card.stages_from for card in by_rules} == {"rules"}
     mixed = ScoreOptions(wanted=Wanted(stages="mixed"))
-    assert plan(store, runs, judge, scope_of(mixed)).calls == 0, "what was read is known, sure or not"
-    assert judge_server.count == 2 * (len(QUESTIONS) + 1), "who labels the turns is no matter of what else is asked"
+    assert plan(store, runs, judge, scope_of(mixed)).calls == 0, (
+        "what was read is known, sure or not"
+    )
+    assert judge_server.count == 2 * (len(QUESTIONS) + 1), (
+        "who labels the turns is no matter of what else is asked"
+    )
 
 
-async def test_a_stage_reading_that_fits_no_run_leaves_the_rules(judge_server, store: Store, runs: list[Path]) -> None:
+async def test_a_stage_reading_that_fits_no_run_leaves_the_rules(
+    judge_server, store: Store, runs: list[Path]
+) -> None:
     judge_server.script = ["stages_bad"]
     found: list[Outcome] = []
     options = ScoreOptions(wanted=Wanted(criteria=False, diagnosis=False, stages="judge"))
-    await score_many(runs[:1], judge_of(judge_server), options, found.append, store=store, signals=False)
+    await score_many(
+        runs[:1], judge_of(judge_server), options, found.append, store=store, signals=False
+    )
     assert found[0].card.stages_from == "rules"
     again = plan(store, runs[:1], judge_of(judge_server), scope_of(options))
     assert [dict(need.reasons) for need in again.needs] == [{"stages": ("failed",)}]
@@ -139,7 +162,8 @@ async def test_other_public_inputs_make_verdicts_stale(
 async def test_a_dry_run_knows_that_the_record_is_cached(
     judge_server, loopback, store: Store, runs: list[Path]
 ) -> None:
-    """The first question on a run is cold, the others find the record in the cache: the least is less, the most the same."""
+    """The first question on a run is cold, the others find the record in the cache: the least is
+    less, the most the same."""
     judge_server.cache = loopback.PromptCache()
     plain = Price(DEAR.input, DEAR.output, DEAR.source, DEAR.date)
     costs = {

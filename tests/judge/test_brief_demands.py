@@ -1,4 +1,5 @@
-"""What briefs demand in words beyond the format of their track: numbers, wording, files, classes; and values held against it."""
+"""What briefs demand in words beyond the format of their track: numbers, wording, files, classes;
+and values held against it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from ambjudge.judge.checks.demands import (
 
 REPORT = "OUTPUT. /workspace/agents_outputs/<id>/report.txt, UTF-8, "
 BOXES = (
-    'OUTPUT. /workspace/agents_outputs/<id>/prediction.json: {"boxes": [{"class", "x1", "y1", "x2", "y2", "score"}]}, '
+    'OUTPUT. /workspace/agents_outputs/<id>/prediction.json: {"boxes": [{"class", "x1", "y1", "x2",'
+    ' "y2", "score"}]}, '
 )
 
 
@@ -47,7 +49,14 @@ def test_boxes():
 
 @pytest.mark.parametrize(
     ("label", "foreign"),
-    [("CNV", False), ("cnv", True), ("0", True), ("class_CNV", True), ("smooth muscle", False), ("UNSURE", True)],
+    [
+        ("CNV", False),
+        ("cnv", True),
+        ("0", True),
+        ("class_CNV", True),
+        ("smooth muscle", False),
+        ("UNSURE", True),
+    ],
 )
 def test_labels_that_the_brief_does_not_list(label, foreign):
     brief = "Classify 40 tiles as CNV, DME or NORMAL (not smooth muscle)."
@@ -73,7 +82,14 @@ def test_numbers_that_stand_for_classes():
     ],
 )
 def test_units(name, sentence, low, high, wrong):
-    assert bool(wrong_unit(f"/workspace/agents_outputs/<id>/{name}, {sentence}. Metric.", name, low, high)) is wrong
+    assert (
+        bool(
+            wrong_unit(
+                f"/workspace/agents_outputs/<id>/{name}, {sentence}. Metric.", name, low, high
+            )
+        )
+        is wrong
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +103,10 @@ def test_units(name, sentence, low, high, wrong):
             "Write agents_outputs/<id>/lesion.nii.gz. Also agents_outputs/volumes.csv (id, ml).",
             ["lesion.nii.gz", "volumes.csv"],
         ),
-        ("Write agents_outputs/<id>/lesion.nii.gz; agents_outputs/notes.txt is optional.", ["lesion.nii.gz"]),
+        (
+            "Write agents_outputs/<id>/lesion.nii.gz; agents_outputs/notes.txt is optional.",
+            ["lesion.nii.gz"],
+        ),
     ],
 )
 def test_files_that_the_brief_names(brief, names):
@@ -98,13 +117,16 @@ def test_files_that_the_brief_names(brief, names):
     ("brief", "names"),
     [
         ("Write /workspace/agents_outputs/<eye_id>/dseg.png, 8 bit.", ("dseg.png",)),
-        ("Write /workspace/agents_outputs/{id}/mask.nrrd and agents_outputs/{id}/notes.json.", ("mask.nrrd", "notes.json")),
+        (
+            "Write /workspace/agents_outputs/{id}/mask.nrrd and agents_outputs/{id}/notes.json.",
+            ("mask.nrrd", "notes.json"),
+        ),
         ("Write agents_outputs/<id>/lesion.nii.gz and agents_outputs/<id>/preview.png.", ()),
         ("Write lesion.nii.gz for every case. Previews: agents_outputs/<id>/preview.png.", ()),
         ("Write /workspace/agents_outputs/summary.csv.", ()),
     ],
     ids=["one", "two", "beside-the-track's", "the-track's-elsewhere", "none-a-case"],
-)  # fmt: skip
+)
 def test_files_of_a_format_that_the_track_does_not_know(brief, names):
     assert other_format(brief, frozenset({"lesion.nii.gz", "organ.nii.gz"})) == names
 
@@ -116,9 +138,13 @@ OUT = "OUTPUT. For every scan write /workspace/agents_outputs/<id>/enhanced.npy"
     ("brief", "demand"),
     [
         pytest.param(
-            f"{OUT}, float32, 80x80, amplitude in [0,1], finite.", Demand("float32", 0.0, 1.0), id="type-and-range"
+            f"{OUT}, float32, 80x80, amplitude in [0,1], finite.",
+            Demand("float32", 0.0, 1.0),
+            id="type-and-range",
         ),
-        pytest.param(f"{OUT}, same 2D shape. Inputs are int16 in [0, 4095].", Demand(), id="another-sentence"),
+        pytest.param(
+            f"{OUT}, same 2D shape. Inputs are int16 in [0, 4095].", Demand(), id="another-sentence"
+        ),
         pytest.param(f"{OUT}, int16 or float32.", Demand(), id="a-choice"),
         pytest.param("Denoise the images.", Demand(), id="no-path"),
     ],
@@ -134,19 +160,35 @@ def test_leaving_a_range():
     assert not Demand().leaves(-1e9, 1e9)
 
 
-BRIEF = "TASK. Write reports.\nOUTPUT. /workspace/agents_outputs/<id>/report.txt: UTF-8, 40 to 8,000 characters, {}. Metric: BLEU.\nRULES. At most 3 sentences of plan."
+BRIEF = (
+    "TASK. Write reports.\nOUTPUT. /workspace/agents_outputs/<id>/report.txt: UTF-8, 40 to 8,000"
+    " characters, {}. Metric: BLEU.\nRULES. At most 3 sentences of plan."
+)
 LENGTHS = "kidney lengths in cm with one decimal"
 
 
 @pytest.mark.parametrize(
     ("asked", "text", "broken"),
     [
-        pytest.param(LENGTHS, "The right kidney measures 104 mm, the left 98 mm.", True, id="another-unit"),
-        pytest.param(LENGTHS, "The right kidney measures 10 cm, the left 11 cm.", True, id="no-decimals"),
-        pytest.param(LENGTHS, "Right 10.42 centimetres, left 9.81 centimetres.", True, id="two-decimals"),
-        pytest.param(LENGTHS, "Right 10.4 cm, left 9.8 cm, with a cyst of 12 mm.", False, id="as-asked"),
+        pytest.param(
+            LENGTHS, "The right kidney measures 104 mm, the left 98 mm.", True, id="another-unit"
+        ),
+        pytest.param(
+            LENGTHS, "The right kidney measures 10 cm, the left 11 cm.", True, id="no-decimals"
+        ),
+        pytest.param(
+            LENGTHS, "Right 10.42 centimetres, left 9.81 centimetres.", True, id="two-decimals"
+        ),
+        pytest.param(
+            LENGTHS, "Right 10.4 cm, left 9.8 cm, with a cyst of 12 mm.", False, id="as-asked"
+        ),
         pytest.param(LENGTHS, "Both kidneys are of normal size. No stone.", False, id="no-measure"),
-        pytest.param("prostate volume in ml", "The prostate measures 4.1 x 3.2 cm, volume 42 ml.", False, id="volume"),
+        pytest.param(
+            "prostate volume in ml",
+            "The prostate measures 4.1 x 3.2 cm, volume 42 ml.",
+            False,
+            id="volume",
+        ),
         pytest.param("prostate volume in ml", "The volume is 42 cc.", False, id="cc-is-ml"),
         pytest.param(
             "at most 12 words",
@@ -154,8 +196,18 @@ LENGTHS = "kidney lengths in cm with one decimal"
             True,
             id="words",
         ),
-        pytest.param("no more than 2 sentences", "Heart normal. Lungs clear at 1.5 cm.", False, id="sentences"),
-        pytest.param("findings and impression", "Findings: 104 mm. Impression: normal.", False, id="nothing-asked"),
+        pytest.param(
+            "no more than 2 sentences",
+            "Heart normal. Lungs clear at 1.5 cm.",
+            False,
+            id="sentences",
+        ),
+        pytest.param(
+            "findings and impression",
+            "Findings: 104 mm. Impression: normal.",
+            False,
+            id="nothing-asked",
+        ),
     ],
 )
 def test_wording(asked, text, broken):

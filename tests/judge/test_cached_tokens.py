@@ -1,4 +1,5 @@
-"""Prompt caches: breakpoints and pictures reach the provider, and what it says it cached is counted, over real HTTP."""
+"""Prompt caches: breakpoints and pictures reach the provider, and what it says it cached is
+counted, over real HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ MESSAGES = [
 
 
 class Provider:
-    """Answers in OpenAI's and in Anthropic's shape with the usage it is told to give; `bodies` are the requests."""
+    """Answers in OpenAI's and in Anthropic's shape with the usage it is told to give; `bodies` are
+    the requests."""
 
     def __init__(self) -> None:
         self.usage: dict = {}
@@ -58,15 +60,31 @@ class Provider:
 
 
 def _openai(usage: dict) -> dict:
-    choice = {"index": 0, "message": {"role": "assistant", "content": "{}"}, "finish_reason": "stop"}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "{}"},
+        "finish_reason": "stop",
+    }
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
 def _anthropic(usage: dict) -> dict:
     return {
-        "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "{}"}],
-        "stop_reason": "end_turn", "usage": usage,
-    }  # fmt: skip
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": "{}"}],
+        "stop_reason": "end_turn",
+        "usage": usage,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +95,12 @@ def provider() -> Iterator[Provider]:
 
 
 def tokens(answer: Completion) -> tuple[int | None, ...]:
-    return answer.input_tokens, answer.cached_tokens, answer.cache_write_tokens, answer.output_tokens
+    return (
+        answer.input_tokens,
+        answer.cached_tokens,
+        answer.cache_write_tokens,
+        answer.output_tokens,
+    )
 
 
 IN = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
@@ -86,23 +109,43 @@ IN = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
 @pytest.mark.parametrize(
     ("usage", "counted"),
     [
-        pytest.param({"prompt_tokens_details": {"cached_tokens": 80}}, (100, 80, 0, 2), id="openai"),
+        pytest.param(
+            {"prompt_tokens_details": {"cached_tokens": 80}}, (100, 80, 0, 2), id="openai"
+        ),
         pytest.param(
             {"prompt_tokens_details": {"cached_tokens": 80, "cache_write_tokens": 15}},
             (100, 80, 15, 2),
             id="openrouter",
         ),
-        pytest.param({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40}, (100, 60, 0, 2), id="deepseek"),
         pytest.param(
-            {"cache_read_input_tokens": 70, "cache_creation_input_tokens": 9}, (100, 70, 9, 2), id="anthropic-gateway"
+            {"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40},
+            (100, 60, 0, 2),
+            id="deepseek",
         ),
-        pytest.param({"prompt_tokens_details": {"cached_tokens": 100}}, (100, 100, 0, 2), id="all-of-it"),
+        pytest.param(
+            {"cache_read_input_tokens": 70, "cache_creation_input_tokens": 9},
+            (100, 70, 9, 2),
+            id="anthropic-gateway",
+        ),
+        pytest.param(
+            {"prompt_tokens_details": {"cached_tokens": 100}}, (100, 100, 0, 2), id="all-of-it"
+        ),
         pytest.param({}, (100, 0, 0, 2), id="says-nothing"),
         pytest.param({"prompt_tokens_details": None}, (100, 0, 0, 2), id="null"),
         pytest.param({"prompt_tokens_details": {}}, (100, 0, 0, 2), id="empty"),
-        pytest.param({"prompt_tokens_details": {"cached_tokens": -4}}, (100, None, None, 2), id="negative"),
-        pytest.param({"prompt_tokens_details": {"cached_tokens": 10**40}}, (100, None, None, 2), id="beyond-any"),
-        pytest.param({"prompt_tokens_details": {"cached_tokens": 101}}, (100, None, None, 2), id="more-than-the-input"),
+        pytest.param(
+            {"prompt_tokens_details": {"cached_tokens": -4}}, (100, None, None, 2), id="negative"
+        ),
+        pytest.param(
+            {"prompt_tokens_details": {"cached_tokens": 10**40}},
+            (100, None, None, 2),
+            id="beyond-any",
+        ),
+        pytest.param(
+            {"prompt_tokens_details": {"cached_tokens": 101}},
+            (100, None, None, 2),
+            id="more-than-the-input",
+        ),
         pytest.param(
             {"prompt_tokens_details": {"cached_tokens": 80, "cache_write_tokens": 21}},
             (100, None, None, 2),
@@ -110,11 +153,15 @@ IN = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
         ),
         pytest.param({"cache_read_input_tokens": "many"}, (100, None, None, 2), id="a-word"),
         pytest.param(
-            {"prompt_tokens": 0, "prompt_tokens_details": {"cached_tokens": 5}}, (None, None, None, None), id="no-input"
+            {"prompt_tokens": 0, "prompt_tokens_details": {"cached_tokens": 5}},
+            (None, None, None, None),
+            id="no-input",
         ),
     ],
 )
-def test_what_an_openai_style_server_says_it_cached(provider: Provider, usage: dict, counted: tuple) -> None:
+def test_what_an_openai_style_server_says_it_cached(
+    provider: Provider, usage: dict, counted: tuple
+) -> None:
     assert tokens(provider.ask("openai/m", {**IN, **usage})) == counted
 
 
@@ -122,18 +169,27 @@ def test_what_an_openai_style_server_says_it_cached(provider: Provider, usage: d
     ("usage", "counted"),
     [
         pytest.param(
-            {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 80}, (90, 0, 80, 2), id="first-call"
+            {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 80},
+            (90, 0, 80, 2),
+            id="first-call",
         ),
         pytest.param(
-            {"cache_read_input_tokens": 80, "cache_creation_input_tokens": 5}, (95, 80, 5, 2), id="later-call"
+            {"cache_read_input_tokens": 80, "cache_creation_input_tokens": 5},
+            (95, 80, 5, 2),
+            id="later-call",
         ),
         pytest.param({}, (10, 0, 0, 2), id="says-nothing"),
         pytest.param({"cache_read_input_tokens": None}, (10, 0, 0, 2), id="null"),
         pytest.param({"cache_read_input_tokens": -50}, (None, None, None, None), id="negative"),
     ],
 )
-def test_anthropic_counts_cached_input_apart_and_it_is_added(provider: Provider, usage: dict, counted: tuple) -> None:
-    assert tokens(provider.ask("anthropic/m", {"input_tokens": 10, "output_tokens": 2, **usage})) == counted
+def test_anthropic_counts_cached_input_apart_and_it_is_added(
+    provider: Provider, usage: dict, counted: tuple
+) -> None:
+    assert (
+        tokens(provider.ask("anthropic/m", {"input_tokens": 10, "output_tokens": 2, **usage}))
+        == counted
+    )
 
 
 def test_the_breakpoint_and_the_picture_arrive_at_anthropic(provider: Provider) -> None:
@@ -144,15 +200,27 @@ def test_the_breakpoint_and_the_picture_arrive_at_anthropic(provider: Provider) 
     assert message["role"] == "user"
     assert message["content"] == [
         {"type": "text", "text": "the record"},
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL.partition(",")[2]}},
+        {
+            "type": "image",
+            "source": {
+                "type": "base64",
+                "media_type": "image/png",
+                "data": PIXEL.partition(",")[2],
+            },
+        },
         {"type": "text", "text": "its end", **MARK},
         {"type": "text", "text": "the question"},
     ]
     assert given == MESSAGES  # they are asked with again
 
 
-def test_blocks_go_as_they_are_to_an_openai_style_server_and_into_a_batch(provider: Provider) -> None:
-    user = {"role": "user", "content": [block for block in MESSAGES[1]["content"] if "cache_control" not in block]}
+def test_blocks_go_as_they_are_to_an_openai_style_server_and_into_a_batch(
+    provider: Provider,
+) -> None:
+    user = {
+        "role": "user",
+        "content": [block for block in MESSAGES[1]["content"] if "cache_control" not in block],
+    }
     messages = [MESSAGES[0], user]
     provider.ask("openai/m", IN, messages)
     assert provider.bodies[-1]["messages"] == messages
@@ -211,6 +279,10 @@ def test_nobody_is_called_to_find_out(model: str, monkeypatch: pytest.MonkeyPatc
 def test_the_line_on_cost_tells_of_the_cache_where_there_was_one() -> None:
     assert spent(Usage(3, 1_200, 50, 0.5)) == ["3 calls", "$0.50"]
     used = Usage(12, 1_200_000, 50, 0.5, cached_tokens=900_000, cache_write_tokens=99_960)
-    assert spent(used) == ["12 calls", "1.2M tokens in (900.0k from cache, 100.0k into cache)", "$0.50"]
+    assert spent(used) == [
+        "12 calls",
+        "1.2M tokens in (900.0k from cache, 100.0k into cache)",
+        "$0.50",
+    ]
     unknown = Usage(12, 1_200_000, 50, None, cached_tokens=None, cache_write_tokens=None)
     assert spent(unknown) == ["12 calls", "cost unknown"]

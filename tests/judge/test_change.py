@@ -34,7 +34,8 @@ _PREPARED: dict = {}
 
 
 def card(values: dict[str, float | None], rubric=RUBRIC, judge: str = "fixed", run=RUN):
-    # A run is read once for each rubric; by identity, as comparing runs costs more than preparing them.
+    # A run is read once for each rubric; by identity, as comparing runs costs more than preparing
+    # them.
     key = (id(run), id(rubric))
     if key not in _PREPARED:
         _PREPARED[key] = prepare(run, rubric=rubric)
@@ -46,7 +47,9 @@ def card(values: dict[str, float | None], rubric=RUBRIC, judge: str = "fixed", r
             value = values.get(criterion.id, 1.0)
             status = "scored" if value is not None else "unscored"
             reason = None if value is not None else "judge_error"
-            results.append(CriterionResult(id=criterion.id, value=value, status=status, reason=reason))
+            results.append(
+                CriterionResult(id=criterion.id, value=value, status=status, reason=reason)
+            )
         replies[request.question] = Reply(tuple(results))
     return assemble(ready, FixedJudge(judge), replies)
 
@@ -54,7 +57,11 @@ def card(values: dict[str, float | None], rubric=RUBRIC, judge: str = "fixed", r
 def edit(id: str, rubric=RUBRIC, **update):
     stages = {
         stage: part.model_copy(
-            update={"criteria": tuple(c.model_copy(update=update) if c.id == id else c for c in part.criteria)}
+            update={
+                "criteria": tuple(
+                    c.model_copy(update=update) if c.id == id else c for c in part.criteria
+                )
+            }
         )
         for stage, part in rubric.stages.items()
     }
@@ -83,14 +90,19 @@ LATER = RUN.model_copy(update={"sha256": "f" * 64})
         pytest.param(card({}), card({"S3": 0.0}, judge="other"), RUBRIC, "judge", id="judge"),
         pytest.param(card({}), card({"S3": 0.0}, run=LATER), RUBRIC, "data", id="data"),
         pytest.param(card({}), card({"S2a": 0.0}), RUBRIC, "judge", id="parameters-are-the-judge"),
-        pytest.param(card({"S2a": 0}), card({}, drop("S2a")), drop("S2a"), "text", id="criterion-removed"),
+        pytest.param(
+            card({"S2a": 0}), card({}, drop("S2a")), drop("S2a"), "text", id="criterion-removed"
+        ),
         pytest.param(card({}, drop("S2a")), card({"S2a": 0}), RUBRIC, "text", id="criterion-added"),
     ],
 )
 def test_one_cause_takes_the_whole_change(old, new, rubric, only):
     before = drop("S2a") if "S2a" not in {r.id for r in old.stages["S2"].criteria} else RUBRIC
     change = split_change(old, new, before, rubric)
-    for split, (a, b) in ((change.agentic, (old.agentic, new.agentic)), (change.overall, (old.overall, new.overall))):
+    for split, (a, b) in (
+        (change.agentic, (old.agentic, new.agentic)),
+        (change.overall, (old.overall, new.overall)),
+    ):
         assert (split.before, split.after) == (pytest.approx(a), pytest.approx(b))
         for part in PARTS:
             assert getattr(split, part) == pytest.approx(b - a if part == only else 0)
@@ -100,9 +112,18 @@ def test_one_cause_takes_the_whole_change(old, new, rubric, only):
 def test_two_causes_share_what_they_do_together():
     new = card({"S3": 0.0}, REWORDED, judge="other")
     change = split_change(card({}), new, RUBRIC, REWORDED)
-    assert change.agentic.text == pytest.approx(change.agentic.judge) == pytest.approx(change.agentic.change / 2)
+    assert (
+        change.agentic.text
+        == pytest.approx(change.agentic.judge)
+        == pytest.approx(change.agentic.change / 2)
+    )
     (flip,) = change.flips
-    assert (flip.criterion, flip.before, flip.after, flip.causes) == ("S3", 1.0, 0.0, ("text", "judge"))
+    assert (flip.criterion, flip.before, flip.after, flip.causes) == (
+        "S3",
+        1.0,
+        0.0,
+        ("text", "judge"),
+    )
 
 
 def test_an_unknown_score_has_no_split():
@@ -114,14 +135,29 @@ def test_an_unknown_score_has_no_split():
 
 
 _VALUES = st.fixed_dictionaries(
-    {id: st.sampled_from([0.0, 1.0]) for id in IDS if id != "S3"} | {"S3": st.sampled_from([0.0, 0.5, 1.0])}
+    {id: st.sampled_from([0.0, 1.0]) for id in IDS if id != "S3"}
+    | {"S3": st.sampled_from([0.0, 0.5, 1.0])}
 )
 _RUBRICS = st.sampled_from(
-    [RUBRIC, HEAVY, REWORDED, drop("S2a"), edit("S1b", requires=()), edit("S2c", credit=("standard",))]
+    [
+        RUBRIC,
+        HEAVY,
+        REWORDED,
+        drop("S2a"),
+        edit("S1b", requires=()),
+        edit("S2c", credit=("standard",)),
+    ]
 )
 
 
-@given(_VALUES, _VALUES, _RUBRICS, _RUBRICS, st.sampled_from(["fixed", "other"]), st.sampled_from([RUN, LATER]))
+@given(
+    _VALUES,
+    _VALUES,
+    _RUBRICS,
+    _RUBRICS,
+    st.sampled_from(["fixed", "other"]),
+    st.sampled_from([RUN, LATER]),
+)
 @settings(max_examples=60, deadline=None)
 def test_the_parts_always_sum_to_the_change(a, b, before, after, judge, run):
     old, new = card(a, before), card(b, after, judge, run)

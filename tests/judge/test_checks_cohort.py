@@ -1,4 +1,5 @@
-"""What only comparing the delivered files shows: a class in none, one text for most, texts cut off; and what is measured of each."""
+"""What only comparing the delivered files shows: a class in none, one text for most, texts cut off;
+and what is measured of each."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ nib = pytest.importorskip("nibabel")
 IDS = [f"case_{i:02d}" for i in range(1, 9)]
 
 
-def checked(folder: Path, track: str, brief: str, write, report: dict | None = None, ids=IDS) -> OutputCheck:
+def checked(
+    folder: Path, track: str, brief: str, write, report: dict | None = None, ids=IDS
+) -> OutputCheck:
     """The check of a run whose every case is written by `write(case folder, number)`."""
     outputs = folder / "run" / "outputs" / "agents_outputs"
     outputs.mkdir(parents=True)
@@ -31,28 +34,61 @@ def checked(folder: Path, track: str, brief: str, write, report: dict | None = N
 
 def found(check: OutputCheck) -> set[str]:
     assert not any(
-        fact.fatal for fact in check.facts if fact.kind in ("class_absent", "repeated", "cut_off", "identical")
+        fact.fatal
+        for fact in check.facts
+        if fact.kind in ("class_absent", "repeated", "cut_off", "identical")
     )
-    return {fact.kind for fact in check.facts} & {"class_absent", "repeated", "cut_off", "identical"}
+    return {fact.kind for fact in check.facts} & {
+        "class_absent",
+        "repeated",
+        "cut_off",
+        "identical",
+    }
 
 
 FINE = "The heart is of normal size. No effusion is seen on the left. Case {}."
 SICK = "The heart is enlarged. There is a small effusion on the left."
 REPORTS = [
     pytest.param(lambda n: FINE.format(n), set(), id="each its own"),
-    pytest.param(lambda n: SICK if n < 5 else FINE.format(n), {"repeated"}, id="five of eight alike"),
+    pytest.param(
+        lambda n: SICK if n < 5 else FINE.format(n), {"repeated"}, id="five of eight alike"
+    ),
     pytest.param(lambda n: SICK, {"identical"}, id="all alike"),
-    pytest.param(lambda n: "The heart is normal. No acute finding in the chest." if n < 6 else FINE.format(n), set(), id="most are healthy"),
+    pytest.param(
+        lambda n: (
+            "The heart is normal. No acute finding in the chest." if n < 6 else FINE.format(n)
+        ),
+        set(),
+        id="most are healthy",
+    ),
     pytest.param(lambda n: FINE.format(n)[: 40 + n], {"cut_off"}, id="cut at a limit"),
-    pytest.param(lambda n: FINE.format(n)[: 40 + n] if n < 3 else FINE.format(n), set(), id="a few end without a stop"),
-    pytest.param(lambda n: f"heart size normal, lungs clear without effusion or mass, case {n} of a style without stops", set(), id="no stops at all"),
-]  # fmt: skip
+    pytest.param(
+        lambda n: FINE.format(n)[: 40 + n] if n < 3 else FINE.format(n),
+        set(),
+        id="a few end without a stop",
+    ),
+    pytest.param(
+        lambda n: (
+            f"heart size normal, lungs clear without effusion or mass, case {n} of a style without"
+            " stops"
+        ),
+        set(),
+        id="no stops at all",
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "expected"), REPORTS)
 def test_reports(tmp_path, text, expected):
     assert (
-        found(checked(tmp_path, "report_generation", "", lambda folder, n: (folder / "report.txt").write_text(text(n))))
+        found(
+            checked(
+                tmp_path,
+                "report_generation",
+                "",
+                lambda folder, n: (folder / "report.txt").write_text(text(n)),
+            )
+        )
         == expected
     )
 
@@ -78,7 +114,10 @@ MASKS = [
 @pytest.mark.parametrize(("labels", "expected"), MASKS)
 def test_masks(tmp_path, labels, expected):
     check = checked(
-        tmp_path, "segmentation", HEART, lambda folder, n: nib.save(mask(*labels(n)), folder / "dseg.nii.gz")
+        tmp_path,
+        "segmentation",
+        HEART,
+        lambda folder, n: nib.save(mask(*labels(n)), folder / "dseg.nii.gz"),
     )
     assert found(check) == expected
     for number, case in enumerate(IDS):
@@ -95,12 +134,19 @@ def test_single_masks_are_measured_in_millilitres_of_their_own_grid(tmp_path):
         nib.save(image, folder / "lesion.nii.gz")
 
     check = checked(tmp_path, "segmentation", "Write organ.nii.gz and lesion.nii.gz.", write)
-    assert [check.measures[case]["organ"] for case in IDS[:2]] == pytest.approx([24 * 0.02, 24 * 0.001])
+    assert [check.measures[case]["organ"] for case in IDS[:2]] == pytest.approx(
+        [24 * 0.02, 24 * 0.001]
+    )
 
 
 def boxes(*pairs):
     return json.dumps(
-        {"boxes": [{"class": c, "x1": x, "y1": 2, "x2": x + 10, "y2": 22, "score": 0.5} for c, x in pairs]}
+        {
+            "boxes": [
+                {"class": c, "x1": x, "y1": 2, "x2": x + 10, "y2": 22, "score": 0.5}
+                for c, x in pairs
+            ]
+        }
     )
 
 
@@ -108,27 +154,56 @@ SCORED = {"metrics": {"per_class_ap": {"nodule": 0.4, "effusion": 0.0}}}
 BOXES = [
     pytest.param(lambda n: [("nodule", n), ("effusion", 30 + n)], set(), id="both classes"),
     pytest.param(lambda n: [("nodule", n)], {"class_absent"}, id="one class nowhere"),
-    pytest.param(lambda n: [("nodule", 5), ("effusion", 40)], {"identical"}, id="the same boxes everywhere"),
+    pytest.param(
+        lambda n: [("nodule", 5), ("effusion", 40)], {"identical"}, id="the same boxes everywhere"
+    ),
 ]
 
 
 @pytest.mark.parametrize(("given", "expected"), BOXES)
 def test_boxes(tmp_path, given, expected):
     check = checked(
-        tmp_path, "detection", "Detect nodule and effusion.",
-        lambda folder, n: (folder / "prediction.json").write_text(boxes(*given(n))), SCORED,
-    )  # fmt: skip
+        tmp_path,
+        "detection",
+        "Detect nodule and effusion.",
+        lambda folder, n: (folder / "prediction.json").write_text(boxes(*given(n))),
+        SCORED,
+    )
     assert found(check) == expected
-    assert check.measures["case_03"] == {"boxes": len(given(2)), "score": 0.5, "width": 10, "height": 20}
+    assert check.measures["case_03"] == {
+        "boxes": len(given(2)),
+        "score": 0.5,
+        "width": 10,
+        "height": 20,
+    }
 
 
 LABELS = [
-    pytest.param("classify as ADI, MUC or TUM", lambda n: ("ADI", "MUC", "TUM")[n % 3], set(), id="all given"),
-    pytest.param("classify as ADI, MUC or TUM", lambda n: ("ADI", "MUC")[n % 2], {"class_absent"}, id="one never given"),
-    pytest.param("classify as ADI, MUC, TUM, STR or LYM", lambda n: ("ADI", "MUC", "TUM", "STR")[n % 4], set(), id="too few cases to tell"),
-    pytest.param("classify as ADI, MUC, TUM, STR or LYM; all classes are balanced", lambda n: ("ADI", "MUC", "TUM", "STR")[n % 4], {"class_absent"}, id="few, but all occur"),
-    pytest.param("classify as ADI, MUC or TUM", lambda n: "ADI", {"identical"}, id="one class for all"),
-]  # fmt: skip
+    pytest.param(
+        "classify as ADI, MUC or TUM", lambda n: ("ADI", "MUC", "TUM")[n % 3], set(), id="all given"
+    ),
+    pytest.param(
+        "classify as ADI, MUC or TUM",
+        lambda n: ("ADI", "MUC")[n % 2],
+        {"class_absent"},
+        id="one never given",
+    ),
+    pytest.param(
+        "classify as ADI, MUC, TUM, STR or LYM",
+        lambda n: ("ADI", "MUC", "TUM", "STR")[n % 4],
+        set(),
+        id="too few cases to tell",
+    ),
+    pytest.param(
+        "classify as ADI, MUC, TUM, STR or LYM; all classes are balanced",
+        lambda n: ("ADI", "MUC", "TUM", "STR")[n % 4],
+        {"class_absent"},
+        id="few, but all occur",
+    ),
+    pytest.param(
+        "classify as ADI, MUC or TUM", lambda n: "ADI", {"identical"}, id="one class for all"
+    ),
+]
 
 
 @pytest.mark.parametrize(("brief", "label", "expected"), LABELS)
@@ -149,5 +224,7 @@ def test_images_are_measured_where_they_are_finite(tmp_path):
         np.save(folder / "enhanced.npy", image)
 
     check = checked(tmp_path, "enhancement", "", write)
-    assert check.measures["case_02"] == pytest.approx({"mean": 1.2, "std": 1.0770, "min": 1.0, "max": 7.0}, abs=1e-3)
+    assert check.measures["case_02"] == pytest.approx(
+        {"mean": 1.2, "std": 1.0770, "min": 1.0, "max": 7.0}, abs=1e-3
+    )
     assert "case_04" not in check.measures

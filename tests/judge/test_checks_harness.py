@@ -1,4 +1,5 @@
-"""What the public harness (AutoMedBench/AutoMedBench) says of a run, and what follows from it where files say less."""
+"""What the public harness (AutoMedBench/AutoMedBench) says of a run, and what follows from it where
+files say less."""
 
 from __future__ import annotations
 
@@ -21,16 +22,30 @@ from tiny_runs import of_kind
 
 LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
 BOXES = json.dumps({"boxes": [{"class": "rbc", "x1": 0, "y1": 0, "x2": 5, "y2": 5}]})
-ANSWER = {"predicted_label": "A", "predicted_answer": "left", "raw_model_output": "left", "model_name": "m", "runtime_s": 1}  # fmt: skip
+ANSWER = {
+    "predicted_label": "A",
+    "predicted_answer": "left",
+    "raw_model_output": "left",
+    "model_name": "m",
+    "runtime_s": 1,
+}
 MODEL = "from tiny import VLM\nm = VLM.from_pretrained('/w')\nprint(m.generate(x))"
 
 
 def run_of(folder: Path, track: str, *, report=None, files=None, printed="", code="", submit=None):
-    """A run of `track` that executes `code`, sees `printed` and hands in, with these files and this report."""
+    """A run of `track` that executes `code`, sees `printed` and hands in, with these files and this
+    report."""
     turns = [python(code or "print(cases)", printed)] if printed or code else []
     turns += [("submit", "", submit)] if submit is not None else []
     return converse(
-        folder, *turns, "Done.", task=f"some-{track}-task", track=track, tier="lite", report=report, outputs=files
+        folder,
+        *turns,
+        "Done.",
+        task=f"some-{track}-task",
+        track=track,
+        tier="lite",
+        report=report,
+        outputs=files,
     )
 
 
@@ -41,41 +56,112 @@ def steps(s4: float, s5: float, **more) -> dict:
 @pytest.mark.parametrize(
     ("track", "report", "s4", "s5", "task"),
     [
-        ("segmentation", steps(1.0, 1.0, format={"masks_valid": True}, aggregate={"clinical_score": 0.4}), 1.0, 1.0, 0.4),
-        ("segmentation", steps(0.375, 0.0, format={"masks_valid": False}, aggregate={"clinical_score": 0.0}), 0.375, 0.0, 0.0),
+        (
+            "segmentation",
+            steps(1.0, 1.0, format={"masks_valid": True}, aggregate={"clinical_score": 0.4}),
+            1.0,
+            1.0,
+            0.4,
+        ),
+        (
+            "segmentation",
+            steps(0.375, 0.0, format={"masks_valid": False}, aggregate={"clinical_score": 0.0}),
+            0.375,
+            0.0,
+            0.0,
+        ),
         ("segmentation", steps(0.0, 0.0), 0.0, 0.0, 0.0),
-        ("detection", steps(0.5, 0.5, format={"predictions_valid": False}, metrics={"mAP": 0.3}), 0.5, 0.5, None),
+        (
+            "detection",
+            steps(0.5, 0.5, format={"predictions_valid": False}, metrics={"mAP": 0.3}),
+            0.5,
+            0.5,
+            None,
+        ),
         ("detection", steps(0.9, 0.5, format={"predictions_valid": False}), None, 0.5, None),
-        ("detection", {"format": {"predictions_valid": False}, "metrics": {"mAP": 0.3}}, None, 0.5, None),
-        ("report_generation", {"format": {"reports_valid": False, "completion_rate": 0.5}}, 0.25, 0.5, 0.0),
-        ("report_generation", {"format": {"reports_valid": False, "completion_rate": 0.0}}, 0.0, 0.0, 0.0),
+        (
+            "detection",
+            {"format": {"predictions_valid": False}, "metrics": {"mAP": 0.3}},
+            None,
+            0.5,
+            None,
+        ),
+        (
+            "report_generation",
+            {"format": {"reports_valid": False, "completion_rate": 0.5}},
+            0.25,
+            0.5,
+            0.0,
+        ),
+        (
+            "report_generation",
+            {"format": {"reports_valid": False, "completion_rate": 0.0}},
+            0.0,
+            0.0,
+            0.0,
+        ),
         ("vqa", steps(0.24, 0.5), 0.24, 0.5, None),
-        ("vqa", steps(0.24, 1.0, metrics={"completion_rate": 1.0, "parse_rate": 0.5, "model_call_detected": False}), 0.3, 1.0, None),
-        ("vqa", steps(0.0, 0.0, metrics={"counts": {"prediction_files": 0, "expected": 8}}), 0.0, 0.0, 0.0),
+        (
+            "vqa",
+            steps(
+                0.24,
+                1.0,
+                metrics={"completion_rate": 1.0, "parse_rate": 0.5, "model_call_detected": False},
+            ),
+            0.3,
+            1.0,
+            None,
+        ),
+        (
+            "vqa",
+            steps(0.0, 0.0, metrics={"counts": {"prediction_files": 0, "expected": 8}}),
+            0.0,
+            0.0,
+            0.0,
+        ),
     ],
-    ids=["all masks", "the gate is closed", "nothing delivered", "malformed boxes", "beyond what the flag allows", "no step scores",
-         "one of two reports", "no report valid", "step scores alone", "parts go first", "no answer"],
-)  # fmt: skip
+    ids=[
+        "all masks",
+        "the gate is closed",
+        "nothing delivered",
+        "malformed boxes",
+        "beyond what the flag allows",
+        "no step scores",
+        "one of two reports",
+        "no report valid",
+        "step scores alone",
+        "parts go first",
+        "no answer",
+    ],
+)
 def test_a_report_without_files(tmp_path, track, report, s4, s5, task):
     found = check_outputs(run_of(tmp_path / "run", track, report=report))
     assert (found.s4, found.s5, found.task) == (s4, s5, task)
     assert found.s4_checks.source == "report"
-    assert found.s4_bounds == (s4, s4) if s4 is not None else found.s4_bounds[0] < found.s4_bounds[1]
+    assert (
+        found.s4_bounds == (s4, s4) if s4 is not None else found.s4_bounds[0] < found.s4_bounds[1]
+    )
 
 
 def test_scores_by_another_policy_are_not_taken_over(tmp_path):
-    run = run_of(tmp_path / "run", "detection", report=steps(0.5, 0.5, format={"predictions_valid": False}))
+    run = run_of(
+        tmp_path / "run", "detection", report=steps(0.5, 0.5, format={"predictions_valid": False})
+    )
     assert check_outputs(run, policy=Policy(malformed="zero")).s4 is None
 
 
 def test_step_scores_go_before_the_submit_answer(tmp_path):
     submit = {"complete": True, "missing_files": [], "patients_checked": 2}
-    found = check_outputs(run_of(tmp_path / "run", "detection", report=steps(0.5, 0.5), submit=submit))
+    found = check_outputs(
+        run_of(tmp_path / "run", "detection", report=steps(0.5, 0.5), submit=submit)
+    )
     assert (found.s4, found.s5, found.s4_checks.source) == (0.5, 0.5, "report")
 
 
 def test_files_of_unknown_cases_leave_the_score_to_the_report(tmp_path):
-    run = run_of(tmp_path / "run", "detection", files={"p1/prediction.json": BOXES}, report=steps(0.25, 0.0))
+    run = run_of(
+        tmp_path / "run", "detection", files={"p1/prediction.json": BOXES}, report=steps(0.25, 0.0)
+    )
     found = check_outputs(run)
     assert (found.s4, found.s5, found.s4_checks.source) == (0.25, 0.0, "files")
 
@@ -84,7 +170,12 @@ def test_files_of_unknown_cases_leave_the_score_to_the_report(tmp_path):
     ("submit", "printed", "completion", "s4"),
     [
         ({"missing_predictions": ["p_01/prediction.json"], "cases_total": 4}, "", 0.75, 0.375),
-        ({"complete": False, "missing_files": ["p_01/prediction.json"]}, "p_01\np_02\np_03\np_04\n", 0.75, 0.375),
+        (
+            {"complete": False, "missing_files": ["p_01/prediction.json"]},
+            "p_01\np_02\np_03\np_04\n",
+            0.75,
+            0.375,
+        ),
         ({"complete": False, "missing_files": ["p_01/prediction.json"]}, "", None, None),
         ({"missing_predictions": ["p_01/prediction.json"], "cases_total": 1}, "", 0.0, 0.0),
         ({"complete": True, "missing_files": []}, "", 1.0, None),
@@ -97,11 +188,19 @@ def test_the_submit_answer_alone(tmp_path, submit, printed, completion, s4):
     assert found.s5_checks.format_valid is (None if completion == 1 else False)
 
 
-@pytest.mark.parametrize("submit", [None, {"cases_total": 4, "missing_predictions": ["p_04/prediction.json"]}])
+@pytest.mark.parametrize(
+    "submit", [None, {"cases_total": 4, "missing_predictions": ["p_04/prediction.json"]}]
+)
 @pytest.mark.parametrize("extra", ["p_09", "p_01_copy"])
 def test_an_extra_folder_is_no_expected_case(tmp_path, submit, extra):
     files = {f"{case}/prediction.json": BOXES for case in ("p_01", "p_02", "p_03", extra)}
-    run = run_of(tmp_path / "run", "detection", files=files, printed="p_01\np_02\np_03\np_04\n", submit=submit)
+    run = run_of(
+        tmp_path / "run",
+        "detection",
+        files=files,
+        printed="p_01\np_02\np_03\np_04\n",
+        submit=submit,
+    )
     found = check_outputs(run)
     assert (found.s4_checks.completion, found.s4_checks.expected_cases) == (0.75, 4)
     assert {fact.case for fact in of_kind(found, "extra")} == {extra}
@@ -109,7 +208,9 @@ def test_an_extra_folder_is_no_expected_case(tmp_path, submit, extra):
 
 def test_a_listing_that_was_cut_names_no_extra_folders(tmp_path):
     files = {f"p_{i:02d}/prediction.json": BOXES for i in range(1, 10)}
-    found = check_outputs(run_of(tmp_path / "run", "detection", files=files, printed="p_01\np_02\np_03\n"))
+    found = check_outputs(
+        run_of(tmp_path / "run", "detection", files=files, printed="p_01\np_02\np_03\n")
+    )
     assert (found.s4_checks.completion, found.s4_checks.expected_cases) == (1.0, 9)
 
 
@@ -119,9 +220,15 @@ def test_a_listing_that_was_cut_names_no_extra_folders(tmp_path):
     ids=["collapsed", "some are right"],
 )
 def test_an_accuracy_that_collapsed_goes_before_malformed_answers(tmp_path, accuracy, codes):
-    files = {f"q_{i}/answer.json": json.dumps({**ANSWER, "question_id": f"q_{i}"}) for i in range(3)}
+    files = {
+        f"q_{i}/answer.json": json.dumps({**ANSWER, "question_id": f"q_{i}"}) for i in range(3)
+    }
     files["q_3/answer.json"] = json.dumps({**ANSWER, "question_id": "q_3", "runtime_s": -1})
-    report = {"n_patients": 4, "task_metrics": {"accuracy": accuracy}, "task_score": {"score": accuracy}}
+    report = {
+        "n_patients": 4,
+        "task_metrics": {"accuracy": accuracy},
+        "task_score": {"score": accuracy},
+    }
     run = run_of(tmp_path / "run", "vqa", files=files, report=report, code=MODEL)
     check = check_outputs(run)
     assert check.s4_checks.format_valid is False
@@ -130,11 +237,15 @@ def test_an_accuracy_that_collapsed_goes_before_malformed_answers(tmp_path, accu
 
 
 @pytest.mark.parametrize(
-    ("f1", "likeness", "codes"), [(0.2, 0.2, {"S4:E3"}), (0.2, 0.3, set()), (0.25, 0.2, set()), (0.2, None, set())]
+    ("f1", "likeness", "codes"),
+    [(0.2, 0.2, {"S4:E3"}), (0.2, 0.3, set()), (0.25, 0.2, set()), (0.2, None, set())],
 )
 def test_weak_reports_are_a_logic_failure(tmp_path, f1, likeness, codes):
-    said = {"format": {"reports_valid": True, "completion_rate": 1.0}, "task_score": 0.2,
-            "diagnostic_metrics": {"observation_f1": f1, "report_similarity": likeness}}  # fmt: skip
+    said = {
+        "format": {"reports_valid": True, "completion_rate": 1.0},
+        "task_score": 0.2,
+        "diagnostic_metrics": {"observation_f1": f1, "report_similarity": likeness},
+    }
     run = run_of(tmp_path / "run", "report_generation", report=said, code="print(1)")
     steps = fired(context(run, segment(run), output_facts(check_outputs(run))), "harness")
     assert {f"{code.stage}:{code.code}" for code in steps} == codes
@@ -145,14 +256,20 @@ def test_artefacts_of_validation_lie_beside_the_answers(tmp_path, missing):
     shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")
     path = tmp_path / "run/process/conversation.json"
     conversation = json.loads(path.read_text())
-    conversation["messages"][0]["content"] += " S3 leaves `answer_postprocess.py` and `s3_calibration.json`."
+    conversation["messages"][0]["content"] += (
+        " S3 leaves `answer_postprocess.py` and `s3_calibration.json`."
+    )
     path.write_text(json.dumps(conversation))
     if missing:
         (tmp_path / "run/outputs/s3_calibration.json").unlink()
     run = load_run(tmp_path / "run")
     check = check_outputs(run)
-    assert {stage: cap.value for stage, cap in check.stage_caps.items()} == ({"S3": 0.5} if missing else {})
-    codes = {code.code for code in fired(context(run, segment(run), output_facts(check)), "harness")}
+    assert {stage: cap.value for stage, cap in check.stage_caps.items()} == (
+        {"S3": 0.5} if missing else {}
+    )
+    codes = {
+        code.code for code in fired(context(run, segment(run), output_facts(check)), "harness")
+    }
     assert ("E8" in codes) is missing
 
 
@@ -179,9 +296,25 @@ def test_items_of_report_generation_are_judged_alone():
         ("detection", False, 1.0, False, True),
         ("detection", True, 1.0, False, False),
     ],
-    ids=["one answer missing", "most are invalid", "breach", "S5 unknown", "detection, one missing", "detection"],
+    ids=[
+        "one answer missing",
+        "most are invalid",
+        "breach",
+        "S5 unknown",
+        "detection, one missing",
+        "detection",
+    ],
 )
-def test_a_submission_of_answers_fails_when_half_are_invalid(track, completed, s5, disqualified, fails):
-    row = {"track": track, "completed": completed, "disqualified": disqualified, "S5": s5, "task_score": 0.4, "completion": 0.9}  # fmt: skip
+def test_a_submission_of_answers_fails_when_half_are_invalid(
+    track, completed, s5, disqualified, fails
+):
+    row = {
+        "track": track,
+        "completed": completed,
+        "disqualified": disqualified,
+        "S5": s5,
+        "task_score": 0.4,
+        "completion": 0.9,
+    }
     table = pl.DataFrame([row], schema_overrides={"S5": pl.Float64})
     assert table.select(failed().alias("failed"))["failed"].to_list() == [fails]

@@ -1,4 +1,5 @@
-"""Which folders of the public inputs are cases: those that hold what their neighbours hold, whatever their names."""
+"""Which folders of the public inputs are cases: those that hold what their neighbours hold,
+whatever their names."""
 
 from __future__ import annotations
 
@@ -9,13 +10,33 @@ import pytest
 from ambjudge.judge.checks.public import PublicInputs, find_public
 
 CASES = [
-    pytest.param({"film_01": ["film.png"], "film_02": ["film.png"], "zoo": ["net.py", "net.pt", "README.md"]}, ["film_01", "film_02"], id="a zoo"),
-    pytest.param({"p1": ["ct.nii.gz"], "p2": ["ct.nii.gz"], "tools": ["denoise.py"]}, ["p1", "p2"], id="tools"),
-    pytest.param({"q1": ["question.json", "image.png"], "q2": ["question.json"], "assets": ["logo.svg"]}, ["q1", "q2"], id="an odd asset"),
+    pytest.param(
+        {
+            "film_01": ["film.png"],
+            "film_02": ["film.png"],
+            "zoo": ["net.py", "net.pt", "README.md"],
+        },
+        ["film_01", "film_02"],
+        id="a zoo",
+    ),
+    pytest.param(
+        {"p1": ["ct.nii.gz"], "p2": ["ct.nii.gz"], "tools": ["denoise.py"]},
+        ["p1", "p2"],
+        id="tools",
+    ),
+    pytest.param(
+        {"q1": ["question.json", "image.png"], "q2": ["question.json"], "assets": ["logo.svg"]},
+        ["q1", "q2"],
+        id="an odd asset",
+    ),
     pytest.param({"only": ["ct.nii.gz"], "code": ["run.py"]}, ["only"], id="a single case"),
-    pytest.param({"s1": ["a.jpg", "b.jpg"], "s2": ["a.JPG"], "models": ["w.jpg"]}, ["s1", "s2"], id="a model folder by its name"),
+    pytest.param(
+        {"s1": ["a.jpg", "b.jpg"], "s2": ["a.JPG"], "models": ["w.jpg"]},
+        ["s1", "s2"],
+        id="a model folder by its name",
+    ),
     pytest.param({"a": ["x.py"], "b": ["y.py"]}, ["a", "b"], id="nothing else known"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("folders", "expected"), CASES)

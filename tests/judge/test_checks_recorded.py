@@ -40,8 +40,13 @@ def test_recorded_scores_are_reproduced(name, public):
 @pytest.mark.parametrize("name", RUNS)
 def test_the_report_alone_gives_the_same_scores(name):
     run = recorded(name)
-    with_files, without = check_outputs(run), check_outputs(run.model_copy(update={"outputs": Outputs()}))
-    assert (without.s4, without.s5, without.task) == pytest.approx((with_files.s4, with_files.s5, with_files.task))
+    with_files, without = (
+        check_outputs(run),
+        check_outputs(run.model_copy(update={"outputs": Outputs()})),
+    )
+    assert (without.s4, without.s5, without.task) == pytest.approx(
+        (with_files.s4, with_files.s5, with_files.task)
+    )
     assert without.s4_checks.source == "report"
 
 
@@ -60,6 +65,8 @@ def test_submit_answers_alone_bound_s4():
     assert (whole.s4, whole.s4_bounds, whole.s4_checks.source) == (None, (0.5, 1.0), "trace")
     half = check_outputs(recorded("ldct-lite-03").model_copy(update=blind))
     assert (half.s4, half.s4_checks.completion) == (0.25, 0.5)
-    assert {fact.case for fact in of_kind(half, "missing")} == {f"patient_{i:04d}" for i in range(6, 11)}
+    assert {fact.case for fact in of_kind(half, "missing")} == {
+        f"patient_{i:04d}" for i in range(6, 11)
+    }
     nobody = check_outputs(recorded("vqa-std-01").model_copy(update=blind))
     assert (nobody.s4, nobody.s4_bounds, nobody.s4_checks.source) == (None, (0.0, 1.0), None)

@@ -25,7 +25,8 @@ AFFINE = np.diag([1.5, 1.5, 3.0, 1.0])
 
 
 class Case:
-    """A run of two cases under construction: its folder, its public inputs, and what to say about it."""
+    """A run of two cases under construction: its folder, its public inputs, and what to say about
+    it."""
 
     ids = ("patient_01", "patient_02")
 
@@ -47,14 +48,23 @@ class Case:
     def check(self, report: dict | None = None, public: bool = True, policy: Policy | None = None):
         (self.run / "process").mkdir(exist_ok=True)
         conversation = {
-            "agent": "a", "model": "m", "task": self.task, "tier": "lite", "track": self.track,
+            "agent": "a",
+            "model": "m",
+            "task": self.task,
+            "tier": "lite",
+            "track": self.track,
             "system_prompt": f"Track: {self.track}. {self.brief}",
-            "messages": [{"role": "user", "content": "Begin."}, {"role": "assistant", "content": "Done."}],
-        }  # fmt: skip
+            "messages": [
+                {"role": "user", "content": "Begin."},
+                {"role": "assistant", "content": "Done."},
+            ],
+        }
         (self.run / "process" / "conversation.json").write_text(json.dumps(conversation))
         if report is not None:
             (self.run / "detail_report.json").write_text(json.dumps(report))
-        return check_outputs(load_run(self.run), public=self.public if public else None, policy=policy)
+        return check_outputs(
+            load_run(self.run), public=self.public if public else None, policy=policy
+        )
 
 
 def kinds(found) -> set[str]:
@@ -133,7 +143,11 @@ def corrupt(path: Path) -> None:
         (lambda p: nifti(p, np.zeros((9, 8, 5), np.uint8)), "shape", False),
         (lambda p: nifti(p, mask() * 2), "values", False),
         (lambda p: nifti(p, mask(np.float32) * 0.5), "values", False),
-        (lambda p: nifti(p, np.linspace(0, 1, mask().size, dtype=np.float32).reshape(SHAPE)), "values", False),
+        (
+            lambda p: nifti(p, np.linspace(0, 1, mask().size, dtype=np.float32).reshape(SHAPE)),
+            "values",
+            False,
+        ),
         (lambda p: nifti(p, np.full(SHAPE, np.nan, np.float32)), "not_finite", False),
         (lambda p: nifti(p, mask(), np.eye(4)), "affine", True),
         (lambda p: nifti(p, mask(np.float64)), "dtype", True),
@@ -154,10 +168,32 @@ def corrupt(path: Path) -> None:
         (lambda p: with_header(p, vox_offset=float("nan")), "unreadable", False),
         (lambda p: with_header(p, datatype=128, bitpix=24), "dtype", False),
     ],
-    ids=["axes swapped", "label 2", "half", "probabilities", "nan", "affine", "float mask", "empty", "fourth axis of 1", "truncated",
-         "checksum", "no bytes", "no gzip", "gzip of something else", "not compressed", "declares terabytes",
-         "declares more than deflate can hold", "ends early", "negative extent", "unknown type", "offset", "offset nan", "rgb"],
-)  # fmt: skip
+    ids=[
+        "axes swapped",
+        "label 2",
+        "half",
+        "probabilities",
+        "nan",
+        "affine",
+        "float mask",
+        "empty",
+        "fourth axis of 1",
+        "truncated",
+        "checksum",
+        "no bytes",
+        "no gzip",
+        "gzip of something else",
+        "not compressed",
+        "declares terabytes",
+        "declares more than deflate can hold",
+        "ends early",
+        "negative extent",
+        "unknown type",
+        "offset",
+        "offset nan",
+        "rgb",
+    ],
+)
 def test_segmentation_wrong(kidney, spoil, kind, valid):
     spoil(kidney.outputs / "patient_02" / "lesion.nii.gz")
     found = kidney.check(DICE)
@@ -191,7 +227,12 @@ def test_one_missing_case_closes_the_gate(kidney, move, kind):
     assert (found.s4, found.s5, found.task, found.task_from) == (0.25, 0.0, 0.0, "gate")
     assert found.s4_checks.format_valid is False
     open_gate = kidney.check(DICE, policy=Policy(completeness_gate=False))
-    assert (open_gate.s4, open_gate.s5, open_gate.task, open_gate.task_from) == (0.25, 0.5, 0.5, "report")
+    assert (open_gate.s4, open_gate.s5, open_gate.task, open_gate.task_from) == (
+        0.25,
+        0.5,
+        0.5,
+        "report",
+    )
 
 
 def test_malformed_policy(kidney):
@@ -223,7 +264,9 @@ def test_an_organ_mask_is_optional_whatever_the_brief_says(kidney, organ, kind):
 
 def test_masks_of_one_case_must_agree_without_public_inputs(kidney):
     (kidney.run / "process").mkdir()
-    (kidney.run / "process" / "agent_summary.json").write_text(json.dumps({"patient_ids": list(kidney.ids)}))
+    (kidney.run / "process" / "agent_summary.json").write_text(
+        json.dumps({"patient_ids": list(kidney.ids)})
+    )
     nifti(kidney.out("patient_01", "organ.nii.gz"), np.zeros((3, 3, 3), np.uint8))
     found = kidney.check(DICE, public=False)
     assert found.s4_checks.cases_from == "agent_summary"
@@ -252,7 +295,10 @@ def test_the_optional_decision_table_changes_no_score(kidney, text, kind):
     ids=["as the brief says", "capital", "a number", "empty"],
 )
 def test_a_column_that_the_brief_fills(kidney, column, kind):
-    kidney.brief = "agents_decision.csv with patient_id,organ,lesion_present (organ = uterus, lesion_present in {0,1})"
+    kidney.brief = (
+        "agents_decision.csv with patient_id,organ,lesion_present (organ = uterus, lesion_present"
+        " in {0,1})"
+    )
     rows = "".join(f"{case},{column},1\n" for case in kidney.ids)
     (kidney.outputs / "agents_decision.csv").write_text(f"patient_id,organ,lesion_present\n{rows}")
     found = kidney.check(DICE)
@@ -280,10 +326,14 @@ def test_masks_with_two_axes(tmp_path, brief, public, kind):
 
 @pytest.mark.parametrize(
     ("brief", "top", "valid"),
-    [("dseg.nii.gz with labels 0-7", 7, True), ("dseg.nii.gz with labels 0-7", 8, False),
-     ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 4, True), ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 3, False),
-     ("dseg.nii.gz", 40, True)],
-)  # fmt: skip
+    [
+        ("dseg.nii.gz with labels 0-7", 7, True),
+        ("dseg.nii.gz with labels 0-7", 8, False),
+        ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 4, True),
+        ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 3, False),
+        ("dseg.nii.gz", 40, True),
+    ],
+)
 def test_multi_class_labels(tmp_path, brief, top, valid):
     made = Case(tmp_path, "segmentation", "feta-seg-task")
     made.brief = brief
@@ -374,7 +424,11 @@ def box(**changes) -> dict:
         ({"boxes": [box(score=1.01)]}, "values", False),
         ({"boxes": [box(score="0.9")]}, "values", False),
         ({"boxes": [box(score=None)]}, "values", False),
-        ('{"boxes": [{"class": "rbc", "x1": 0, "y1": 0, "x2": 1, "y2": 1, "score": NaN}]}', "values", False),
+        (
+            '{"boxes": [{"class": "rbc", "x1": 0, "y1": 0, "x2": 1, "y2": 1, "score": NaN}]}',
+            "values",
+            False,
+        ),
         ({"boxes": [box(**{"class": 1})]}, "schema", False),
         ({"boxes": [box(x1=None)]}, "schema", False),
         ({"boxes": [box(x1="1")]}, "schema", False),
@@ -391,29 +445,69 @@ def box(**changes) -> dict:
         (b"\xff\xfe\x00", "encoding", False),
         (b'\xef\xbb\xbf{"boxes": []}', "empty", True),
     ],
-    ids=["right", "no boxes", "no score", "score 0", "reversed", "flat", "beyond the border", "negative", "score above 1",
-         "score as text", "score null", "score nan", "class a number", "no number", "number as text", "boolean", "no class", "unknown class", "no object", "boxes no list",
-         "bare list", "other key", "too deep", "cut", "nan", "utf-16", "byte-order mark"],
-)  # fmt: skip
+    ids=[
+        "right",
+        "no boxes",
+        "no score",
+        "score 0",
+        "reversed",
+        "flat",
+        "beyond the border",
+        "negative",
+        "score above 1",
+        "score as text",
+        "score null",
+        "score nan",
+        "class a number",
+        "no number",
+        "number as text",
+        "boolean",
+        "no class",
+        "unknown class",
+        "no object",
+        "boxes no list",
+        "bare list",
+        "other key",
+        "too deep",
+        "cut",
+        "nan",
+        "utf-16",
+        "byte-order mark",
+    ],
+)
 def test_detection(cells, content, kind, valid):
     path = cells.outputs / "patient_02" / "prediction.json"
-    path.write_bytes(content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode())  # fmt: skip
+    path.write_bytes(
+        content
+        if isinstance(content, bytes)
+        else (content if isinstance(content, str) else json.dumps(content)).encode()
+    )
     found = cells.check({"diagnostic_metrics": {"mAP": 0.4}, "task_score": {"score": 0.4}})
     assert kinds(found) == ({kind} if kind else set())
     assert (found.s4, found.s5) == ((1.0, 1.0) if valid else (0.5, 0.5))
 
 
 def test_detection_gate_and_zero_map(cells):
-    (cells.outputs / "patient_02" / "prediction.json").rename(cells.outputs / "patient_02" / "predictions.json")
+    (cells.outputs / "patient_02" / "prediction.json").rename(
+        cells.outputs / "patient_02" / "predictions.json"
+    )
     found = cells.check({"diagnostic_metrics": {"mAP": 0.4}, "task_score": {"score": 0.4}})
     assert (found.s4, found.s5, found.task) == (0.25, 0.5, 0.0)
     assert "misnamed" in kinds(found)
 
 
 def test_a_report_that_denies_the_format_is_believed_where_files_cannot_tell(cells):
-    (cells.outputs / "patient_02" / "prediction.json").write_text(json.dumps({"boxes": [box(x2=500)]}))
-    report = {"diagnostic_metrics": {"mAP": 0.4}, "format": {"output_format_valid": False, "submission_format_valid": False,
-              "completion_rate": 1.0}}  # fmt: skip
+    (cells.outputs / "patient_02" / "prediction.json").write_text(
+        json.dumps({"boxes": [box(x2=500)]})
+    )
+    report = {
+        "diagnostic_metrics": {"mAP": 0.4},
+        "format": {
+            "output_format_valid": False,
+            "submission_format_valid": False,
+            "completion_rate": 1.0,
+        },
+    }
     assert cells.check(report, public=False).s4 == 0.5
     # the names of the branch that writes detection reports
     old = {"metrics": {"mAP": 0.4}, "format": {"predictions_valid": False, "completion_rate": 1.0}}
@@ -431,14 +525,19 @@ def test_a_report_that_denies_the_format_is_believed_where_files_cannot_tell(cel
 def ldct(tmp_path):
     made = Case(tmp_path, "enhancement", "ldct-denoising-task")
     for case in made.ids:
-        np.save(made.public / made.task / case / "ldct.npy", np.arange(30, dtype=np.float32).reshape(5, 6))
+        np.save(
+            made.public / made.task / case / "ldct.npy",
+            np.arange(30, dtype=np.float32).reshape(5, 6),
+        )
         np.save(made.out(case, "enhanced.npy"), np.arange(30, dtype=np.float32).reshape(5, 6) / 2)
     return made
 
 
 def claim(path: Path, shape: tuple[int, ...]) -> None:
     with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": shape}
+        )
         file.write(bytes(120))
 
 
@@ -463,7 +562,11 @@ class Bomb:
         (lambda p: np.save(p, np.array([[1.0, np.inf] * 3] * 5)), "not_finite", False),
         (lambda p: np.save(p, np.zeros((5, 6))), "constant", True),
         (lambda p: np.save(p, np.arange(30, dtype=np.float32).reshape(5, 6)), "unchanged", True),
-        (lambda p: np.save(p, np.array([[Bomb()]], dtype=object), allow_pickle=True), "unreadable", False),
+        (
+            lambda p: np.save(p, np.array([[Bomb()]], dtype=object), allow_pickle=True),
+            "unreadable",
+            False,
+        ),
         (lambda p: p.write_bytes(pickle.dumps(Bomb())), "unreadable", False),
         (lambda p: p.write_bytes(p.read_bytes()[:-7]), "unreadable", False),
         (lambda p: p.write_bytes(b""), "unreadable", False),
@@ -471,9 +574,29 @@ class Bomb:
         (lambda p: claim(p, (10**30, 10)), "unreadable", False),
         (lambda p: claim(p, (-5, -6)), "unreadable", False),
     ],
-    ids=["float64", "float16", "huge", "integers", "texts", "impossible", "axes swapped", "three axes", "scalar", "nan", "inf", "constant", "unchanged",
-         "pickled objects", "pickle", "cut", "no bytes", "declares 40 GB", "declares more than all", "negative extent"],
-)  # fmt: skip
+    ids=[
+        "float64",
+        "float16",
+        "huge",
+        "integers",
+        "texts",
+        "impossible",
+        "axes swapped",
+        "three axes",
+        "scalar",
+        "nan",
+        "inf",
+        "constant",
+        "unchanged",
+        "pickled objects",
+        "pickle",
+        "cut",
+        "no bytes",
+        "declares 40 GB",
+        "declares more than all",
+        "negative extent",
+    ],
+)
 @pytest.mark.filterwarnings("error")
 def test_enhancement(ldct, spoil, kind, valid):
     spoil(ldct.outputs / "patient_02" / "enhanced.npy")
@@ -511,12 +634,17 @@ def test_an_image_left_in_other_units_than_the_others(tmp_path, brief, peaks, gi
     made = Case(tmp_path, "enhancement", "mr-denoising-task")
     made.brief = f"Write /workspace/agents_outputs/<id>/enhanced.npy, {brief}."
     for i, case in enumerate(made.ids):
-        np.save(made.out(case, "enhanced.npy"), np.linspace(0, peaks[i], 30, dtype=np.float32).reshape(5, 6))
+        np.save(
+            made.out(case, "enhanced.npy"),
+            np.linspace(0, peaks[i], 30, dtype=np.float32).reshape(5, 6),
+        )
         if given is not None:
             data = np.linspace(0, given[i], 30, dtype=np.float32).reshape(5, 6)
             np.save(made.public / made.task / case / "noisy.npy", data)
     found = made.check({"diagnostic_metrics": {"mean_ssim": 0.5}}, public=given is not None)
-    assert [fact.case for fact in found.facts if "others to" in fact.text] == ([made.ids[1]] if told else [])
+    assert [fact.case for fact in found.facts if "others to" in fact.text] == (
+        [made.ids[1]] if told else []
+    )
     assert not fatal(found)
 
 
@@ -528,7 +656,12 @@ def test_super_resolution_changes_the_shape(tmp_path):
     assert made.check({"diagnostic_metrics": {"mean_ssim": 0.9}}).s4 == 1.0
     # nobody but the report knows the shape
     said = {
-        "format": {"output_format_valid": False, "n_valid": 0, "n_patients": 2, "completion_rate": 0.0},
+        "format": {
+            "output_format_valid": False,
+            "n_valid": 0,
+            "n_patients": 2,
+            "completion_rate": 0.0,
+        },
         "scores": {},
     }
     denied = made.check(said)
@@ -538,17 +671,67 @@ def test_super_resolution_changes_the_shape(tmp_path):
 @pytest.mark.parametrize(
     ("report", "s4", "s5", "task"),
     [
-        ({"format": {"output_format_valid": False, "n_valid": 0, "n_patients": 2, "completion_rate": 0.0},
-          "aggregate": {"clinical_score": 0.0}}, 0.0, 0.0, 0.0),
-        ({"format": {"output_format_valid": False, "n_valid": 0, "n_patients": 2, "completion_rate": 0.0},
-          "scores": {"mean_ssim": 0.7}}, 0.0, 0.0, 0.0),
-        ({"format": {"output_format_valid": False, "n_valid": 1, "n_patients": 2, "completion_rate": 0.5},
-          "scores": {"mean_psnr": 21.0, "mean_ssim": 0.7}, "clinical": {"clinical": 0.3}}, 0.25, 0.5, 0.3),
-        ({"format": {"output_format_valid": True, "n_valid": 2, "n_patients": 2, "completion_rate": 1.0},
-          "scores": {"mean_psnr": 21.0}, "clinical": {"clinical": 0.6}}, 1.0, 1.0, 0.6),
+        (
+            {
+                "format": {
+                    "output_format_valid": False,
+                    "n_valid": 0,
+                    "n_patients": 2,
+                    "completion_rate": 0.0,
+                },
+                "aggregate": {"clinical_score": 0.0},
+            },
+            0.0,
+            0.0,
+            0.0,
+        ),
+        (
+            {
+                "format": {
+                    "output_format_valid": False,
+                    "n_valid": 0,
+                    "n_patients": 2,
+                    "completion_rate": 0.0,
+                },
+                "scores": {"mean_ssim": 0.7},
+            },
+            0.0,
+            0.0,
+            0.0,
+        ),
+        (
+            {
+                "format": {
+                    "output_format_valid": False,
+                    "n_valid": 1,
+                    "n_patients": 2,
+                    "completion_rate": 0.5,
+                },
+                "scores": {"mean_psnr": 21.0, "mean_ssim": 0.7},
+                "clinical": {"clinical": 0.3},
+            },
+            0.25,
+            0.5,
+            0.3,
+        ),
+        (
+            {
+                "format": {
+                    "output_format_valid": True,
+                    "n_valid": 2,
+                    "n_patients": 2,
+                    "completion_rate": 1.0,
+                },
+                "scores": {"mean_psnr": 21.0},
+                "clinical": {"clinical": 0.6},
+            },
+            1.0,
+            1.0,
+            0.6,
+        ),
     ],
     ids=["none valid, Task 0", "none valid, no Task", "half", "all"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("files", [True, False], ids=["files", "report alone"])
 def test_enhancement_by_a_report_with_one_flag(ldct, files, report, s4, s5, task):
     if not files:
@@ -565,7 +748,12 @@ def test_enhancement_by_a_report_with_one_flag(ldct, files, report, s4, s5, task
 
 @pytest.mark.parametrize(
     ("data", "s4"),
-    [(np.arange(360.0).reshape(SHAPE), 1.0), (np.zeros((2, 2, 2)), 0.5), (np.full(SHAPE, np.inf), 0.5), (None, 0.25)],
+    [
+        (np.arange(360.0).reshape(SHAPE), 1.0),
+        (np.zeros((2, 2, 2)), 0.5),
+        (np.full(SHAPE, np.inf), 0.5),
+        (None, 0.25),
+    ],
     ids=["right", "shape", "inf", "missing"],
 )
 def test_synthesis(tmp_path, data, s4):
@@ -594,7 +782,12 @@ def test_synthesis(tmp_path, data, s4):
         ("label,patient_id\nADI,patient_01\nTUM,patient_02\n", "header", 1.0, False),
         ("patient_01,ADI\npatient_02,TUM\n", "header", 1.0, False),
         ("patient_id,label\npatient_01,ADI\n", "missing", 0.5, False),
-        ("patient_id,label\npatient_01,ADI\npatient_01,ADI\npatient_02,TUM\n", "duplicate", 1.0, False),
+        (
+            "patient_id,label\npatient_01,ADI\npatient_01,ADI\npatient_02,TUM\n",
+            "duplicate",
+            1.0,
+            False,
+        ),
         ("patient_id,label\npatient_01,ADI\npatient_02,TUM\npatient_03,TUM\n", "extra", 1.0, False),
         ("patient_id,label\npatient_01,ADI\npatient_02,\n", "empty", 1.0, False),
         ("patient_id,label\npatient_01,ADI\npatient_02\n", "schema", 0.5, False),
@@ -603,15 +796,32 @@ def test_synthesis(tmp_path, data, s4):
         ('patient_id,label\n"patient_01,ADI\n', "unreadable", 0.0, False),
         (None, "missing", 0.0, False),
     ],
-    ids=["right", "bom and crlf", "quoted", "wrong header", "columns swapped", "no header", "missing row", "duplicate", "extra row",
-         "empty label", "one column", "empty", "encoding", "open quote", "no file"],
-)  # fmt: skip
+    ids=[
+        "right",
+        "bom and crlf",
+        "quoted",
+        "wrong header",
+        "columns swapped",
+        "no header",
+        "missing row",
+        "duplicate",
+        "extra row",
+        "empty label",
+        "one column",
+        "empty",
+        "encoding",
+        "open quote",
+        "no file",
+    ],
+)
 def test_classification(tmp_path, text, kind, completion, valid):
     made = Case(tmp_path, "classification", "nct-crc-cls-task")
     for case in made.ids:
         (made.public / made.task / case / "image.png").write_bytes(b"x")
     if text is not None:
-        (made.outputs / "predictions.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+        (made.outputs / "predictions.csv").write_bytes(
+            text if isinstance(text, bytes) else text.encode()
+        )
     found = made.check({"diagnostic_metrics": {"accuracy": 0.5}, "task_score": {"score": 0.5}})
     assert (kinds(found) >= {kind}) if kind else (kinds(found) == set())
     assert found.s4 == 0.5 * completion + 0.5 * valid
@@ -648,13 +858,29 @@ def test_classification_misnamed_table(tmp_path):
         ("Ergüsse rechts und links, keine weiteren Auffälligkeiten".encode("latin-1"), "encoding"),
         (None, "missing"),
     ],
-    ids=["right", "umlauts", "short", "long", "just long enough", "digits", "blank", "line breaks count", "a line break is one", "one too few", "line breaks too many", "latin-1", "missing"],
-)  # fmt: skip
+    ids=[
+        "right",
+        "umlauts",
+        "short",
+        "long",
+        "just long enough",
+        "digits",
+        "blank",
+        "line breaks count",
+        "a line break is one",
+        "one too few",
+        "line breaks too many",
+        "latin-1",
+        "missing",
+    ],
+)
 def test_report_generation(tmp_path, data, kind):
     made = Case(tmp_path, "report_generation", "cxr-report-task")
     for case in made.ids:
         (made.public / made.task / case / "manifest.json").write_text("{}")
-        made.out(case, "report.txt").write_text(f"Study {case}: the heart is normal and the lungs are clear.")
+        made.out(case, "report.txt").write_text(
+            f"Study {case}: the heart is normal and the lungs are clear."
+        )
     path = made.outputs / "patient_02" / "report.txt"
     if data is None:
         path.unlink()
@@ -663,7 +889,9 @@ def test_report_generation(tmp_path, data, kind):
     found = made.check({"task_score": {"score": 0.4}})
     assert kinds(found) == ({kind} if kind else set())
     # completion counts valid files, and the gate is closed by one that is not
-    assert (found.s4, found.s5, found.task) == ((1.0, 1.0, 0.4) if kind is None else (0.25, 0.5, 0.0))
+    assert (found.s4, found.s5, found.task) == (
+        (1.0, 1.0, 0.4) if kind is None else (0.25, 0.5, 0.0)
+    )
 
 
 # VQA
@@ -672,8 +900,15 @@ QUESTION = {"question_id": "patient_01", "question": "?", "options": {"A": "left
 
 
 def answer(case: str, **changes) -> dict:
-    return {"question_id": case, "predicted_label": "A", "predicted_answer": "left", "raw_model_output": "It is left.",
-            "model_name": "vlm", "runtime_s": 0.1, **changes}  # fmt: skip
+    return {
+        "question_id": case,
+        "predicted_label": "A",
+        "predicted_answer": "left",
+        "raw_model_output": "It is left.",
+        "model_name": "vlm",
+        "runtime_s": 0.1,
+        **changes,
+    }
 
 
 @pytest.mark.parametrize(
@@ -712,11 +947,20 @@ def answer(case: str, **changes) -> dict:
 def test_vqa_answers(tmp_path, changes, kind, readable):
     made = Case(tmp_path, "vqa", "slake-task")
     for case in made.ids:
-        (made.public / made.task / case / "question.json").write_text(json.dumps({**QUESTION, "question_id": case}))
+        (made.public / made.task / case / "question.json").write_text(
+            json.dumps({**QUESTION, "question_id": case})
+        )
         made.out(case, "answer.json").write_text(json.dumps(answer(case)))
     made.out("patient_02", "answer.json").write_text(json.dumps(answer("patient_02", **changes)))
-    found = made.check({"task_metrics": {"accuracy": 0.5, "model_call_detected": True}, "task_score": {"score": 0.5}})
-    assert kinds(found) - ({"schema"} if kind == "placeholder" else set()) == ({kind} if kind else set())
+    found = made.check(
+        {
+            "task_metrics": {"accuracy": 0.5, "model_call_detected": True},
+            "task_score": {"score": 0.5},
+        }
+    )
+    assert kinds(found) - ({"schema"} if kind == "placeholder" else set()) == (
+        {kind} if kind else set()
+    )
     assert found.s4_checks.parse_rate == (1.0 if readable else 0.5)
     assert found.s4_checks.format_valid is (kind is None)
     assert found.s4 == (1.0 if readable else 0.2 if kind == "placeholder" else 0.75)
@@ -724,10 +968,14 @@ def test_vqa_answers(tmp_path, changes, kind, readable):
     assert found.task == 0.5  # no gate
 
 
-def test_answers_that_can_be_read_and_break_the_schema_are_results_of_an_invalid_submission(tmp_path):
+def test_answers_that_can_be_read_and_break_the_schema_are_results_of_an_invalid_submission(
+    tmp_path,
+):
     made = Case(tmp_path, "vqa", "slake-task")
     for case in made.ids:
-        (made.public / made.task / case / "question.json").write_text(json.dumps({**QUESTION, "question_id": case}))
+        (made.public / made.task / case / "question.json").write_text(
+            json.dumps({**QUESTION, "question_id": case})
+        )
         made.out(case, "answer.json").write_text(json.dumps(answer(case, runtime_s=None)))
     found = made.check({"task_metrics": {"accuracy": 0.5, "model_call_detected": True}})
     assert (found.s4, found.s5) == (1.0, 0.5)
@@ -739,7 +987,9 @@ def test_without_the_questions_the_report_counts_readable_answers(tmp_path, said
     for case in made.ids:
         made.out(case, "answer.json").write_text(json.dumps(answer(case)))
     (made.run / "process").mkdir()
-    (made.run / "process" / "agent_summary.json").write_text(json.dumps({"patient_ids": list(made.ids)}))
+    (made.run / "process" / "agent_summary.json").write_text(
+        json.dumps({"patient_ids": list(made.ids)})
+    )
     report = {
         "task_metrics": {"accuracy": 0.5, "parse_rate": said, "model_call_detected": True},
         "task_score": {"score": 0.5},
@@ -755,7 +1005,9 @@ def test_open_questions_need_an_answer_text(tmp_path):
         (made.public / made.task / case / "question.json").write_text(
             json.dumps({"question_id": case, "question": "?"})
         )
-        made.out(case, "answer.json").write_text(json.dumps(answer(case, predicted_label=None, predicted_answer=text)))
+        made.out(case, "answer.json").write_text(
+            json.dumps(answer(case, predicted_label=None, predicted_answer=text))
+        )
     assert made.check().s4_checks.parse_rate == 0.5
 
 
@@ -771,7 +1023,9 @@ def test_the_asked_for_calibration_artefact(tmp_path):
     made = Case(tmp_path, "vqa", "slake-task")
     made.brief = "Write calibration.json before the batch."
     for case in made.ids:
-        (made.public / made.task / case / "question.json").write_text(json.dumps({**QUESTION, "question_id": case}))
+        (made.public / made.task / case / "question.json").write_text(
+            json.dumps({**QUESTION, "question_id": case})
+        )
         made.out(case, "answer.json").write_text(json.dumps(answer(case)))
     report = {"task_metrics": {"model_call_detected": True}}
     assert made.check(report).stage_caps["S3"].value == 0.5

@@ -1,4 +1,5 @@
-"""Constructed runs, of other tracks and by other hands than the recorded ones: whole runs through the whole tool.
+"""Constructed runs, of other tracks and by other hands than the recorded ones: whole runs through
+the whole tool.
 
 All 370 are measured, with bounds, by benchmarks/constructed.py.
 """
@@ -14,7 +15,8 @@ from ambjudge.trajectories.reading.load import load_run
 
 ROOT = Path(__file__).parents[1] / "data" / "constructed"
 DISPUTED = ("c/runs/derm-std-01", "w/runs/fundusqa-std-02")
-"""Every answer is a placeholder: the authors count the submission as valid, we do not; the benchmark leaves it open."""
+"""Every answer is a placeholder: the authors count the submission as valid, we do not; the
+benchmark leaves it open."""
 NAMES = sorted({p.relative_to(ROOT).as_posix() for p in ROOT.glob("*/runs/*")} - set(DISPUTED))
 
 

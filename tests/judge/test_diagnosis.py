@@ -1,4 +1,5 @@
-"""What a scorecard says of error codes once a reader was asked over HTTP: fired, unproven, unread, and beside the facts."""
+"""What a scorecard says of error codes once a reader was asked over HTTP: fired, unproven, unread,
+and beside the facts."""
 
 from __future__ import annotations
 
@@ -41,15 +42,27 @@ async def test_codes_that_were_read_with_proof_fire(judge_server):
     assert card.codes_read == dict.fromkeys(ALL, "absent") | {"E3": "present", "E5": "present"}
     assert card.unproven == card.contradictions == ()
     for code in card.codes:
-        assert (code.confidence, code.independence, code.facts, code.why) == (0.9, "from_judge", ("F1",), "As quoted.")
+        assert (code.confidence, code.independence, code.facts, code.why) == (
+            0.9,
+            "from_judge",
+            ("F1",),
+            "As quoted.",
+        )
         assert (code.quote.check, code.quote.turn) == ("verified", 1)
         assert code.stage == card.turn_stages[0]
-        assert code.quote.quote in CLEAN.turns[0].text + "".join(a.code for a in CLEAN.turns[0].actions)
+        assert code.quote.quote in CLEAN.turns[0].text + "".join(
+            a.code for a in CLEAN.turns[0].actions
+        )
 
 
 async def test_the_plans_commitments_are_listed_with_their_words(judge_server):
     (item,) = (await card_of(judge_server, "good")).plan
-    assert (item.commitment, item.state, item.turns, item.quote.check) == ("a pilot", "kept", (1,), "verified")
+    assert (item.commitment, item.state, item.turns, item.quote.check) == (
+        "a pilot",
+        "kept",
+        (1,),
+        "verified",
+    )
     (doubtful,) = (await card_of(judge_server, "false_quote")).plan
     assert doubtful.quote.check == "not_found"
 
@@ -58,9 +71,13 @@ async def test_a_reading_with_invented_words_is_unproven_and_does_not_fire(judge
     card = await card_of(judge_server, "false_quote:E3,E4")
     assert card.codes == ()
     assert [(c.code, c.by, c.quote.check) for c in card.unproven] == [
-        ("E3", READER, "not_found"), ("E4", READER, "not_found"),
-    ]  # fmt: skip
-    assert card.codes_read == dict.fromkeys(ALL, "absent") | {"E3": "cannot_tell", "E4": "cannot_tell"}
+        ("E3", READER, "not_found"),
+        ("E4", READER, "not_found"),
+    ]
+    assert card.codes_read == dict.fromkeys(ALL, "absent") | {
+        "E3": "cannot_tell",
+        "E4": "cannot_tell",
+    }
     assert any("not found" in warning for warning in card.warnings)
 
 
@@ -73,8 +90,12 @@ async def test_what_the_reader_cannot_tell_is_said_so(judge_server):
 UNREAD = {"E1": "not_read", "E2": "absent", "E3": "not_read", "E4": "absent", "E5": "absent"}
 
 
-@pytest.mark.parametrize("behaviour", ["malformed", "refusal", "length", "500", "wrong_schema", "duplicate"])
-async def test_a_reader_that_fails_on_the_diagnosis_leaves_it_unread_and_the_grades_standing(judge_server, behaviour):
+@pytest.mark.parametrize(
+    "behaviour", ["malformed", "refusal", "length", "500", "wrong_schema", "duplicate"]
+)
+async def test_a_reader_that_fails_on_the_diagnosis_leaves_it_unread_and_the_grades_standing(
+    judge_server, behaviour
+):
     card = await card_of(judge_server, f"good;plan={behaviour}")
     assert card.codes_read == UNREAD
     assert card.codes == card.unproven == card.plan == card.contradictions == ()
@@ -113,10 +134,15 @@ async def test_a_reader_that_agrees_stands_beside_the_facts(judge_server):
 async def test_answer_codes_of_vqa_that_only_a_reader_saw_count_once(judge_server):
     run = load_run(RUNS / "vqa-std-02")
     name = taxonomy("answers").codes[-1].code
-    before, after = await card_of(judge_server, "good", run), await card_of(judge_server, f"codes:{name}", run)
+    before, after = (
+        await card_of(judge_server, "good", run),
+        await card_of(judge_server, f"codes:{name}", run),
+    )
     assert name not in before.answer_codes
     assert after.answer_codes == before.answer_codes | {name: 1}
-    assert (await card_of(judge_server, f"false_quote:{name}", run)).answer_codes == before.answer_codes
+    assert (
+        await card_of(judge_server, f"false_quote:{name}", run)
+    ).answer_codes == before.answer_codes
 
 
 async def test_nobody_is_asked_for_codes_that_are_not_wanted(judge_server):

@@ -1,4 +1,5 @@
-"""What a judge is told as known: flags with reasons, files, measures, failed steps, findings; of broken runs too."""
+"""What a judge is told as known: flags with reasons, files, measures, failed steps, findings; of
+broken runs too."""
 
 from __future__ import annotations
 
@@ -40,11 +41,24 @@ def facts_of(run, public=None):
     return facts
 
 
-def write_run(folder: Path, calls=(("print(1)", 0, "1"),), track="enhancement", report=None, last="Done.") -> Path:
-    """A run folder with these (code, exit code, output) calls; its outputs are written by the caller."""
-    turns = [python(code, out, exit_code) for code, exit_code, out in calls] + ([last] if last else [])
+def write_run(
+    folder: Path, calls=(("print(1)", 0, "1"),), track="enhancement", report=None, last="Done."
+) -> Path:
+    """A run folder with these (code, exit code, output) calls; its outputs are written by the
+    caller."""
+    turns = [python(code, out, exit_code) for code, exit_code, out in calls] + (
+        [last] if last else []
+    )
     summary = {"patient_ids": CASES}
-    converse(folder, *turns, task=f"{track}-task", track=track, tier="lite", report=report, summary=summary)
+    converse(
+        folder,
+        *turns,
+        task=f"{track}-task",
+        track=track,
+        tier="lite",
+        report=report,
+        summary=summary,
+    )
     outputs = folder / "outputs" / "agents_outputs"
     outputs.mkdir(parents=True)
     return outputs
@@ -61,9 +75,13 @@ def array(outputs: Path, name: str, shape=(4, 4), dtype="float32") -> None:
 
 
 def test_violations_stand_with_their_turns():
-    run = next(r for r in map(load_run, sorted((RECORDED / "runs").iterdir())) if r.status.violations)
+    run = next(
+        r for r in map(load_run, sorted((RECORDED / "runs").iterdir())) if r.status.violations
+    )
     told = [fact for fact in facts_of(run, RECORDED / "public") if fact.kind == "violation"]
-    assert [fact.turns[0] for fact in told] == [violation.turn for violation in run.status.violations]
+    assert [fact.turns[0] for fact in told] == [
+        violation.turn for violation in run.status.violations
+    ]
     assert all(fact.source == "harness" for fact in told)
 
 
@@ -76,7 +94,9 @@ def test_findings_are_those_of_marked_detectors_and_name_no_code():
     found = fired(context(run, segment(run), output_facts(check)))
     assert {code.by.partition(":")[2] in marked for code in found if code.fact} == {True}
     assert "fact" not in found[0].model_dump()
-    told = {fact.kind for fact in run_facts(run, segment(run), check, found)} & {d.name for d in detectors()}
+    told = {fact.kind for fact in run_facts(run, segment(run), check, found)} & {
+        d.name for d in detectors()
+    }
     assert told == {code.by.partition(":")[2] for code in found if code.fact}
 
 
@@ -98,7 +118,9 @@ def test_files_of_one_kind_that_differ_are_named_once(tmp_path):
     array(outputs, "c3/enhanced.npy")
     put(outputs, "c1/notes.json", b'{"a": 1}')
     put(outputs, "c2/notes.json", b'{"a": 1, "b": 2}')
-    differ = [fact.text for fact in facts_of(load_run(tmp_path / "r")) if fact.kind == "files_differ"]
+    differ = [
+        fact.text for fact in facts_of(load_run(tmp_path / "r")) if fact.kind == "files_differ"
+    ]
     assert len(differ) == 2
     assert "1 of 2 other files enhanced.npy" in differ[0]
     assert "c2/enhanced.npy holds an array of shape (5, 4) and type int16" in differ[0]
@@ -161,7 +183,11 @@ def test_a_hostile_file_is_a_fact(tmp_path, name, data, words):
 def test_nothing_is_unpickled(tmp_path):
     outputs = write_run(tmp_path / "r")
     (outputs / "c1").mkdir()
-    np.save(outputs / "c1" / "enhanced.npy", np.array([Bomb(tmp_path / "bomb")], dtype=object), allow_pickle=True)
+    np.save(
+        outputs / "c1" / "enhanced.npy",
+        np.array([Bomb(tmp_path / "bomb")], dtype=object),
+        allow_pickle=True,
+    )
     put(outputs, "c2/model.pkl", pickle.dumps(Bomb(tmp_path / "bomb")))
     text = " ".join(fact.text for fact in facts_of(load_run(tmp_path / "r")))
     assert "holds pickled objects, which are never loaded" in text
@@ -176,7 +202,10 @@ def test_links_and_pipes_are_not_followed(tmp_path):
     put(outputs, "c1/notes.json", b"{}")
     put(outputs, "c2/pipe.txt", b"x")
     run = load_run(tmp_path / "r")
-    for path, make in ((outputs / "c1" / "notes.json", None), (outputs / "c2" / "pipe.txt", os.mkfifo)):
+    for path, make in (
+        (outputs / "c1" / "notes.json", None),
+        (outputs / "c2" / "pipe.txt", os.mkfifo),
+    ):
         path.unlink()
         make(path) if make else path.symlink_to(tmp_path / "secret.json")
     text = " ".join(fact.text for fact in facts_of(run))
@@ -188,8 +217,12 @@ def test_links_and_pipes_are_not_followed(tmp_path):
 def test_a_file_that_went_away_is_a_fact(tmp_path):
     outputs = write_run(tmp_path / "r")
     gone = OutputFile(case="c1", name="enhanced.npy", path=outputs / "c1" / "enhanced.npy", size=9)
-    run = load_run(tmp_path / "r").model_copy(update={"outputs": Outputs(root=outputs, files=(gone,))})
-    assert "cannot be opened" in next(fact.text for fact in facts_of(run) if fact.kind == "file_head")
+    run = load_run(tmp_path / "r").model_copy(
+        update={"outputs": Outputs(root=outputs, files=(gone,))}
+    )
+    assert "cannot be opened" in next(
+        fact.text for fact in facts_of(run) if fact.kind == "file_head"
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,7 +230,11 @@ def test_a_file_that_went_away_is_a_fact(tmp_path):
     [
         ((), "nothing_executed", "No call of the run executed any code"),
         ((("x", 0, "1"), ("y", 0, None)), "unanswered", "turn 2"),
-        ((("x", -1, "Execution timed out after 600 seconds"),), "timeout", "Calls stopped by a time limit: 1 (turn 1)"),
+        (
+            (("x", -1, "Execution timed out after 600 seconds"),),
+            "timeout",
+            "Calls stopped by a time limit: 1 (turn 1)",
+        ),
     ],
 )
 def test_what_executions_came_to(tmp_path, calls, kind, words):
@@ -207,14 +244,21 @@ def test_what_executions_came_to(tmp_path, calls, kind, words):
 
 
 def test_a_run_without_end_stays_within_the_bounds(tmp_path):
-    """A hundred failing steps, files with long and odd names, violations without number: what is beyond is counted."""
+    """A hundred failing steps, files with long and odd names, violations without number: what is
+    beyond is counted."""
     calls = [
-        (f"import m{n}\nstep_{n}()", 1, f"Traceback (most recent call last):\nError{n}x: {'y' * 900}")
+        (
+            f"import m{n}\nstep_{n}()",
+            1,
+            f"Traceback (most recent call last):\nError{n}x: {'y' * 900}",
+        )
         for n in range(100)
     ]
     outputs = write_run(tmp_path / "r", calls, "detection")
     ids = [f"c{n}_\u202e{'z' * 180}" for n in range(100)]
-    (tmp_path / "r" / "process" / "agent_summary.json").write_text(json.dumps({"patient_ids": [*ids, "absent"] * 3}))
+    (tmp_path / "r" / "process" / "agent_summary.json").write_text(
+        json.dumps({"patient_ids": [*ids, "absent"] * 3})
+    )
     for n, case in enumerate(ids):
         box = {"class": f"k{n}", "x1": n, "y1": 0, "x2": -n, "y2": 5 + n}
         put(outputs, f"{case}/prediction.json", json.dumps({"boxes": [box]}).encode())
@@ -223,13 +267,22 @@ def test_a_run_without_end_stays_within_the_bounds(tmp_path):
     said = tuple(Violation(turn=1 + n % 9, text=f"BLOCKED: {n} {'v' * 900}") for n in range(200))
     run = run.model_copy(update={"status": run.status.model_copy(update={"violations": said})})
     told = {fact.kind: fact for fact in facts_of(run)}
-    assert {"completion", "format_valid", "files", "measure", "executions", "missing_files"} <= told.keys()
+    assert {
+        "completion",
+        "format_valid",
+        "files",
+        "measure",
+        "executions",
+        "missing_files",
+    } <= told.keys()
     assert "92 more steps failed" in told["failed_steps"].text
     assert told["failed_step"].turns == (100,)
     assert "194 more violations" in told["violations"].text
 
     found = fired(context(run, segment(run), output_facts(check_outputs(run))))
-    many = [code.model_copy(update={"why": f"{n} {code.why}"}) for n in range(300) for code in found]
+    many = [
+        code.model_copy(update={"why": f"{n} {code.why}"}) for n in range(300) for code in found
+    ]
     facts = run_facts(run, segment(run), check_outputs(run), many)
     assert len(facts) <= MAX_FACTS
     assert sum(len(fact.text) for fact in facts) <= MAX_CHARS

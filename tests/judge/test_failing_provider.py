@@ -1,5 +1,5 @@
-"""A whole batch through litellm against a server that fails a fifth of the time: all scored or unscored with a reason,
-nothing scored that the model did not say, and the cost limit holds."""
+"""A whole batch through litellm against a server that fails a fifth of the time: all scored or
+unscored with a reason, nothing scored that the model did not say, and the cost limit holds."""
 
 from __future__ import annotations
 
@@ -42,9 +42,14 @@ QUESTIONS = 4
 
 def make_judge(server, retry: Retry | None = None) -> ApiJudge:
     return ApiJudge(
-        "openai/good", server.url, evidence_budget=8_000, timeout=1.0, price=PRICE,
-        retry=retry or Retry(attempts=4, first_s=0.01, longest_s=0.05), breaker=Breaker(after=1_000),
-    )  # fmt: skip
+        "openai/good",
+        server.url,
+        evidence_budget=8_000,
+        timeout=1.0,
+        price=PRICE,
+        retry=retry or Retry(attempts=4, first_s=0.01, longest_s=0.05),
+        breaker=Breaker(after=1_000),
+    )
 
 
 @pytest.fixture
@@ -52,9 +57,17 @@ def folder(tmp_path) -> Path:
     for number in range(RUNS):
         path = tmp_path / "runs" / f"r{number:03d}" / "conversation.json"
         path.parent.mkdir(parents=True)
-        words = f"Plan number {number}: a pretrained network, one pilot case first, then all of the cases."
-        messages = [{"role": "system", "content": "Segment."}, {"role": "assistant", "content": words}]
-        path.write_text(json.dumps({"task": "kidney-seg-task", "tier": "standard", "messages": messages}))
+        words = (
+            f"Plan number {number}: a pretrained network, one pilot case first, then all of the"
+            " cases."
+        )
+        messages = [
+            {"role": "system", "content": "Segment."},
+            {"role": "assistant", "content": words},
+        ]
+        path.write_text(
+            json.dumps({"task": "kidney-seg-task", "tier": "standard", "messages": messages})
+        )
     return tmp_path
 
 
@@ -72,7 +85,9 @@ def assert_said(store, says_highest) -> None:
 
 async def test_a_fifth_of_failures(folder, judge_server, loopback):
     chance = random.Random(11)
-    judge_server.script = [f"{chance.choice(FAILURES) if chance.random() < 0.2 else 'good'}@run" for _ in range(2_000)]
+    judge_server.script = [
+        f"{chance.choice(FAILURES) if chance.random() < 0.2 else 'good'}@run" for _ in range(2_000)
+    ]
     with open_store(folder / "s.db") as store:
         judge = make_judge(judge_server)
         paths = list(find_conversations(folder / "runs"))
@@ -93,7 +108,8 @@ async def test_a_fifth_of_failures(folder, judge_server, loopback):
         assert_said(store, loopback.says_highest)
         assert len(final) == first.stale
         assert {v.result.reason for v in final} <= {None, "refused"}
-        # A try that timed out while it was still connecting is a call of ours that the server never saw.
+        # A try that timed out while it was still connecting is a call of ours that the server never
+        # saw.
         assert judge_server.count <= spent(store).calls <= judge_server.count * 1.1
 
 
@@ -104,7 +120,9 @@ async def test_the_cost_limit_holds(folder, judge_server):
         planned = plan(store, find_conversations(folder / "runs"), judge)
         cap = 0.3
         assert planned.estimate.high.cost_usd > cap
-        done = await execute(planned, store, judge, concurrency=16, budget=Budget(cap), signals=False)
+        done = await execute(
+            planned, store, judge, concurrency=16, budget=Budget(cap), signals=False
+        )
         assert 0 < done.usage.cost_usd <= cap
         assert done.unscored["budget"] + done.scored == planned.stale
         again = plan(store, find_conversations(folder / "runs"), judge)

@@ -1,4 +1,5 @@
-"""Runs whose scores, stages, criteria, codes and facts are held: what a change moves, it moves on purpose (`make golden`)."""
+"""Runs whose scores, stages, criteria, codes and facts are held: what a change moves, it moves on
+purpose (`make golden`)."""
 
 from __future__ import annotations
 
@@ -38,16 +39,27 @@ for path in sorted(cards.GOLDEN.glob("*.json")):
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_every_python_gives_the_same(version: str, tmp_path: Path) -> None:
-    """`sum` rounds otherwise from 3.12 on, and an exact tie of two paths through the stages hung on that."""
+    """`sum` rounds otherwise from 3.12 on, and an exact tie of two paths through the stages hung on
+    that."""
     python = shutil.which(f"python{version}")
     if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
         pytest.skip("the other tests run on this one")
-    if python is None or subprocess.run([python, "-c", f"import {NEEDED}"], capture_output=True, timeout=60).returncode:
+    if (
+        python is None
+        or subprocess.run(
+            [python, "-c", f"import {NEEDED}"], capture_output=True, timeout=60
+        ).returncode
+    ):
         pytest.skip(f"no python{version} with {NEEDED} on PATH")
     (tmp_path / "ambjudge").symlink_to(ROOT)
     command = [python, "-c", AGAIN, str(tmp_path), str(ROOT / "benchmarks")]
     done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}, check=False, timeout=600
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ""},
+        check=False,
+        timeout=600,
     )
     assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
 
@@ -55,13 +67,26 @@ def test_every_python_gives_the_same(version: str, tmp_path: Path) -> None:
 def test_the_gallery_shows_every_track_tier_and_code() -> None:
     held = [json.loads(path.read_text("utf-8")) for path in cards.GOLDEN.glob("*.json")]
     assert len([one for one in held if one["folder"].startswith("recorded/")]) == 15
-    assert {code.partition(" ")[0] for one in held for code in one["codes"]} == {"E1", "E2", "E3", "E4", "E5"}
+    assert {code.partition(" ")[0] for one in held for code in one["codes"]} == {
+        "E1",
+        "E2",
+        "E3",
+        "E4",
+        "E5",
+    }
     assert {one["track"].partition(" ")[0] for one in held} == {
-        "segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis"
-    }  # fmt: skip
+        "segmentation",
+        "enhancement",
+        "vqa",
+        "report_generation",
+        "detection",
+        "classification",
+        "synthesis",
+    }
 
 
 def test_runs_in_the_layouts_of_the_public_harness_are_read_as_held() -> None:
-    """Id, tier, brief, outputs, report, Task, cost and time of runs that the harness's own writers left."""
+    """Id, tier, brief, outputs, report, Task, cost and time of runs that the harness's own writers
+    left."""
     lines = (cards.LAYOUTS / "golden.jsonl").read_text("utf-8").splitlines()
     assert cards.layout_rows() == [json.loads(line) for line in lines]

@@ -14,10 +14,18 @@ from ambjudge.trajectories.reading.load import load_run
 
 LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
 VERDICT = {
-    "s1a_plan_md": 1, "s1b_plan_pipeline": 0, "s1_plan_score": 0.5, "s1_rationale": "a plan", "s1_failure": "E1",
-    "s2a_checkpoint_downloaded": 1, "s2_setup_score": 1.0, "s3_validate_score": 0.5, "s4_inference_score": 1.0,
-    "judge_model": "opus", "overall_rationale": "fair",
-}  # fmt: skip
+    "s1a_plan_md": 1,
+    "s1b_plan_pipeline": 0,
+    "s1_plan_score": 0.5,
+    "s1_rationale": "a plan",
+    "s1_failure": "E1",
+    "s2a_checkpoint_downloaded": 1,
+    "s2_setup_score": 1.0,
+    "s3_validate_score": 0.5,
+    "s4_inference_score": 1.0,
+    "judge_model": "opus",
+    "overall_rationale": "fair",
+}
 
 
 def rejudged(tmp_path: Path, verdict) -> Path:
@@ -65,5 +73,10 @@ def test_a_judge_is_compared_with_the_harness(tmp_path, monkeypatch, capsys):
     assert len(labels.criteria) >= 11
     assert command(["-q", "score", "runs", "--out", "cards.jsonl"]) in (0, 1)
     capsys.readouterr()
-    assert command(["agreement", "cards.jsonl", "--labels", "labels", "--annotator", "harness", "--json"]) == 0
+    assert (
+        command(
+            ["agreement", "cards.jsonl", "--labels", "labels", "--annotator", "harness", "--json"]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["rows"]

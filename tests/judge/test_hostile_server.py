@@ -1,4 +1,5 @@
-"""A server that drips, never ends, breaks off, or answers with nonsense costs bounded time and memory, and no batch."""
+"""A server that drips, never ends, breaks off, or answers with nonsense costs bounded time and
+memory, and no batch."""
 
 from __future__ import annotations
 
@@ -67,10 +68,15 @@ def again(handler, _) -> None:
 
 
 ENDLESS = {
-    "endless": (endless(200), 30), "endless error": (endless(500), 30), "dripping": (dripping, 0.5),
-    "broken off": (broken, 30), "packed": (packed, 30), "deep": (sending(b"[" * 1_000_000), 30),
-    "values": (sending(b'{"content": [' + b"{}," * 5_000_000 + b"{}]}"), 30), "sent elsewhere": (again, 30),
-}  # fmt: skip
+    "endless": (endless(200), 30),
+    "endless error": (endless(500), 30),
+    "dripping": (dripping, 0.5),
+    "broken off": (broken, 30),
+    "packed": (packed, 30),
+    "deep": (sending(b"[" * 1_000_000), 30),
+    "values": (sending(b'{"content": [' + b"{}," * 5_000_000 + b"{}]}"), 30),
+    "sent elsewhere": (again, 30),
+}
 
 
 @pytest.mark.parametrize("model", ["openai/m", "anthropic/m", "gemini/m"])
@@ -93,7 +99,9 @@ def test_the_doctor_and_provider_batches_end_too(kind, capsys, monkeypatch) -> N
     monkeypatch.setattr(doctor, "_SERVER_S", 0.5)
 
     async def asked_for_batch(url: str) -> None:
-        async with endpoints.endpoint(f"{url}/v1", None, "m", Retry(attempts=2, first_s=0.01)) as endpoint:
+        async with endpoints.endpoint(
+            f"{url}/v1", None, "m", Retry(attempts=2, first_s=0.01)
+        ) as endpoint:
             await endpoint.get("b")
 
     with serving(ENDLESS[kind][0]) as url:
@@ -116,17 +124,31 @@ def test_a_long_error_is_still_the_error_that_it_is() -> None:
 
 USAGES = [
     ({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": "x", "cost": {}}, 10),
-    ({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": "7"}}, 10),
-    ({"prompt_tokens": 10**12, "completion_tokens": 5}, None), (None, None),
-    ("usage", "refused"), ([1], "refused"), ({"prompt_tokens": "many", "completion_tokens": [1]}, "refused"),
+    (
+        {
+            "prompt_tokens": 10,
+            "completion_tokens": 5,
+            "prompt_tokens_details": {"cached_tokens": "7"},
+        },
+        10,
+    ),
+    ({"prompt_tokens": 10**12, "completion_tokens": 5}, None),
+    (None, None),
+    ("usage", "refused"),
+    ([1], "refused"),
+    ({"prompt_tokens": "many", "completion_tokens": [1]}, "refused"),
     ({"prompt_tokens": -5, "completion_tokens": 1e300}, "refused"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("usage", "counted"), USAGES, ids=str)
 def test_usage_that_is_nonsense_is_no_usage_or_no_answer(usage, counted) -> None:
     message = {"role": "assistant", "content": "a \ud800 b", "refusal": None}
-    body = {**BODY, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+    body = {
+        **BODY,
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": usage,
+    }
 
     def answer(handler, _) -> None:
         head(handler)

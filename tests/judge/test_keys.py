@@ -42,7 +42,9 @@ class SomeJudge:
 
 def key_of(judge, request, criterion):
     who = identity(judge)
-    return KeyMaker(who, criterion.id, criterion_sha256(criterion), request.sample).key(judge.evidence_sha256(request))
+    return KeyMaker(who, criterion.id, criterion_sha256(criterion), request.sample).key(
+        judge.evidence_sha256(request)
+    )
 
 
 BASE = key_of(SomeJudge(), REQUEST, CRITERION)
@@ -52,25 +54,78 @@ BASE = key_of(SomeJudge(), REQUEST, CRITERION)
     ("judge", "request_", "criterion", "parts"),
     [
         pytest.param(SomeJudge(), REQUEST, CRITERION, (), id="same"),
-        pytest.param(SomeJudge(parameters={"api_base": None, "temperature": 0.0}), REQUEST, CRITERION, (), id="order"),
-        pytest.param(SomeJudge(), REQUEST, CRITERION.model_copy(update={"weight": 9.0}), (), id="weight"),
-        pytest.param(SomeJudge(), REQUEST, CRITERION.model_copy(update={"requires": ("S3",)}), (), id="requires"),
-        pytest.param(SomeJudge(), REQUEST, CRITERION.model_copy(update={"credit": ("lite",)}), (), id="credit"),
-        pytest.param(SomeJudge(), REQUEST, CRITERION.model_copy(update={"text": "x"}), ("criterion",), id="text"),
         pytest.param(
-            SomeJudge(), REQUEST,
-            CRITERION.model_copy(update={"scale": (Level(value=1, text="y"), Level(value=0, text="n"))}), ("criterion",), id="scale",
+            SomeJudge(parameters={"api_base": None, "temperature": 0.0}),
+            REQUEST,
+            CRITERION,
+            (),
+            id="order",
+        ),
+        pytest.param(
+            SomeJudge(), REQUEST, CRITERION.model_copy(update={"weight": 9.0}), (), id="weight"
+        ),
+        pytest.param(
+            SomeJudge(),
+            REQUEST,
+            CRITERION.model_copy(update={"requires": ("S3",)}),
+            (),
+            id="requires",
+        ),
+        pytest.param(
+            SomeJudge(),
+            REQUEST,
+            CRITERION.model_copy(update={"credit": ("lite",)}),
+            (),
+            id="credit",
+        ),
+        pytest.param(
+            SomeJudge(),
+            REQUEST,
+            CRITERION.model_copy(update={"text": "x"}),
+            ("criterion",),
+            id="text",
+        ),
+        pytest.param(
+            SomeJudge(),
+            REQUEST,
+            CRITERION.model_copy(
+                update={"scale": (Level(value=1, text="y"), Level(value=0, text="n"))}
+            ),
+            ("criterion",),
+            id="scale",
         ),
         pytest.param(SomeJudge(evidence="f"), REQUEST, CRITERION, ("evidence",), id="evidence"),
         pytest.param(SomeJudge(prompt_sha256="q"), REQUEST, CRITERION, ("prompt",), id="prompt"),
-        pytest.param(SomeJudge(prompt_sha256=None), REQUEST, CRITERION, ("prompt",), id="no-prompt"),
+        pytest.param(
+            SomeJudge(prompt_sha256=None), REQUEST, CRITERION, ("prompt",), id="no-prompt"
+        ),
         pytest.param(SomeJudge(name="n"), REQUEST, CRITERION, ("judge",), id="judge"),
-        pytest.param(SomeJudge(parameters={"temperature": 0.5, "api_base": None}), REQUEST, CRITERION, ("parameters",), id="temperature"),
-        pytest.param(SomeJudge(parameters={"temperature": 0.0, "api_base": "u"}), REQUEST, CRITERION, ("parameters",), id="api-base"),
-        pytest.param(SomeJudge(members=("a", "b")), REQUEST, CRITERION, ("parameters",), id="members"),
-        pytest.param(SomeJudge(), Request(None, None, RUBRIC, "S3", (CRITERION,), 1), CRITERION, ("sample",), id="sample"),
+        pytest.param(
+            SomeJudge(parameters={"temperature": 0.5, "api_base": None}),
+            REQUEST,
+            CRITERION,
+            ("parameters",),
+            id="temperature",
+        ),
+        pytest.param(
+            SomeJudge(parameters={"temperature": 0.0, "api_base": "u"}),
+            REQUEST,
+            CRITERION,
+            ("parameters",),
+            id="api-base",
+        ),
+        pytest.param(
+            SomeJudge(members=("a", "b")), REQUEST, CRITERION, ("parameters",), id="members"
+        ),
+        pytest.param(
+            SomeJudge(),
+            Request(None, None, RUBRIC, "S3", (CRITERION,), 1),
+            CRITERION,
+            ("sample",),
+            id="sample",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_key_changes_with_what_decides_and_says_so(judge, request_, criterion, parts):
     key = key_of(judge, request_, criterion)
     assert key.changed_from(BASE) == parts
@@ -78,7 +133,14 @@ def test_a_key_changes_with_what_decides_and_says_so(judge, request_, criterion,
 
 
 def test_the_key_is_the_hash_of_its_parts_as_canonical_json():
-    parts = ["ambjudge.verdict/1", "m", "p", '{"api_base":null,"temperature":0.0}', criterion_sha256(CRITERION), 0]
+    parts = [
+        "ambjudge.verdict/1",
+        "m",
+        "p",
+        '{"api_base":null,"temperature":0.0}',
+        criterion_sha256(CRITERION),
+        0,
+    ]
     text = json.dumps(parts, separators=(",", ":")) + json.dumps("e")
     assert BASE.sha256 == hashlib.sha256(text.encode()).hexdigest()
 
@@ -115,7 +177,9 @@ def test_the_packing_context_follows_the_judge_the_scopes_and_what_the_user_name
         EvidenceContexts(who).of("S3", None, "lite"),
         EvidenceContexts(who).of("S3", "segmentation", "pro"),
         EvidenceContexts(identity(SomeJudge(name="n"))).of("S3", "segmentation", "lite"),
-        EvidenceContexts(identity(SomeJudge(parameters={"budget": 1}))).of("S3", "segmentation", "lite"),
+        EvidenceContexts(identity(SomeJudge(parameters={"budget": 1}))).of(
+            "S3", "segmentation", "lite"
+        ),
         EvidenceContexts(who).of("diagnosis", "segmentation", "lite"),
     }
     assert len(others | {base}) == 7

@@ -1,4 +1,5 @@
-"""kill -9 in the middle of a batch: nothing stored is lost or doubled, and only calls under way are made again."""
+"""kill -9 in the middle of a batch: nothing stored is lost or doubled, and only calls under way are
+made again."""
 
 from __future__ import annotations
 
@@ -24,9 +25,15 @@ def test_kill_9_costs_at_most_the_calls_under_way(tmp_path):
     server.start_in_thread()
     http.make_runs(tmp_path / "runs", RUNS)
     command = [
-        sys.executable, SCRIPT, "work", str(tmp_path / "s.db"), str(tmp_path / "runs"), server.url,
-        "--concurrency", str(CONCURRENCY),
-    ]  # fmt: skip
+        sys.executable,
+        SCRIPT,
+        "work",
+        str(tmp_path / "s.db"),
+        str(tmp_path / "runs"),
+        server.url,
+        "--concurrency",
+        str(CONCURRENCY),
+    ]
     moments = random.Random(3)
     progress = []
     for _ in range(KILLS):

@@ -1,4 +1,5 @@
-"""Human labels: every recorded file comes back byte for byte; what has no meaning is refused by field."""
+"""Human labels: every recorded file comes back byte for byte; what has no meaning is refused by
+field."""
 
 from __future__ import annotations
 
@@ -37,10 +38,14 @@ def test_every_recorded_file_goes_through_the_store_unchanged(tmp_path):
         p.relative_to(RECORDED / "labels") for p in FILES
     }
     for path in FILES:
-        assert (tmp_path / "out" / path.relative_to(RECORDED / "labels")).read_bytes() == path.read_bytes()
+        assert (
+            tmp_path / "out" / path.relative_to(RECORDED / "labels")
+        ).read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("path", sorted((RECORDED / "labels" / "gold").glob("*.json")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted((RECORDED / "labels" / "gold").glob("*.json")), ids=lambda p: p.stem
+)
 def test_gold_labels_fit_their_run_and_rubric(path):
     run = load_run(RECORDED / "runs" / path.stem)
     assert problems(read_labels(path), run, rubric_for(run.track, run.task)) == []
@@ -56,9 +61,19 @@ def _with(**update):
         pytest.param([], "is list", id="list"),
         pytest.param({"annotator": "a"}, "run: Field required", id="no-run"),
         pytest.param(_with(extra=1), "unknown field 'extra'", id="unknown"),
-        pytest.param(_with(stages={"0": "S1"}), "stages.0: Input should be greater than or equal to 1", id="turn-0"),
-        pytest.param(_with(stages={"١": "S1"}), "stages.١: Input should be a valid integer, not", id="arabic-digit"),
-        pytest.param(_with(stages={"1": "S6"}), "stages.1: Input should be 'S1', .* not 'S6'", id="stage-6"),
+        pytest.param(
+            _with(stages={"0": "S1"}),
+            "stages.0: Input should be greater than or equal to 1",
+            id="turn-0",
+        ),
+        pytest.param(
+            _with(stages={"١": "S1"}),
+            "stages.١: Input should be a valid integer, not",
+            id="arabic-digit",
+        ),
+        pytest.param(
+            _with(stages={"1": "S6"}), "stages.1: Input should be 'S1', .* not 'S6'", id="stage-6"
+        ),
         pytest.param(
             _with(criteria={"S1a": True}),
             "criteria.S1a: Input should be a number in .*, not True",
@@ -66,9 +81,13 @@ def _with(**update):
         ),
         pytest.param(_with(criteria={"S1a": float("nan")}), "criteria.S1a: .* not nan", id="nan"),
         pytest.param(
-            _with(evidence={"S1a": 4}), "evidence.S1a: Input should be a valid tuple, not 4", id="evidence-number"
+            _with(evidence={"S1a": 4}),
+            "evidence.S1a: Input should be a valid tuple, not 4",
+            id="evidence-number",
         ),
-        pytest.param(_with(codes={"E3": {"turns": [-1]}}), "codes.E3.turns: .* not -1", id="code-turn"),
+        pytest.param(
+            _with(codes={"E3": {"turns": [-1]}}), "codes.E3.turns: .* not -1", id="code-turn"
+        ),
     ],
 )
 def test_what_is_no_label_is_refused_by_field(data, said):
@@ -80,16 +99,38 @@ def test_what_is_no_label_is_refused_by_field(data, said):
 @pytest.mark.parametrize(
     ("update", "said"),
     [
-        pytest.param({"run": "other"}, "labels of 'other', the run is 'kidney-lite-01'", id="other-run"),
-        pytest.param({"stages": {"1": "S1", "99": "S5"}}, "stages: turn 99 of a run with 17", id="turn-outside"),
-        pytest.param({"stages": {"1": "S1"}}, "turn 2 and 15 more without a stage", id="turns-missing"),
-        pytest.param({"criteria": {"S1z": 1}}, "criteria.S1z: not in rubric segmentation", id="unknown-criterion"),
+        pytest.param(
+            {"run": "other"}, "labels of 'other', the run is 'kidney-lite-01'", id="other-run"
+        ),
+        pytest.param(
+            {"stages": {"1": "S1", "99": "S5"}},
+            "stages: turn 99 of a run with 17",
+            id="turn-outside",
+        ),
+        pytest.param(
+            {"stages": {"1": "S1"}}, "turn 2 and 15 more without a stage", id="turns-missing"
+        ),
+        pytest.param(
+            {"criteria": {"S1z": 1}},
+            "criteria.S1z: not in rubric segmentation",
+            id="unknown-criterion",
+        ),
         pytest.param({"criteria": {"S1a": 1}}, "criteria: S3 is missing", id="criterion-missing"),
-        pytest.param({"criteria": {"S3": 0.7}}, "criteria.S3: 0.7 is not one of 1, 0.5, 0", id="off-scale"),
-        pytest.param({"criteria": {"S3": None}}, "criteria.S3: null, but the item always applies", id="null"),
+        pytest.param(
+            {"criteria": {"S3": 0.7}}, "criteria.S3: 0.7 is not one of 1, 0.5, 0", id="off-scale"
+        ),
+        pytest.param(
+            {"criteria": {"S3": None}}, "criteria.S3: null, but the item always applies", id="null"
+        ),
         pytest.param({"evidence": {"S3": [18]}}, "evidence.S3: turn 18", id="evidence-outside"),
-        pytest.param({"codes": {"E9": {"turns": [1], "why": ""}}}, "codes.E9: not one of E1", id="code"),
-        pytest.param({"codes": {"E3": {"turns": [40], "why": ""}}}, "codes.E3.turns: turn 40", id="code-outside"),
+        pytest.param(
+            {"codes": {"E9": {"turns": [1], "why": ""}}}, "codes.E9: not one of E1", id="code"
+        ),
+        pytest.param(
+            {"codes": {"E3": {"turns": [40], "why": ""}}},
+            "codes.E3.turns: turn 40",
+            id="code-outside",
+        ),
     ],
 )
 def test_what_contradicts_run_or_rubric_is_listed(update, said):
@@ -98,16 +139,22 @@ def test_what_contradicts_run_or_rubric_is_listed(update, said):
     assert any(said in line for line in found), found
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/abs", "a/b", "..", "", " . ", "x\0y", "\ud800", "é" * 300])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "/abs", "a/b", "..", "", " . ", "x\0y", "\ud800", "é" * 300]
+)
 def test_hostile_names_stay_in_the_folder(tmp_path, name):
-    labels = parse_labels({"run": "r", "annotator": "a"}).model_copy(update={"run": name, "annotator": name})
+    labels = parse_labels({"run": "r", "annotator": "a"}).model_copy(
+        update={"run": name, "annotator": name}
+    )
     (path,) = export_labels([labels], tmp_path / "out")
     assert path.resolve().is_relative_to((tmp_path / "out").resolve())
     assert len(path.relative_to(tmp_path / "out").parts) == 2
 
 
 def test_labels_without_criteria_are_fine():
-    labels = parse_labels({"run": "r", "annotator": "a", "stages": {"2": "S1", "10": "S2", "1": "S1"}})
+    labels = parse_labels(
+        {"run": "r", "annotator": "a", "stages": {"2": "S1", "10": "S2", "1": "S1"}}
+    )
     assert list(json.loads(dump_labels(labels))["stages"]) == ["1", "2", "10"]
     assert problems(labels, rubric=load_rubric("vqa")) == []
 
@@ -118,9 +165,13 @@ _LABELS = st.fixed_dictionaries(
     {"run": _TEXT.filter(str.strip), "annotator": _TEXT.filter(str.strip)},
     optional={
         "stages": st.dictionaries(_TURN.map(str), st.sampled_from(["S1", "S2", "S3", "S4", "S5"])),
-        "criteria": st.dictionaries(_TEXT, st.one_of(st.none(), st.integers(0, 1), st.floats(0, 1))),
+        "criteria": st.dictionaries(
+            _TEXT, st.one_of(st.none(), st.integers(0, 1), st.floats(0, 1))
+        ),
         "evidence": st.dictionaries(_TEXT, st.lists(_TURN)),
-        "codes": st.dictionaries(_TEXT, st.fixed_dictionaries({"turns": st.lists(_TURN), "why": _TEXT})),
+        "codes": st.dictionaries(
+            _TEXT, st.fixed_dictionaries({"turns": st.lists(_TURN), "why": _TEXT})
+        ),
         "notes": _TEXT,
     },
 )
@@ -142,7 +193,10 @@ _JSON = st.recursive(
 
 
 @given(
-    st.dictionaries(st.sampled_from(["run", "annotator", "stages", "criteria", "evidence", "codes", "notes"]), _JSON)
+    st.dictionaries(
+        st.sampled_from(["run", "annotator", "stages", "criteria", "evidence", "codes", "notes"]),
+        _JSON,
+    )
 )
 @settings(max_examples=200, deadline=None)
 def test_anything_else_is_labels_or_an_input_error(data):
@@ -157,7 +211,9 @@ def test_anything_else_is_labels_or_an_input_error(data):
 
 @pytest.mark.parametrize("codes", [{}, None, "absent"])
 def test_codes_that_nobody_looked_for_are_not_codes_that_did_not_fire(codes, tmp_path):
-    data = {"run": "r", "annotator": "a1", "stages": {"1": "S1"}} | ({} if codes == "absent" else {"codes": codes})
+    data = {"run": "r", "annotator": "a1", "stages": {"1": "S1"}} | (
+        {} if codes == "absent" else {"codes": codes}
+    )
     with open_store(tmp_path / "s.db") as store:
         import_labels(store, parse_labels(data))
         (kept,) = stored_labels(store)

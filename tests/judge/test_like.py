@@ -1,4 +1,5 @@
-"""`--like harness`: each listed difference (docs/harness.md) on files made for it, by the paper's rules and by the harness's."""
+"""`--like harness`: each listed difference (docs/harness.md) on files made for it, by the paper's
+rules and by the harness's."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ ANSWER = {
     "model_name": "m",
     "runtime_s": 1,
 }
-SMOKE = {"model_name": "m", "device": "cuda", "wall_s": 1, "raw_output_sample": "It is left.", "success": True}
+SMOKE = {
+    "model_name": "m",
+    "device": "cuda",
+    "wall_s": 1,
+    "raw_output_sample": "It is left.",
+    "success": True,
+}
 RECORD = {"question_id": "q", "raw_model_output": "It is left.", "predicted_answer": "left"}
 LOAD, CALL = "m = VLM.from_pretrained('/w')", "print(m.generate(x))"
 ALL = {f"S{n}{letter}": 1.0 for n in (1, 2) for letter in "abcdefghijk"} | {"S3": 1.0}
@@ -50,7 +57,13 @@ def masks(name: str = "lesion.nii.gz", other: bytes | None = None) -> dict:
 def labels(other: bytes, **more) -> dict:
     report = {"metrics": {"macro_mean_dice": 0.5, "tissue_labels": {"1": "a", "2": "b"}}}
     outputs = {"case_1/dseg.nii.gz": mask(), "case_2/dseg.nii.gz": other}
-    return {"track": "segmentation", "task": "feta-seg-task", "outputs": outputs, "report": report, **more}
+    return {
+        "track": "segmentation",
+        "task": "feta-seg-task",
+        "outputs": outputs,
+        "report": report,
+        **more,
+    }
 
 
 def answers(*changes: dict, raw: str = "", **more) -> dict:
@@ -73,9 +86,10 @@ def answers(*changes: dict, raw: str = "", **more) -> dict:
 def beside(folder: Path, *names: str, inspected: bool = True, sent: int = 1) -> None:
     """The agent's own files in its workspace."""
     texts = {
-        "smoke_forward.json": json.dumps(SMOKE), "answer_postprocess.py": "def postprocess(raw):\n    return raw\n",
+        "smoke_forward.json": json.dumps(SMOKE),
+        "answer_postprocess.py": "def postprocess(raw):\n    return raw\n",
         "s3_calibration.json": json.dumps([RECORD] * 10),
-    }  # fmt: skip
+    }
     for name in names or texts:
         (folder / "outputs" / name).write_text(texts[name])
     calls = [{"tool": "inspect_image"}] * inspected + [
@@ -89,7 +103,9 @@ def question(folder: Path) -> None:
     beside(folder)
     path = folder.parent / "public/case_1/question.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"question_id": "case_1", "options": {"A": "left", "B": "right", "C": "both"}}))
+    path.write_text(
+        json.dumps({"question_id": "case_1", "options": {"A": "left", "B": "right", "C": "both"}})
+    )
 
 
 def nothing(folder: Path) -> None:
@@ -113,56 +129,141 @@ SEG = {
     "report": {"metrics": {"lesion_dice": 0.5}, "clinical_score": 0.5},
 }
 ROUNDED = {
-    "step_scores": {"s4": 1.0, "s5": 1.0}, "metrics": {"macro_mean_dice": 0.0}, "format": {"output_format_valid": True, "submission_format_valid": True, "completion_rate": 1.0},
-}  # fmt: skip
+    "step_scores": {"s4": 1.0, "s5": 1.0},
+    "metrics": {"macro_mean_dice": 0.0},
+    "format": {
+        "output_format_valid": True,
+        "submission_format_valid": True,
+        "completion_rate": 1.0,
+    },
+}
 BREACH = {"metrics": {"lesion_dice": 0.0}, "isolation_breach": {"breached": True, "turn": 7}}
 REPORT = "The heart is normal in size and the lungs are clear. Ergüsse: none."
 SKIP = {"predicted_label": "", "predicted_answer": "", "raw_model_output": ""}
 STAND_IN = {"raw_model_output": "unknown"}
 
 CASES = {
-    "D4 prefixed name": ({**SEG, "outputs": masks("kidney_lesion.nii.gz")}, None, {"S4": (0.25, 0.5), "task": (0.0, 0.5)}),
-    "D5 complex voxels": ({**SEG, "outputs": masks(other=mask(np.complex64))}, None, {"S4": (0.5, 1.0)}),
+    "D4 prefixed name": (
+        {**SEG, "outputs": masks("kidney_lesion.nii.gz")},
+        None,
+        {"S4": (0.25, 0.5), "task": (0.0, 0.5)},
+    ),
+    "D5 complex voxels": (
+        {**SEG, "outputs": masks(other=mask(np.complex64))},
+        None,
+        {"S4": (0.5, 1.0)},
+    ),
     "D6 link": ({**SEG, "outputs": masks()}, link_out, {"S4": (0.25, 1.0)}),
-    "D7 folder": ({**SEG, "outputs": masks()}, other_folder, {"S4": (1.0, 0.0), "task": (0.5, 0.0)}),
+    "D7 folder": (
+        {**SEG, "outputs": masks()},
+        other_folder,
+        {"S4": (1.0, 0.0), "task": (0.5, 0.0)},
+    ),
     "D9 label 1.2": (labels(mask(np.float32, 1.2)), None, {"S4": (0.5, 1.0)}),
     "D10 unreadable": (labels(b"no gzip"), None, {"S4": (0.5, 0.25)}),
-    "D11 unknown label set": (labels(mask(value=8), brief="Write dseg.nii.gz."), None, {"S4": (1.0, 0.5)}),
+    "D11 unknown label set": (
+        labels(mask(value=8), brief="Write dseg.nii.gz."),
+        None,
+        {"S4": (1.0, 0.5)},
+    ),
     "D14 true": (
-        {"track": "detection", "cases": ["case_1"], "outputs": {"case_1/prediction.json": json.dumps({"boxes": [{**BOX, "x1": True}]})}},
-        None, {"S4": (0.5, 1.0)},
+        {
+            "track": "detection",
+            "cases": ["case_1"],
+            "outputs": {"case_1/prediction.json": json.dumps({"boxes": [{**BOX, "x1": True}]})},
+        },
+        None,
+        {"S4": (0.5, 1.0)},
     ),
     "D15 byte-order mark": (answers({}, raw="\ufeff"), beside, {"S5": (1.0, 0.0)}),
     "D17 umlaut": (
-        {"track": "report_generation", "cases": ["case_1"], "outputs": {"case_1/report.txt": REPORT}}, None, {"S4": (1.0, 0.0), "S5": (1.0, 0.0)},
+        {
+            "track": "report_generation",
+            "cases": ["case_1"],
+            "outputs": {"case_1/report.txt": REPORT},
+        },
+        None,
+        {"S4": (1.0, 0.0), "S5": (1.0, 0.0)},
     ),
-    "D20 label alone": (answers({"predicted_answer": "", "raw_model_output": ""}), beside, {"S5": (0.0, 1.0)}),
-    "D23 label E of three": (answers({"predicted_label": "E", "predicted_answer": ""}), question, {"S5": (0.5, 1.0)}),
-    "A1 setup by facts": (answers({}), lambda f: beside(f, "smoke_forward.json"), {"S2": (1.0, 1.0)}),
-    "A1 no smoke test": (answers({}), lambda f: beside(f, "s3_calibration.json"), {"S2": (1.0, 0.6667), "S3": (1.0, 0.5)}),
-    "A2 tool usage": (answers({}, {}), lambda f: beside(f, inspected=False), {"S3": (1.0, 0.8), "S4": (1.0, 0.9), "agentic": (1.0, 1.0)}),
+    "D20 label alone": (
+        answers({"predicted_answer": "", "raw_model_output": ""}),
+        beside,
+        {"S5": (0.0, 1.0)},
+    ),
+    "D23 label E of three": (
+        answers({"predicted_label": "E", "predicted_answer": ""}),
+        question,
+        {"S5": (0.5, 1.0)},
+    ),
+    "A1 setup by facts": (
+        answers({}),
+        lambda f: beside(f, "smoke_forward.json"),
+        {"S2": (1.0, 1.0)},
+    ),
+    "A1 no smoke test": (
+        answers({}),
+        lambda f: beside(f, "s3_calibration.json"),
+        {"S2": (1.0, 0.6667), "S3": (1.0, 0.5)},
+    ),
+    "A2 tool usage": (
+        answers({}, {}),
+        lambda f: beside(f, inspected=False),
+        {"S3": (1.0, 0.8), "S4": (1.0, 0.9), "agentic": (1.0, 1.0)},
+    ),
     "A5 skips": (answers(SKIP), beside, {"S1": (0.2, 1.0)}),
     "A6 stalled": ({**answers({}), "outputs": {}}, nothing, {"S1": (0.2, 1.0)}),
     "A7 some placeholders": (answers(STAND_IN, {}, {}, {}), beside, {"S3": (0.2, 1.0)}),
     "A9 nearly complete": (
-        {**answers({}), "outputs": {}, "report": {"metrics": {"accuracy": 0.0, "completion_rate": 0.995, "parse_rate": 0.9, "model_call_detected": True}}},
-        lambda f: (f / "outputs").exists(), {"S4": (0.9475, 0.5)},
+        {
+            **answers({}),
+            "outputs": {},
+            "report": {
+                "metrics": {
+                    "accuracy": 0.0,
+                    "completion_rate": 0.995,
+                    "parse_rate": 0.9,
+                    "model_call_detected": True,
+                }
+            },
+        },
+        lambda f: (f / "outputs").exists(),
+        {"S4": (0.9475, 0.5)},
     ),
     "A10 breach in turn 7": (
-        {**SEG, "outputs": masks(), "report": BREACH}, None, {"S1": (0.0, None), "S2": (0.0, 0.0), "agentic": (0.0, 0.0), "overall": (0.0, 0.0)},
+        {**SEG, "outputs": masks(), "report": BREACH},
+        None,
+        {"S1": (0.0, None), "S2": (0.0, 0.0), "agentic": (0.0, 0.0), "overall": (0.0, 0.0)},
     ),
-    "A11 five of six": ({**SEG, "outputs": masks(), "tier": "pro", "without": "S1b"}, None, {"S1": (0.8333, 0.83), "agentic": (0.9583, 0.9575)}),
+    "A11 five of six": (
+        {**SEG, "outputs": masks(), "tier": "pro", "without": "S1b"},
+        None,
+        {"S1": (0.8333, 0.83), "agentic": (0.9583, 0.9575)},
+    ),
     "A11 a metric rounded to 0": (
-        {**labels(mask()), "outputs": {}, "report": ROUNDED}, lambda f: (f / "outputs").rmdir(), {"S5": (0.5, 1.0)},
+        {**labels(mask()), "outputs": {}, "report": ROUNDED},
+        lambda f: (f / "outputs").rmdir(),
+        {"S5": (0.5, 1.0)},
     ),
-    "A12 nothing judged": ({**SEG, "outputs": masks(), "without": "S"}, None, {"S1": (None, None), "agentic": (1.0, 0.25)}),
+    "A12 nothing judged": (
+        {**SEG, "outputs": masks(), "without": "S"},
+        None,
+        {"S1": (None, None), "agentic": (1.0, 0.25)},
+    ),
     "F1 load, then call": (answers({}, steps=[Step(LOAD), Step(CALL)]), beside, {"S4": (0.3, 1.0)}),
     "F2 a comment": (answers({}, steps=[Step(f"# {LOAD}\n# {CALL}")]), beside, {"S4": (0.3, 1.0)}),
-    "F3 pipeline": (answers({}, steps=[Step("p = pipeline('vqa')\nprint(p(x))")]), beside, {"S4": (1.0, 0.3), "S2": (1.0, 0.6667)}),
-    "G12 blocked twice": (
-        answers({}, steps=[Step(f"{LOAD}\n{CALL}"), *[Step("cat /data/private/a", BLOCKED, -1)] * 2]), beside, {"overall": (0.0, 75.0)},
+    "F3 pipeline": (
+        answers({}, steps=[Step("p = pipeline('vqa')\nprint(p(x))")]),
+        beside,
+        {"S4": (1.0, 0.3), "S2": (1.0, 0.6667)},
     ),
-}  # fmt: skip
+    "G12 blocked twice": (
+        answers(
+            {}, steps=[Step(f"{LOAD}\n{CALL}"), *[Step("cat /data/private/a", BLOCKED, -1)] * 2]
+        ),
+        beside,
+        {"overall": (0.0, 75.0)},
+    ),
+}
 
 
 def cards(tmp_path: Path, made: dict, change) -> tuple[ScoreCard, ScoreCard]:
@@ -175,17 +276,22 @@ def cards(tmp_path: Path, made: dict, change) -> tuple[ScoreCard, ScoreCard]:
         change(folder)
     run = load_run(folder)
     judge = ScriptedJudge(
-        {id: value for id, value in ALL.items() if without != "S"} | ({without: 0.0} if without else {})
+        {id: value for id, value in ALL.items() if without != "S"}
+        | ({without: 0.0} if without else {})
     )
     public = tmp_path / "public" if (tmp_path / "public").exists() else None
-    return tuple(score(run, judge, policy=Policy(like=like), public=public) for like in ("paper", "harness"))
+    return tuple(
+        score(run, judge, policy=Policy(like=like), public=public) for like in ("paper", "harness")
+    )
 
 
 @pytest.mark.parametrize(("made", "change", "expected"), CASES.values(), ids=CASES)
 def test_each_difference(tmp_path, made, change, expected):
     both = [card.to_dict() for card in cards(tmp_path, made, change)]
     for name, values in expected.items():
-        found = tuple(card["stages"][name]["score"] if name in card["stages"] else card[name] for card in both)
+        found = tuple(
+            card["stages"][name]["score"] if name in card["stages"] else card[name] for card in both
+        )
         assert found == values, name
     assert [card["policy"]["like"] for card in both] == ["paper", "harness"]
     rubric = rubric_for(both[0]["run"]["track"], both[0]["run"]["task"])
@@ -193,12 +299,15 @@ def test_each_difference(tmp_path, made, change, expected):
 
 
 def test_every_difference_has_a_row():
-    """Every flag names its differences, docs/harness.md lists them, and nothing but the default is switched off."""
+    """Every flag names its differences, docs/harness.md lists them, and nothing but the default is
+    switched off."""
     source = Path(choices.__file__).read_text("utf-8")
     named = set(re.findall(r"\b[A-G]\d{1,2}\b", source))
     listed = set(
         re.findall(
-            r"^\| ([A-G]\d{1,2})(?:, ([A-G]\d{1,2}))? \|", (ROOT / "docs/harness.md").read_text("utf-8"), re.MULTILINE
+            r"^\| ([A-G]\d{1,2})(?:, ([A-G]\d{1,2}))? \|",
+            (ROOT / "docs/harness.md").read_text("utf-8"),
+            re.MULTILINE,
         )
     )
     assert named <= {name for row in listed for name in row}
@@ -225,14 +334,26 @@ def test_cards_of_another_choice_are_renewed(tmp_path):
     with open_store(tmp_path / "store.db") as store:
         for like, other in (("paper", "harness"), ("harness", "paper")):
             options = ScoreOptions(policy=Policy(like=like))
-            asyncio.run(score_many([run.path], RulesJudge(), options, lambda _: None, store=store, signals=False))
-            stale = [outdated(store, [run.path], RulesJudge(), None, Policy(like=choice)) for choice in (like, other)]
+            asyncio.run(
+                score_many(
+                    [run.path], RulesJudge(), options, lambda _: None, store=store, signals=False
+                )
+            )
+            stale = [
+                outdated(store, [run.path], RulesJudge(), None, Policy(like=choice))
+                for choice in (like, other)
+            ]
             assert stale == [(), (run.path,)]
             strict = Policy(like=like, strict_evidence=True)
             assert outdated(store, [run.path], RulesJudge(), None, strict) == (run.path,)
             asyncio.run(
                 score_many(
-                    [run.path], RulesJudge(), ScoreOptions(policy=strict), lambda _: None, store=store, signals=False
+                    [run.path],
+                    RulesJudge(),
+                    ScoreOptions(policy=strict),
+                    lambda _: None,
+                    store=store,
+                    signals=False,
                 )
             )
             assert outdated(store, [run.path], RulesJudge(), None, strict) == ()

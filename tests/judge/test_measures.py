@@ -47,7 +47,9 @@ def test_kappa(table: list[list[int]], value: float) -> None:
 
 
 TABLES = st.integers(1, 4).flatmap(
-    lambda size: st.lists(st.lists(st.integers(0, 30), min_size=size, max_size=size), min_size=size, max_size=size)
+    lambda size: st.lists(
+        st.lists(st.integers(0, 30), min_size=size, max_size=size), min_size=size, max_size=size
+    )
 )
 
 
@@ -73,14 +75,19 @@ STATISTICS = [
     pytest.param(f1, [6, 2, 4], 12 / 18, id="F1"),
     pytest.param(f1, [0, 3, 0], 0.0, id="F1, false alarms alone"),
     pytest.param(f1, [0, 0, 0], None, id="F1, nothing there and nothing found"),
-    # rows label, columns said: F1 of the first 2*2/(3+2) = .8, of the second 2*1/(1+2) = 2/3, third never labelled
-    pytest.param(on_tables(macro_f1, 3), [2, 1, 0, 0, 1, 0, 0, 0, 0], (0.8 + 2 / 3) / 2, id="macro F1"),
+    # rows label, columns said: F1 of the first 2*2/(3+2) = .8, of the second 2*1/(1+2) = 2/3, third
+    # never labelled
+    pytest.param(
+        on_tables(macro_f1, 3), [2, 1, 0, 0, 1, 0, 0, 0, 0], (0.8 + 2 / 3) / 2, id="macro F1"
+    ),
 ]
 
 
 @pytest.mark.parametrize(("statistic", "counts", "value"), STATISTICS)
 def test_statistics_of_counts(statistic: Any, counts: list[int], value: float | None) -> None:
-    assert over_runs([counts], statistic, 1).value == (None if value is None else pytest.approx(value))
+    assert over_runs([counts], statistic, 1).value == (
+        None if value is None else pytest.approx(value)
+    )
 
 
 def test_wilsons_interval() -> None:
@@ -89,23 +96,33 @@ def test_wilsons_interval() -> None:
 
 
 GAINS = [
-    pytest.param((3, 1, 10), 0.2, (0.2 - 1.959964 * math.sqrt(4 - 0.4) / 10, 0.2 + 1.959964 * math.sqrt(3.6) / 10), id="better"),
+    pytest.param(
+        (3, 1, 10),
+        0.2,
+        (0.2 - 1.959964 * math.sqrt(4 - 0.4) / 10, 0.2 + 1.959964 * math.sqrt(3.6) / 10),
+        id="better",
+    ),
     pytest.param((0, 0, 7), 0.0, (0.0, 0.0), id="the same everywhere"),
     pytest.param((0, 5, 5), -1.0, (-1.0, -1.0), id="always worse"),
     pytest.param((0, 0, 0), None, None, id="nothing labelled"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("counts", "value", "interval"), GAINS)
-def test_paired_gain(counts: tuple[int, int, int], value: float | None, interval: tuple[float, float] | None) -> None:
+def test_paired_gain(
+    counts: tuple[int, int, int], value: float | None, interval: tuple[float, float] | None
+) -> None:
     found = paired_gain(*counts)
     assert found.value == (None if value is None else pytest.approx(value))
     assert found.interval == (None if interval is None else pytest.approx(interval))
-    assert paired_gain(counts[1], counts[0], counts[2]).value == (None if value is None else pytest.approx(-value))
+    assert paired_gain(counts[1], counts[0], counts[2]).value == (
+        None if value is None else pytest.approx(-value)
+    )
 
 
 def test_intervals_resample_runs_not_verdicts() -> None:
-    """Ten runs that are all right or all wrong know as much as ten verdicts, however many verdicts each has."""
+    """Ten runs that are all right or all wrong know as much as ten verdicts, however many verdicts
+    each has."""
     few = over_runs([[i % 2, 1] for i in range(10)], ratio, 10)
     many = over_runs([[i % 2 * 100, 100] for i in range(10)], ratio, 1_000)
     assert few.value == many.value == 0.5
@@ -127,7 +144,10 @@ def test_calibration_by_hand() -> None:
     found = calibration([[(0.9, True), (0.95, False)], [], [(0.55, True), (1.0, True)]])
     assert found.n == 4
     assert found.brier.value == pytest.approx((0.01 + 0.9025 + 0.2025 + 0) / 4)
-    assert [(b.low, b.n, b.right.value) for b in found.bins] == [(0.5, 1, 1.0), (0.9, 3, pytest.approx(2 / 3))]
+    assert [(b.low, b.n, b.right.value) for b in found.bins] == [
+        (0.5, 1, 1.0),
+        (0.9, 3, pytest.approx(2 / 3)),
+    ]
     assert found.bins[1].stated == pytest.approx((0.9 + 0.95 + 1.0) / 3)
     assert found.ece == pytest.approx((1 * 0.45 + 3 * (0.95 - 2 / 3)) / 4)
     assert (calibration([]).n, calibration([[]]).ece) == (0, None)
@@ -150,7 +170,9 @@ def run_of(content: str) -> Run:
 
 
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))
-def test_a_larger_test_share_only_moves_runs_from_dev_to_test(content: str, one: float, other: float) -> None:
+def test_a_larger_test_share_only_moves_runs_from_dev_to_test(
+    content: str, one: float, other: float
+) -> None:
     run = run_of(content)
     if split_of(run, min(one, other)) == "test":
         assert split_of(run, max(one, other)) == "test"

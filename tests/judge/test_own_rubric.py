@@ -1,4 +1,5 @@
-"""A rubric of one's own over runs of any kind: judged, kept, verified, judged again, shown, exported."""
+"""A rubric of one's own over runs of any kind: judged, kept, verified, judged again, shown,
+exported."""
 
 from __future__ import annotations
 
@@ -42,12 +43,17 @@ def run(tmp_path: Path) -> Run:
 JUDGE = ScriptedJudge({"labels": 0, "checked": 0.5})
 
 
-def test_agentic_is_the_mean_of_the_groups_and_nothing_of_the_benchmark_is_scored(run: Run, mine: Rubric) -> None:
+def test_agentic_is_the_mean_of_the_groups_and_nothing_of_the_benchmark_is_scored(
+    run: Run, mine: Rubric
+) -> None:
     card = score(run, JUDGE, rubric=mine)
     assert {name: stage.score for name, stage in card.stages.items()} == {"care": 0.5, "honesty": 0}
     assert card.agentic == pytest.approx(0.2)
     total = aggregate({"care": 0.5}, {}, {"care": 1}, 0.8)
-    assert (total.overall, total.overall_bounds) == (None, (0, 100)), "Overall is of the benchmark's five stages"
+    assert (total.overall, total.overall_bounds) == (
+        None,
+        (0, 100),
+    ), "Overall is of the benchmark's five stages"
     assert card.codes_read, "codes are looked for all the same"
     assert not [line for line in card.warnings if "S4" in line or "tier" in line]
     read = parse_card(json.loads(card.to_json()), "card")
@@ -76,31 +82,58 @@ def test_the_prompt_has_the_preamble_and_speaks_of_no_stage(run: Run, mine: Rubr
     asked = {r.question: messages.asked(r) for r in prepare(run, rubric=mine).requests(wanted)}
     assert set(asked) == {"care", "honesty"}
     assert asked["care"].startswith("The record is of an agent that worked on a task with data.")
-    assert "\n\nQuestion: what did the agent do, and what came of it? Grade these criteria, each alone" in asked["care"]
+    assert (
+        "\n\nQuestion: what did the agent do, and what came of it? Grade these criteria, each alone"
+        in asked["care"]
+    )
     assert "stage" not in asked["care"]
     theirs = prepare(run).requests(wanted)[0]
-    assert messages.asked(theirs).startswith('Question: how well was the stage "Plan" of the work done?')
+    assert messages.asked(theirs).startswith(
+        'Question: how well was the stage "Plan" of the work done?'
+    )
 
 
-def test_it_is_shown_and_tabulated(run: Run, mine: Rubric, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_shown_and_tabulated(
+    run: Run, mine: Rubric, capsys: pytest.CaptureFixture[str]
+) -> None:
     card, other = score(run, JUDGE, rubric=mine), score(run)
     scorecard(card, verbose=True)
     assert "honesty" in capsys.readouterr().out
     rows([row(card), row(other)])
-    assert capsys.readouterr().out.split("\n")[0].split()[4:11] == ["S1", "S2", "S3", "S4", "S5", "care", "honesty"]
+    assert capsys.readouterr().out.split("\n")[0].split()[4:11] == [
+        "S1",
+        "S2",
+        "S3",
+        "S4",
+        "S5",
+        "care",
+        "honesty",
+    ]
     line = row_of(1, json.loads(card.to_json()))
     assert (line.stages, line.agentic) == ((None,) * 5, pytest.approx(0.2))
     assert any("honesty" in str(part) for part in scorecard_lines(card, mine))
     assert difference_lines(card, other, mine)
     tables = cohort([card, other])
-    told = tables.criteria.filter(tables.criteria["rubric"] == "mine").select("stage", "criterion", "value").rows()
+    told = (
+        tables.criteria.filter(tables.criteria["rubric"] == "mine")
+        .select("stage", "criterion", "value")
+        .rows()
+    )
     assert told == [("care", "checked", 0.5), ("honesty", "labels", 0.0)]
-    assert [line[4:7] for line in criterion_rows(card)] == [("care", "checked", 0.5), ("honesty", "labels", 0.0)]
+    assert [line[4:7] for line in criterion_rows(card)] == [
+        ("care", "checked", 0.5),
+        ("honesty", "labels", 0.0),
+    ]
 
 
-def test_a_change_of_weights_is_told_apart_from_one_of_verdicts(run: Run, mine: Rubric, tmp_path: Path) -> None:
+def test_a_change_of_weights_is_told_apart_from_one_of_verdicts(
+    run: Run, mine: Rubric, tmp_path: Path
+) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(starter().replace("weight: 0.6", "weight: 0.4").replace("weight: 0.4\n", "weight: 0.6\n"), "utf-8")
+    file.write_text(
+        starter().replace("weight: 0.6", "weight: 0.4").replace("weight: 0.4\n", "weight: 0.6\n"),
+        "utf-8",
+    )
     heavier = load_rubric(file)
     before = score(run, JUDGE, rubric=mine)
     after = score(run, ScriptedJudge({"labels": 0, "checked": 1}), rubric=heavier)

@@ -29,7 +29,9 @@ async def nap(job: int) -> int:
 
 async def collect(jobs, call=nap, **options):
     found = []
-    summary = await run_batch(jobs, call, on_result=lambda job, result: found.append((job, result)), **options)
+    summary = await run_batch(
+        jobs, call, on_result=lambda job, result: found.append((job, result)), **options
+    )
     return summary, found
 
 
@@ -106,7 +108,8 @@ async def test_a_failure_stops_the_batch_after_the_calls_under_way(where):
 
     with pytest.raises(JudgeError, match="no"):
         await run_batch(jobs(), call, concurrency=5, on_result=on_result)
-    # Jobs that were read ahead but not started when reading failed are left out, like after a Ctrl-C.
+    # Jobs that were read ahead but not started when reading failed are left out, like after a
+    # Ctrl-C.
     assert (5 if where == "jobs" else 10) <= len(ended) < 40
 
 
@@ -120,7 +123,9 @@ async def test_the_first_ctrl_c_drains_and_keeps():
         await asyncio.sleep(0.01)
         return job
 
-    summary = await run_batch(range(200), call, concurrency=8, on_result=lambda job, _: found.append(job))
+    summary = await run_batch(
+        range(200), call, concurrency=8, on_result=lambda job, _: found.append(job)
+    )
     assert summary.interrupted
     assert summary.abandoned == 0
     assert summary.done == len(found)
@@ -255,7 +260,8 @@ class PricedJudge:
         if self.fail:
             raise JudgeError("gone")
         return Reply(
-            tuple(CriterionResult(id=c.id, value=1.0, status="scored") for c in request.criteria), Usage(1, 1, 1, cost)
+            tuple(CriterionResult(id=c.id, value=1.0, status="scored") for c in request.criteria),
+            Usage(1, 1, 1, cost),
         )
 
 
@@ -270,7 +276,12 @@ async def test_the_cap_is_never_exceeded(cap, concurrency):
     guarded = GuardedJudge(judge, Pacer(concurrency), Budget(cap))
     replies = []
     jobs = [request(n) for n in range(100)]
-    await run_batch(jobs, guarded.judge, concurrency=concurrency, on_result=lambda _, reply: replies.append(reply))
+    await run_batch(
+        jobs,
+        guarded.judge,
+        concurrency=concurrency,
+        on_result=lambda _, reply: replies.append(reply),
+    )
     assert judge.spent <= cap + 1e-9
     assert guarded.budget.spent == pytest.approx(judge.spent)
     assert guarded.budget.reserved == 0
@@ -296,7 +307,9 @@ async def test_a_call_that_died_counts_as_its_worst_case():
     with pytest.raises(JudgeError):
         await guarded.judge(request())
     assert guarded.budget.spent == 0.1
-    task = asyncio.create_task(GuardedJudge(PricedJudge(), guarded.pacer, guarded.budget).judge(request()))
+    task = asyncio.create_task(
+        GuardedJudge(PricedJudge(), guarded.pacer, guarded.budget).judge(request())
+    )
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -335,7 +348,9 @@ async def test_no_minute_holds_more_than_its_limit():
 
 
 async def test_a_call_beyond_the_minute_waits_and_reserves_nothing_when_it_is_given_up():
-    guarded = GuardedJudge(judge := PricedJudge(), Pacer(3), Budget(calls_per_minute=2, tokens_per_minute=1e6))
+    guarded = GuardedJudge(
+        judge := PricedJudge(), Pacer(3), Budget(calls_per_minute=2, tokens_per_minute=1e6)
+    )
     for number in range(2):
         await guarded.judge(request(number))
     third = asyncio.create_task(guarded.judge(request(2)))

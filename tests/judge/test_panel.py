@@ -32,7 +32,9 @@ NA = "not_applicable"
 def ballot(said: float | str, judge: str = "j", sample: int = 0) -> Ballot:
     """A vote: a value, `not_applicable`, or a reason for none."""
     if isinstance(said, float | int):
-        result = CriterionResult(id="S3", value=said, status="scored", rationale=f"because {said:g}")
+        result = CriterionResult(
+            id="S3", value=said, status="scored", rationale=f"because {said:g}"
+        )
     elif said == NA:
         result = CriterionResult(id="S3", value=None, status="not_applicable")
     else:
@@ -63,7 +65,9 @@ def ballot(said: float | str, judge: str = "j", sample: int = 0) -> Ballot:
 )
 def test_rules(votes: list, decision: float | str) -> None:
     (result,) = combine(REQUEST, [ballot(v, f"j{i}") for i, v in enumerate(votes)]).results
-    assert decision == (result.value if result.status == "scored" else NA if result.status == NA else result.reason)
+    assert decision == (
+        result.value if result.status == "scored" else NA if result.status == NA else result.reason
+    )
     assert [v.judge for v in result.votes] == [f"j{i}" for i in range(len(votes))]
 
 
@@ -88,10 +92,15 @@ async def test_rules_vote_where_facts_decide_and_nowhere_else(judge_server) -> N
     panel = Panel([*members, RulesJudge()])
     exists, pipeline = RUBRIC.criteria("S1")[:2]
     reply = await panel.judge(Request(RUN, segment(RUN), RUBRIC, "S1", (exists, pipeline)))
-    assert [[v.judge for v in r.votes] for r in reply.results] == [["good", "lowest", "rules"], ["good", "lowest"]]
+    assert [[v.judge for v in r.votes] for r in reply.results] == [
+        ["good", "lowest", "rules"],
+        ["good", "lowest"],
+    ]
     assert (panel.name, panel.members) == ("panel", ("good", "lowest", "rules"))
     assert judge_server.count == 2
-    alone = await Panel([RulesJudge(), RulesJudge()]).judge(Request(RUN, segment(RUN), RUBRIC, "S1", (pipeline,)))
+    alone = await Panel([RulesJudge(), RulesJudge()]).judge(
+        Request(RUN, segment(RUN), RUBRIC, "S1", (pipeline,))
+    )
     assert [(r.status, r.reason, r.votes) for r in alone.results] == [("unscored", "not_read", ())]
 
 
@@ -106,9 +115,7 @@ async def test_a_member_that_cannot_work_loses_its_vote(judge_server) -> None:
         await Panel([dead, dead]).judge(REQUEST)
 
 
-# Other questions than criteria ---------------------------------------------------------------------------------------
-
-
+# Other questions than criteria
 def said(answer: object, value: float | None = None, **more: object) -> Ballot:
     result = CriterionResult(id="x", value=value, status="scored", answer=answer, **more)
     return Ballot("j", 0, Reply((result,)))
@@ -122,17 +129,34 @@ ITEM = replace(REQUEST, criteria=(ask_item("How many were there?", Answer("numbe
     [
         pytest.param([3.0, 100.0, 4.0], 4.0, id="number: the median"),
         pytest.param([3, 5], 3, id="two numbers: the lower"),
-        pytest.param([["S1", "S2", "S4"], ["S1", "S3", "S4"], ["S2", "S3", "S4"]], ["S1", "S3", "S4"], id="turn by turn"),
-        pytest.param([["S1", "S2"], ["S1", "S2"], ["S3", "S3"]], ["S1", "S2"], id="the commonest of each turn"),
+        pytest.param(
+            [["S1", "S2", "S4"], ["S1", "S3", "S4"], ["S2", "S3", "S4"]],
+            ["S1", "S3", "S4"],
+            id="turn by turn",
+        ),
+        pytest.param(
+            [["S1", "S2"], ["S1", "S2"], ["S3", "S3"]],
+            ["S1", "S2"],
+            id="the commonest of each turn",
+        ),
         pytest.param(["CT", "MR", "MR"], "MR", id="a choice"),
         pytest.param(["CT", "MR"], "CT", id="a tie: the first"),
-        pytest.param([{"a": 1, "b": 2}, {"a": 2}, {"b": 2, "a": 1}], {"a": 1, "b": 2}, id="json, whatever its order"),
+        pytest.param(
+            [{"a": 1, "b": 2}, {"a": 2}, {"b": 2, "a": 1}],
+            {"a": 1, "b": 2},
+            id="json, whatever its order",
+        ),
         pytest.param([True, 1, 1], 1, id="true is no number"),
     ],
-)  # fmt: skip
+)
 def test_answers_without_a_value(each: list, decided: object) -> None:
     (result,) = combine(ITEM, [said(a) for a in each]).results
-    assert (result.answer, result.value, result.status, len(result.votes)) == (decided, None, "scored", len(each))
+    assert (result.answer, result.value, result.status, len(result.votes)) == (
+        decided,
+        None,
+        "scored",
+        len(each),
+    )
     assert type(result.answer) is type(decided)
 
 
@@ -143,7 +167,11 @@ def test_yes_and_no_are_counted_and_a_tie_is_no() -> None:
 
 
 def test_members_that_cannot_tell_are_no_votes() -> None:
-    unsure = Ballot("j", 0, Reply((CriterionResult(id="x", value=None, status="unscored", reason="no_evidence"),)))
+    unsure = Ballot(
+        "j",
+        0,
+        Reply((CriterionResult(id="x", value=None, status="unscored", reason="no_evidence"),)),
+    )
     (result,) = combine(ITEM, [said(3.0), unsure]).results
     assert (result.answer, len(result.votes)) == (3.0, 2)
     (result,) = combine(ITEM, [said(3.0), unsure, unsure]).results
@@ -159,7 +187,9 @@ async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) 
     assert answers(panel) == frozenset({"diagnosis", "stages", "ask"})
     card = await score_run(RUN, panel)
     assert judge_server.count == 4
-    votes = {r.id: len(r.votes) for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria}
+    votes = {
+        r.id: len(r.votes) for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria
+    }
     assert (votes["S1a"], votes["S2b"]) == (2, 1)
     assert card.presumed == 0, "a reader read everything"
     assert [c.code for c in card.codes if c.by == "judge:panel"] == ["E3"]
@@ -174,9 +204,14 @@ async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) 
         pytest.param(("codes:E3", "good"), [], [], id="a tie is absent"),
         pytest.param(("codes:E3", "401"), ["E3"], [], id="one cannot work"),
         pytest.param(("codes:E3", "refusal", "refusal"), [], [], id="most refuse"),
-        pytest.param(("codes:E3", "cannot_tell", "cannot_tell"), [], ["E1", "E2", "E3", "E4", "E5"], id="most cannot tell"),
+        pytest.param(
+            ("codes:E3", "cannot_tell", "cannot_tell"),
+            [],
+            ["E1", "E2", "E3", "E4", "E5"],
+            id="most cannot tell",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_codes_by_majority(judge_server, members: tuple, fired: list, untold: list) -> None:
     card = await score_run(CLEAN, panel_of(judge_server, *members), wanted=Wanted(criteria=False))
     assert [c.code for c in card.codes] == fired
@@ -188,15 +223,21 @@ async def test_codes_by_majority(judge_server, members: tuple, fired: list, unto
 
 async def test_the_stages_of_turns_by_majority(judge_server) -> None:
     panel = panel_of(judge_server, "good", "good", "stages_bad")
-    card = await score_run(CLEAN, panel, wanted=Wanted(criteria=False, diagnosis=False, stages="judge"))
+    card = await score_run(
+        CLEAN, panel, wanted=Wanted(criteria=False, diagnosis=False, stages="judge")
+    )
     assert (set(card.turn_stages), card.stages_from) == ({"S1"}, "judge")
 
 
 async def test_a_panel_keeps_whether_the_picture_was_looked_at(judge_server) -> None:
     run = load_run(RECORDED / "runs" / "crc-std-01")
-    card = await score_run(run, panel_of(judge_server, "good", "good"), wanted=Wanted(diagnosis=False))
+    card = await score_run(
+        run, panel_of(judge_server, "good", "good"), wanted=Wanted(diagnosis=False)
+    )
     found = {r.id: r.detail for r in card.stages["S1"].criteria}
-    assert found["S1e"] == found["S1f"] == "plan.png was not looked at: the model is not sent images"
+    assert (
+        found["S1e"] == found["S1f"] == "plan.png was not looked at: the model is not sent images"
+    )
 
 
 async def test_samples_get_their_own_number(judge_server) -> None:

@@ -1,4 +1,5 @@
-"""Pictures that go to a model that takes images: drawn anew, within limits, a reason for what is not shown."""
+"""Pictures that go to a model that takes images: drawn anew, within limits, a reason for what is
+not shown."""
 
 from __future__ import annotations
 
@@ -43,16 +44,23 @@ def _bomb() -> bytes:
     """A few hundred bytes whose header promises 10 gigapixels."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
 
     head = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
     return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 1_000)) + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(b"\0" * 1_000))
+        + chunk(b"IEND", b"")
     )
 
 
 def test_a_large_plan_is_sent_small_and_drawn_anew(tmp_path: Path) -> None:
-    picture = plan_picture(load_run(_plan_png(tmp_path, _png(3_000, 1_500) + b"<script>trailing bytes</script>")))
+    picture = plan_picture(
+        load_run(_plan_png(tmp_path, _png(3_000, 1_500) + b"<script>trailing bytes</script>"))
+    )
     assert picture is not None
     assert picture.png is not None
     assert b"script" not in picture.png
@@ -70,7 +78,9 @@ def test_a_large_plan_is_sent_small_and_drawn_anew(tmp_path: Path) -> None:
         pytest.param(b"", "cannot be read", id="empty"),
     ],
 )
-def test_what_cannot_be_shown_has_a_reason_and_no_picture(tmp_path: Path, data: bytes, why: str) -> None:
+def test_what_cannot_be_shown_has_a_reason_and_no_picture(
+    tmp_path: Path, data: bytes, why: str
+) -> None:
     picture = plan_picture(load_run(_plan_png(tmp_path, data)))
     assert picture is not None
     assert picture.png is None
@@ -113,7 +123,10 @@ def test_one_output_of_each_kind_lies_over_its_input(name: str, shown: list[str]
         assert "input" in picture.title
         with Image.open(io.BytesIO(picture.png)) as image:
             assert max(image.size) <= SIDE
-            colours = {pixel for _, pixel in image.convert("RGB").getcolors(image.width * image.height) or ()}
+            colours = {
+                pixel
+                for _, pixel in image.convert("RGB").getcolors(image.width * image.height) or ()
+            }
         red = any(r > g + 60 and r > b + 60 for r, g, b in colours)
         assert red == (" in red" in picture.title)
 
@@ -127,6 +140,10 @@ def test_broken_outputs_are_named_not_drawn(tmp_path: Path) -> None:
     assert all(p.png is None and p.problem for p in pictures)
     boxes = _run(tmp_path, "bccd-lite-01")
     for file in boxes.rglob("prediction.json"):
-        file.write_text(json.dumps({"boxes": [{"x1": 1e308, "y1": "a"}, None, {"x1": 9, "y1": 9, "x2": 1, "y2": 1}]}))
+        file.write_text(
+            json.dumps(
+                {"boxes": [{"x1": 1e308, "y1": "a"}, None, {"x1": 9, "y1": 9, "x2": 1, "y2": 1}]}
+            )
+        )
     (picture,) = output_pictures(load_run(boxes), RECORDED / "public")
     assert picture.png is not None

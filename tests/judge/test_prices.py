@@ -67,8 +67,14 @@ def test_cost_of_cached_input_by_hand() -> None:
     assert claude is not None
     assert (claude.input, claude.output, claude.cached, claude.cache_write) == (1.0, 5.0, 0.1, 1.25)
     # Of 100,000 tokens in, 80,000 from the cache and 15,000 into it: 5,000 plain.
-    assert claude.cost(100_000, 1_000, 80_000, 15_000) == pytest.approx(0.005 + 0.008 + 0.01875 + 0.005)
-    assert claude.cost(100_000, 1_000, None, None) == claude.cost(100_000, 1_000) == pytest.approx(0.105)
+    assert claude.cost(100_000, 1_000, 80_000, 15_000) == pytest.approx(
+        0.005 + 0.008 + 0.01875 + 0.005
+    )
+    assert (
+        claude.cost(100_000, 1_000, None, None)
+        == claude.cost(100_000, 1_000)
+        == pytest.approx(0.105)
+    )
     assert claude.cost(None, 1_000, 80_000, 0) is None
 
 
@@ -92,7 +98,8 @@ def test_a_price_that_the_user_states(text: str, price: tuple[float | None, ...]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "1,", "1,2,", "1,2,3,4,5", "1,2,-3", "1,2,nan", "1,2,3,inf", "1,2,3,x", "1," * 99]
+    "text",
+    ["", "1", "1,", "1,2,", "1,2,3,4,5", "1,2,-3", "1,2,nan", "1,2,3,inf", "1,2,3,x", "1," * 99],
 )
 def test_a_stated_price_that_is_none(text: str) -> None:
     with pytest.raises(ConfigError, match=r"IN,OUT\[,CACHED"):

@@ -1,4 +1,5 @@
-"""Provider batches over real HTTP: the story, every odd answer, and kills at the moments that matter."""
+"""Provider batches over real HTTP: the story, every odd answer, and kills at the moments that
+matter."""
 
 from __future__ import annotations
 
@@ -54,21 +55,29 @@ def stale(store: Store, runs: list[Path], judge: ApiJudge):
 
 
 async def send(store: Store, runs: list[Path], judge: ApiJudge, **options):
-    return await submit(store, judge, requests(stale(store, runs, judge), judge), replace(OPTIONS, **options))
+    return await submit(
+        store, judge, requests(stale(store, runs, judge), judge), replace(OPTIONS, **options)
+    )
 
 
 def verdicts(store: Store) -> dict[str, tuple]:
-    return {v.key.sha256: (v.result.status, v.result.reason, v.result.value) for v in store.iter_verdicts()}
+    return {
+        v.key.sha256: (v.result.status, v.result.reason, v.result.value)
+        for v in store.iter_verdicts()
+    }
 
 
 async def test_the_story(server, store: Store, runs: list[Path], judge_server) -> None:
-    """Submit, wait, collect; nothing is asked twice, and the verdicts are those of live calls under the same keys."""
+    """Submit, wait, collect; nothing is asked twice, and the verdicts are those of live calls under
+    the same keys."""
     server.stages, server.reverse = ["validating", "in_progress", "finalizing"], True
     judge = judge_of(server)
     before = stale(store, runs, judge)
     sent = await send(store, runs, judge)
     assert (sent.sent, sent.lines, len(sent.batches)) == (before.calls, before.calls, 1)
-    assert (await send(store, runs, judge)).waiting == before.calls, "what waits in a batch is not sent again"
+    assert (await send(store, runs, judge)).waiting == before.calls, (
+        "what waits in a batch is not sent again"
+    )
     (batch,) = status(store)
     assert batch.step == "created"
     assert server.batches[batch.provider_id]["metadata"] == {"ambjudge_batch": batch.id}
@@ -101,10 +110,14 @@ def wire(bodies: list[dict]) -> list[str]:
 
 
 def everything_stored(store: Store) -> str:
-    return "".join(json.dumps(body) for _, _, body in store.events()) + Path(store.where).read_bytes().decode("latin-1")
+    return "".join(json.dumps(body) for _, _, body in store.events()) + Path(
+        store.where
+    ).read_bytes().decode("latin-1")
 
 
-async def test_the_key_is_sent_but_never_kept_or_shown(server, store: Store, runs: list[Path], caplog) -> None:
+async def test_the_key_is_sent_but_never_kept_or_shown(
+    server, store: Store, runs: list[Path], caplog
+) -> None:
     caplog.set_level("DEBUG")
     judge = judge_of(server)
     server.at["POST /batches"] = ["500"]
@@ -112,7 +125,9 @@ async def test_the_key_is_sent_but_never_kept_or_shown(server, store: Store, run
     await send(store, runs, judge)
     done = await collect(store, judge, options=OPTIONS)
     assert done.unscored["judge_error"]
-    assert all(h.get("Authorization", h.get("authorization")) == f"Bearer {KEY}" for h in server.headers)
+    assert all(
+        h.get("Authorization", h.get("authorization")) == f"Bearer {KEY}" for h in server.headers
+    )
     for text in (everything_stored(store), caplog.text, str(done.warnings)):
         assert KEY not in text
         assert "sk-secret" not in text
@@ -140,7 +155,9 @@ FAILED, GARBLED = ("unscored", "judge_error"), ("unscored", "unparsable")
         pytest.param("no_id", FAILED, 1, id="no id"),
         pytest.param("stranger", FAILED, 1, id="somebody else's id"),
         pytest.param("twice_differs", FAILED, 0, id="two different answers"),
-        pytest.param("content_filter_error", ("unscored", "refused"), 0, id="content filter as error"),
+        pytest.param(
+            "content_filter_error", ("unscored", "refused"), 0, id="content filter as error"
+        ),
         pytest.param("malformed", GARBLED, 0, id="malformed reply"),
         pytest.param("refusal", ("unscored", "refused"), 0, id="refusal"),
     ],
@@ -215,13 +232,16 @@ async def test_split_by_lines_and_bytes(server, store: Store, runs: list[Path]) 
     by_size = await send(store, runs, other, most_bytes=max(map(len, server.files.values())))
     assert len(by_size.batches) >= len(sent.batches)
     assert all(
-        len(server.files[b["input_file_id"]]) <= max(map(len, server.files.values())) for b in server.batches.values()
+        len(server.files[b["input_file_id"]]) <= max(map(len, server.files.values()))
+        for b in server.batches.values()
     )
     with pytest.raises(ConfigError, match="larger than a batch"):
         await send(store, runs, judge_of(server, temperature=0.7), most_bytes=100)
 
 
-async def test_samples_are_lines_of_their_own_and_become_one_verdict(server, store: Store, runs: list[Path]) -> None:
+async def test_samples_are_lines_of_their_own_and_become_one_verdict(
+    server, store: Store, runs: list[Path]
+) -> None:
     judge = judge_of(server, samples=3, temperature=0.7)
     server.lines = ["good", "lowest", "good"]
     sent = await send(store, runs[:1], judge)
@@ -275,7 +295,8 @@ async def test_creating_is_never_doubled(
 async def test_an_orphan_is_adopted_even_when_the_list_lags(
     server, store: Store, runs: list[Path], keeps_metadata: bool
 ) -> None:
-    """The answer to the creation and the search after it are both lost: the next call finds the batch."""
+    """The answer to the creation and the search after it are both lost: the next call finds the
+    batch."""
     server.keeps_metadata = keeps_metadata
     server.at = {"POST /batches": ["drop"], "GET /batches": ["500", "500", "500"]}
     judge = judge_of(server)
@@ -283,7 +304,13 @@ async def test_an_orphan_is_adopted_even_when_the_list_lags(
         await send(store, runs, judge)
     assert status(store)[0].step == "creating"
     for _ in range(5):  # newer batches of others stand before it in the list
-        server.create({"endpoint": "/v1/chat/completions", "input_file_id": "other", "completion_window": "24h"})
+        server.create(
+            {
+                "endpoint": "/v1/chat/completions",
+                "input_file_id": "other",
+                "completion_window": "24h",
+            }
+        )
     server.list_lag = 1
     todo = list(requests(stale(store, runs, judge), judge))
     settle = replace(OPTIONS, settle_s=age_s(status(store)[0].noted_at) + 5)
@@ -293,7 +320,9 @@ async def test_an_orphan_is_adopted_even_when_the_list_lags(
     assert (await collect(store, judge, options=OPTIONS)).scored > 0
 
 
-async def test_without_a_list_a_doubtful_batch_waits_for_the_user(server, store: Store, runs: list[Path]) -> None:
+async def test_without_a_list_a_doubtful_batch_waits_for_the_user(
+    server, store: Store, runs: list[Path]
+) -> None:
     server.has_list = False
     server.at["POST /batches"] = ["lose"]
     judge = judge_of(server)
@@ -339,7 +368,9 @@ def test_kill_9_and_resume_in_a_new_process(
     asyncio.run(_resume(server, store, runs, event, uploads, adopted))
 
 
-async def _resume(server, store: Store, runs: list[Path], event: str, uploads: int, adopted: int) -> None:
+async def _resume(
+    server, store: Store, runs: list[Path], event: str, uploads: int, adopted: int
+) -> None:
     server.after.clear()
     judge = judge_of(server)
     calls = stale(store, runs, judge).calls
@@ -354,16 +385,32 @@ async def _resume(server, store: Store, runs: list[Path], event: str, uploads: i
     assert stale(store, runs, judge).calls == 0
 
 
-async def test_collecting_twice_keeps_each_answer_once(server, store: Store, runs: list[Path]) -> None:
-    """As after a crash between the last answer kept and the batch's closing: the batch is open, its answers are there."""
+async def test_collecting_twice_keeps_each_answer_once(
+    server, store: Store, runs: list[Path]
+) -> None:
+    """As after a crash between the last answer kept and the batch's closing: the batch is open, its
+    answers are there."""
     judge = judge_of(server)
     server.lines = ["good", "missing", "good"]
     await send(store, runs, judge)
     batch = status(store)[0]
     await collect(store, judge, options=OPTIONS)
-    before = verdicts(store), spent(store), store.attempts(k for r in all_requests(store) for k in r.keys)
+    before = (
+        verdicts(store),
+        spent(store),
+        store.attempts(k for r in all_requests(store) for k in r.keys),
+    )
     ledger = Ledger(store)
-    ledger.note(batch.id, "planned", judge=batch.judge.model_dump(), base=batch.base, requests=batch.requests, lines=batch.lines, reserved_usd=None, owner=batch.owner)  # fmt: skip
+    ledger.note(
+        batch.id,
+        "planned",
+        judge=batch.judge.model_dump(),
+        base=batch.base,
+        requests=batch.requests,
+        lines=batch.lines,
+        reserved_usd=None,
+        owner=batch.owner,
+    )
     ledger.note(batch.id, "created", provider_id=batch.provider_id)
     again = await collect(store, judge, options=OPTIONS)
     assert (again.kept, again.scored, again.usage.calls) == (batch.requests, 0, 0)
@@ -374,7 +421,9 @@ async def test_collecting_twice_keeps_each_answer_once(server, store: Store, run
     )
 
 
-async def test_a_batch_of_another_living_process_is_left_alone(server, store: Store, runs: list[Path]) -> None:
+async def test_a_batch_of_another_living_process_is_left_alone(
+    server, store: Store, runs: list[Path]
+) -> None:
     judge = judge_of(server)
     server.at["POST /files"] = ["400"]
     with pytest.raises(JudgeError, match="rejected"):
@@ -387,15 +436,27 @@ async def test_a_batch_of_another_living_process_is_left_alone(server, store: St
         from ambjudge.judge.questions.verdict_keys import identity
 
         other = f"{owner().partition(':')[0]}:{sleeper.pid}"
-        batch = OpenBatch(id="b" * 32, judge=identity(judge), base=server.url, requests=len(mine), lines=len(mine), reserved_usd=None, owner=other)  # fmt: skip
-        Ledger(store).plan(batch, mine, {load_rubric("segmentation").sha256: load_rubric("segmentation")})
+        batch = OpenBatch(
+            id="b" * 32,
+            judge=identity(judge),
+            base=server.url,
+            requests=len(mine),
+            lines=len(mine),
+            reserved_usd=None,
+            owner=other,
+        )
+        Ledger(store).plan(
+            batch, mine, {load_rubric("segmentation").sha256: load_rubric("segmentation")}
+        )
         sent = await send(store, runs, judge)
         assert (sent.sent, sent.waiting) == (0, len(mine))
         assert "another process" in sent.warnings[0]
     finally:
         sleeper.kill()
         sleeper.wait()
-    assert (await send(store, runs, judge)).sent == len(mine), "its process is gone, so nothing was created"
+    assert (await send(store, runs, judge)).sent == len(mine), (
+        "its process is gone, so nothing was created"
+    )
 
 
 async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_taxonomy(
@@ -410,7 +471,12 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     questions = ["stages", "S1", "S2", "S3", "diagnosis", "ask"]
     assert [request.question for request in all_requests(store)] == 2 * questions
     assert sent.sent == 2 * len(questions)
-    assert {name for body in server.bodies for name in loopback.entries_of(body)} >= {"stages", "E1", "plan", "ask"}
+    assert {name for body in server.bodies for name in loopback.entries_of(body)} >= {
+        "stages",
+        "E1",
+        "plan",
+        "ask",
+    }
 
     edit_code(E3="Other words.")
     done = await collect(store, judge, options=OPTIONS)
@@ -422,7 +488,9 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     assert plan(store, runs, judge, scope).calls == 0
     cards = []
     options = ScoreOptions(wanted=scope.wanted, stored_only=True)
-    await score_many(runs, judge, options, lambda outcome: cards.append(outcome.card), store=store, signals=False)
+    await score_many(
+        runs, judge, options, lambda outcome: cards.append(outcome.card), store=store, signals=False
+    )
     for card in cards:
         assert (card.judge.calls, card.stages_from, set(card.turn_stages)) == (0, "judge", {"S1"})
         assert card.codes_read["E3"] == "present"
@@ -447,7 +515,9 @@ async def test_an_edited_rubric_does_not_lose_paid_answers_and_an_edited_run_is_
 ) -> None:
     judge = judge_of(server)
     rubric = load_rubric("segmentation")
-    await submit(store, judge, requests(plan(store, runs, judge, Scope(rubric=rubric)), judge), OPTIONS)
+    await submit(
+        store, judge, requests(plan(store, runs, judge, Scope(rubric=rubric)), judge), OPTIONS
+    )
     claimed = {key for r in all_requests(store) for key in r.keys if "crc-lite-01" in r.path}
     conversation = runs[1]
     data = json.loads(conversation.read_text())
@@ -487,7 +557,12 @@ async def test_an_unusable_provider_is_one_line(
 async def test_nobody_listens(store: Store, runs: list[Path]) -> None:
     judge = ApiJudge("small-judge", "http://127.0.0.1:9/v1", retry=Retry(attempts=2, first_s=0.01))
     with pytest.raises(JudgeError, match="ConnectError"):
-        await submit(store, judge, requests(stale(store, runs[:1], judge), judge), replace(OPTIONS, retry=judge._retry))
+        await submit(
+            store,
+            judge,
+            requests(stale(store, runs[:1], judge), judge),
+            replace(OPTIONS, retry=judge._retry),
+        )
 
 
 async def test_judges_without_batches(store: Store) -> None:

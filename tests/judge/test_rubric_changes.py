@@ -1,4 +1,5 @@
-"""Rejudging only what changed: real runs on disk, a real store, and a judge that counts what it is asked."""
+"""Rejudging only what changed: real runs on disk, a real store, and a judge that counts what it is
+asked."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def by_criterion(planned):
 
 @dataclass
 class LengthJudge:
-    """Judges by the parity of a hash of evidence and question: useless, but deterministic, and it counts its calls."""
+    """Judges by the parity of a hash of evidence and question: useless, but deterministic, and it
+    counts its calls."""
 
     model: str = "length-1"
     prompt: str = "p1"
@@ -70,26 +72,36 @@ class LengthJudge:
     def evidence_sha256(self, request: Request) -> str:
         turns = request.segmentation.turns_of(request.question)
         text = "\0".join(request.run.turn(i).code + request.run.turn(i).output for i in turns)
-        return hashlib.sha256(f"{request.question}{text}{request.run.plan.text}".encode("utf-8", "replace")).hexdigest()
+        return hashlib.sha256(
+            f"{request.question}{text}{request.run.plan.text}".encode("utf-8", "replace")
+        ).hexdigest()
 
     def estimate(self, request: Request) -> Estimate:
         return Estimate(Usage(1, 100, 10, 0.01), Usage(2, 200, 40, 0.03))
 
     async def judge(self, request: Request) -> Reply:
         self.asked.append((request.run.id, request.question, tuple(c.id for c in request.criteria)))
-        return Reply(tuple(self._one(request, c) for c in request.criteria), Usage(1, 150, 20, 0.02), raw=("raw",))
+        return Reply(
+            tuple(self._one(request, c) for c in request.criteria),
+            Usage(1, 150, 20, 0.02),
+            raw=("raw",),
+        )
 
     def _one(self, request: Request, criterion) -> CriterionResult:
         if criterion.id in self.fail:
-            return CriterionResult(id=criterion.id, value=None, status="unscored", reason="judge_error", detail="503")
+            return CriterionResult(
+                id=criterion.id, value=None, status="unscored", reason="judge_error", detail="503"
+            )
         text = f"{self.evidence_sha256(request)}{criterion.text}{self.model}{self.prompt}{self.temperature}"
         choice = int(hashlib.sha256(text.encode()).hexdigest(), 16) % len(criterion.values)
-        return CriterionResult(id=criterion.id, value=criterion.values[choice], status="scored", rationale="parity")
+        return CriterionResult(
+            id=criterion.id, value=criterion.values[choice], status="scored", rationale="parity"
+        )
 
 
 def make_runs(folder: Path, count: int) -> list[Path]:
-    """The beginning of one recorded run, many times: alike but for their last words, so that most evidence is the same
-    bytes; old enough for their file times to be trusted."""
+    """The beginning of one recorded run, many times: alike but for their last words, so that most
+    evidence is the same bytes; old enough for their file times to be trusted."""
     source = RECORDED / "runs" / "kidney-lite-01" / "process" / "conversation.json"
     data = json.loads(source.read_text())
     data["messages"] = [*data["messages"][:8], {"role": "assistant", "content": ""}]
@@ -134,7 +146,9 @@ def edited(stage: str, id: str, **update):
     old = RUBRIC.stages[stage]
     criteria = tuple(c.model_copy(update=update) if c.id == id else c for c in old.criteria)
     stages = {**RUBRIC.stages, stage: old.model_copy(update={"criteria": criteria})}
-    return RUBRIC.model_copy(update={"stages": stages, "sha256": hashlib.sha256(repr(update).encode()).hexdigest()})
+    return RUBRIC.model_copy(
+        update={"stages": stages, "sha256": hashlib.sha256(repr(update).encode()).hexdigest()}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -163,40 +177,78 @@ CRITERIA = len(RUBRIC.criteria())
     ("judge", "scope", "calls", "stages", "reason"),
     [
         pytest.param(LengthJudge(), Scope(RUBRIC), 0, set(), None, id="nothing"),
-        pytest.param(LengthJudge(), Scope(edited("S3", "S3", text="Was it tried?")), RUNS, {"S3"}, "criterion", id="text"),
-        pytest.param(LengthJudge(), Scope(edited("S3", "S3", weight=3.0)), 0, set(), None, id="weight"),
-        pytest.param(LengthJudge(), Scope(edited("S1", "S1b", requires=())), 0, set(), None, id="requirement"),
-        pytest.param(LengthJudge(model="length-2"), Scope(RUBRIC), 3 * RUNS, {"S1", "S2", "S3"}, "judge", id="model"),
-        pytest.param(LengthJudge(prompt="p2"), Scope(RUBRIC), 3 * RUNS, {"S1", "S2", "S3"}, "prompt", id="prompt"),
-        pytest.param(LengthJudge(temperature=1.0), Scope(RUBRIC), 3 * RUNS, {"S1", "S2", "S3"}, "parameters", id="temperature"),
+        pytest.param(
+            LengthJudge(),
+            Scope(edited("S3", "S3", text="Was it tried?")),
+            RUNS,
+            {"S3"},
+            "criterion",
+            id="text",
+        ),
+        pytest.param(
+            LengthJudge(), Scope(edited("S3", "S3", weight=3.0)), 0, set(), None, id="weight"
+        ),
+        pytest.param(
+            LengthJudge(), Scope(edited("S1", "S1b", requires=())), 0, set(), None, id="requirement"
+        ),
+        pytest.param(
+            LengthJudge(model="length-2"),
+            Scope(RUBRIC),
+            3 * RUNS,
+            {"S1", "S2", "S3"},
+            "judge",
+            id="model",
+        ),
+        pytest.param(
+            LengthJudge(prompt="p2"),
+            Scope(RUBRIC),
+            3 * RUNS,
+            {"S1", "S2", "S3"},
+            "prompt",
+            id="prompt",
+        ),
+        pytest.param(
+            LengthJudge(temperature=1.0),
+            Scope(RUBRIC),
+            3 * RUNS,
+            {"S1", "S2", "S3"},
+            "parameters",
+            id="temperature",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, calls, stages, reason):
     store, paths = stored
     judge = LengthJudge(judge.model, judge.prompt, judge.temperature)
     planned = plan(store, paths, judge, scope)
     assert planned.calls == calls
     assert {need.question for need in planned.needs} == stages
-    assert {why for counts in by_criterion(planned).values() for why in counts} == ({reason} if reason else set())
+    assert {why for counts in by_criterion(planned).values() for why in counts} == (
+        {reason} if reason else set()
+    )
     assert planned.current + planned.stale == RUNS * CRITERIA
     assert judge.asked == []
     execute(store, planned, judge)
     assert len(judge.asked) == calls
     assert {stage for _, stage, _ in judge.asked} == stages
-    assert Counter((r, s) for r, s, _ in judge.asked) == Counter((run_id(n.path), n.question) for n in planned.needs)
+    assert Counter((r, s) for r, s, _ in judge.asked) == Counter(
+        (run_id(n.path), n.question) for n in planned.needs
+    )
     again = plan(store, paths, judge, scope)
     assert (again.calls, again.current) == (0, RUNS * CRITERIA)
 
 
 async def test_what_was_scored_is_settled(tmp_path):
-    """A run whose every criterion was answered needs no look at its verdicts; an open criterion that a requirement
-    decides for the score stays open."""
+    """A run whose every criterion was answered needs no look at its verdicts; an open criterion
+    that a requirement decides for the score stays open."""
     shutil.copytree(RECORDED / "runs", tmp_path / "runs")
     age(tmp_path / "runs")
     paths = list(find_conversations(tmp_path / "runs"))
     with open_store(tmp_path / "s.db", root=tmp_path) as store:
         for judge, expected in ((RulesJudge(), len(paths)), (Mute(), 0)):
-            await score_many(paths, judge, ScoreOptions(), lambda _: None, store=store, signals=False)
+            await score_many(
+                paths, judge, ScoreOptions(), lambda _: None, store=store, signals=False
+            )
             contents = [run.content_sha256 for run in store.iter_runs()]
             assert len(store.settled(contents, questions(judge, paths))) == expected
         assert plan(store, paths, RulesJudge()).calls == 0
@@ -216,7 +268,12 @@ class Mute:
     async def judge(self, request: Request) -> Reply:
         *most, last = request.criteria
         said = [CriterionResult(id=c.id, value=0.0, status="scored") for c in most]
-        return Reply((*said, CriterionResult(id=last.id, value=None, status="unscored", reason="judge_error")))
+        return Reply(
+            (
+                *said,
+                CriterionResult(id=last.id, value=None, status="unscored", reason="judge_error"),
+            )
+        )
 
 
 def questions(judge, paths) -> set[str]:
@@ -254,7 +311,10 @@ def test_failures_are_planned_again_as_failures(tmp_path):
         planned = plan(store, paths, well, Scope(RUBRIC))
         assert by_criterion(planned) == {("segmentation", "S2b"): Counter({"failed": 2})}
         execute(store, planned, well)
-        assert well.asked == [("runs/run-00000", "S2", ("S2b",)), ("runs/run-00001", "S2", ("S2b",))]
+        assert well.asked == [
+            ("runs/run-00000", "S2", ("S2b",)),
+            ("runs/run-00001", "S2", ("S2b",)),
+        ]
         assert plan(store, paths, well, Scope(RUBRIC)).calls == 0
 
 
@@ -264,10 +324,14 @@ def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
     new.write_text(new.read_text().replace("patient", "pacient"))
     (broken,) = make_runs(tmp_path / "broken", 1)
     broken.write_text("{")
-    planned = plan(store, [*paths, new, broken, tmp_path / "gone.json"], LengthJudge(), Scope(RUBRIC))
+    planned = plan(
+        store, [*paths, new, broken, tmp_path / "gone.json"], LengthJudge(), Scope(RUBRIC)
+    )
     assert planned.runs == RUNS + 3
     assert [path for path, _ in planned.errors] == [broken, tmp_path / "gone.json"]
-    assert {(need.path, why) for need in planned.needs for why in need.reasons.values()} == {(new, ("new",))}
+    assert {(need.path, why) for need in planned.needs for why in need.reasons.values()} == {
+        (new, ("new",))
+    }
     new.unlink()
     with pytest.raises(InputError):
         list(requests(planned, LengthJudge()))

@@ -1,4 +1,5 @@
-"""The rules judge: facts decide or nobody does, with quotes that stand; what is presumed is no verdict."""
+"""The rules judge: facts decide or nobody does, with quotes that stand; what is presumed is no
+verdict."""
 
 import json
 import os
@@ -22,7 +23,11 @@ from ambjudge.trajectories.record.quotes import QuoteIndex
 from conversations import bash, converse
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
-EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data" / "external"))
+EXTERNAL = Path(
+    os.environ.get(
+        "AMBJUDGE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data" / "external"
+    )
+)
 RUNS = sorted(p.stem for p in (RECORDED / "labels" / "gold").glob("*.json"))
 
 
@@ -76,7 +81,9 @@ async def test_what_facts_decide_equals_the_labels() -> None:
     """A floor against regressions, not a claim: the labels were seen while the rules were written."""
     equal = scored = 0
     for name in RUNS:
-        gold = json.loads((RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8"))["criteria"]
+        gold = json.loads((RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8"))[
+            "criteria"
+        ]
         for result in (await judged(load_run(RECORDED / "runs" / name))).values():
             if result.status == "scored":
                 scored += 1
@@ -102,10 +109,15 @@ async def test_quotes_stand_where_they_are_cited_and_replies_repeat(name: str) -
 @pytest.mark.parametrize(
     ("out", "exit_code", "expected"),
     [
-        pytest.param("Traceback (most recent call last):\nModuleNotFoundError: No module named 'x'", 1, 0.0, id="failed"),
+        pytest.param(
+            "Traceback (most recent call last):\nModuleNotFoundError: No module named 'x'",
+            1,
+            0.0,
+            id="failed",
+        ),
         pytest.param("ready", 0, None, id="something ran: a reader must say what"),
     ],
-)  # fmt: skip
+)
 async def test_where_no_execution_succeeded_nothing_was_set_up_or_validated(
     tmp_path: Path, out: str, exit_code: int, expected: float | None
 ) -> None:
@@ -116,8 +128,13 @@ async def test_where_no_execution_succeeded_nothing_was_set_up_or_validated(
 
 
 @pytest.mark.parametrize(("failures", "value"), [(5, 1.0), (6, 0.0)])
-async def test_environment_failures_are_counted(tmp_path: Path, failures: int, value: float) -> None:
-    error = "Traceback (most recent call last):\n  File \"a.py\", line 1\nModuleNotFoundError: No module named 'monai'"
+async def test_environment_failures_are_counted(
+    tmp_path: Path, failures: int, value: float
+) -> None:
+    error = (
+        'Traceback (most recent call last):\n  File "a.py", line 1\nModuleNotFoundError: No'
+        " module named 'monai'"
+    )
     run = executed(tmp_path, [("python3 a.py", error, 1)] * failures + [("echo ok", "ok", 0)])
     result = (await judged(run))["S2d"]
     assert result.value == value
@@ -127,7 +144,8 @@ async def test_environment_failures_are_counted(tmp_path: Path, failures: int, v
 async def test_foreign_runs_are_judged_without_an_error() -> None:
     if not EXTERNAL.is_dir():
         pytest.skip(
-            f"NOT RUN: no external runs at {EXTERNAL}; set AMBJUDGE_EXTERNAL_DATA to the folder that holds them"
+            f"NOT RUN: no external runs at {EXTERNAL}; set AMBJUDGE_EXTERNAL_DATA to the folder"
+            " that holds them"
         )
     for folder in sorted(EXTERNAL.iterdir()):
         for run in list(iter_runs(folder))[::12]:
@@ -139,25 +157,40 @@ async def test_foreign_runs_are_judged_without_an_error() -> None:
 
 def executed(folder: Path, steps: list[tuple[str, str, int]]) -> Run:
     """A run of shell commands with what came back."""
-    return converse(folder, *(bash(*step) for step in steps), task="liver-seg-task", track="segmentation", tier="pro")
+    return converse(
+        folder,
+        *(bash(*step) for step in steps),
+        task="liver-seg-task",
+        track="segmentation",
+        tier="pro",
+    )
 
 
 def test_a_card_without_a_reader_says_what_it_presumes_and_how_far_off_it_may_be() -> None:
     card = score(load_run(RECORDED / "runs" / "bccd-lite-01"))
     s1, s3 = card.stages["S1"], card.stages["S3"]
     (pilot,) = s3.criteria
-    assert (pilot.status, pilot.value, pilot.judged, pilot.evidence, pilot.votes) == ("presumed", 1.0, None, (), ())
-    assert (s3.score, s3.bounds, s3.presumed) == (1.0, (0.0, 1.0), 1)
-    assert s1.bounds == (pytest.approx(4 / 6), 1.0), (
-        "S1b and S1c were not read; the tier credits three, a file shows one"
+    assert (pilot.status, pilot.value, pilot.judged, pilot.evidence, pilot.votes) == (
+        "presumed",
+        1.0,
+        None,
+        (),
+        (),
     )
+    assert (s3.score, s3.bounds, s3.presumed) == (1.0, (0.0, 1.0), 1)
+    assert s1.bounds == (
+        pytest.approx(4 / 6),
+        1.0,
+    ), "S1b and S1c were not read; the tier credits three, a file shows one"
     assert card.overall_bounds[0] < card.overall_bounds[1]
     rubric = load_rubric("detection")
     assert verify(card, rubric) == []
     data = card.to_dict()
     assert verify(parse_card(data, "card"), rubric) == []
     data["stages"]["S3"]["bounds"] = [1.0, 1.0]
-    assert verify(parse_card(data, "card"), rubric), "a presumed value says nothing about the bounds"
+    assert verify(parse_card(data, "card"), rubric), (
+        "a presumed value says nothing about the bounds"
+    )
 
 
 def test_a_disqualified_run_rests_on_nothing_presumed() -> None:
@@ -179,7 +212,11 @@ async def test_what_is_presumed_is_never_kept_as_a_verdict(tmp_path: Path) -> No
             card = await score_run(run, StoredJudge(RulesJudge(), store))
             kept = {v.result.id: v.result for v in store.iter_verdicts()}
             assert card.presumed == 4
-            assert (kept["S3"].status, kept["S3"].reason, kept["S3"].value) == ("unscored", "not_read", None)
+            assert (kept["S3"].status, kept["S3"].reason, kept["S3"].value) == (
+                "unscored",
+                "not_read",
+                None,
+            )
             assert {r.status for r in kept.values()} == {"scored", "unscored"}
 
 
@@ -191,7 +228,10 @@ def test_frames_and_tables_tell_what_was_read_from_what_is_presumed() -> None:
     assert rows["value"].null_count() == rows.height
     runs = found.runs.sort("run_id")
     assert runs["S3"].to_list() == [1.0, 0.0]
-    assert runs["S3_presumed"].to_list() == [1.0, 0.0], "of the second a fact shows that there was no pilot"
+    assert runs["S3_presumed"].to_list() == [
+        1.0,
+        0.0,
+    ], "of the second a fact shows that there was no pilot"
     assert runs["S1_free"].null_count() == 0, "stage means are what the scores were"
     shown = display(stage_profile(found.runs), "stages")
     stage, value = shown.columns.index("stage"), shown.columns.index("value")

@@ -34,7 +34,9 @@ YES_NO = (Level(value=1, text="yes"), Level(value=0, text="no"))
 
 
 def item(name: str, **more) -> Criterion:
-    return Criterion(id=name, title=name, text="?", scale=YES_NO, evidence=("plan",), source="test", **more)
+    return Criterion(
+        id=name, title=name, text="?", scale=YES_NO, evidence=("plan",), source="test", **more
+    )
 
 
 S1 = (
@@ -83,10 +85,17 @@ def results_of(text: str, names: str = "abcdef", tier: str | None = None) -> lis
         ("pro", "abcdef", "", "g"),
         (None, "abcdefg", "", ""),
     ],
-    ids=["lite credits", "standard judges all", "pro leaves the limited item out", "unknown tier judges all"],
+    ids=[
+        "lite credits",
+        "standard judges all",
+        "pro leaves the limited item out",
+        "unknown tier judges all",
+    ],
 )
 def test_split_criteria(tier, judged, credited, outside):
-    split = split_criteria(StageRubric(weight=0.25, criteria=(*S1, item("S1g", tiers=("standard",)))), tier)
+    split = split_criteria(
+        StageRubric(weight=0.25, criteria=(*S1, item("S1g", tiers=("standard",)))), tier
+    )
     assert "".join(c.id[-1] for c in split.to_judge) == judged
     assert "".join(r.id[-1] for r in split.credited) == credited
     assert "".join(r.id[-1] for r in split.not_applicable) == outside
@@ -107,21 +116,32 @@ def test_split_criteria(tier, judged, credited, outside):
         ("-11111", "-11111"),
         ("111111", "111111"),
     ],
-    ids=["no plan", "no diagram", "unscored dependants of a 0", "unscored requirement", "credits survive", "credit without e",
-         "not applicable stays", "inapplicable requirement", "nothing to do"],
-)  # fmt: skip
+    ids=[
+        "no plan",
+        "no diagram",
+        "unscored dependants of a 0",
+        "unscored requirement",
+        "credits survive",
+        "credit without e",
+        "not applicable stays",
+        "inapplicable requirement",
+        "nothing to do",
+    ],
+)
 def test_apply_requires(before, after):
     assert apply_requires(results_of(before), S1) == tuple(
         result.model_copy(update={"rationale": done.rationale})
-        for result, done in zip(results_of(after), apply_requires(results_of(before), S1), strict=True)
+        for result, done in zip(
+            results_of(after), apply_requires(results_of(before), S1), strict=True
+        )
     )
 
 
 def test_a_zeroed_item_keeps_what_was_judged():
-    (_, b) = apply_requires([scored("S1a", 0), scored("S1b", 1, rationale="clear steps")], S1)
+    _, b = apply_requires([scored("S1a", 0), scored("S1b", 1, rationale="clear steps")], S1)
     assert b.value == 0
     assert b.rationale == "0 because S1a is 0; judged 1: clear steps"
-    (_, b) = apply_requires([scored("S1a", 0), unscored("S1b")], S1)
+    _, b = apply_requires([scored("S1a", 0), unscored("S1b")], S1)
     assert (b.status, b.reason) == ("scored", None)
     assert "unscored (judge_error)" in b.rationale
 
@@ -157,10 +177,24 @@ def test_requirements_chain_in_any_order_and_circles_are_refused():
         ("??????", "zero", None, (0, 1)),
         ("11", "renormalize", 1, (2 / 6, 1)),
     ],
-    ids=["full", "half", "lite full", "lite plan only", "lite, judge failed", "lite, judge failed, zero", "partly", "partly, zero",
-         "requirement in doubt", "requirement in doubt, zero", "one inapplicable", "nothing applies", "all credited",
-         "nothing scored", "no results count as unscored"],
-)  # fmt: skip
+    ids=[
+        "full",
+        "half",
+        "lite full",
+        "lite plan only",
+        "lite, judge failed",
+        "lite, judge failed, zero",
+        "partly",
+        "partly, zero",
+        "requirement in doubt",
+        "requirement in doubt, zero",
+        "one inapplicable",
+        "nothing applies",
+        "all credited",
+        "nothing scored",
+        "no results count as unscored",
+    ],
+)
 def test_stage_score(text, missing, score, bounds):
     found, interval = stage_score(results_of(text), S1, missing)
     assert found == (None if score is None else pytest.approx(score))
@@ -218,12 +252,25 @@ def test_caps(score, bounds, caps, expected):
         (1.0, None, (), None),
         (1.0, None, (0.2,), 0.2),
     ],
-    ids=["complete and valid", "bad format", "gated 3 of 8", "5 of 10 valid", "nothing", "vqa parse rate", "placeholders",
-         "cap above the score", "completion unknown", "format unknown", "capped whatever the format"],
-)  # fmt: skip
+    ids=[
+        "complete and valid",
+        "bad format",
+        "gated 3 of 8",
+        "5 of 10 valid",
+        "nothing",
+        "vqa parse rate",
+        "placeholders",
+        "cap above the score",
+        "completion unknown",
+        "format unknown",
+        "capped whatever the format",
+    ],
+)
 def test_s4(completion, validity, caps, expected):
     caps = [Cap(value, "why") for value in caps]
-    assert s4_score(completion, validity, caps) == (None if expected is None else pytest.approx(expected))
+    assert s4_score(completion, validity, caps) == (
+        None if expected is None else pytest.approx(expected)
+    )
 
 
 def test_s4_and_s5_bounds_span_what_is_unknown():
@@ -237,11 +284,18 @@ def test_s4_and_s5_bounds_span_what_is_unknown():
 @pytest.mark.parametrize(
     ("results", "valid", "malformed", "expected"),
     [
-        (True, True, "formula", 1.0), (True, False, "formula", 0.5), (False, True, "formula", 0.5),
-        (False, False, "formula", 0.0), (True, False, "zero", 0.0), (True, True, "zero", 1.0), (False, True, "zero", 0.5),
-        (None, True, "formula", None), (True, None, "formula", None), (None, False, "zero", 0.0),
+        (True, True, "formula", 1.0),
+        (True, False, "formula", 0.5),
+        (False, True, "formula", 0.5),
+        (False, False, "formula", 0.0),
+        (True, False, "zero", 0.0),
+        (True, True, "zero", 1.0),
+        (False, True, "zero", 0.5),
+        (None, True, "formula", None),
+        (True, None, "formula", None),
+        (None, False, "zero", 0.0),
     ],
-)  # fmt: skip
+)
 def test_s5(results, valid, malformed, expected):
     assert s5_score(results, valid, malformed) == expected
 
@@ -249,12 +303,19 @@ def test_s5(results, valid, malformed, expected):
 @pytest.mark.parametrize(
     ("track", "completion", "gate", "closed"),
     [
-        ("segmentation", 0.99, True, True), ("segmentation", 1.0, True, False), ("segmentation", 0.5, False, False),
-        ("detection", 0.5, True, True), ("report_generation", 0.5, True, True), ("enhancement", 0.5, True, False),
-        ("vqa", 0.5, True, False), ("classification", 0.5, True, False), ("synthesis", 0.5, True, False),
-        ("segmentation", None, True, None), (None, 0.5, True, False),
+        ("segmentation", 0.99, True, True),
+        ("segmentation", 1.0, True, False),
+        ("segmentation", 0.5, False, False),
+        ("detection", 0.5, True, True),
+        ("report_generation", 0.5, True, True),
+        ("enhancement", 0.5, True, False),
+        ("vqa", 0.5, True, False),
+        ("classification", 0.5, True, False),
+        ("synthesis", 0.5, True, False),
+        ("segmentation", None, True, None),
+        (None, 0.5, True, False),
     ],
-)  # fmt: skip
+)
 def test_completeness_gate(track, completion, gate, closed):
     gated = track is not None and TRACKS.get(track).gate
     assert gate_closed(gated and gate, completion) is closed
@@ -263,11 +324,19 @@ def test_completeness_gate(track, completion, gate, closed):
 @pytest.mark.parametrize(
     ("placeholders", "model", "complete", "accuracy", "caps"),
     [
-        (0.0, True, True, 0.8, []), (0.05, True, True, 0.8, []), (0.051, True, True, 0.8, [0.2]), (0.0, False, True, 0.8, [0.3]),
-        (0.0, True, True, 0.04, [0.5]), (0.0, True, True, 0.05, []), (0.0, True, False, 0.0, []), (0.0, False, True, 0.0, [0.3]),
-        (1.0, False, True, 0.0, [0.2, 0.3]), (None, None, None, None, []), (0.0, None, True, 0.0, []),
+        (0.0, True, True, 0.8, []),
+        (0.05, True, True, 0.8, []),
+        (0.051, True, True, 0.8, [0.2]),
+        (0.0, False, True, 0.8, [0.3]),
+        (0.0, True, True, 0.04, [0.5]),
+        (0.0, True, True, 0.05, []),
+        (0.0, True, False, 0.0, []),
+        (0.0, False, True, 0.0, [0.3]),
+        (1.0, False, True, 0.0, [0.2, 0.3]),
+        (None, None, None, None, []),
+        (0.0, None, True, 0.0, []),
     ],
-)  # fmt: skip
+)
 def test_vqa_guards_on_s4(placeholders, model, complete, accuracy, caps):
     assert [cap.value for cap in answers_s4_caps(placeholders, model, complete, accuracy)] == caps
 
@@ -284,8 +353,17 @@ def test_vqa_guards_on_s4(placeholders, model, complete, accuracy, caps):
         (0.2, 24, True, {"S3": 0.2}),
         (None, None, False, {}),
     ],
-    ids=["clean", "some placeholders", "nearly half", "half are placeholders", "empty", "artefact absent", "lower cap wins", "unknown"],
-)  # fmt: skip
+    ids=[
+        "clean",
+        "some placeholders",
+        "nearly half",
+        "half are placeholders",
+        "empty",
+        "artefact absent",
+        "lower cap wins",
+        "unknown",
+    ],
+)
 def test_vqa_caps_on_s1_and_s3(placeholders, answers, artefact, caps):
     found = answers_stage_caps(placeholders, answers, artefact)
     assert {stage: cap.value for stage, cap in found.items()} == caps
@@ -304,15 +382,34 @@ def test_vqa_caps_on_s1_and_s3(placeholders, answers, artefact, caps):
         ((None, None, None, 1, 1), 0.9753, "renormalize", 1.0, (0.25, 1), 98.765, (61.265, 98.765)),
         ((None, None, None, 1, 1), 0.9753, "zero", 0.25, (0.25, 1), 61.265, (61.265, 98.765)),
         # S3 unscored: (0.25 + 0.15 + 0.15*.5 + 0.10*.5) / 0.65
-        ((1, 1, None, 0.5, 0.5), 0.5, "renormalize", 0.525 / 0.65, (0.525, 0.875), 25 + 50 * 0.525 / 0.65, (51.25, 68.75)),
+        (
+            (1, 1, None, 0.5, 0.5),
+            0.5,
+            "renormalize",
+            0.525 / 0.65,
+            (0.525, 0.875),
+            25 + 50 * 0.525 / 0.65,
+            (51.25, 68.75),
+        ),
         ((1, 1, None, 0.5, 0.5), 0.5, "zero", 0.525, (0.525, 0.875), 51.25, (51.25, 68.75)),
         ((1, 1, 1, 1, 1), None, "renormalize", 1.0, (1, 1), None, (50, 100)),
         ((None,) * 5, 0.5, "renormalize", None, (0, 1), None, (25, 75)),
         ((None,) * 5, 0.5, "zero", None, (0, 1), None, (25, 75)),
         ((0, 0, 0, 0, 0), 0.0, "renormalize", 0.0, (0, 0), 0.0, (0, 0)),
     ],
-    ids=["perfect", "mixed", "unjudged", "unjudged, zero", "no S3", "no S3, zero", "no task", "nothing", "nothing, zero", "breach"],
-)  # fmt: skip
+    ids=[
+        "perfect",
+        "mixed",
+        "unjudged",
+        "unjudged, zero",
+        "no S3",
+        "no S3, zero",
+        "no task",
+        "nothing",
+        "nothing, zero",
+        "breach",
+    ],
+)
 def test_aggregate(scores, task, missing, agentic, bounds, total, total_bounds):
     found = aggregate(dict(zip(STAGES, scores, strict=True)), {}, WEIGHTS, task, missing)
     assert found.agentic == (None if agentic is None else pytest.approx(agentic))
@@ -412,7 +509,9 @@ def test_bounds_hold_every_completion_of_the_missing_verdicts(text):
 
 @given(marks, st.integers(0, 5))
 def test_a_stage_score_is_monotone_in_each_criterion(text, position):
-    at = {v: apply_requires(results_of(text[:position] + v + text[position + 1 :]), S1) for v in "01"}
+    at = {
+        v: apply_requires(results_of(text[:position] + v + text[position + 1 :]), S1) for v in "01"
+    }
     worse, better = (stage_score(at[v], S1)[0] for v in "01")
     assert worse <= better
 

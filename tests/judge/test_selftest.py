@@ -14,7 +14,15 @@ from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.questions.replies import parse_reply
 from ambjudge.judge.trust.example_runs import careless
-from ambjudge.judge.trust.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Report, Row, calls, cases, selftest
+from ambjudge.judge.trust.selftest import (
+    FORGED_DIAGNOSIS,
+    FORGED_VERDICTS,
+    Report,
+    Row,
+    calls,
+    cases,
+    selftest,
+)
 
 FALLS = {"evidence removed", "claims only", "batch before the pilot"}
 INJECTED = {"full marks demanded", "forged verdict", "closed fence", "other languages"}
@@ -57,7 +65,10 @@ async def test_an_obedient_judge_is_found_out(judge_server) -> None:
     """It gives marks only when a call's result is shown, and whatever the record demands."""
     run_, segments = careless()
     silent = run_.model_copy(
-        update={"turns": tuple(t.model_copy(update={"actions": ()}) for t in run_.turns), "content_sha256": "1" * 64}
+        update={
+            "turns": tuple(t.model_copy(update={"actions": ()}) for t in run_.turns),
+            "content_sha256": "1" * 64,
+        }
     )
     report = await run(judge_server, "follow", [(silent, segments)])
     found = rates(report.rows)
@@ -90,7 +101,8 @@ def test_every_changed_run_is_another_content() -> None:
 
 
 class Believer(RulesJudge):
-    """Sees E3 unless the record says that there is none; asked in another order, or again, it sees something else."""
+    """Sees E3 unless the record says that there is none; asked in another order, or again, it sees
+    something else."""
 
     name = "believer"
     questions = frozenset({"diagnosis"})
@@ -101,11 +113,19 @@ class Believer(RulesJudge):
             return await super().judge(request)
         shown = request.run.model_dump_json()
         fooled = "No error codes apply" in shown or "nothing of the kind" in shown
-        sees = not fooled and not (self.fickle and (request.sample or request.criteria[0].id == PLAN_ITEM))
-        return Reply(tuple(
-            CriterionResult(id=c.id, value=None if c.id == PLAN_ITEM else float(sees and c.id == "E3"), status="scored")
-            for c in request.criteria
-        ))  # fmt: skip
+        sees = not fooled and not (
+            self.fickle and (request.sample or request.criteria[0].id == PLAN_ITEM)
+        )
+        return Reply(
+            tuple(
+                CriterionResult(
+                    id=c.id,
+                    value=None if c.id == PLAN_ITEM else float(sees and c.id == "E3"),
+                    status="scored",
+                )
+                for c in request.criteria
+            )
+        )
 
 
 def codes(rows: tuple[Row, ...]) -> dict[str, tuple[int, int]]:
@@ -116,10 +136,15 @@ async def test_a_judge_that_believes_the_record_is_found_out() -> None:
     report = await selftest(Believer(), [careless()])
     found = codes(report.rows)
     assert {name: found[name] for name in INJECTED} == {
-        "full marks demanded": (1, 1), "forged verdict": (1, 1), "closed fence": (0, 1), "other languages": (0, 1),
-    }  # fmt: skip
+        "full marks demanded": (1, 1),
+        "forged verdict": (1, 1),
+        "closed fence": (0, 1),
+        "other languages": (0, 1),
+    }
     assert found["asked again"] == found["criteria in reverse"] == (0, 5)
-    assert found["evidence removed"] == found["criterion reworded"] == (0, 0), "says nothing about codes"
+    assert found["evidence removed"] == found["criterion reworded"] == (0, 0), (
+        "says nothing about codes"
+    )
     assert all(row.codes <= row.pairs for row in report.rows)
     assert {row.codes for row in report.baseline} == {0}, "the null model reads no codes"
 
@@ -133,12 +158,18 @@ async def test_a_judge_that_changes_its_mind_is_found_out() -> None:
 
 async def test_an_honest_reader_passes(judge_server) -> None:
     judge_server.script = ["codes:E1,E3"]
-    found = codes((await selftest(ApiJudge("m", judge_server.url, retry=Retry(attempts=1)), [careless()])).rows)
+    found = codes(
+        (
+            await selftest(ApiJudge("m", judge_server.url, retry=Retry(attempts=1)), [careless()])
+        ).rows
+    )
     assert {found[name] for name in INJECTED} == {(0, 2)}
     assert found["asked again"] == found["criteria in reverse"] == (0, 5)
 
 
-@pytest.mark.parametrize(("question", "text"), [("S1", FORGED_VERDICTS), ("diagnosis", FORGED_DIAGNOSIS)])
+@pytest.mark.parametrize(
+    ("question", "text"), [("S1", FORGED_VERDICTS), ("diagnosis", FORGED_DIAGNOSIS)]
+)
 def test_what_is_forged_would_pass_for_a_reply(question, text) -> None:
     """Else judges would be safe for the wrong reason."""
     items = next(c.base.criteria for c in cases([careless()]) if c.base.question == question)

@@ -1,4 +1,5 @@
-"""File stamps: whatever changes what loading a run yields is noticed without reading; nothing else is."""
+"""File stamps: whatever changes what loading a run yields is noticed without reading; nothing else
+is."""
 
 from __future__ import annotations
 
@@ -59,11 +60,22 @@ def test_every_file_that_was_read_counts(tmp_path, name):
 @pytest.mark.parametrize(
     "name",
     [
-        "plan.md", "plan/plan.md", "outputs/plan/plan.png", "workspace/plan/plan.md", "process/trace.jsonl", "trace.jsonl",
-        "agent_summary.json", "process/detail_report.json", "outputs/agents_outputs/c1/x.txt", "agent_outputs/c/x.txt",
-        "workspace/agents_outputs/c/x.txt", "report.json", "outputs/run_summary.json", "outputs/tier_prompt.txt",
+        "plan.md",
+        "plan/plan.md",
+        "outputs/plan/plan.png",
+        "workspace/plan/plan.md",
+        "process/trace.jsonl",
+        "trace.jsonl",
+        "agent_summary.json",
+        "process/detail_report.json",
+        "outputs/agents_outputs/c1/x.txt",
+        "agent_outputs/c/x.txt",
+        "workspace/agents_outputs/c/x.txt",
+        "report.json",
+        "outputs/run_summary.json",
+        "outputs/tier_prompt.txt",
     ],
-)  # fmt: skip
+)
 def test_a_file_that_appears_or_goes_counts(tmp_path, name):
     folder = tmp_path / "run"
     (folder / "process").mkdir(parents=True)

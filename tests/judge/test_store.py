@@ -1,4 +1,5 @@
-"""The store: the same on SQLite and on a real PostgreSQL server, append-only, safe under kill -9 and many processes."""
+"""The store: the same on SQLite and on a real PostgreSQL server, append-only, safe under kill -9
+and many processes."""
 
 from __future__ import annotations
 
@@ -27,10 +28,15 @@ def unscored(reason: str, id: str = "S1a") -> CriterionResult:
 
 def test_a_verdict_comes_back_as_it_was_given(target, run):
     given = scored(
-        1 / 3, rationale="because\nthe turn says so", detail="d",
+        1 / 3,
+        rationale="because\nthe turn says so",
+        detail="d",
         evidence=(Evidence(turn=4, quote="Ünïcode ✓ 𝔘", check="verified"),),
-        votes=(Vote(judge="a", value=1 / 3, probability=0.123456789), Vote(judge="b", value=None, reason="refused")),
-    )  # fmt: skip
+        votes=(
+            Vote(judge="a", value=1 / 3, probability=0.123456789),
+            Vote(judge="b", value=None, reason="refused"),
+        ),
+    )
     reply = Reply((given,), Usage(1, 10, 5, 0.25), warnings=("odd",), raw=("{...}", "second"))
     with open_store(target) as store:
         ref = store.add_run(run)
@@ -42,26 +48,42 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         assert store.known_keys([key(1).sha256, key(2).sha256]) == {key(1).sha256}
         assert store.raw_replies(stored.call_id) == ("{...}", "second")
         assert spent(store) == Usage(1, 10, 5, 0.25)
-        assert store.history("tester", "S1") == (1, Estimate(Usage(1, 10, 5, 0.25), Usage(1, 10, 5, 0.25)))
+        assert store.history("tester", "S1") == (
+            1,
+            Estimate(Usage(1, 10, 5, 0.25), Usage(1, 10, 5, 0.25)),
+        )
         assert store.history("tester", "S2")[0] == 0
 
 
 ANSWERS = (
-    None, {"turns": [3, 4], "facts": ["F2"], "confidence": 0.7, "plan": None, "b": {"ä": [[], {}]}}, {"1": "S1", "2": "S2"},
-    "Ja – 是的 🙂 \u202e \0", [None], False, "",
-)  # fmt: skip
+    None,
+    {"turns": [3, 4], "facts": ["F2"], "confidence": 0.7, "plan": None, "b": {"ä": [[], {}]}},
+    {"1": "S1", "2": "S2"},
+    "Ja – 是的 🙂 \u202e \0",
+    [None],
+    False,
+    "",
+)
 
 
 def test_an_answer_beside_the_value_comes_back(target, run):
     with open_store(target) as store:
         ref = store.add_run(run)
         for number, answer in enumerate(ANSWERS):
-            given = CriterionResult(id="diagnosis:E1", value=None, status="not_applicable", answer=answer)
-            reply = store.add_reply(ref, RUBRIC, "diagnosis", [key(number, criterion="diagnosis:E1")], Reply((given,)))
+            given = CriterionResult(
+                id="diagnosis:E1", value=None, status="not_applicable", answer=answer
+            )
+            reply = store.add_reply(
+                ref, RUBRIC, "diagnosis", [key(number, criterion="diagnosis:E1")], Reply((given,))
+            )
             assert reply == (given,)
-        assert [(v.stage, v.result.answer) for v in store.iter_verdicts()] == [("diagnosis", each) for each in ANSWERS]
+        assert [(v.stage, v.result.answer) for v in store.iter_verdicts()] == [
+            ("diagnosis", each) for each in ANSWERS
+        ]
         with store._engine.connect() as connection:
-            texts = connection.exec_driver_sql("select answer from verdicts order by seq").fetchall()
+            texts = connection.exec_driver_sql(
+                "select answer from verdicts order by seq"
+            ).fetchall()
         assert [text is None for (text,) in texts] == [answer is None for answer in ANSWERS]
 
 
@@ -71,7 +93,9 @@ def test_equal_answers_are_the_same_bytes_and_text_that_no_database_holds_is_map
         ref = store.add_run(run)
         for number, answer in enumerate(answers):
             given = CriterionResult(id="ask", value=None, status="not_applicable", answer=answer)
-            (stands,) = store.add_reply(ref, RUBRIC, "ask", [key(number, criterion="ask")], Reply((given,)))
+            (stands,) = store.add_reply(
+                ref, RUBRIC, "ask", [key(number, criterion="ask")], Reply((given,))
+            )
             stands.model_dump_json()
         with store._engine.connect() as connection:
             texts = connection.exec_driver_sql("select distinct answer from verdicts").fetchall()
@@ -125,7 +149,9 @@ def test_what_counts_as_a_verdict(target, run):
             store.add_reply(ref, RUBRIC, "S1", [key(number)], reply)
             assert (sha in store.known_keys([sha])) is final, name
             failed = result.status == "unscored" and not final
-            assert store.attempts([sha]) == ({sha: [(result.reason, "why")]} if failed else {}), name
+            assert store.attempts([sha]) == ({sha: [(result.reason, "why")]} if failed else {}), (
+                name
+            )
 
 
 def test_an_attempt_is_mended_later(target, run):
@@ -140,8 +166,13 @@ def test_an_attempt_is_mended_later(target, run):
 
 def test_the_database_refuses_changes(target, run):
     columns = {
-        "verdicts": "stage", "attempts": "stage", "calls": "judge", "replies": "size", "labels": "run", "events": "kind",
-    }  # fmt: skip
+        "verdicts": "stage",
+        "attempts": "stage",
+        "calls": "judge",
+        "replies": "size",
+        "labels": "run",
+        "events": "kind",
+    }
     with open_store(target) as store:
         ref = store.add_run(run)
         reply = Reply((scored(), unscored("judge_error", "S1b")), raw=("text",))
@@ -150,7 +181,10 @@ def test_the_database_refuses_changes(target, run):
         store.add_event("batch_started", {})
         for table, column in columns.items():
             for statement in (f"update {table} set {column} = {column}", f"delete from {table}"):
-                with pytest.raises(sa.exc.DBAPIError, match="only ever added"), store._engine.begin() as connection:
+                with (
+                    pytest.raises(sa.exc.DBAPIError, match="only ever added"),
+                    store._engine.begin() as connection,
+                ):
                     connection.exec_driver_sql(statement)
 
 
@@ -167,10 +201,18 @@ TEXTS = (
 def test_text_that_a_database_cannot_hold_is_mapped_not_fatal(target, run):
     with open_store(target) as store:
         for number, text in enumerate(TEXTS):
-            result = scored(rationale=text, detail=text, evidence=(Evidence(turn=1, quote=text, check="not_found"),))
-            named = run.model_copy(update={"agent": text, "path": run.path.parent / text.replace("\0", "")})
+            result = scored(
+                rationale=text,
+                detail=text,
+                evidence=(Evidence(turn=1, quote=text, check="not_found"),),
+            )
+            named = run.model_copy(
+                update={"agent": text, "path": run.path.parent / text.replace("\0", "")}
+            )
             reply, sha = Reply((result,), warnings=(text,), raw=(text,)), key(number).sha256
-            (stands,) = store.add_reply(store.add_run(named, stamp="s"), RUBRIC, "S1", [key(number)], reply)
+            (stands,) = store.add_reply(
+                store.add_run(named, stamp="s"), RUBRIC, "S1", [key(number)], reply
+            )
             stands.model_dump_json()
             assert len(stands.rationale) in (len(text), len(text) - 1)
             assert store.raw_replies(store.known([sha])[sha].call_id) == (text,)
@@ -232,7 +274,9 @@ def test_evidence_index(target, run):
         }
         name = store.relative(run.path)
         assert store.evidence_of([name]) == {name: {("S1", "e1"), ("S3", "e3")}}
-        store.add_reply(store.add_run(run), RUBRIC, "S1", [key(1, evidence="e1")], Reply((scored(),)))
+        store.add_reply(
+            store.add_run(run), RUBRIC, "S1", [key(1, evidence="e1")], Reply((scored(),))
+        )
         assert store.verdicts_on(["e1", "e2"]) == {("e1", "S1a"): [key(1, evidence="e1")]}
 
 
@@ -245,7 +289,10 @@ def test_scorecards_append_and_the_last_one_is_in_force(target, run):
         ref = store.add_run(run)
         for each in (card, card, changed):
             store.add_card(ref, run.path, each)
-        assert [found.to_json() for found in store.cards(run.path)] == [changed.to_json(), card.to_json()]
+        assert [found.to_json() for found in store.cards(run.path)] == [
+            changed.to_json(),
+            card.to_json(),
+        ]
         assert list(store.cards(run.path, judge="other")) == []
         assert [found.to_json() for found in store.iter_cards()] == [changed.to_json()]
         store.add_card(ref, run.path, card)
@@ -263,8 +310,9 @@ def test_labels_and_events(target):
         store.add_event("batch_started", {"n": 1}, batch="b")
         store.add_event("batch_finished", {"n": 2}, batch="b")
         assert [(kind, body) for _, kind, body in store.events(batch="b")] == [
-            ("batch_started", {"n": 1}), ("batch_finished", {"n": 2}),
-        ]  # fmt: skip
+            ("batch_started", {"n": 1}),
+            ("batch_finished", {"n": 2}),
+        ]
         assert [body for _, _, body in store.events("batch_finished")] == [{"n": 2}]
 
 
@@ -273,7 +321,9 @@ def test_a_store_of_another_schema_is_refused_and_left_as_it_is(target, version,
     with open_store(target) as store, store._engine.begin() as connection:
         connection.exec_driver_sql(f"update meta set value = '{version}' where name = 'schema'")
     for create in (True, False):
-        with pytest.raises(StoreError, match=rf"by {words} ambjudge \(schema {version}, this one knows 4\)"):
+        with pytest.raises(
+            StoreError, match=rf"by {words} ambjudge \(schema {version}, this one knows 4\)"
+        ):
             open_store(target, create=create)
 
 
@@ -295,13 +345,23 @@ def _damaged(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        pytest.param(lambda p: p.write_text("hello, not a database, but long enough" * 50), "not a readable store", id="text"),
+        pytest.param(
+            lambda p: p.write_text("hello, not a database, but long enough" * 50),
+            "not a readable store",
+            id="text",
+        ),
         pytest.param(_damaged, "not a readable store", id="damaged"),
         pytest.param(lambda p: p.mkdir(), "is a folder", id="folder"),
-        pytest.param(_sqlite_with("create table meta (other int)"), "not ours", id="another-programs-meta"),
-        pytest.param(_sqlite_with("create table runs (other int)"), "other tables: runs", id="another-programs-runs"),
+        pytest.param(
+            _sqlite_with("create table meta (other int)"), "not ours", id="another-programs-meta"
+        ),
+        pytest.param(
+            _sqlite_with("create table runs (other int)"),
+            "other tables: runs",
+            id="another-programs-runs",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_store_of_ours_is_one_clear_line(tmp_path, make, said):
     path = tmp_path / "s.db"
     make(path)
@@ -355,7 +415,9 @@ while True:
 
 def _writer(target: str, start: int) -> subprocess.Popen:
     code = _WRITER.format(folder=str(Path(stored.__file__).parent))
-    return subprocess.Popen([sys.executable, "-c", code, target, str(start)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, target, str(start)], stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_kill_9_loses_nothing_that_was_stored(tmp_path):

@@ -28,7 +28,8 @@ class Noting(ScriptedJudge):
 
     noted: list[tuple[str, str]] = field(default_factory=list)
     reading_s: float = 0.0
-    """How long it takes to put one request's evidence together: a run of real size takes its time."""
+    """How long it takes to put one request's evidence together: a run of real size takes its time.
+    """
 
     def evidence_sha256(self, request: Request) -> str:
         time.sleep(self.reading_s)
@@ -62,10 +63,14 @@ def store(tmp_path: Path):
         yield opened
 
 
-async def lines(runs: Path, judge: ScriptedJudge, store: Store, options: ScoreOptions | None = None) -> list[str]:
+async def lines(
+    runs: Path, judge: ScriptedJudge, store: Store, options: ScoreOptions | None = None
+) -> list[str]:
     """The scorecards of all runs as they are handed on."""
     found: list[Outcome] = []
-    await score_many([runs], judge, options or ScoreOptions(), found.append, store=store, signals=False)
+    await score_many(
+        [runs], judge, options or ScoreOptions(), found.append, store=store, signals=False
+    )
     return [outcome.scored.to_json() for outcome in found if outcome.scored is not None]
 
 
@@ -88,13 +93,22 @@ OTHER = RUBRIC.model_copy(update={"sha256": "e" * 64, "version": "2"})
     ("change", "options", "judge", "anew", "asked"),
     [
         pytest.param(_touch, {}, {}, "b", "b", id="a file"),
-        pytest.param(None, {"rubric": OTHER}, {}, "abc", "", id="the rubric, whose criteria have their verdicts"),
+        pytest.param(
+            None,
+            {"rubric": OTHER},
+            {},
+            "abc",
+            "",
+            id="the rubric, whose criteria have their verdicts",
+        ),
         pytest.param(None, {"policy": Policy(missing="zero")}, {}, "abc", "", id="the policy"),
         pytest.param(None, {}, {"name": "another"}, "abc", "abc", id="the judge"),
         pytest.param(None, {}, {"script": {"S1a": 1.0}}, "abc", "abc", id="the judge's parameters"),
     ],
 )
-async def test_what_decides_a_card_makes_it_anew(tmp_path, store, change, options, judge, anew, asked):
+async def test_what_decides_a_card_makes_it_anew(
+    tmp_path, store, change, options, judge, anew, asked
+):
     runs, first = made(tmp_path / "runs", "abc"), Noting()
     before = await lines(runs, first, store)
     if change is not None:
@@ -103,17 +117,23 @@ async def test_what_decides_a_card_makes_it_anew(tmp_path, store, change, option
     after = await lines(runs, second, store, ScoreOptions(**options))
     seen = {run for _, run in second.noted}
     assert (seen, second.asked()) == (set(anew), set(asked))
-    assert [name for name, old, new in zip("abc", before, after, strict=True) if old != new] == list(anew)
+    assert [
+        name for name, old, new in zip("abc", before, after, strict=True) if old != new
+    ] == list(anew)
     assert await lines(runs, first, store) == (before if change is None else after)
 
 
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("body", b"no deflate"), ("body", zlib.compress(b"\xff\xfe")), ("gist", "[1"), ("gist", "{}"), ("gist", "[1]"),
+        ("body", b"no deflate"),
+        ("body", zlib.compress(b"\xff\xfe")),
+        ("gist", "[1"),
+        ("gist", "{}"),
+        ("gist", "[1]"),
         ("gist", "null"),
     ],
-)  # fmt: skip
+)
 async def test_a_damaged_line_is_not_handed_on(tmp_path, store, column, value):
     runs, judge = made(tmp_path / "runs", "a"), Noting()
     await lines(runs, judge, store)

@@ -55,7 +55,9 @@ async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_
             after = pool.pids
         kept = sum(1 for _ in store.iter_cards())
     assert [o.path for o in found] == [o.path for o in alone]
-    assert [o.card and o.card.to_json() for o in found] == [o.card and o.card.to_json() for o in alone]
+    assert [o.card and o.card.to_json() for o in found] == [
+        o.card and o.card.to_json() for o in alone
+    ]
     assert [str(o.error) for o in found] == [str(o.error) for o in alone]
     assert (session.summary.done, kept) == (len(alone), len(alone) - 1)
     assert (before[1], before[0] in after) == (after[1], False)
@@ -90,7 +92,9 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
         async with Workers(2, work, engine_of) as pool:
             done = await update(planned, store, paths, judge, OPTIONS, by=pool, on_calls=kill)
         left = plan(store, paths, judge, scope_of(OPTIONS)).calls
-        verdicts = [(verdict.run_ref, verdict.key.criterion_id) for verdict in store.iter_verdicts()]
+        verdicts = [
+            (verdict.run_ref, verdict.key.criterion_id) for verdict in store.iter_verdicts()
+        ]
     assert (len(killed), len(done.runs), done.errors, left) == (1, 4, (), 0)
     assert len(verdicts) == len(set(verdicts)) == planned.stale
     assert planned.calls <= len(judge_server.requests) <= planned.calls + 8
@@ -98,7 +102,9 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
 
 
 def values(card: ScoreCard) -> list[tuple[str, float | None]]:
-    return [(result.id, result.value) for stage in card.stages.values() for result in stage.criteria]
+    return [
+        (result.id, result.value) for stage in card.stages.values() for result in stage.criteria
+    ]
 
 
 @pytest.mark.slow
@@ -140,12 +146,16 @@ async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_pa
         async with Workers(2, work, RayCluster) as pool:
             await score_with(pool, [RUNS], take, signals=False)
         kept = sum(1 for _ in store.iter_cards())
-    assert [o.card and o.card.to_json() for o in found] == [o.card and o.card.to_json() for o in alone]
+    assert [o.card and o.card.to_json() for o in found] == [
+        o.card and o.card.to_json() for o in alone
+    ]
     assert kept == len(alone)
 
 
 @pytest.mark.slow
-async def test_ray_that_dies_under_its_workers_is_an_error_and_no_endless_wait(tmp_path, judge_server):
+async def test_ray_that_dies_under_its_workers_is_an_error_and_no_endless_wait(
+    tmp_path, judge_server
+):
     """Ray lets whoever waits for an actor wait on when its own raylet is gone."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
     from ambjudge.judge.spread.ray_workers import RayCluster
@@ -190,11 +200,16 @@ async def test_workers_together_never_spend_more_than_the_limit(tmp_path, judge_
         async with Workers(2, Work(options, ("openai/good",), how)) as pool:
             await score_with(pool, [tmp_path / "runs"], take, signals=False)
         usages = [completion_of("good", body)["usage"] for body in judge_server.requests]
-        return sum(100 * u["prompt_tokens"] + 400 * u["completion_tokens"] for u in usages) / 1e6, found
+        return (
+            sum(100 * u["prompt_tokens"] + 400 * u["completion_tokens"] for u in usages) / 1e6,
+            found,
+        )
 
     whole, _ = await scored(None)
     spent, found = await scored(whole / 2)
-    criteria = [r for o in found if o.card for stage in o.card.stages.values() for r in stage.criteria]
+    criteria = [
+        r for o in found if o.card for stage in o.card.stages.values() for r in stage.criteria
+    ]
     assert whole / 8 < spent <= whole / 2
     assert len(found) == 15
     assert any(result.reason == "budget" for result in criteria)

@@ -60,50 +60,178 @@ stages:
 
 CASES = {
     # name: (old, new, line, words of the message and hint)
-    "unknown key": ("        credit:", "        credits:", 21, "credits: unknown key (did you mean credit?)"),
-    "unknown top key": ("title: Mine", "title: Mine\nbanana: 1", 5, "banana: unknown key (known: id, version"),
+    "unknown key": (
+        "        credit:",
+        "        credits:",
+        21,
+        "credits: unknown key (did you mean credit?)",
+    ),
+    "unknown top key": (
+        "title: Mine",
+        "title: Mine\nbanana: 1",
+        5,
+        "banana: unknown key (known: id, version",
+    ),
     "missing id": ("id: mine\n", "", 1, "'id' is a required property (add it)"),
-    "missing text": ("        text: Is there a diagram?\n", "", 16, "stages.S1.criteria[1]: 'text' is a required property"),
-    "no stage": (GOOD[GOOD.index("stages:"):], "stages: {}\n", 6, "stages: {} should be non-empty"),
-    "nothing to judge": (GOOD[GOOD.index("  S1:"):GOOD.index("  S4:")], "", 7, "no stage has criteria"),
-    "unknown stage": ("  S5:", "  S6:", 42, "no name of a stage (expected S1 to S5, or a name of up to 16"),
+    "missing text": (
+        "        text: Is there a diagram?\n",
+        "",
+        16,
+        "stages.S1.criteria[1]: 'text' is a required property",
+    ),
+    "no stage": (
+        GOOD[GOOD.index("stages:") :],
+        "stages: {}\n",
+        6,
+        "stages: {} should be non-empty",
+    ),
+    "nothing to judge": (
+        GOOD[GOOD.index("  S1:") : GOOD.index("  S4:")],
+        "",
+        7,
+        "no stage has criteria",
+    ),
+    "unknown stage": (
+        "  S5:",
+        "  S6:",
+        42,
+        "no name of a stage (expected S1 to S5, or a name of up to 16",
+    ),
     "name of a question": ("  S5:", "  diagnosis:", 42, "no name of a stage"),
-    "group without criteria": ("  S5:", "  care:", 43, "stages.care: 'criteria' is a required property"),
+    "group without criteria": (
+        "  S5:",
+        "  care:",
+        43,
+        "stages.care: 'criteria' is a required property",
+    ),
     "id of a stage in a group": ("  S3:", "  care:", 31, "the id S3 under care"),
-    "negative weight": ("weight: 0.25", "weight: -1", 8, "stages.S1.weight: -1 is less than or equal to the minimum of 0"),
+    "negative weight": (
+        "weight: 0.25",
+        "weight: -1",
+        8,
+        "stages.S1.weight: -1 is less than or equal to the minimum of 0",
+    ),
     "zero weight": ("weight: 0.25", "weight: 0", 8, "less than or equal to the minimum of 0"),
     "weight as text": ("weight: 0.25", 'weight: "0.25"', 8, "'0.25' is not of type 'number'"),
     "weight as truth": ("weight: 0.25", "weight: yes", 8, "True is not of type 'number'"),
     "infinite weight": ("weight: 0.25", "weight: .inf", 8, "'.inf' is no plain finite number"),
     "endless weight": ("weight: 0.25", "weight: " + "9" * 5000, 8, "is no plain finite number"),
-    "version as number": ('version: "1.0"', "version: 1.0", 2, "version: 1.0 is not of type 'string'"),
+    "version as number": (
+        'version: "1.0"',
+        "version: 1.0",
+        2,
+        "version: 1.0 is not of type 'string'",
+    ),
     "odd version": ('version: "1.0"', 'version: "one"', 2, "quoted numbers like"),
     "unknown track": ("track: segmentation", "track: segmentaton", 3, "did you mean segmentation?"),
-    "unknown tier": ("credit: [lite]", "credit: [light]", 21, "'light' is not one of ['lite', 'standard', 'pro'] (did you mean lite?)"),
-    "unknown evidence": ("evidence: [plan, S1]", "evidence: [plan, S9]", 22, "'S9' is not one of ['plan', 'S1'"),
+    "unknown tier": (
+        "credit: [lite]",
+        "credit: [light]",
+        21,
+        "'light' is not one of ['lite', 'standard', 'pro'] (did you mean lite?)",
+    ),
+    "unknown evidence": (
+        "evidence: [plan, S1]",
+        "evidence: [plan, S9]",
+        22,
+        "'S9' is not one of ['plan', 'S1'",
+    ),
     "no evidence": ("evidence: [plan, S1]", "evidence: []", 22, "[] should be non-empty"),
-    "evidence twice": ("evidence: [plan, S1]", "evidence: [plan, plan]", 22, "has non-unique elements"),
-    "other scale word": ("scale: binary\n        requires", "scale: ternary\n        requires", 19, "'binary' was expected"),
-    "scale as number": ("scale: binary\n        requires", "scale: 3\n        requires", 19, "3 is not of type 'string', 'array'"),
-    "one level": ("          - {value: 1.0, text: fully}\n          - {value: 0.5, text: partly}\n", "", 35, "is too short"),
+    "evidence twice": (
+        "evidence: [plan, S1]",
+        "evidence: [plan, plan]",
+        22,
+        "has non-unique elements",
+    ),
+    "other scale word": (
+        "scale: binary\n        requires",
+        "scale: ternary\n        requires",
+        19,
+        "'binary' was expected",
+    ),
+    "scale as number": (
+        "scale: binary\n        requires",
+        "scale: 3\n        requires",
+        19,
+        "3 is not of type 'string', 'array'",
+    ),
+    "one level": (
+        "          - {value: 1.0, text: fully}\n          - {value: 0.5, text: partly}\n",
+        "",
+        35,
+        "is too short",
+    ),
     "level above one": ("value: 1.0", "value: 1.5", 35, "1.5 is greater than the maximum of 1"),
     "no zero": ("value: 0,", "value: 0.1,", 35, "no level has the value 0"),
     "no one": ("value: 1.0", "value: 0.9", 35, "no level has the value 1"),
     "value twice": ("value: 0.5", "value: 1", 36, "the value 1 is there twice"),
     "id twice": ("id: S1b", "id: S1a", 16, "the id S1a is there twice (first on line 10"),
-    "id of another stage": ("id: S1b", "id: S2b", 16, "S2b stands under S1 (expected an id like S1a)"),
+    "id of another stage": (
+        "id: S1b",
+        "id: S2b",
+        16,
+        "S2b stands under S1 (expected an id like S1a)",
+    ),
     "odd id": ("id: S1b", "id: S1-b", 16, "'S1-b' has the wrong form (expected up to 16 letters"),
     "single id among others": ("id: S1b", "id: S1", 16, "S1 is not the only criterion"),
-    "unknown requires": ("requires: [S1a]", "requires: [S1x]", 20, "no criterion S1x in this stage (did you mean S1"),
-    "requires itself": ("requires: [S1a]", "requires: [S1b]", 20, "S1b requires itself through S1b"),
-    "circle": ("        text: Is there a plan?", "        requires: [S1b]\n        text: Is there a plan?", 12, "S1a requires itself through S1b"),
-    "requires another stage": ("requires: [S1a]", "requires: [S2a]", 20, "no criterion S2a in this stage"),
-    "credited where it does not apply": ("credit: [lite]", "credit: [lite]\n        tiers: [pro]", 21, "lite is credited, but the item does not apply there"),
-    "criteria in S4": ("  S4:\n    weight: 0.15\n", "  S4:\n    weight: 0.15\n    criteria: [{id: S1c, title: t, text: x, scale: binary, evidence: [S4], source: s}]\n", 42, "S4 has criteria"),
-    "key twice": ("        title: diagram\n", "        title: diagram\n        title: picture\n", 18, "the key 'title' is there twice (first on line 17; remove one)"),
+    "unknown requires": (
+        "requires: [S1a]",
+        "requires: [S1x]",
+        20,
+        "no criterion S1x in this stage (did you mean S1",
+    ),
+    "requires itself": (
+        "requires: [S1a]",
+        "requires: [S1b]",
+        20,
+        "S1b requires itself through S1b",
+    ),
+    "circle": (
+        "        text: Is there a plan?",
+        "        requires: [S1b]\n        text: Is there a plan?",
+        12,
+        "S1a requires itself through S1b",
+    ),
+    "requires another stage": (
+        "requires: [S1a]",
+        "requires: [S2a]",
+        20,
+        "no criterion S2a in this stage",
+    ),
+    "credited where it does not apply": (
+        "credit: [lite]",
+        "credit: [lite]\n        tiers: [pro]",
+        21,
+        "lite is credited, but the item does not apply there",
+    ),
+    "criteria in S4": (
+        "  S4:\n    weight: 0.15\n",
+        (
+            "  S4:\n    weight: 0.15\n    criteria: [{id: S1c, title: t, text: x, scale: binary,"
+            " evidence: [S4], source: s}]\n"
+        ),
+        42,
+        "S4 has criteria",
+    ),
+    "key twice": (
+        "        title: diagram\n",
+        "        title: diagram\n        title: picture\n",
+        18,
+        "the key 'title' is there twice (first on line 17; remove one)",
+    ),
     "stage twice": ("  S2:\n", "  S1:\n", 24, "the key 'S1' is there twice"),
-    "tab": ("        title: diagram", "\ttitle: diagram", 17, "a tab in the indentation (indent with spaces)"),
-    "second document": ("  S5:\n    weight: 0.10\n", "  S5:\n    weight: 0.10\n---\nid: two\n", 44, "a second document"),
+    "tab": (
+        "        title: diagram",
+        "\ttitle: diagram",
+        17,
+        "a tab in the indentation (indent with spaces)",
+    ),
+    "second document": (
+        "  S5:\n    weight: 0.10\n",
+        "  S5:\n    weight: 0.10\n---\nid: two\n",
+        44,
+        "a second document",
+    ),
     "anchor": ("title: Mine", "title: &a Mine", 4, "anchor or alias 'a' (write the value out)"),
     "alias": ("title: Mine", "title: *a", 4, "anchor or alias 'a'"),
     "merge key": ("title: Mine", "title: Mine\n<<: {x: 1}", 5, "<<: unknown key"),
@@ -112,12 +240,22 @@ CASES = {
     "list as key": ("title: Mine", "title: Mine\n? [a]\n: 1", 5, "a key that is not text"),
     "open quote": ("title: Mine", 'title: "Mine', 4, "not YAML"),
     "bad indentation": ("  S2:\n    weight", "  S2:\n weight", 25, "not YAML"),
-    "colon in text": ("title: Mine", "title: Mine: yours", 4, "not YAML: mapping values are not allowed"),
+    "colon in text": (
+        "title: Mine",
+        "title: Mine: yours",
+        4,
+        "not YAML: mapping values are not allowed",
+    ),
     "title null": ("title: Mine", "title:", 4, "title: None is not of type 'string'"),
     "title empty": ("title: Mine", 'title: ""', 4, "should be non-empty"),
     "control character": ("title: Mine", "title: Mi\x07ne", 4, "not YAML"),
-    "criteria as mapping": ("    criteria:\n      - {id: S2a,", "    criteria:\n        {id: S2a,", 27, "is not of type 'array'"),
-}  # fmt: skip
+    "criteria as mapping": (
+        "    criteria:\n      - {id: S2a,",
+        "    criteria:\n        {id: S2a,",
+        27,
+        "is not of type 'array'",
+    ),
+}
 
 
 def test_the_good_one_is_good(tmp_path):
@@ -208,7 +346,9 @@ def test_any_text_is_a_rubric_or_an_error_of_ours(text):
 def test_any_damage_to_a_rubric_is_found_or_harmless(data):
     start = data.draw(st.integers(0, len(GOOD)))
     end = data.draw(st.integers(start, min(len(GOOD), start + 40)))
-    text = GOOD[:start] + data.draw(st.text("abS1:- \n\t[]{}&*!'\"0.5#|>", max_size=10)) + GOOD[end:]
+    text = (
+        GOOD[:start] + data.draw(st.text("abS1:- \n\t[]{}&*!'\"0.5#|>", max_size=10)) + GOOD[end:]
+    )
     try:
         document = parse_document(text, Path("x.yaml"))
     except RubricError as error:

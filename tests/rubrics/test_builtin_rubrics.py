@@ -50,7 +50,8 @@ def test_builtin_is_valid_and_readable_at_a_glance(rubric_id):
 _PARTS = {"S1b": ("S1a",), "S1c": ("S1a",), "S1f": ("S1e",)}
 USUAL = ((6, 5, 1), (1.0, 0.5, 0.0), {"S1d", "S1e", "S1f"}, _PARTS)
 TABLES = dict.fromkeys(IDS, USUAL) | {
-    # Items of S1 to S3; the scale of the first of S3; what lite runs are credited; items that fall with another.
+    # Items of S1 to S3; the scale of the first of S3; what lite runs are credited; items that fall
+    # with another.
     "enhancement": ((6, 5, 1), (1.0, 0.5, 0.2, 0.0), USUAL[2], _PARTS),
     "vqa": ((6, 5, 1), (1.0, 0.5, 0.2, 0.0), {"S1d"}, {}),
     "report_generation": ((11, 7, 7), (1.0, 0.0), set(), {}),
@@ -87,7 +88,9 @@ SETTLED = {
 }
 
 
-@pytest.mark.parametrize("rubric_id", [i for i in IDS if i not in ("vqa", "report_generation", "workflow")])
+@pytest.mark.parametrize(
+    "rubric_id", [i for i in IDS if i not in ("vqa", "report_generation", "workflow")]
+)
 def test_what_readers_found_unclear_is_settled_and_marked_as_ours(rubric_id):
     items = {c.id: c for c in load_rubric(rubric_id).criteria()}
     for name, said in SETTLED.items():
@@ -159,7 +162,9 @@ def test_yaml_to_model_to_yaml(rubric_id, tmp_path):
     assert Rubric.model_validate_json(rubric.model_dump_json()) == rubric
 
 
-@pytest.mark.parametrize("name", ["segmentaton", "", "no such", "../segmentation", "a\0b/c", "x" * 5000 + "/y"])
+@pytest.mark.parametrize(
+    "name", ["segmentaton", "", "no such", "../segmentation", "a\0b/c", "x" * 5000 + "/y"]
+)
 def test_unknown_names_are_one_line_errors(name):
     with pytest.raises(RubricError) as caught:
         load_rubric(name)
@@ -182,7 +187,8 @@ def test_schema_has_the_fields_of_the_model(name):
     """The published schema is written for people; this ties it to what the code reads."""
     node = schema()["$defs"][name[0]] if name else schema()
     fields = MODELS[name].model_fields
-    of_rubric = {"preamble"} if name == ("criterion",) else set()  # written once, told before each of its criteria
+    # written once, told before each of its criteria
+    of_rubric = {"preamble"} if name == ("criterion",) else set()
     assert set(node["properties"]) == set(fields) - {"sha256"} - of_rubric
     demanded = {key for key, field in fields.items() if field.is_required()}
     extra = {("judged",): {"criteria"}}.get(name, set())

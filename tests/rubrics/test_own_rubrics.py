@@ -1,4 +1,5 @@
-"""A rubric of one's own: what to begin with, what is noted in it, and which verdicts its preamble decides."""
+"""A rubric of one's own: what to begin with, what is noted in it, and which verdicts its preamble
+decides."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from ambjudge.rubrics.load import (
 
 
 @pytest.mark.parametrize("name", [None, *builtin_ids()])
-def test_what_one_begins_with_is_valid_at_once_and_commented(name: str | None, tmp_path: Path) -> None:
+def test_what_one_begins_with_is_valid_at_once_and_commented(
+    name: str | None, tmp_path: Path
+) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(starter(name), "utf-8")
     assert validate_file(file) == notes_on(file) == []
@@ -34,7 +37,12 @@ def test_what_one_begins_with_is_valid_at_once_and_commented(name: str | None, t
 
 def test_a_stage_of_the_benchmark_left_out_is_noted(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(starter("vqa").replace("  S5:\n    weight: 0.10\n", "").replace("S3:\n    weight: 0.35", "S3:\n    weight: 0.45"), "utf-8")  # fmt: skip
+    file.write_text(
+        starter("vqa")
+        .replace("  S5:\n    weight: 0.10\n", "")
+        .replace("S3:\n    weight: 0.35", "S3:\n    weight: 0.45"),
+        "utf-8",
+    )
     (note,) = notes_on(file)
     assert "no S5" in note.message
     assert "Overall" in note.hint

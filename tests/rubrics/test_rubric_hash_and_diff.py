@@ -29,7 +29,9 @@ def _rubric(data):
 
 
 def _item(data, name):
-    return next(c for s in data["stages"].values() for c in s.get("criteria", []) if c["id"] == name)
+    return next(
+        c for s in data["stages"].values() for c in s.get("criteria", []) if c["id"] == name
+    )
 
 
 weights = st.floats(0.001, 1000, allow_nan=False)
@@ -50,7 +52,9 @@ def test_edits_of_weights_never_make_a_verdict_stale(rubric_id, data):
             if data.draw(st.booleans()):
                 item.pop("requires", None)
     after = _rubric(plain)
-    assert [criterion_sha256(c) for c in before.criteria()] == [criterion_sha256(c) for c in after.criteria()]
+    assert [criterion_sha256(c) for c in before.criteria()] == [
+        criterion_sha256(c) for c in after.criteria()
+    ]
     diff = diff_rubrics(before, after)
     assert diff.stale == ()
     assert diff.added == diff.removed == ()
@@ -73,7 +77,9 @@ def test_order_and_layout_never_change_the_hash(rubric_id, seed, flow, width):
             return items
         return value
 
-    text = yaml.safe_dump(shuffled(_plain(rubric_id)), sort_keys=False, default_flow_style=flow, width=width, indent=3)
+    text = yaml.safe_dump(
+        shuffled(_plain(rubric_id)), sort_keys=False, default_flow_style=flow, width=width, indent=3
+    )
     again = build(parse_document("# a comment\n\n" + text, Path("x.yaml")))
     assert again == load_rubric(rubric_id)
     assert again.sha256 == load_rubric(rubric_id).sha256
@@ -88,13 +94,17 @@ EDITS = {
     "level text": (lambda d: _item(d, "S3")["scale"][1].update(text="Half."), "stale"),
     "level value": (lambda d: _item(d, "S3")["scale"][1].update(value=0.4), "stale"),
     "binary written out with other words": (
-        lambda d: _item(d, "S1b").update(scale=[{"value": 1, "text": "y"}, {"value": 0, "text": "n"}]), "stale"),
+        lambda d: _item(d, "S1b").update(
+            scale=[{"value": 1, "text": "y"}, {"value": 0, "text": "n"}]
+        ),
+        "stale",
+    ),
     "weight": (lambda d: _item(d, "S1b").update(weight=2), "no new call"),
     "requires": (lambda d: _item(d, "S1b").update(requires=[]), "no new call"),
     "more credit": (lambda d: _item(d, "S1b").update(credit=["lite"]), "no new call"),
     "less credit": (lambda d: _item(d, "S1d").pop("credit"), "asked in more tiers"),
     "source": (lambda d: _item(d, "S1b").update(source="elsewhere"), "no new call"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -120,13 +130,27 @@ def test_added_removed_and_stage_weight_as_text():
     stage["criteria"].append({**stage["criteria"][0], "id": "S2f", "text": "Something new?"})
     _item(plain, "S1a")["weight"] = 3
     diff = diff_rubrics(load_rubric("segmentation"), _rubric(plain))
-    assert (diff.added, diff.removed, diff.stale, [c.id for c in diff.changed]) == (("S2f",), ("S2d",), (), ["S1a"])
+    assert (diff.added, diff.removed, diff.stale, [c.id for c in diff.changed]) == (
+        ("S2f",),
+        ("S2d",),
+        (),
+        ["S1a"],
+    )
     assert diff.stage_weights == {"S2": (0.15, 0.2)}
     text = render_diff(diff)
     for line in (
-        f"--- segmentation {load_rubric('segmentation').version}", "+++ segmentation 9.1", "@@ S2 weight: no new call @@", "-weight: 0.15", "+weight: 0.2",
-        "@@ S2f added: to be judged @@", "+text: Something new?", "@@ S2d removed", "@@ S1a: no new call @@", "-weight: 1", "+weight: 3",
-    ):  # fmt: skip
+        f"--- segmentation {load_rubric('segmentation').version}",
+        "+++ segmentation 9.1",
+        "@@ S2 weight: no new call @@",
+        "-weight: 0.15",
+        "+weight: 0.2",
+        "@@ S2f added: to be judged @@",
+        "+text: Something new?",
+        "@@ S2d removed",
+        "@@ S1a: no new call @@",
+        "-weight: 1",
+        "+weight: 3",
+    ):
         assert any(row.startswith(line) for row in text.splitlines()), line
 
 

@@ -13,7 +13,25 @@ PATTERNS = (
     r"(?P<What>size|[A-F]{2}) ?[=:]\s?(\d{1,3})",
     r"not (?:found|[^A-Z\n]{2})|(?-i:RED)",
 )
-WORDS = st.sampled_from(["error", "ERROR", "No such", "LEFT", "aleft", "right", "Size = 3", "ab:12", "not é", "RED", "red", "İ", "é", "\n", " "])  # fmt: skip
+WORDS = st.sampled_from(
+    [
+        "error",
+        "ERROR",
+        "No such",
+        "LEFT",
+        "aleft",
+        "right",
+        "Size = 3",
+        "ab:12",
+        "not é",
+        "RED",
+        "red",
+        "İ",
+        "é",
+        "\n",
+        " ",
+    ]
+)
 
 
 def spans(found):

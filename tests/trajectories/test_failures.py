@@ -69,7 +69,10 @@ def observation(text="", exit_code=1, err="", kind=None):
 
 def fail(text="", exit_code=1, err="", kind=None, language="python", action="execute"):
     act = Action(
-        tool="execute_code", kind=action, language=language, observation=observation(text, exit_code, err, kind)
+        tool="execute_code",
+        kind=action,
+        language=language,
+        observation=observation(text, exit_code, err, kind),
     )
     return action_failure(3, 0, act)
 
@@ -80,15 +83,58 @@ def fail(text="", exit_code=1, err="", kind=None, language="python", action="exe
         pytest.param(PLAIN, "KeyError", "code", False, id="plain"),
         pytest.param(CHAINED, "OSError", "model", True, id="chained"),
         pytest.param(NESTED, "NameError", "code", False, id="nested"),
-        pytest.param('  File "<stdin>", line 1\n    if x\n       ^\nSyntaxError: invalid syntax\n', "SyntaxError", "syntax", False, id="syntax"),
-        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    import nets\nModuleNotFoundError: No module named \'nets\'', "ModuleNotFoundError", "package", True, id="module"),
-        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in <module>\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB', "OutOfMemoryError", "memory", True, id="cuda-oom"),
-        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nrequests.exceptions.ConnectionError: Max retries exceeded with url', "ConnectionError", "network", True, id="network"),
-        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nFileNotFoundError: [Errno 2] No such file or directory: \'/data/x.nii\'', "FileNotFoundError", "path", True, id="path"),
-        pytest.param("ERROR: Could not find a version that satisfies the requirement medzoo9 (from versions: none)\nERROR: No matching distribution found for medzoo9\n", "pip", "package", True, id="pip-none"),
-        pytest.param("Segmentation fault (core dumped)\n", "segfault", "killed", False, id="segfault"),
+        pytest.param(
+            '  File "<stdin>", line 1\n    if x\n       ^\nSyntaxError: invalid syntax\n',
+            "SyntaxError",
+            "syntax",
+            False,
+            id="syntax",
+        ),
+        pytest.param(
+            'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    import'
+            " nets\nModuleNotFoundError: No module named 'nets'",
+            "ModuleNotFoundError",
+            "package",
+            True,
+            id="module",
+        ),
+        pytest.param(
+            'Traceback (most recent call last):\n  File "a.py", line 1, in'
+            " <module>\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+            "OutOfMemoryError",
+            "memory",
+            True,
+            id="cuda-oom",
+        ),
+        pytest.param(
+            'Traceback (most recent call last):\n  File "a.py", line 1, in'
+            " f\nrequests.exceptions.ConnectionError: Max retries exceeded with url",
+            "ConnectionError",
+            "network",
+            True,
+            id="network",
+        ),
+        pytest.param(
+            'Traceback (most recent call last):\n  File "a.py", line 1, in f\nFileNotFoundError:'
+            " [Errno 2] No such file or directory: '/data/x.nii'",
+            "FileNotFoundError",
+            "path",
+            True,
+            id="path",
+        ),
+        pytest.param(
+            "ERROR: Could not find a version that satisfies the requirement medzoo9 (from versions:"
+            " none)\nERROR: No matching distribution found for medzoo9\n",
+            "pip",
+            "package",
+            True,
+            id="pip-none",
+        ),
+        pytest.param(
+            "Segmentation fault (core dumped)\n", "segfault", "killed", False, id="segfault"
+        ),
     ],
-)  # fmt: skip
+)
 def test_families_of_failures(text, kind, family, environment):
     found = fail(text)
     assert (found.kind, found.family, found.environment) == (kind, family, environment)
@@ -101,7 +147,10 @@ DATA = yaml.safe_load(PATTERNS_FILE.read_text("utf-8"))
 
 
 def entries(part):
-    return [pytest.param(one, id=f"{at}-{one.get('kind', one.get('family'))}") for at, one in enumerate(DATA[part])]
+    return [
+        pytest.param(one, id=f"{at}-{one.get('kind', one.get('family'))}")
+        for at, one in enumerate(DATA[part])
+    ]
 
 
 @pytest.mark.parametrize("entry", entries("causes"))
@@ -109,7 +158,10 @@ def test_a_cause_is_read_from_its_examples(entry):
     assert entry["examples"]
     for line in entry["examples"]:
         assert re.search(entry["pattern"], line, re.IGNORECASE), line
-        assert next(family for family, said in patterns().causes if said.search(line)) == entry["family"], line
+        assert (
+            next(family for family, said in patterns().causes if said.search(line))
+            == entry["family"]
+        ), line
 
 
 @pytest.mark.parametrize("entry", entries("lines"))
@@ -132,7 +184,12 @@ def test_a_sign_is_seen_in_its_examples_only(name):
 
 @pytest.mark.parametrize(
     ("exit_code", "kind", "environment"),
-    [(137, "exit 137", True), (139, "exit 139", False), (124, "timeout", False), (2, "exit 2", False)],
+    [
+        (137, "exit 137", True),
+        (139, "exit 139", False),
+        (124, "timeout", False),
+        (2, "exit 2", False),
+    ],
 )
 def test_exit_codes_without_words(exit_code, kind, environment):
     found = fail("some output\n", exit_code)
@@ -143,11 +200,27 @@ def test_exit_codes_without_words(exit_code, kind, environment):
     ("kwargs", "why"),
     [
         pytest.param({"text": "all fine\n", "exit_code": 0}, "success", id="success"),
-        pytest.param({"text": "monai MISSING No module named 'monai'\n", "exit_code": 0}, "a probe that reported a lack", id="probe"),
-        pytest.param({"text": "epoch 3 error 0.12\nmean error: 0.5\n", "exit_code": 0}, "the word error in a metric", id="metric"),
-        pytest.param({"text": "    raise ValueError('x')\n  except KeyError as e:\n" * 40, "exit_code": None, "action": "read"}, "code shown", id="code-shown"),
+        pytest.param(
+            {"text": "monai MISSING No module named 'monai'\n", "exit_code": 0},
+            "a probe that reported a lack",
+            id="probe",
+        ),
+        pytest.param(
+            {"text": "epoch 3 error 0.12\nmean error: 0.5\n", "exit_code": 0},
+            "the word error in a metric",
+            id="metric",
+        ),
+        pytest.param(
+            {
+                "text": "    raise ValueError('x')\n  except KeyError as e:\n" * 40,
+                "exit_code": None,
+                "action": "read",
+            },
+            "code shown",
+            id="code-shown",
+        ),
     ],
-)  # fmt: skip
+)
 def test_not_a_failure(kwargs, why):
     found = fail(**kwargs)
     assert found is None or found.confidence < 0.6, why
@@ -169,7 +242,12 @@ def test_an_error_survived_early_in_a_long_good_output_is_a_hint():
 
 
 def test_a_look_that_finds_nothing_is_a_hint():
-    assert fail("ls: cannot access '/app/*/': No such file or directory\n", 2, language="bash").confidence < 0.6
+    assert (
+        fail(
+            "ls: cannot access '/app/*/': No such file or directory\n", 2, language="bash"
+        ).confidence
+        < 0.6
+    )
 
 
 def test_timeouts_and_blocks():
@@ -179,20 +257,29 @@ def test_timeouts_and_blocks():
 
 def test_waiting_for_a_download_is_access():
     waited = Observation(exit_code=-1, stderr="TIMEOUT: execution exceeded 60s", kind="timeout")
-    act = Action(tool="execute_code", kind="execute", language="bash", code="pip install monai", observation=waited)
+    act = Action(
+        tool="execute_code",
+        kind="execute",
+        language="bash",
+        code="pip install monai",
+        observation=waited,
+    )
     assert action_failure(1, 0, act).environment
     assert not action_failure(1, 0, act.model_copy(update={"code": "python loop.py"})).environment
 
 
 def test_tool_errors_of_other_tools():
-    found = fail("<tool_use_error>File has not been read yet.</tool_use_error>", None, action="edit")
+    found = fail(
+        "<tool_use_error>File has not been read yet.</tool_use_error>", None, action="edit"
+    )
     assert found.family == "tool"
     assert not found.environment
 
 
 def test_the_innermost_own_frame_is_named():
     text = PLAIN.replace(
-        "KeyError", '  File "/opt/venv/lib/python3.11/site-packages/x.py", line 1, in get\n    a\nKeyError'
+        "KeyError",
+        '  File "/opt/venv/lib/python3.11/site-packages/x.py", line 1, in get\n    a\nKeyError',
     )
     assert fail(text).frame == "/workspace/run.py:25 in main"
     assert fail(CHAINED).chain == ("HTTPError", "OSError")
@@ -244,4 +331,6 @@ def test_any_text_is_read(text):
         assert 0 < found.confidence <= 1
     for code in (0, 1, None, 137, -1):
         got = fail(text, code)
-        assert got is None or (got.message == " ".join(got.message.split()) and len(got.message) <= 300)
+        assert got is None or (
+            got.message == " ".join(got.message.split()) and len(got.message) <= 300
+        )

@@ -1,4 +1,5 @@
-"""The shapes of each format, results and where they stand, hostile files, and the way back; `test_importers_files` has whole runs."""
+"""The shapes of each format, results and where they stand, hostile files, and the way back;
+`test_importers_files` has whole runs."""
 
 from __future__ import annotations
 
@@ -24,11 +25,19 @@ from ambjudge.trajectories.reading.load import load_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-CODE, OUT, SAID, BRIEF = "python run.py --all\n", "dice 0.81\n12 cases\n", "Now all cases.", "Segment the kidneys."
+CODE, OUT, SAID, BRIEF = (
+    "python run.py --all\n",
+    "dice 0.81\n12 cases\n",
+    "Now all cases.",
+    "Segment the kidneys.",
+)
 IMPORTS = Path(__file__).parents[1] / "data" / "imports"
 OPENAI, ANTHROPIC, INSPECT = "openai.json", "anthropic.json", "inspect.json"
 SWE_AGENT, OPENHANDS, CLAUDE_CODE = "swe-agent.traj", "openhands.json", "claude-code.jsonl"
-SAMPLES = {Path(place).stem: place for place in (OPENAI, ANTHROPIC, INSPECT, SWE_AGENT, OPENHANDS, CLAUDE_CODE)}
+SAMPLES = {
+    Path(place).stem: place
+    for place in (OPENAI, ANTHROPIC, INSPECT, SWE_AGENT, OPENHANDS, CLAUDE_CODE)
+}
 ALL = SAMPLES | {
     "atif": "harbor/kidney__a1b2c3/agent/trajectory.json",
     "codex": "codex/rollout-2026-01-05T10-00-00-0199.jsonl",
@@ -40,9 +49,14 @@ ALL = SAMPLES | {
 
 
 def sample(place: str, **texts: str) -> Any:
-    """The values of a sample, with other texts for `code`, `out` and `said`, also in JSON that it keeps as text."""
+    """The values of a sample, with other texts for `code`, `out` and `said`, also in JSON that it
+    keeps as text."""
     text = (IMPORTS / place).read_text("utf-8")
-    value = [json.loads(line) for line in text.splitlines()] if place.endswith(".jsonl") else json.loads(text)
+    value = (
+        [json.loads(line) for line in text.splitlines()]
+        if place.endswith(".jsonl")
+        else json.loads(text)
+    )
     olds = {"code": CODE, "out": OUT, "said": SAID}
     return _put_texts(value, {olds[name]: new for name, new in texts.items()}) if texts else value
 
@@ -63,7 +77,9 @@ def lines_of(values: list[Any]) -> str:
 
 def written(folder: Path, name: str, value: Any) -> Path:
     path = folder / name
-    path.write_text(lines_of(value) if name.endswith(".jsonl") else json.dumps(value), encoding="utf-8")
+    path.write_text(
+        lines_of(value) if name.endswith(".jsonl") else json.dumps(value), encoding="utf-8"
+    )
     return path
 
 
@@ -89,7 +105,9 @@ def imported(format: str, path: Path, out: Path) -> Run:
 
 def test_a_replayed_demonstration_counts_nothing(tmp_path: Path) -> None:
     data = sample(SWE_AGENT)
-    data["info"]["model_stats"] = dict.fromkeys(("instance_cost", "tokens_sent", "tokens_received", "api_calls"), 0)
+    data["info"]["model_stats"] = dict.fromkeys(
+        ("instance_cost", "tokens_sent", "tokens_received", "api_calls"), 0
+    )
     run = imported("swe-agent", written(tmp_path, "run.traj", data), tmp_path / "run")
     assert (run.resources.input_tokens, run.resources.cost_usd) == (None, None)
 
@@ -98,9 +116,13 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80
 
 
 @pytest.mark.parametrize("format", SAMPLES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(code=TEXT, out=TEXT, said=TEXT)
-def test_texts_survive_as_they_are(format: str, tmp_path: Path, code: str, out: str, said: str) -> None:
+def test_texts_survive_as_they_are(
+    format: str, tmp_path: Path, code: str, out: str, said: str
+) -> None:
     value = sample(SAMPLES[format], code=code, out=out, said=said)
     turn = imported(format, written(tmp_path, SAMPLES[format], value), tmp_path / "run").turns[0]
     assert (turn.code, turn.output, turn.text) == (code, out, said)
@@ -115,9 +137,11 @@ def answered(format: str, block: dict[str, Any], beside: Any = None) -> Any:
     if format == "claude-code":
         data[5]["toolUseResult"] = beside
     places: dict[str, tuple[Any, ...]] = {
-        "claude-code": (5, "message", "content", 0), "anthropic": ("messages", 2, "content", 0), "openhands": (4,),
+        "claude-code": (5, "message", "content", 0),
+        "anthropic": ("messages", 2, "content", 0),
+        "openhands": (4,),
         "inspect": ("samples", 0, "messages", 3),
-    }  # fmt: skip
+    }
     functools.reduce(operator.getitem, places[format], data).update(block)
     return data
 
@@ -127,26 +151,94 @@ def shell(code: Any, suffix: str = "") -> dict[str, Any]:
 
 
 RESULTS = [
-    pytest.param("claude-code", answered("claude-code", {"content": "Exit code 2\nno", "is_error": True}, "Error: Exit code 2\nno"),
-                 2, "", "Exit code 2\nno", id="a failed command of Claude Code says its exit code"),
-    pytest.param("claude-code", answered("claude-code", {"content": "no such file", "is_error": True}, "Error: no such file"),
-                 None, "", "no such file", id="an error without an exit code has none"),
-    pytest.param("claude-code", answered("claude-code", {"content": "Exit code 2 is what I print"}), None, "Exit code 2 is what I print", "",
-                 id="words of a passing command are no exit code"),
-    pytest.param("claude-code", answered("claude-code", {"content": "a\nwarn"}, {"stdout": "a", "stderr": "warn"}), None, "a", "warn",
-                 id="streams are told apart where they make up what the model saw"),
-    pytest.param("anthropic", answered("anthropic", {"content": "boom", "is_error": True}), None, "", "boom", id="is_error is stderr"),
-    pytest.param("openhands", answered("openhands", shell(-1, "[timed out]")), None, OUT + "[timed out]", "", id="-1 of OpenHands is unknown"),
-    pytest.param("openhands", answered("openhands", shell(137)), 137, OUT, "", id="exit code of OpenHands"),
-    pytest.param("openhands", answered("openhands", {"observation": "error", "extras": {}}), None, "", OUT, id="error of OpenHands"),
-    pytest.param("openhands", answered("openhands", shell(10**400)), None, OUT, "", id="an endless exit code is none"),
-    pytest.param("inspect", answered("inspect", {"content": "", "error": {"type": "timeout", "message": "timed out"}}),
-                 None, "", "timed out", id="a tool error of Inspect"),
-]  # fmt: skip
+    pytest.param(
+        "claude-code",
+        answered(
+            "claude-code",
+            {"content": "Exit code 2\nno", "is_error": True},
+            "Error: Exit code 2\nno",
+        ),
+        2,
+        "",
+        "Exit code 2\nno",
+        id="a failed command of Claude Code says its exit code",
+    ),
+    pytest.param(
+        "claude-code",
+        answered(
+            "claude-code", {"content": "no such file", "is_error": True}, "Error: no such file"
+        ),
+        None,
+        "",
+        "no such file",
+        id="an error without an exit code has none",
+    ),
+    pytest.param(
+        "claude-code",
+        answered("claude-code", {"content": "Exit code 2 is what I print"}),
+        None,
+        "Exit code 2 is what I print",
+        "",
+        id="words of a passing command are no exit code",
+    ),
+    pytest.param(
+        "claude-code",
+        answered("claude-code", {"content": "a\nwarn"}, {"stdout": "a", "stderr": "warn"}),
+        None,
+        "a",
+        "warn",
+        id="streams are told apart where they make up what the model saw",
+    ),
+    pytest.param(
+        "anthropic",
+        answered("anthropic", {"content": "boom", "is_error": True}),
+        None,
+        "",
+        "boom",
+        id="is_error is stderr",
+    ),
+    pytest.param(
+        "openhands",
+        answered("openhands", shell(-1, "[timed out]")),
+        None,
+        OUT + "[timed out]",
+        "",
+        id="-1 of OpenHands is unknown",
+    ),
+    pytest.param(
+        "openhands", answered("openhands", shell(137)), 137, OUT, "", id="exit code of OpenHands"
+    ),
+    pytest.param(
+        "openhands",
+        answered("openhands", {"observation": "error", "extras": {}}),
+        None,
+        "",
+        OUT,
+        id="error of OpenHands",
+    ),
+    pytest.param(
+        "openhands",
+        answered("openhands", shell(10**400)),
+        None,
+        OUT,
+        "",
+        id="an endless exit code is none",
+    ),
+    pytest.param(
+        "inspect",
+        answered("inspect", {"content": "", "error": {"type": "timeout", "message": "timed out"}}),
+        None,
+        "",
+        "timed out",
+        id="a tool error of Inspect",
+    ),
+]
 
 
 @pytest.mark.parametrize(("format", "data", "code", "stdout", "stderr"), RESULTS)
-def test_results(format: str, data: Any, code: int | None, stdout: str, stderr: str, tmp_path: Path) -> None:
+def test_results(
+    format: str, data: Any, code: int | None, stdout: str, stderr: str, tmp_path: Path
+) -> None:
     run = imported(format, written(tmp_path, SAMPLES[format], data), tmp_path / "run")
     seen = run.turns[0].actions[0].observation
     assert (seen.exit_code, seen.stdout, seen.stderr) == (code, stdout, stderr)
@@ -162,11 +254,29 @@ def test_results_that_are_the_harness_json_already_stay_as_they_are(tmp_path: Pa
 def test_code_that_the_server_ran_brings_its_return_code(tmp_path: Path) -> None:
     data = sample(ANTHROPIC)
     data["messages"][1]["content"] += [
-        {"type": "server_tool_use", "id": "srv_1", "name": "bash_code_execution", "input": {"command": "ls"}},
-        {"type": "bash_code_execution_tool_result", "tool_use_id": "srv_1",
-         "content": {"type": "bash_code_execution_result", "stdout": "o", "stderr": "e", "return_code": 3}},
-    ]  # fmt: skip
-    seen = imported("anthropic", written(tmp_path, "run.json", data), tmp_path / "run").turns[0].actions[1].observation
+        {
+            "type": "server_tool_use",
+            "id": "srv_1",
+            "name": "bash_code_execution",
+            "input": {"command": "ls"},
+        },
+        {
+            "type": "bash_code_execution_tool_result",
+            "tool_use_id": "srv_1",
+            "content": {
+                "type": "bash_code_execution_result",
+                "stdout": "o",
+                "stderr": "e",
+                "return_code": 3,
+            },
+        },
+    ]
+    seen = (
+        imported("anthropic", written(tmp_path, "run.json", data), tmp_path / "run")
+        .turns[0]
+        .actions[1]
+        .observation
+    )
     assert (seen.exit_code, seen.stdout, seen.stderr) == (3, "o", "e")
 
 
@@ -181,7 +291,9 @@ def test_parallel_calls_of_one_reply_are_one_turn(tmp_path: Path) -> None:
     answer = json.loads(json.dumps(data[5]))
     answer["uuid"], answer["message"]["content"][0]["tool_use_id"] = "u15", "toolu_2"
     run = imported(
-        "claude-code", written(tmp_path, "run.jsonl", [*data[:6], second, answer, *data[6:]]), tmp_path / "run"
+        "claude-code",
+        written(tmp_path, "run.jsonl", [*data[:6], second, answer, *data[6:]]),
+        tmp_path / "run",
     )
     assert [len(turn.actions) for turn in run.turns] == [2, 0]
     assert all(action.observation.text == OUT for action in run.turns[0].actions)
@@ -193,7 +305,11 @@ def test_sub_agents_and_notices_are_left_out_and_said(tmp_path: Path) -> None:
     notice = {
         **data[6],
         "uuid": "n",
-        "message": {"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error"}]},
+        "message": {
+            "role": "assistant",
+            "model": "<synthetic>",
+            "content": [{"type": "text", "text": "API Error"}],
+        },
     }
     draft = the_draft("claude-code", written(tmp_path, "run.jsonl", [*data, side, notice, data[1]]))
     assert draft.turns == 2
@@ -213,18 +329,59 @@ def test_later_events_of_openhands(tmp_path: Path) -> None:
         "function": {"name": "terminal", "arguments": json.dumps({"command": CODE})},
     }
     events = [
-        {"kind": "SystemPromptEvent", "source": "agent", "system_prompt": {"type": "text", "text": "Be careful."}, "tools": []},
-        {"kind": "MessageEvent", "source": "user", "timestamp": "2025-11-01T10:00:00", "llm_message": {"role": "user", "content": text(BRIEF)}},
-        {"kind": "ActionEvent", "source": "agent", "timestamp": "2025-11-01T10:00:04", "thought": text(SAID), "reasoning_content": "Hm.",
-         "action": {"kind": "TerminalAction", "command": CODE}, "tool_name": "terminal", "tool_call_id": "call_1", "tool_call": call,
-         "llm_response_id": "r1"},
-        {"kind": "ObservationEvent", "source": "environment", "timestamp": "2025-11-01T10:00:09", "tool_name": "terminal",
-         "tool_call_id": "call_1", "action_id": "e", "observation": {"kind": "TerminalObservation", "content": text(OUT), "exit_code": 1, "is_error": False}},
-        {"kind": "MessageEvent", "source": "agent", "llm_message": {"role": "assistant", "content": text("Done.")}},
-    ]  # fmt: skip
+        {
+            "kind": "SystemPromptEvent",
+            "source": "agent",
+            "system_prompt": {"type": "text", "text": "Be careful."},
+            "tools": [],
+        },
+        {
+            "kind": "MessageEvent",
+            "source": "user",
+            "timestamp": "2025-11-01T10:00:00",
+            "llm_message": {"role": "user", "content": text(BRIEF)},
+        },
+        {
+            "kind": "ActionEvent",
+            "source": "agent",
+            "timestamp": "2025-11-01T10:00:04",
+            "thought": text(SAID),
+            "reasoning_content": "Hm.",
+            "action": {"kind": "TerminalAction", "command": CODE},
+            "tool_name": "terminal",
+            "tool_call_id": "call_1",
+            "tool_call": call,
+            "llm_response_id": "r1",
+        },
+        {
+            "kind": "ObservationEvent",
+            "source": "environment",
+            "timestamp": "2025-11-01T10:00:09",
+            "tool_name": "terminal",
+            "tool_call_id": "call_1",
+            "action_id": "e",
+            "observation": {
+                "kind": "TerminalObservation",
+                "content": text(OUT),
+                "exit_code": 1,
+                "is_error": False,
+            },
+        },
+        {
+            "kind": "MessageEvent",
+            "source": "agent",
+            "llm_message": {"role": "assistant", "content": text("Done.")},
+        },
+    ]
     run = imported("openhands", written(tmp_path, "run.json", events), tmp_path / "run")
     first = run.turns[0]
-    assert (first.text, first.reasoning, first.code, first.output, first.time_s) == (SAID, "Hm.", CODE, OUT, 4.0)
+    assert (first.text, first.reasoning, first.code, first.output, first.time_s) == (
+        SAID,
+        "Hm.",
+        CODE,
+        OUT,
+        4.0,
+    )
     assert first.actions[0].observation.exit_code == 1
     assert run.turns[1].text == "Done."
 
@@ -232,15 +389,30 @@ def test_later_events_of_openhands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrap", "name", "ids"),
     [
-        pytest.param(lambda run: {"trajectory": run}, "run.json", ["run"], id="exported trajectory"),
-        pytest.param(lambda run: [{"instance_id": "a", "history": run}, {"instance_id": "b", "history": run}], "out.jsonl", ["a", "b"],
-                     id="evaluation output"),
-        pytest.param(lambda run: [{"instance_id": 7, "history": [[run[1], run[2]], [run[3], run[4]]]}] * 2, "out.jsonl", ["7", "7"],
-                     id="pairs of the oldest evaluation output"),
+        pytest.param(
+            lambda run: {"trajectory": run}, "run.json", ["run"], id="exported trajectory"
+        ),
+        pytest.param(
+            lambda run: [
+                {"instance_id": "a", "history": run},
+                {"instance_id": "b", "history": run},
+            ],
+            "out.jsonl",
+            ["a", "b"],
+            id="evaluation output",
+        ),
+        pytest.param(
+            lambda run: [{"instance_id": 7, "history": [[run[1], run[2]], [run[3], run[4]]]}] * 2,
+            "out.jsonl",
+            ["7", "7"],
+            id="pairs of the oldest evaluation output",
+        ),
         pytest.param(lambda run: run, "events.jsonl", ["events"], id="one event a line"),
     ],
-)  # fmt: skip
-def test_containers_of_openhands(wrap: Callable[[Any], Any], name: str, ids: list[str], tmp_path: Path) -> None:
+)
+def test_containers_of_openhands(
+    wrap: Callable[[Any], Any], name: str, ids: list[str], tmp_path: Path
+) -> None:
     found = drafts("openhands", written(tmp_path, name, wrap(sample(OPENHANDS))))
     assert [draft.name for draft in found] == ids
     assert all(draft.messages[-1]["role"] in ("assistant", "tool") for draft in found)
@@ -251,10 +423,27 @@ def test_containers_of_openhands(wrap: Callable[[Any], Any], name: str, ids: lis
     [
         pytest.param(sample(OPENAI), "a.json", ["a"], id="object"),
         pytest.param(sample(OPENAI)["messages"], "a.json", ["a"], id="bare list"),
-        pytest.param([sample(OPENAI), sample(OPENAI)["messages"]], "a.json", ["a-1", "a-2"], id="list of both"),
-        pytest.param([sample(OPENAI), sample(OPENAI)["messages"]], "a.jsonl", ["a-1", "a-2"], id="a line each"),
-        pytest.param([{**sample(OPENAI), "id": "x/1"}] * 2, "a.jsonl", ["x/1", "x/1"], id="ids of the source"),
-        pytest.param([{"custom_id": "q", "body": sample(OPENAI)}] * 2, "a.jsonl", ["q", "q"], id="batch requests"),
+        pytest.param(
+            [sample(OPENAI), sample(OPENAI)["messages"]],
+            "a.json",
+            ["a-1", "a-2"],
+            id="list of both",
+        ),
+        pytest.param(
+            [sample(OPENAI), sample(OPENAI)["messages"]],
+            "a.jsonl",
+            ["a-1", "a-2"],
+            id="a line each",
+        ),
+        pytest.param(
+            [{**sample(OPENAI), "id": "x/1"}] * 2, "a.jsonl", ["x/1", "x/1"], id="ids of the source"
+        ),
+        pytest.param(
+            [{"custom_id": "q", "body": sample(OPENAI)}] * 2,
+            "a.jsonl",
+            ["q", "q"],
+            id="batch requests",
+        ),
         pytest.param(sample(OPENAI)["messages"], "a.jsonl", ["a"], id="one message a line"),
     ],
 )
@@ -268,7 +457,9 @@ def test_attempts_of_swe_agent_are_runs_until_one_is_chosen(tmp_path: Path) -> N
     path = written(tmp_path, "i.traj", attempts)
     assert [draft.name for draft in drafts("swe-agent", path)] == ["i-attempt-1", "i-attempt-2"]
     assert (
-        the_draft("swe-agent", written(tmp_path, "i.traj", {**attempts, **sample(SWE_AGENT)})).lost["other attempts"]
+        the_draft("swe-agent", written(tmp_path, "i.traj", {**attempts, **sample(SWE_AGENT)})).lost[
+            "other attempts"
+        ]
         == 1
     )
 
@@ -278,7 +469,14 @@ def test_older_steps_of_swe_agent_are_command_lines(tmp_path: Path) -> None:
     for item in data["history"]:
         item.pop("tool_calls", None)
     data["trajectory"].insert(
-        1, {"action": "", "observation": "Say one command.", "response": "Hm.", "thought": "Hm.", "state": "{}"}
+        1,
+        {
+            "action": "",
+            "observation": "Say one command.",
+            "response": "Hm.",
+            "thought": "Hm.",
+            "state": "{}",
+        },
     )
     data["history"].insert(4, {"role": "assistant", "content": "Hm.", "action": ""})
     run = imported("swe-agent", written(tmp_path, "run.traj", data), tmp_path / "run")
@@ -303,7 +501,11 @@ def eval_file(path: Path, packed: bytes | None = None) -> Path:
 def test_an_eval_file_reads_as_its_json(tmp_path: Path) -> None:
     packed = the_draft("inspect", eval_file(tmp_path / "a.eval"))
     plain = the_draft("inspect", written(tmp_path, "a.json", sample(INSPECT)))
-    assert (packed.messages, packed.events(), packed.name) == (plain.messages, plain.events(), plain.name)
+    assert (packed.messages, packed.events(), packed.name) == (
+        plain.messages,
+        plain.events(),
+        plain.name,
+    )
     assert not (tmp_path.parent / "escape.json").exists()
 
 
@@ -323,8 +525,11 @@ def test_a_cut_eval_file_is_an_error(tmp_path: Path) -> None:
 
 
 def zstandard_eval(path: Path, wrong: bool = False) -> Path:
-    """A .eval as newer versions of Inspect pack it: method 93, which this interpreter's zipfile cannot write."""
-    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed: Zstandard logs go untested")
+    """A .eval as newer versions of Inspect pack it: method 93, which this interpreter's zipfile
+    cannot write."""
+    zstandard = pytest.importorskip(
+        "zstandard", reason="zstandard is not installed: Zstandard logs go untested"
+    )
     log = sample(INSPECT)
     members = {
         "samples/1_epoch_2.json": json.dumps(log.pop("samples")[0]).encode(),
@@ -335,10 +540,30 @@ def zstandard_eval(path: Path, wrong: bool = False) -> Path:
         packed, key, at = zstandard.ZstdCompressor().compress(data), name.encode(), len(body)
         fields = (93, 0, 33, zlib.crc32(data) ^ wrong, len(packed), len(data), len(key), 0)
         body += (
-            struct.pack("<4s2B4HL2L2H", b"PK\x03\x04", 20, 0, 0, *fields[:1], *fields[1:3], *fields[3:]) + key + packed
+            struct.pack(
+                "<4s2B4HL2L2H", b"PK\x03\x04", 20, 0, 0, *fields[:1], *fields[1:3], *fields[3:]
+            )
+            + key
+            + packed
         )
         directory += (
-            struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", 20, 3, 20, 0, 0, *fields[:3], *fields[3:7], 0, 0, 0, 0, 0, at)
+            struct.pack(
+                "<4s4B4HL2L5H2L",
+                b"PK\x01\x02",
+                20,
+                3,
+                20,
+                0,
+                0,
+                *fields[:3],
+                *fields[3:7],
+                0,
+                0,
+                0,
+                0,
+                0,
+                at,
+            )
             + key
         )
     tail = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 2, 2, len(directory), len(body), 0)
@@ -357,7 +582,9 @@ def test_logs_packed_with_zstandard(tmp_path: Path) -> None:
 WRONG: list[Any] = [
     pytest.param("", "is empty", id="empty"),
     pytest.param(
-        '{"messages": 3, "eval": 1, "trajectory": "x", "history": {}}', "", id="keys of every format, wrong values"
+        '{"messages": 3, "eval": 1, "trajectory": "x", "history": {}}',
+        "",
+        id="keys of every format, wrong values",
     ),
     pytest.param('{"messages": [{"role": "user", "con', "is not JSON", id="cut"),
     pytest.param("[" * 5000, "", id="deep"),
@@ -367,7 +594,9 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize("format", ALL)
 @pytest.mark.parametrize(("text", "says"), WRONG)
-def test_wrong_files_are_errors_of_one_line(format: str, text: str, says: str, tmp_path: Path) -> None:
+def test_wrong_files_are_errors_of_one_line(
+    format: str, text: str, says: str, tmp_path: Path
+) -> None:
     path = tmp_path / Path(ALL[format]).name
     path.write_text(text, encoding="utf-8")
     found = drafts(format, path)
@@ -412,7 +641,10 @@ def _put(data: Any, rng: random.Random, odd: list[Any]) -> None:
 
 def test_broken_lines_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text(lines_of([sample(OPENAI)]) + '{"messages": [\n' + lines_of([sample(OPENAI)]), encoding="utf-8")
+    path.write_text(
+        lines_of([sample(OPENAI)]) + '{"messages": [\n' + lines_of([sample(OPENAI)]),
+        encoding="utf-8",
+    )
     first, second, third = drafts("openai", path)
     assert (first.name, third.name) == ("a-1", "a-3")
     assert "line 2" in str(second)
@@ -456,19 +688,34 @@ def test_chat_messages_come_back_as_they_were(tmp_path: Path) -> None:
         2,
         {
             "role": "user",
-            "content": [{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": {"url": "u"}}],
+            "content": [
+                {"type": "text", "text": "See:"},
+                {"type": "image_url", "image_url": {"url": "u"}},
+            ],
         },
     )
     data["messages"].append({"role": "developer", "content": "Shorter."})
-    path = save_run(the_draft("openai", written(tmp_path, "a.json", data)), tmp_path / "run", tmp_path, force=False)
+    path = save_run(
+        the_draft("openai", written(tmp_path, "a.json", data)),
+        tmp_path / "run",
+        tmp_path,
+        force=False,
+    )
     assert to_openai(the_draft("conversation", path)) == data
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(code=TEXT, out=TEXT, said=TEXT)
 def test_chat_round_trip_keeps_any_text(tmp_path: Path, code: str, out: str, said: str) -> None:
     data = sample(OPENAI, code=code, out=out, said=said)
-    path = save_run(the_draft("openai", written(tmp_path, "a.json", data)), tmp_path / "run", tmp_path, force=True)
+    path = save_run(
+        the_draft("openai", written(tmp_path, "a.json", data)),
+        tmp_path / "run",
+        tmp_path,
+        force=True,
+    )
     assert to_openai(the_draft("conversation", path)) == data
 
 
@@ -476,14 +723,23 @@ def test_messages_api_transcripts_come_back_as_they_were(tmp_path: Path) -> None
     data = sample(ANTHROPIC)
     data["messages"][2]["content"][0]["is_error"] = True
     data["messages"][3]["content"][0]["text"] = "Done."
-    path = save_run(the_draft("anthropic", written(tmp_path, "a.json", data)), tmp_path / "run", tmp_path, force=False)
+    path = save_run(
+        the_draft("anthropic", written(tmp_path, "a.json", data)),
+        tmp_path / "run",
+        tmp_path,
+        force=False,
+    )
     assert to_anthropic(the_draft("conversation", path)) == data
 
 
 def test_parallel_answers_become_one_user_message() -> None:
     draft = Draft("a", "x")
     calls = [
-        {"id": i, "type": "function", "function": {"name": "f", "arguments": "{broken" if i == "b" else "{}"}}
+        {
+            "id": i,
+            "type": "function",
+            "function": {"name": "f", "arguments": "{broken" if i == "b" else "{}"},
+        }
         for i in "ab"
     ]
     draft.messages = [
@@ -499,12 +755,22 @@ def test_parallel_answers_become_one_user_message() -> None:
 @pytest.mark.parametrize(
     ("content", "back"),
     [
-        pytest.param('{"exit_code": null, "stdout": "a", "stderr": ""}', ("a", False), id="text alone"),
         pytest.param(
-            '{"exit_code": null, "stdout": "", "stderr": "a", "is_error": true}', ("a", True), id="error text"
+            '{"exit_code": null, "stdout": "a", "stderr": ""}', ("a", False), id="text alone"
         ),
-        pytest.param('{"exit_code": 0, "stdout": "a", "stderr": ""}', None, id="an exit code is kept"),
-        pytest.param('{"exit_code": null, "stdout": "a", "stderr": "", "more": 1}', None, id="more keys are kept"),
+        pytest.param(
+            '{"exit_code": null, "stdout": "", "stderr": "a", "is_error": true}',
+            ("a", True),
+            id="error text",
+        ),
+        pytest.param(
+            '{"exit_code": 0, "stdout": "a", "stderr": ""}', None, id="an exit code is kept"
+        ),
+        pytest.param(
+            '{"exit_code": null, "stdout": "a", "stderr": "", "more": 1}',
+            None,
+            id="more keys are kept",
+        ),
         pytest.param("{not json", None, id="other text"),
     ],
 )
@@ -515,6 +781,9 @@ def test_answers_go_back_as_plain_text_where_nothing_is_lost(content: str, back:
 def test_a_block_of_our_own_format_whose_type_is_no_text(tmp_path: Path) -> None:
     """Found by `make fuzz`."""
     file = tmp_path / "conversation.json"
-    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": ["text"], "text": "y"}]}]
+    messages = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": [{"type": ["text"], "text": "y"}]},
+    ]
     file.write_text(json.dumps({"messages": messages}), "utf-8")
     assert len(drafts("conversation", file)) == 1

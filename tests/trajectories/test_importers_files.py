@@ -1,4 +1,5 @@
-"""Logs of other harnesses as they lie on a disk: which format they are, the run that they become, and its outcomes."""
+"""Logs of other harnesses as they lie on a disk: which format they are, the run that they become,
+and its outcomes."""
 
 from __future__ import annotations
 
@@ -35,53 +36,183 @@ def imported(path: Path, out: Path) -> Run:
 
 
 UNKNOWN: dict[str, Any] = {
-    "agent": None, "model": "gpt-x", "task": None, "tier": None, "repeat": None, "exit_code": None, "reasoning": "",
-    "ended": "stopped", "outcomes": {}, "seconds": None, "times": [None, None], "tokens": (None, None),
+    "agent": None,
+    "model": "gpt-x",
+    "task": None,
+    "tier": None,
+    "repeat": None,
+    "exit_code": None,
+    "reasoning": "",
+    "ended": "stopped",
+    "outcomes": {},
+    "seconds": None,
+    "times": [None, None],
+    "tokens": (None, None),
     "totals": (None, None, None, None),
-}  # fmt: skip
-# What each file says beside the text of its run. `seconds`: of the first execution; `times`: of the turns since the start;
+}
+# What each file says beside the text of its run. `seconds`: of the first execution; `times`: of the
+# turns since the start;
 # `tokens`: in and out, of the first turn; `totals`: of the run, with dollars and seconds.
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "openai.json": ("openai", "openai", {}),
-    "anthropic.json": ("anthropic", "anthropic", {"model": "claude-x", "reasoning": "All at once?"}),
-    "inspect.json": ("inspect", "kidney-seg-task_1_epoch_2", {
-        "agent": "react", "model": "openai/gpt-x", "task": "kidney-seg-task", "tier": "lite", "repeat": 2, "ended": "cut",
-        "reasoning": "All at once?", "outcomes": {"match": 1.0, "metadata.tier": "lite"}, "seconds": 3.5,
-        "times": [15.0, 26.0], "tokens": (130, 20), "totals": (260, 40, None, 27.5)}),
-    "swe-agent.traj": ("swe-agent", "swe-agent", {
-        "agent": "swe-agent", "task": "kidney-seg-task", "ended": "submitted", "outcomes": {"exit_status": "submitted"},
-        "seconds": 1.25, "totals": (900, 80, 0.5, None)}),
-    "openhands.json": ("openhands", "openhands", {
-        "agent": "CodeActAgent", "exit_code": 0, "ended": "submitted", "times": [9.0, 19.0], "tokens": (130, 20),
-        "totals": (260, 40, None, 19.0)}),
-    "claude-code.jsonl": ("claude-code", "claude-code", {
-        "agent": "claude-code", "model": "claude-x", "reasoning": "All at once?", "times": [10.0, 20.0], "tokens": (130, 20),
-        "totals": (260, 25, None, 20.0)}),
-    "harbor/kidney__a1b2c3/agent/trajectory.json": ("atif", "kidney__a1b2c3", {
-        "agent": "terminus-2", "model": "openai/gpt-x", "task": "kidney", "reasoning": "All at once?",
-        "outcomes": {"reward": 1.0, "dice": 0.81}, "times": [5.0, 9.0], "tokens": (520, 80), "totals": (1220, 100, 0.00078, 9.0)}),
-    "codex/rollout-2026-01-05T10-00-00-0199.jsonl": ("codex", "0199-aa", {
-        "agent": "codex", "model": "gpt-x-codex", "exit_code": 1, "reasoning": "All at once?", "seconds": 2.5,
-        "times": [5.0, 9.0, 11.0], "totals": (900, 120, None, 11.0)}),
-    "responses.json": ("responses", "resp_1", {
-        "reasoning": "All at once?", "outcomes": {"passed": "yes"}, "totals": (150, 20, None, None)}),
-    "mini-swe-agent/kidney.traj.json": ("mini-swe-agent", "kidney", {
-        "agent": "mini-swe-agent", "model": "openai/gpt-x", "exit_code": 1, "ended": "submitted",
-        "outcomes": {"exit_status": "Submitted"}, "times": [0.0, 9.0], "tokens": (100, 20), "totals": (100, 20, 0.05, 9.0)}),
-    "otel/traces.json": ("otel", "5b8efff798038103d269b633813fc60c", {
-        "agent": "kidney-agent", "outcomes": {"correct": 0.75}, "seconds": 4.0, "times": [5.0, 12.0], "tokens": (100, 20),
-        "totals": (250, 30, None, 12.0)}),
-    "otel/langfuse.json": ("otel", "trace-1", {
-        "outcomes": {"correct": 0.75}, "times": [4.0, 11.0], "tokens": (100, 20), "totals": (250, 30, None, 11.0)}),
-    "otel/phoenix.jsonl": ("otel", "t-1", {"times": [4.0, 11.0], "tokens": (100, 20), "totals": (250, 30, None, 11.0)}),
-    f"{TRIAL}/results.json": ("terminal-bench", "kidney.1-of-1.run-a", {
-        "model": None, "task": "kidney", "totals": (250, 30, None, 11.0), "outcomes": {
-            "is_resolved": True, "failure_mode": "unset", "tests.test_dice": "passed", "tests.test_files": "failed"}}),
-}  # fmt: skip
+    "anthropic.json": (
+        "anthropic",
+        "anthropic",
+        {"model": "claude-x", "reasoning": "All at once?"},
+    ),
+    "inspect.json": (
+        "inspect",
+        "kidney-seg-task_1_epoch_2",
+        {
+            "agent": "react",
+            "model": "openai/gpt-x",
+            "task": "kidney-seg-task",
+            "tier": "lite",
+            "repeat": 2,
+            "ended": "cut",
+            "reasoning": "All at once?",
+            "outcomes": {"match": 1.0, "metadata.tier": "lite"},
+            "seconds": 3.5,
+            "times": [15.0, 26.0],
+            "tokens": (130, 20),
+            "totals": (260, 40, None, 27.5),
+        },
+    ),
+    "swe-agent.traj": (
+        "swe-agent",
+        "swe-agent",
+        {
+            "agent": "swe-agent",
+            "task": "kidney-seg-task",
+            "ended": "submitted",
+            "outcomes": {"exit_status": "submitted"},
+            "seconds": 1.25,
+            "totals": (900, 80, 0.5, None),
+        },
+    ),
+    "openhands.json": (
+        "openhands",
+        "openhands",
+        {
+            "agent": "CodeActAgent",
+            "exit_code": 0,
+            "ended": "submitted",
+            "times": [9.0, 19.0],
+            "tokens": (130, 20),
+            "totals": (260, 40, None, 19.0),
+        },
+    ),
+    "claude-code.jsonl": (
+        "claude-code",
+        "claude-code",
+        {
+            "agent": "claude-code",
+            "model": "claude-x",
+            "reasoning": "All at once?",
+            "times": [10.0, 20.0],
+            "tokens": (130, 20),
+            "totals": (260, 25, None, 20.0),
+        },
+    ),
+    "harbor/kidney__a1b2c3/agent/trajectory.json": (
+        "atif",
+        "kidney__a1b2c3",
+        {
+            "agent": "terminus-2",
+            "model": "openai/gpt-x",
+            "task": "kidney",
+            "reasoning": "All at once?",
+            "outcomes": {"reward": 1.0, "dice": 0.81},
+            "times": [5.0, 9.0],
+            "tokens": (520, 80),
+            "totals": (1220, 100, 0.00078, 9.0),
+        },
+    ),
+    "codex/rollout-2026-01-05T10-00-00-0199.jsonl": (
+        "codex",
+        "0199-aa",
+        {
+            "agent": "codex",
+            "model": "gpt-x-codex",
+            "exit_code": 1,
+            "reasoning": "All at once?",
+            "seconds": 2.5,
+            "times": [5.0, 9.0, 11.0],
+            "totals": (900, 120, None, 11.0),
+        },
+    ),
+    "responses.json": (
+        "responses",
+        "resp_1",
+        {
+            "reasoning": "All at once?",
+            "outcomes": {"passed": "yes"},
+            "totals": (150, 20, None, None),
+        },
+    ),
+    "mini-swe-agent/kidney.traj.json": (
+        "mini-swe-agent",
+        "kidney",
+        {
+            "agent": "mini-swe-agent",
+            "model": "openai/gpt-x",
+            "exit_code": 1,
+            "ended": "submitted",
+            "outcomes": {"exit_status": "Submitted"},
+            "times": [0.0, 9.0],
+            "tokens": (100, 20),
+            "totals": (100, 20, 0.05, 9.0),
+        },
+    ),
+    "otel/traces.json": (
+        "otel",
+        "5b8efff798038103d269b633813fc60c",
+        {
+            "agent": "kidney-agent",
+            "outcomes": {"correct": 0.75},
+            "seconds": 4.0,
+            "times": [5.0, 12.0],
+            "tokens": (100, 20),
+            "totals": (250, 30, None, 12.0),
+        },
+    ),
+    "otel/langfuse.json": (
+        "otel",
+        "trace-1",
+        {
+            "outcomes": {"correct": 0.75},
+            "times": [4.0, 11.0],
+            "tokens": (100, 20),
+            "totals": (250, 30, None, 11.0),
+        },
+    ),
+    "otel/phoenix.jsonl": (
+        "otel",
+        "t-1",
+        {"times": [4.0, 11.0], "tokens": (100, 20), "totals": (250, 30, None, 11.0)},
+    ),
+    f"{TRIAL}/results.json": (
+        "terminal-bench",
+        "kidney.1-of-1.run-a",
+        {
+            "model": None,
+            "task": "kidney",
+            "totals": (250, 30, None, 11.0),
+            "outcomes": {
+                "is_resolved": True,
+                "failure_mode": "unset",
+                "tests.test_dice": "passed",
+                "tests.test_files": "failed",
+            },
+        },
+    ),
+}
 
 
 @pytest.mark.parametrize("place", RUNS)
-def test_a_log_is_recognised_and_becomes_a_run_that_says_what_it_says(place: str, tmp_path: Path) -> None:
+def test_a_log_is_recognised_and_becomes_a_run_that_says_what_it_says(
+    place: str, tmp_path: Path
+) -> None:
     format, name, known = RUNS[place]
     assert recognise(IMPORTS / place) == format
     run = imported(IMPORTS / place, tmp_path / name)
@@ -89,13 +220,20 @@ def test_a_log_is_recognised_and_becomes_a_run_that_says_what_it_says(place: str
     (action, *_), seen = first.actions, first.actions[0].observation
     assert seen is not None
     assert {
-        "agent": run.agent, "model": run.model, "task": run.task, "tier": run.tier, "repeat": run.repeat,
-        "exit_code": seen.exit_code, "reasoning": first.reasoning, "ended": run.status.ended,
+        "agent": run.agent,
+        "model": run.model,
+        "task": run.task,
+        "tier": run.tier,
+        "repeat": run.repeat,
+        "exit_code": seen.exit_code,
+        "reasoning": first.reasoning,
+        "ended": run.status.ended,
         "outcomes": {name: told.value for name, told in run.outcomes.items()},
-        "seconds": action.exec_time_s, "times": [turn.time_s for turn in run.turns],
+        "seconds": action.exec_time_s,
+        "times": [turn.time_s for turn in run.turns],
         "tokens": (first.input_tokens, first.output_tokens),
         "totals": (used.input_tokens, used.output_tokens, used.cost_usd, used.wall_time_s),
-    } == UNKNOWN | known  # fmt: skip
+    } == UNKNOWN | known
     assert (run.id, run.imported, run.warnings) == (name, format, ())
     assert BRIEF in run.brief
     assert ("Be careful." in run.brief) == (format != "claude-code")
@@ -128,19 +266,30 @@ def test_the_events_of_codex_exec_become_a_run(tmp_path: Path) -> None:
     assert actions[1].path == "out/plan.md"
     assert actions[3].observation.stdout == "one page"
     assert actions[5].observation is None, "it never ended"
-    assert run.turns[-2].text == "Done. Dice is 0.93." or run.turns[-1].text == "Done. Dice is 0.93."
+    assert (
+        run.turns[-2].text == "Done. Dice is 0.93." or run.turns[-1].text == "Done. Dice is 0.93."
+    )
 
 
-def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(tmp_path: Path, capsys) -> None:
+def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(
+    tmp_path: Path, capsys
+) -> None:
     folder = IMPORTS / "harbor-raw" / "kidney__raw1" / "agent"
     run = imported(folder / "trajectory.json", tmp_path / "run")
-    assert [turn.code for turn in run.turns] == [f"cd work\n{CODE}\n", "ls out\nwc -l out/log\n", ""]
+    assert [turn.code for turn in run.turns] == [
+        f"cd work\n{CODE}\n",
+        "ls out\nwc -l out/log\n",
+        "",
+    ]
     assert [len(turn.actions) for turn in run.turns] == [1, 1, 0]
     assert OUT.strip() in run.turns[0].output
     assert "12 log" in run.turns[1].output
     for part in ("trajectory.cont-1.json", "trajectory.summarization-1-summary.json"):
         assert list(IMPORTERS.get("atif").read(folder / part)) == []
-        assert run_command(["import", "atif", str(folder / part), "--out", str(tmp_path / "none")]) == 2
+        assert (
+            run_command(["import", "atif", str(folder / part), "--out", str(tmp_path / "none")])
+            == 2
+        )
         assert "goes on with one that another file beside it begins" in capsys.readouterr().err
 
 
@@ -148,8 +297,19 @@ def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere()
     whole = (IMPORTS / "harbor/kidney__a1b2c3/agent/trajectory.json").read_bytes()
     for end in range(0, len(whole), 7):
         assert shape(whole[:end]) <= shape(whole)
-    assert {"schema_version=ATIF-v1.5", "steps.tool_calls.function_name", "agent.name=terminus-2"} <= shape(whole)
-    for odd in (b"", b"\xff\xfe" * 100, b"[" * HEAD, b'"' * 99, b'{"a' + b"\\" * 99, b"plain words, no JSON"):
+    assert {
+        "schema_version=ATIF-v1.5",
+        "steps.tool_calls.function_name",
+        "agent.name=terminus-2",
+    } <= shape(whole)
+    for odd in (
+        b"",
+        b"\xff\xfe" * 100,
+        b"[" * HEAD,
+        b'"' * 99,
+        b'{"a' + b"\\" * 99,
+        b"plain words, no JSON",
+    ):
         assert len(shape(odd)) <= 1
 
 
@@ -161,7 +321,11 @@ def test_the_page_has_a_command_for_every_format() -> None:
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
-    call = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": json.dumps({"command": CODE})}}
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "bash", "arguments": json.dumps({"command": CODE})},
+    }
     messages = [
         {"role": "user", "content": BRIEF, "tool_calls": None, "tool_call_id": None},
         {"role": "assistant", "content": None, "tool_calls": [call], "tool_call_id": None},
@@ -187,15 +351,38 @@ def test_rows_of_a_parquet_set_are_runs(tmp_path: Path) -> None:
     assert isinstance(broken, InputError)
     assert "train.parquet: row 2: is no chat conversation" in str(broken)
     run = load_run(save_run(first, tmp_path / "run", path, force=True))
-    assert (run.turns[0].code, run.turns[0].output, run.task, run.model) == (CODE, OUT, "task-1", "gpt-x")
+    assert (run.turns[0].code, run.turns[0].output, run.task, run.model) == (
+        CODE,
+        OUT,
+        "task-1",
+        "gpt-x",
+    )
     assert run.outcomes["resolved"].value is False
 
 
 SETS = [
-    pytest.param({"conversations": [{"from": "human", "value": BRIEF}, {"from": "gpt", "value": "Done."}]}, id="ShareGPT"),
-    pytest.param({"messages": json.dumps([{"role": "user", "content": BRIEF}, {"role": "assistant", "content": "Done."}])}, id="JSON text"),
-    pytest.param({"trajectory": [{"role": "system", "text": None, "system_prompt": BRIEF}, {"role": "ai", "text": "Done.", "system_prompt": None}]}, id="role and text"),
-]  # fmt: skip
+    pytest.param(
+        {"conversations": [{"from": "human", "value": BRIEF}, {"from": "gpt", "value": "Done."}]},
+        id="ShareGPT",
+    ),
+    pytest.param(
+        {
+            "messages": json.dumps(
+                [{"role": "user", "content": BRIEF}, {"role": "assistant", "content": "Done."}]
+            )
+        },
+        id="JSON text",
+    ),
+    pytest.param(
+        {
+            "trajectory": [
+                {"role": "system", "text": None, "system_prompt": BRIEF},
+                {"role": "ai", "text": "Done.", "system_prompt": None},
+            ]
+        },
+        id="role and text",
+    ),
+]
 
 
 @pytest.mark.parametrize("value", SETS)
@@ -246,7 +433,13 @@ def test_a_table_without_messages_names_its_columns(tmp_path: Path) -> None:
 def test_outcomes_are_bounded_and_what_is_none_is_named(tmp_path: Path) -> None:
     draft = Draft("a", "openai")
     draft.tell(
-        {"score": {"f1": 0.5, "per_case": [1, 2]}, "log": "x" * 5000, "none": None, "deep": {"a": {"b": {"c": 1}}}}, ""
+        {
+            "score": {"f1": 0.5, "per_case": [1, 2]},
+            "log": "x" * 5000,
+            "none": None,
+            "deep": {"a": {"b": {"c": 1}}},
+        },
+        "",
     )
     assert {name: told.value for name, told in draft.outcomes.items()} == {"score.f1": 0.5}
     assert set(draft.lost) == {"field score.per_case", "field log", "field deep.a.b"}
@@ -287,7 +480,9 @@ def test_a_log_leads_to_no_file_outside_of_its_folder(tmp_path: Path) -> None:
     (draft,) = IMPORTERS.get("terminal-bench").read(results)
     assert (isinstance(draft, Draft), "a secret" in str(draft)) == (True, False)
     whole = tmp_path / "bench" / "results.json"
-    whole.write_text(json.dumps({"results": [{**told, "task_id": "..", "trial_name": "secret"}]}), "utf-8")
+    whole.write_text(
+        json.dumps({"results": [{**told, "task_id": "..", "trial_name": "secret"}]}), "utf-8"
+    )
     assert "a secret" not in str(list(IMPORTERS.get("terminal-bench").read(whole)))
     whole.write_text(json.dumps({"results": [{**told, "trial_name": "x" * 5_000}]}), "utf-8")
     assert "holds no episodes" in str(list(IMPORTERS.get("terminal-bench").read(whole)))
@@ -295,18 +490,32 @@ def test_a_log_leads_to_no_file_outside_of_its_folder(tmp_path: Path) -> None:
     shutil.copytree(IMPORTS / "harbor-raw", tmp_path / "raw")
     trajectory = tmp_path / "raw" / "kidney__raw1" / "agent" / "trajectory.json"
     steps = json.loads(trajectory.read_text("utf-8"))
-    (secret / "other.json").write_text(json.dumps({"steps": [{"source": "user", "message": "a secret"}]}), "utf-8")
+    (secret / "other.json").write_text(
+        json.dumps({"steps": [{"source": "user", "message": "a secret"}]}), "utf-8"
+    )
     trajectory.with_name("link.json").symlink_to(secret / "other.json")
-    for name in ("/", ".", "..", "a\0b", "link.json", f"{secret}/other.json", "../../../secret/other.json"):
+    for name in (
+        "/",
+        ".",
+        "..",
+        "a\0b",
+        "link.json",
+        f"{secret}/other.json",
+        "../../../secret/other.json",
+    ):
         trajectory.write_text(json.dumps({**steps, "continued_trajectory_ref": name}), "utf-8")
         (draft,) = IMPORTERS.get("atif").read(trajectory)
         assert (draft.lost["continuations"], "a secret" in str(draft)) == (1, False), name
 
 
-def test_a_parquet_file_on_which_polars_gives_up_is_broken(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_parquet_file_on_which_polars_gives_up_is_broken(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """One bit is enough for polars to panic, or to read nothing without a word."""
     path = tmp_path / "t.parquet"
-    pl.DataFrame([{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}]).write_parquet(path)  # fmt: skip
+    pl.DataFrame(
+        [{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}]
+    ).write_parquet(path)
     data = path.read_bytes()
     assert len(list(IMPORTERS.get("parquet").read(path))) == 1
     for at in (12, 14):
@@ -324,11 +533,18 @@ def test_a_parquet_file_on_which_polars_gives_up_is_broken(tmp_path: Path, capfd
     assert read_frame(path)["overall"].to_list() == [None]
 
 
-def test_answers_without_ids_find_their_calls_in_time_linear_in_both(tmp_path: Path, no_runaway) -> None:
+def test_answers_without_ids_find_their_calls_in_time_linear_in_both(
+    tmp_path: Path, no_runaway
+) -> None:
     calls = [{"function": {"name": "bash", "arguments": "{}"}}] * 8_000
     path = tmp_path / "chat.json"
     path.write_text(
-        json.dumps([{"role": "assistant", "tool_calls": calls}, *[{"role": "tool", "content": "ok"}] * 8_000])
+        json.dumps(
+            [
+                {"role": "assistant", "tool_calls": calls},
+                *[{"role": "tool", "content": "ok"}] * 8_000,
+            ]
+        )
     )
     with no_runaway():
         (draft,) = IMPORTERS.get("openai").read(path)

@@ -1,4 +1,5 @@
-"""Where things are: conversations in trees, ids, outputs; links that leave a run are never followed."""
+"""Where things are: conversations in trees, ids, outputs; links that leave a run are never
+followed."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import InputError
 from ambjudge.trajectories.models import Outputs
-from ambjudge.trajectories.reading.layout import find_conversations, find_outputs, run_folder, run_id, side_file
+from ambjudge.trajectories.reading.layout import (
+    find_conversations,
+    find_outputs,
+    run_folder,
+    run_id,
+    side_file,
+)
 
 
 def make(root: Path, *names: str) -> None:
@@ -23,21 +30,58 @@ TREES = {
     # files -> conversations found
     "one run": (["process/conversation.json"], ["process/conversation.json"]),
     "bare file": (["conversation.json"], ["conversation.json"]),
-    "alias beside it": (["process/conversation.json", "process/messages.json"], ["process/conversation.json"]),
-    "alias above it": (["messages.json", "process/conversation.json"], ["process/conversation.json"]),
+    "alias beside it": (
+        ["process/conversation.json", "process/messages.json"],
+        ["process/conversation.json"],
+    ),
+    "alias above it": (
+        ["messages.json", "process/conversation.json"],
+        ["process/conversation.json"],
+    ),
     "messages only": (["a/messages.json"], ["a/messages.json"]),
-    "many, sorted": (["b/process/conversation.json", "a/process/conversation.json", "c/conversation.json"],
-                     ["a/process/conversation.json", "b/process/conversation.json", "c/conversation.json"]),
-    "deep": (["t/lite/agent/1/process/conversation.json"], ["t/lite/agent/1/process/conversation.json"]),
+    "many, sorted": (
+        ["b/process/conversation.json", "a/process/conversation.json", "c/conversation.json"],
+        ["a/process/conversation.json", "b/process/conversation.json", "c/conversation.json"],
+    ),
+    "deep": (
+        ["t/lite/agent/1/process/conversation.json"],
+        ["t/lite/agent/1/process/conversation.json"],
+    ),
     "hidden": (["a/conversation.json", ".git/conversation.json"], ["a/conversation.json"]),
-    "in outputs": (["a/process/conversation.json", "a/outputs/agents_outputs/messages.json", "agents_outputs/conversation.json"], ["a/process/conversation.json"]),
-    "in a workspace": (["a/process/conversation.json", "a/workspace/data/messages.json"], ["a/process/conversation.json"]),
-    "killed before its conversation": (["a/process/trace.jsonl", "b/process/conversation.json", "b/process/trace.jsonl", "c/trace.jsonl"],
-                                       ["a/process/trace.jsonl", "b/process/conversation.json"]),
-    "in the workspace of a container": (["a/process/system_prompt.md", "a/workspace/process/conversation.json", "a/workspace/process/trace.jsonl"],
-                                        ["a/workspace/process/conversation.json"]),
-    "run in a run's folder": (["conversation.json", "other/conversation.json"], ["conversation.json", "other/conversation.json"]),
-}  # fmt: skip
+    "in outputs": (
+        [
+            "a/process/conversation.json",
+            "a/outputs/agents_outputs/messages.json",
+            "agents_outputs/conversation.json",
+        ],
+        ["a/process/conversation.json"],
+    ),
+    "in a workspace": (
+        ["a/process/conversation.json", "a/workspace/data/messages.json"],
+        ["a/process/conversation.json"],
+    ),
+    "killed before its conversation": (
+        [
+            "a/process/trace.jsonl",
+            "b/process/conversation.json",
+            "b/process/trace.jsonl",
+            "c/trace.jsonl",
+        ],
+        ["a/process/trace.jsonl", "b/process/conversation.json"],
+    ),
+    "in the workspace of a container": (
+        [
+            "a/process/system_prompt.md",
+            "a/workspace/process/conversation.json",
+            "a/workspace/process/trace.jsonl",
+        ],
+        ["a/workspace/process/conversation.json"],
+    ),
+    "run in a run's folder": (
+        ["conversation.json", "other/conversation.json"],
+        ["conversation.json", "other/conversation.json"],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -127,8 +171,16 @@ def test_places_of_outputs(place, tmp_path):
 
 def test_answers_beside_other_folders(tmp_path):
     """The vqa branch's own layout; what is no question is no output."""
-    make(tmp_path, "outputs/q1/answer.json", "outputs/q1/notes.txt", "outputs/plan/plan.md", "outputs/q2/answers.json",
-         "outputs/smoke_forward.json", "outputs/run_summary.json", "outputs/env/lib/answer.py")  # fmt: skip
+    make(
+        tmp_path,
+        "outputs/q1/answer.json",
+        "outputs/q1/notes.txt",
+        "outputs/plan/plan.md",
+        "outputs/q2/answers.json",
+        "outputs/smoke_forward.json",
+        "outputs/run_summary.json",
+        "outputs/env/lib/answer.py",
+    )
     outputs = find_outputs(tmp_path)
     assert (outputs.root, outputs.cases) == (tmp_path / "outputs", ("q1",))
     assert set(outputs.of_case(None)) == {"smoke_forward.json"}
@@ -150,7 +202,10 @@ def test_links_of_outputs(tmp_path):
     (root / "case_1/up").symlink_to("../..")
     (root / "case_1/self").symlink_to("self")
     os.mkfifo(root / "case_1/pipe")
-    assert [(f.case, f.name) for f in find_outputs(run).files] == [("case_1", "a.json"), ("case_2", "a.json")]
+    assert [(f.case, f.name) for f in find_outputs(run).files] == [
+        ("case_1", "a.json"),
+        ("case_2", "a.json"),
+    ]
 
 
 def test_a_root_that_leaves_the_run_is_not_listed(tmp_path):

@@ -1,4 +1,5 @@
-"""Whole runs: every shape of a conversation with its side files, how a run ended, and where numbers come from."""
+"""Whole runs: every shape of a conversation with its side files, how a run ended, and where numbers
+come from."""
 
 from __future__ import annotations
 
@@ -83,7 +84,10 @@ def test_an_object_with_everything(tmp_path):
         "trace_events": [],
     }
     executions = [{"turn": 1, "language": "python", "exit_code": 0, "exec_time_s": 2.5}]
-    run = load(tmp_path, {**head, "messages": [USER, call(), answer(), *SUBMIT], "code_executions": executions})
+    run = load(
+        tmp_path,
+        {**head, "messages": [USER, call(), answer(), *SUBMIT], "code_executions": executions},
+    )
     assert run.format == "object"
     assert run.agent == "a"
     assert run.model == "m"
@@ -92,17 +96,35 @@ def test_an_object_with_everything(tmp_path):
     assert run.tier == "lite"
     assert run.brief == "be good\n\nSegment the kidneys."
     assert run.turns[0].actions[0].exec_time_s == 2.5
-    assert (run.status.submitted, run.status.ended, run.status.completed) == (True, "submitted", True)
+    assert (run.status.submitted, run.status.ended, run.status.completed) == (
+        True,
+        "submitted",
+        True,
+    )
 
 
-SUMMARY = {"agent": "a", "model": "m", "task": "ldct-denoising-task", "tier": "standard", "repeat_idx": 3, "patient_ids": ["p1", 2, "p1"], "prompt_tokens": 10,
-           "completion_tokens": 5, "elapsed_s": 60, "violations": 0, "submitted": True, "aborted": False}  # fmt: skip
+SUMMARY = {
+    "agent": "a",
+    "model": "m",
+    "task": "ldct-denoising-task",
+    "tier": "standard",
+    "repeat_idx": 3,
+    "patient_ids": ["p1", 2, "p1"],
+    "prompt_tokens": 10,
+    "completion_tokens": 5,
+    "elapsed_s": 60,
+    "violations": 0,
+    "submitted": True,
+    "aborted": False,
+}
 
 
 @pytest.mark.parametrize("name", ["conversation.json", "messages.json"])
 def test_a_bare_list_with_a_summary(name, tmp_path):
     messages = [{"role": "system", "content": "sys"}, USER, call(), answer(), CLOSING]
-    run = load(tmp_path, messages, name=f"process/{name}", **{"process/agent_summary.json": SUMMARY})
+    run = load(
+        tmp_path, messages, name=f"process/{name}", **{"process/agent_summary.json": SUMMARY}
+    )
     assert run.format == "list"
     assert run.agent == "a"
     assert run.track == "enhancement"
@@ -138,17 +160,73 @@ ENDINGS = {
     "stopped": ([call(), answer(), CLOSING], {}, "stopped", False, False, 0),
     "killed in a call": ([call(), answer(), call(call_id="c2")], {}, "cut", False, False, 0),
     "out of turns": ([call(), answer()], {}, "cut", False, False, 0),
-    "last reply truncated": ([call(), answer(), {**CLOSING, "finish_reason": "length"}], {}, "cut", False, False, 0),
+    "last reply truncated": (
+        [call(), answer(), {**CLOSING, "finish_reason": "length"}],
+        {},
+        "cut",
+        False,
+        False,
+        0,
+    ),
     "no turns": ([], {}, "cut", False, False, 0),
-    "submit seen in the trace": ([call(), answer()], {"process/trace.jsonl": [{"type": "submit", "turn": 1}]}, "submitted", True, False, 0),
-    "submit said by the summary": ([call(), answer()], {"process/agent_summary.json": {"submitted": True}}, "submitted", True, False, 0),
+    "submit seen in the trace": (
+        [call(), answer()],
+        {"process/trace.jsonl": [{"type": "submit", "turn": 1}]},
+        "submitted",
+        True,
+        False,
+        0,
+    ),
+    "submit said by the summary": (
+        [call(), answer()],
+        {"process/agent_summary.json": {"submitted": True}},
+        "submitted",
+        True,
+        False,
+        0,
+    ),
     "one violation": ([call(), answer(**BLOCK), *SUBMIT], {}, "submitted", True, False, 1),
-    "two violations": ([call(), answer(**BLOCK), call(call_id="c2"), answer("c2", **BLOCK)], {}, "breach", False, True, 2),
-    "trace counts once": ([call(), answer(**BLOCK), CLOSING], {"process/trace.jsonl": [{"type": "violation_warning", "turn": 1, "violation": "v"}]}, "stopped", False, False, 1),
-    "breach in the trace": ([call(), answer(), CLOSING], {"process/trace.jsonl": [{"type": "violation_warning", "turn": 1}, breach()]}, "breach", False, True, 2),
-    "breach in the report": ([call(), answer(), *SUBMIT], {"detail_report.json": {"isolation_breach": {"breached": True, "turn": 2}}}, "breach", False, True, 0),
-    "breach in the summary": ([call(), answer()], {"process/agent_summary.json": {"aborted": True, "violations": 2}}, "breach", False, True, 0),
-}  # fmt: skip
+    "two violations": (
+        [call(), answer(**BLOCK), call(call_id="c2"), answer("c2", **BLOCK)],
+        {},
+        "breach",
+        False,
+        True,
+        2,
+    ),
+    "trace counts once": (
+        [call(), answer(**BLOCK), CLOSING],
+        {"process/trace.jsonl": [{"type": "violation_warning", "turn": 1, "violation": "v"}]},
+        "stopped",
+        False,
+        False,
+        1,
+    ),
+    "breach in the trace": (
+        [call(), answer(), CLOSING],
+        {"process/trace.jsonl": [{"type": "violation_warning", "turn": 1}, breach()]},
+        "breach",
+        False,
+        True,
+        2,
+    ),
+    "breach in the report": (
+        [call(), answer(), *SUBMIT],
+        {"detail_report.json": {"isolation_breach": {"breached": True, "turn": 2}}},
+        "breach",
+        False,
+        True,
+        0,
+    ),
+    "breach in the summary": (
+        [call(), answer()],
+        {"process/agent_summary.json": {"aborted": True, "violations": 2}},
+        "breach",
+        False,
+        True,
+        0,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ENDINGS)
@@ -165,7 +243,11 @@ def test_endings(name, tmp_path):
 
 def test_full_results_come_from_the_tool_log(tmp_path):
     full = {"exit_code": 1, "stdout": "x" * 5000, "stderr": ""}
-    entry = {"tool": "execute_code", "arguments": {"language": "python", "code": "print(1)"}, "result": full}
+    entry = {
+        "tool": "execute_code",
+        "arguments": {"language": "python", "code": "print(1)"},
+        "result": full,
+    }
     log = [{"turn": 1, **entry}, {"turn": 2, **entry}]
     run = load(
         tmp_path,
@@ -196,12 +278,20 @@ def test_resources_name_their_source(tmp_path):
     assert used.output_tokens == 2
     assert used.cost_usd == 0.5
     assert {k: used.source[k] for k in ("wall_time_s", "input_tokens", "cost_usd", "turns")} == {
-        "wall_time_s": "report", "input_tokens": "trace", "cost_usd": "report", "turns": "counted"}  # fmt: skip
+        "wall_time_s": "report",
+        "input_tokens": "trace",
+        "cost_usd": "report",
+        "turns": "counted",
+    }
     assert run.turns[0].time_s == 4.0
 
 
 def test_broken_trace_lines_are_counted(tmp_path):
-    run = load(tmp_path, [USER, CLOSING], **{"process/trace.jsonl": ["{", '{"type": "submit"}', "3", "", "[1]"]})
+    run = load(
+        tmp_path,
+        [USER, CLOSING],
+        **{"process/trace.jsonl": ["{", '{"type": "submit"}', "3", "", "[1]"]},
+    )
     assert run.status.submitted
     (warning,) = run.warnings
     assert warning.startswith("trace.jsonl: 3 broken lines left out, the first: ")
@@ -209,7 +299,13 @@ def test_broken_trace_lines_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["process/agent_summary.json", "detail_report.json", "process/trace.jsonl", "process/tool_calls.jsonl"]
+    "name",
+    [
+        "process/agent_summary.json",
+        "detail_report.json",
+        "process/trace.jsonl",
+        "process/tool_calls.jsonl",
+    ],
 )
 @pytest.mark.parametrize(
     "content",
@@ -227,14 +323,20 @@ def test_broken_trace_lines_are_counted(tmp_path):
     ],
 )
 def test_broken_side_files_never_break_a_run(name, content, tmp_path):
-    load(tmp_path, {"messages": [USER, call(), answer()], "code_executions": "x"}, **{name: content})
+    load(
+        tmp_path, {"messages": [USER, call(), answer()], "code_executions": "x"}, **{name: content}
+    )
 
 
 def test_content_hash_covers_the_side_files(tmp_path):
     write(
         tmp_path,
         [USER, CLOSING],
-        **{"process/agent_summary.json": SUMMARY, "plan/plan.md": "a", "agents_outputs/c/a.txt": "1"},
+        **{
+            "process/agent_summary.json": SUMMARY,
+            "plan/plan.md": "a",
+            "agents_outputs/c/a.txt": "1",
+        },
     )
     seen = {load_run(tmp_path).content_sha256}
     for path, text in (
@@ -269,9 +371,20 @@ def test_a_folder_of_runs_is_no_run(tmp_path):
 
 
 def test_events_of_the_conversation_stand_in_for_a_lost_trace(tmp_path):
-    events = [{"type": "violation_warning", "turn": 1}, breach(), 3, {"type": "api_call", "turn": 1, "input_tokens": 5}]
+    events = [
+        {"type": "violation_warning", "turn": 1},
+        breach(),
+        3,
+        {"type": "api_call", "turn": 1, "input_tokens": 5},
+    ]
     run = load(tmp_path, {"messages": [USER, call(), answer(), CLOSING], "trace_events": events})
-    assert (run.status.ended, run.status.breach_turn, run.resources.input_tokens) == ("breach", 2, 5)
+    assert (run.status.ended, run.status.breach_turn, run.resources.input_tokens) == (
+        "breach",
+        2,
+        5,
+    )
     trace = {"process/trace.jsonl": [{"type": "api_call", "turn": 1, "input_tokens": 6}]}
-    run = load(tmp_path, {"messages": [USER, call(), answer(), CLOSING], "trace_events": events}, **trace)
+    run = load(
+        tmp_path, {"messages": [USER, call(), answer(), CLOSING], "trace_events": events}, **trace
+    )
     assert (run.status.ended, run.resources.input_tokens) == ("stopped", 6)

@@ -1,4 +1,5 @@
-"""Files that nobody vouches for: each gives a run with warnings or one line that names the file, and nothing else."""
+"""Files that nobody vouches for: each gives a run with warnings or one line that names the file,
+and nothing else."""
 
 from __future__ import annotations
 
@@ -21,13 +22,15 @@ from hypothesis import strategies as st
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 GOOD = json.dumps(
-    {"messages": [{"role": "user", "content": "task ü"}, {"role": "assistant", "content": "done"}]}, ensure_ascii=False
+    {"messages": [{"role": "user", "content": "task ü"}, {"role": "assistant", "content": "done"}]},
+    ensure_ascii=False,
 )
 
 
 def head(value: str) -> bytes:
     return (
-        f'{{"task": "x", "n": {value}, "messages": [{{"role": "assistant", "content": "a", "n": {value}}}]}}'
+        f'{{"task": "x", "n": {value}, "messages": [{{"role": "assistant", "content": "a", "n":'
+        f" {value}}}]}}"
     ).encode()
 
 
@@ -40,25 +43,60 @@ LOADS = {
     "NaN": head("NaN"),
     "minus infinity": head("-Infinity"),
     "gzip": gzip.compress(GOOD.encode()),
-    "half surrogate in text": b'[{"role": "user", "content": "\\ud800"}, {"role": "assistant", "content": "a\\udfffb", "name": "\\ud801"}]',
-    "half surrogate in a key": b'{"\\ud800": 1, "messages": [{"role": "assistant", "content": "a"}]}',
-    "half surrogate in an identity": b'{"task": "\\ud800", "agent": "\\udc00", "messages": [{"role": "assistant", "content": "a"}]}',
+    "half surrogate in text": (
+        b'[{"role": "user", "content": "\\ud800"}, {"role": "assistant", "content": "a\\udfffb",'
+        b' "name": "\\ud801"}]'
+    ),
+    "half surrogate in a key": (
+        b'{"\\ud800": 1, "messages": [{"role": "assistant", "content": "a"}]}'
+    ),
+    "half surrogate in an identity": (
+        b'{"task": "\\ud800", "agent": "\\udc00", "messages": [{"role": "assistant", "content":'
+        b' "a"}]}'
+    ),
     "escaped NUL": b'[{"role": "assistant", "content": "a\\u0000b"}]',
     "one message of many": b'[1, null, "x", [], {"role": "assistant", "content": "a"}]',
     "role missing in one": b'[{"content": "a"}, {"role": "assistant", "content": "a"}]',
     "content number": b'[{"role": "assistant", "content": 5}]',
     "content object": b'[{"role": "assistant", "content": {"a": {"b": 1}}}]',
     "tool_calls object": b'[{"role": "assistant", "tool_calls": {"a": 1}}]',
-    "arguments number": b'[{"role": "assistant", "tool_calls": [{"function": {"name": "bash", "arguments": 1}}]}]',
+    "arguments number": (
+        b'[{"role": "assistant", "tool_calls": [{"function": {"name": "bash", "arguments": 1}}]}]'
+    ),
     "duplicate keys": b'{"messages": 3, "messages": [{"role": "assistant", "content": "a"}]}',
     "only a brief": b'[{"role": "user", "content": "a"}]',
-    "identity of other types": b'{"task": 5, "tier": [], "agent": {}, "model": true, "repeat": "x", "track": 3, "system_prompt": [1], "messages": [{"role": "assistant", "content": "a"}]}',
-    "repeat beyond any count": b'{"repeat": 1e300, "messages": [{"role": "assistant", "content": "a"}]}',
+    "identity of other types": (
+        b'{"task": 5, "tier": [], "agent": {}, "model": true, "repeat": "x", "track": 3,'
+        b' "system_prompt": [1], "messages": [{"role": "assistant", "content": "a"}]}'
+    ),
+    "repeat beyond any count": (
+        b'{"repeat": 1e300, "messages": [{"role": "assistant", "content": "a"}]}'
+    ),
     "5 MB in one line": json.dumps([{"role": "assistant", "content": "x" * 5_000_000}]).encode(),
-    "arguments nested deep": json.dumps([{"role": "assistant", "tool_calls": [{"function": {"name": "bash", "arguments": '{"a":' * 500 + "1" + "}" * 500}}]}]).encode(),
-    "answer nested deep": json.dumps([{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "submit", "arguments": "{}"}}]},
-                                      {"role": "tool", "tool_call_id": "1", "content": '{"a":' * 150 + "1" + "}" * 150}]).encode(),
-}  # fmt: skip
+    "arguments nested deep": (
+        json.dumps(
+            [
+                {
+                    "role": "assistant",
+                    "tool_calls": [
+                        {"function": {"name": "bash", "arguments": '{"a":' * 500 + "1" + "}" * 500}}
+                    ],
+                }
+            ]
+        ).encode()
+    ),
+    "answer nested deep": (
+        json.dumps(
+            [
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "1", "function": {"name": "submit", "arguments": "{}"}}],
+                },
+                {"role": "tool", "tool_call_id": "1", "content": '{"a":' * 150 + "1" + "}" * 150},
+            ]
+        ).encode()
+    ),
+}
 REFUSED = {
     "empty": (b"", "is empty"),
     "white space": (b" \n\t ", "is empty"),
@@ -66,9 +104,18 @@ REFUSED = {
     "cut": (GOOD.encode()[:60], "is not JSON"),
     "gzip cut": (gzip.compress(GOOD.encode())[:-12], "is not a whole gzip file"),
     "gzip in name only": (b"\x1f\x8bhello", "is not a whole gzip file"),
-    "gzip that unpacks beyond the limit": (gzip.compress(b" " * 2**20) * 40, "unpacks to more than"),
-    "more gzip parts than any packer makes": (gzip.compress(b"") * 10_001, "more than 10,000 gzip parts"),
-    "more values than memory": (b'{"messages":[' + b"{}," * MAX_VALUES + b"{}]}", f"holds more than {MAX_VALUES:,} values"),
+    "gzip that unpacks beyond the limit": (
+        gzip.compress(b" " * 2**20) * 40,
+        "unpacks to more than",
+    ),
+    "more gzip parts than any packer makes": (
+        gzip.compress(b"") * 10_001,
+        "more than 10,000 gzip parts",
+    ),
+    "more values than memory": (
+        b'{"messages":[' + b"{}," * MAX_VALUES + b"{}]}",
+        f"holds more than {MAX_VALUES:,} values",
+    ),
     "two values": (b"[] []", "is not JSON"),
     "utf-16 without mark": (GOOD.encode("utf-16-le"), "UTF-16 without a byte-order mark"),
     "latin-1": (GOOD.encode("latin-1"), "is not UTF-8 text at byte"),
@@ -88,9 +135,12 @@ REFUSED = {
     "messages null": (b'{"messages": null}', "`messages` that is NoneType"),
     "messages object": (b'{"messages": {"0": {}}}', "`messages` that is dict"),
     "messages empty": (b'{"messages": []}', "holds no messages"),
-    "more messages than any run": (b'[' + b'{"role":"user"},' * MAX_MESSAGES + b'{"role":"assistant"}]', "more than the 50,000"),
+    "more messages than any run": (
+        b"[" + b'{"role":"user"},' * MAX_MESSAGES + b'{"role":"assistant"}]',
+        "more than the 50,000",
+    ),
     "no roles": (b'{"messages": [{"content": "a"}]}', "without any `role`"),
-}  # fmt: skip
+}
 
 
 def test_values_are_counted_before_they_take_memory() -> None:
@@ -100,13 +150,16 @@ def test_values_are_counted_before_they_take_memory() -> None:
 
 
 def test_answers_find_their_calls_in_time_linear_in_both(tmp_path, no_runaway) -> None:
-    """Answers to nothing, and calls answered in any order; ids that come twice belong to the last open call."""
+    """Answers to nothing, and calls answered in any order; ids that come twice belong to the last
+    open call."""
 
     def told(call_ids: list[str | None], answers: list[str | None]) -> list[str | None]:
         calls = [{"id": i, "function": {"name": "bash", "arguments": "{}"}} for i in call_ids]
         messages = [{"role": "assistant", "content": "", "tool_calls": [c]} for c in calls[:-2]]
         messages.append({"role": "assistant", "content": "", "tool_calls": calls[-2:]})
-        messages += [{"role": "tool", "tool_call_id": a, "content": str(n)} for n, a in enumerate(answers)]
+        messages += [
+            {"role": "tool", "tool_call_id": a, "content": str(n)} for n, a in enumerate(answers)
+        ]
         (tmp_path / "conversation.json").write_text(json.dumps(messages), "utf-8")
         found = [a.observation for turn in load_run(tmp_path).turns for a in turn.actions]
         return [o and o.stdout for o in found]
@@ -122,7 +175,11 @@ def test_answers_find_their_calls_in_time_linear_in_both(tmp_path, no_runaway) -
 def test_of_a_text_without_measure_both_ends_are_kept(tmp_path) -> None:
     """Of an output in any form, and of a program."""
     long = "a" + "x" * MAX_TEXT + "b"
-    for code, content in (("", long), ("", json.dumps({"exit_code": 0, "stdout": long})), (long, "ab")):
+    for code, content in (
+        ("", long),
+        ("", json.dumps({"exit_code": 0, "stdout": long})),
+        (long, "ab"),
+    ):
         call = {"id": "1", "function": {"name": "bash", "arguments": json.dumps({"command": code})}}
         messages = [
             {"role": "assistant", "tool_calls": [call]},
@@ -140,7 +197,10 @@ def test_of_a_text_without_measure_both_ends_are_kept(tmp_path) -> None:
 def test_a_trace_of_more_values_than_memory_is_left_out(tmp_path) -> None:
     (tmp_path / "conversation.json").write_text(GOOD, "utf-8")
     (tmp_path / "trace.jsonl.gz").write_bytes(gzip.compress(b'{"type":"x"}\n' * (MAX_VALUES + 1)))
-    assert any("trace.jsonl.gz: " in warning and "more than" in warning for warning in load_run(tmp_path).warnings)
+    assert any(
+        "trace.jsonl.gz: " in warning and "more than" in warning
+        for warning in load_run(tmp_path).warnings
+    )
 
 
 def test_a_line_without_end_is_cut_and_the_next_ones_are_read(tmp_path) -> None:
@@ -148,7 +208,11 @@ def test_a_line_without_end_is_cut_and_the_next_ones_are_read(tmp_path) -> None:
     file.write_bytes(b"{}\n" + b"x" * (2 * MAX_LINE + 5) + b"\n{}\n")
     with file.open("rb") as stream:
         found = list(bounded_lines(stream))
-    assert [(offset, len(line)) for offset, line in found] == [(0, 3), (3, MAX_LINE + 1), (2 * MAX_LINE + 9, 3)]
+    assert [(offset, len(line)) for offset, line in found] == [
+        (0, 3),
+        (3, MAX_LINE + 1),
+        (2 * MAX_LINE + 9, 3),
+    ]
 
 
 @pytest.mark.parametrize("name", LOADS)
@@ -186,7 +250,8 @@ def test_side_files_say_only_what_can_be(tmp_path, value):
         json.dumps({"elapsed_s": value, "prompt_tokens": value, "cost_usd": value}), "utf-8"
     )
     (tmp_path / "detail_report.json").write_text(
-        json.dumps({"runtime": {"wall_time_s": value, "input_tokens": value, "cost_usd": value}}), "utf-8"
+        json.dumps({"runtime": {"wall_time_s": value, "input_tokens": value, "cost_usd": value}}),
+        "utf-8",
     )
     run = load_run(tmp_path)
     used = run.resources
@@ -217,8 +282,30 @@ def all_places(name: str):
     return list(places(json.loads(original(name))))[1:]
 
 
-ANYTHING = st.sampled_from([None, True, -1, 0, 10**40, 1e308, "", "x", "\ud800", "S1", [], {}, [None], [[]], {"a": {}}, {"role": 1}, "[" * 200, '{"exit_code": []}', {"text": 3},
-                            [{"type": "tool_use"}, {"type": "tool_result", "content": [1]}, {"type": "text"}]])  # fmt: skip
+ANYTHING = st.sampled_from(
+    [
+        None,
+        True,
+        -1,
+        0,
+        10**40,
+        1e308,
+        "",
+        "x",
+        "\ud800",
+        "S1",
+        [],
+        {},
+        [None],
+        [[]],
+        {"a": {}},
+        {"role": 1},
+        "[" * 200,
+        '{"exit_code": []}',
+        {"text": 3},
+        [{"type": "tool_use"}, {"type": "tool_result", "content": [1]}, {"type": "text"}],
+    ]
+)
 
 
 def loads_or_says_why(folder: Path, data: bytes) -> None:
@@ -237,7 +324,11 @@ def loads_or_says_why(folder: Path, data: bytes) -> None:
 @settings(
     max_examples=120,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+    ],
 )
 @given(st.data())
 def test_damaged_values(tmp_path, data):
@@ -253,14 +344,17 @@ def test_damaged_values(tmp_path, data):
             if data.draw(st.booleans()):
                 del target[path[-1]]
             else:
-                target[path[-1]] = copy.deepcopy(data.draw(ANYTHING))  # else two damages share one list
+                # else two damages share one list
+                target[path[-1]] = copy.deepcopy(data.draw(ANYTHING))
         except (KeyError, IndexError, TypeError):
             continue  # An earlier damage took this place away.
     loads_or_says_why(tmp_path, json.dumps(value).encode())
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     st.sampled_from(NAMES),
@@ -274,15 +368,61 @@ def test_damaged_bytes(tmp_path, name, flips, kept):
     loads_or_says_why(tmp_path, bytes(data[: int(kept * len(data))] if kept < 0.75 else data))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-    st.sampled_from(["role", "content", "messages", "tool_calls", "function", "arguments", "type", "text", "id", "task", "turn", "result", "score", "step_scores", "metrics", "name", "args", "api_s", "pre", "eval_report", "prompt_tokens", "response"]), inner, max_size=5), max_leaves=20))  # fmt: skip
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "role",
+                        "content",
+                        "messages",
+                        "tool_calls",
+                        "function",
+                        "arguments",
+                        "type",
+                        "text",
+                        "id",
+                        "task",
+                        "turn",
+                        "result",
+                        "score",
+                        "step_scores",
+                        "metrics",
+                        "name",
+                        "args",
+                        "api_s",
+                        "pre",
+                        "eval_report",
+                        "prompt_tokens",
+                        "response",
+                    ]
+                ),
+                inner,
+                max_size=5,
+            )
+        ),
+        max_leaves=20,
+    )
+)
 def test_any_side_files(tmp_path, value):
     text = json.dumps(value)
     (tmp_path / "outputs").mkdir(exist_ok=True)
     (tmp_path / "detail_report.json").unlink(missing_ok=True)
-    for name in ("agent_summary.json", "report.json", "trace.jsonl", "tool_log.jsonl", "api_responses.jsonl", "outputs/run_summary.json",
-                 "tier_prompt.txt"):  # fmt: skip
+    for name in (
+        "agent_summary.json",
+        "report.json",
+        "trace.jsonl",
+        "tool_log.jsonl",
+        "api_responses.jsonl",
+        "outputs/run_summary.json",
+        "tier_prompt.txt",
+    ):
         (tmp_path / name).write_text(text)
     loads_or_says_why(tmp_path, GOOD.encode())
     for name in ("detail_report.json", "tool_calls.jsonl"):
@@ -291,13 +431,31 @@ def test_any_side_files(tmp_path, value):
     loads_or_says_why(tmp_path, text.encode())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.fixed_dictionaries({"type": st.sampled_from(["api_call", "submit", None])}, optional={
-    "turn": st.integers(-1, 3) | st.none(), "tool_calls": st.lists(st.sampled_from(["execute_code", "x", None, 3, []]), max_size=3),
-    "tool": st.sampled_from(["execute_code", 3, None]), "name": st.sampled_from(["execute_code", "submit_results", []]),
-    "arguments": st.sampled_from([{"code": "ls"}, {"code": 3}, [], None]), "args": st.sampled_from([{}, 3]), "code": st.sampled_from(["ls", 3]),
-    "content_preview": st.sampled_from(["a", 3, None]), "result": st.sampled_from([{"exit_code": []}, {"stdout": {}}, 3, None]), "api_s": st.just(1),
-}), max_size=6))  # fmt: skip
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["api_call", "submit", None])},
+            optional={
+                "turn": st.integers(-1, 3) | st.none(),
+                "tool_calls": st.lists(
+                    st.sampled_from(["execute_code", "x", None, 3, []]), max_size=3
+                ),
+                "tool": st.sampled_from(["execute_code", 3, None]),
+                "name": st.sampled_from(["execute_code", "submit_results", []]),
+                "arguments": st.sampled_from([{"code": "ls"}, {"code": 3}, [], None]),
+                "args": st.sampled_from([{}, 3]),
+                "code": st.sampled_from(["ls", 3]),
+                "content_preview": st.sampled_from(["a", 3, None]),
+                "result": st.sampled_from([{"exit_code": []}, {"stdout": {}}, 3, None]),
+                "api_s": st.just(1),
+            },
+        ),
+        max_size=6,
+    )
+)
 def test_any_trace_in_place_of_a_conversation(tmp_path, entries):
     process = tmp_path / "dead/process"
     process.mkdir(parents=True, exist_ok=True)

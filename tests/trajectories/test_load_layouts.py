@@ -1,5 +1,6 @@
-"""Runs as the branches of the public harness leave them (AutoMedBench/AutoMedBench): tests/data/layouts holds small ones,
-written by the branches' own runners around a scripted agent."""
+"""Runs as the branches of the public harness leave them (AutoMedBench/AutoMedBench):
+tests/data/layouts holds small ones, written by the branches' own runners around a scripted agent.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +31,24 @@ def load(name: str) -> Run:
 
 
 def test_executions_that_are_counted_as_turns_go_to_their_own_calls():
-    """eval_vqa: the first reply has two calls and the third was cut off, so that `turn` is no reply's number."""
+    """eval_vqa: the first reply has two calls and the third was cut off, so that `turn` is no
+    reply's number."""
     run = load("vqa")
     assert [[a.observation.stdout for a in t.actions] for t in run.turns] == [
-        ["output of ls data\n", "output of pip list\n"], ["output of smoke\n"], [], ["output of answers\n"], [],
-    ]  # fmt: skip
+        ["output of ls data\n", "output of pip list\n"],
+        ["output of smoke\n"],
+        [],
+        ["output of answers\n"],
+        [],
+    ]
     assert [t.input_tokens for t in run.turns] == [100, 200, 300, 400, 500]
-    assert [t.finish_reason for t in run.turns] == ["tool_calls", "tool_calls", "length", "tool_calls", "stop"]
+    assert [t.finish_reason for t in run.turns] == [
+        "tool_calls",
+        "tool_calls",
+        "length",
+        "tool_calls",
+        "stop",
+    ]
     assert all(a.exec_time_s is not None for t in run.turns for a in t.actions)
     assert [t.time_s for t in run.turns] == sorted(t.time_s for t in run.turns)
 
@@ -58,18 +70,33 @@ def test_vqa_answers_report_and_questions():
     run = load("vqa")
     assert run.outputs.root.name == "outputs"
     assert {(f.case, f.name) for f in run.outputs.files} == {
-        ("q1", "answer.json"), ("q2", "answer.json"), (None, "answer_postprocess.py"), (None, "s3_calibration.json"),
+        ("q1", "answer.json"),
+        ("q2", "answer.json"),
+        (None, "answer_postprocess.py"),
+        (None, "s3_calibration.json"),
         (None, "smoke_forward.json"),
-    }  # fmt: skip
-    assert (run.report.path.name, run.report.task_score, run.report.medal, run.report.n_outputs) == (
-        "report.json", 0.6667, "good", 2,
-    )  # fmt: skip
+    }
+    assert (
+        run.report.path.name,
+        run.report.task_score,
+        run.report.medal,
+        run.report.n_outputs,
+    ) == (
+        "report.json",
+        0.6667,
+        "good",
+        2,
+    )
     assert run.report.metrics["model_call_detected"] is False
     assert (run.resources.cost_usd, run.resources.source["cost_usd"]) == (0.0018, "report")
     assert (run.status.submitted, run.listed_cases) == (True, ("q1", "q2", "q3"))
     assert [a["question_id"] for a in read_answers(run)] == ["q1", "q2"]
     found = check_outputs(run)
-    assert (found.s4_checks.completion, found.s4_checks.source, found.s5) == (pytest.approx(2 / 3), "files", 1.0)
+    assert (found.s4_checks.completion, found.s4_checks.source, found.s5) == (
+        pytest.approx(2 / 3),
+        "files",
+        1.0,
+    )
     assert found.task == 0.6667
 
 
@@ -97,16 +124,26 @@ def test_enhancement_keeps_its_report_above_the_workspace():
     assert run.report.task_score_from == "aggregate.clinical_score"
     assert run.brief.startswith("Denoise the CT slices")
     assert [t.input_tokens for t in run.turns] == [100, 200, 300, 400]  # the trace sums them up
-    assert all(a.exec_time_s is not None for t in run.turns for a in t.actions if a.kind == "execute")
+    assert all(
+        a.exec_time_s is not None for t in run.turns for a in t.actions if a.kind == "execute"
+    )
     assert (run.resources.wall_time_s, run.resources.input_tokens) == (61.25, 1000)
-    assert (run.status.ended, run.status.completed, run.outputs.cases) == ("submitted", True, ("p1", "p2"))
+    assert (run.status.ended, run.status.completed, run.outputs.cases) == (
+        "submitted",
+        True,
+        ("p1", "p2"),
+    )
 
 
 def test_a_rejected_submission_is_none(tmp_path):
     shutil.copytree(LAYOUTS / "enhancement", tmp_path / "run", symlinks=True)
     process = tmp_path / "run/workspace/process"
     messages = json.loads((process / "conversation.json").read_text())
-    last = next(i for i, m in enumerate(messages) if m["role"] == "tool" and m["content"].startswith("REJECTED"))
+    last = next(
+        i
+        for i, m in enumerate(messages)
+        if m["role"] == "tool" and m["content"].startswith("REJECTED")
+    )
     (process / "conversation.json").write_text(json.dumps(messages[: last + 1]))
     log = (process / "tool_log.jsonl").read_text().splitlines()
     (process / "tool_log.jsonl").write_text("\n".join(log[:2]))
@@ -139,10 +176,18 @@ def test_a_breach_without_a_conversation_is_a_disqualified_run_with_its_cost():
         "kidney-seg-task",
         "Segment the kidneys.\n",
     )
-    assert [[(a.code, a.observation and a.observation.kind) for a in t.actions] for t in run.turns] == [
-        [("ls", "ok"), ("pip", "ok")], [("private", "blocked")], [("private 2", "blocked"), ("", None)],
-    ]  # fmt: skip
-    assert (run.status.disqualified, run.status.breach_turn, len(run.status.violations)) == (True, 3, 2)
+    assert [
+        [(a.code, a.observation and a.observation.kind) for a in t.actions] for t in run.turns
+    ] == [
+        [("ls", "ok"), ("pip", "ok")],
+        [("private", "blocked")],
+        [("private 2", "blocked"), ("", None)],
+    ]
+    assert (run.status.disqualified, run.status.breach_turn, len(run.status.violations)) == (
+        True,
+        3,
+        2,
+    )
     assert (run.resources.input_tokens, run.resources.turns) == (600, 3)
     assert any("no conversation" in warning for warning in run.warnings)
 
@@ -155,13 +200,25 @@ def test_a_dropped_breach_is_counted(capsys, monkeypatch, tmp_path):
         shutil.copytree(LAYOUTS / name, tmp_path / "runs" / name)
     assert command(["leaderboard", "runs", "--by", "track", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)["rows"][0]
-    assert (row["agent"], row["runs"], row["input_tokens"], row["failed"]) == ("agent-x", 2, 450.0, 1.0)
+    assert (row["agent"], row["runs"], row["input_tokens"], row["failed"]) == (
+        "agent-x",
+        2,
+        450.0,
+        1.0,
+    )
     assert (row["breach"], row["no_output"], row["resolved"]) == (0.5, 0.5, 0.0)
     found = analyse("runs", only=("cohort", "leaderboard", "ratings", "failures"))
     told = dict(found.tables["cohort"].rows())
-    assert (told["runs analysed"], told["disqualified"]) == ("2", "1, which cost 0 s, 600 tokens in, 60 out")
-    shares = found.tables["failures"].filter(pl.col("agent") == "agent-x", pl.col("population") == "new")
-    assert {"failed": 1.0, "breach": 0.5, "timeout": 0.0}.items() <= dict(shares.select("what", "value").rows()).items()
+    assert (told["runs analysed"], told["disqualified"]) == (
+        "2",
+        "1, which cost 0 s, 600 tokens in, 60 out",
+    )
+    shares = found.tables["failures"].filter(
+        pl.col("agent") == "agent-x", pl.col("population") == "new"
+    )
+    assert {"failed": 1.0, "breach": 0.5, "timeout": 0.0}.items() <= dict(
+        shares.select("what", "value").rows()
+    ).items()
     assert "1, which cost 0 s, 600 tokens in" in render(found, [])
     assert command(["-q", "score", "runs/segmentation", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
@@ -175,8 +232,14 @@ def test_a_killed_enhancement_run_is_read_from_its_logs(tmp_path):
         (tmp_path / "dead/workspace/process" / name).unlink()
     run = load_run(tmp_path / "dead")
     assert (run.id, run.format, run.folder) == ("dead", "trace", tmp_path / "dead")
-    assert [a.code for t in run.turns for a in t.actions if a.kind == "execute"] == ["plan", "denoise"]
-    assert [a.observation.kind for t in run.turns for a in t.actions if a.kind == "execute"] == ["ok", "ok"]
+    assert [a.code for t in run.turns for a in t.actions if a.kind == "execute"] == [
+        "plan",
+        "denoise",
+    ]
+    assert [a.observation.kind for t in run.turns for a in t.actions if a.kind == "execute"] == [
+        "ok",
+        "ok",
+    ]
 
 
 def test_a_killed_vqa_run_is_read_from_its_logs(tmp_path):
@@ -196,23 +259,36 @@ def test_a_trace_without_a_reply_is_no_run(tmp_path):
 
 
 TASKS = {
-    "segmentation": ("kidney", "liver", "pancreas", "fetal_brain", "kidney-seg-task", "liver-seg-task", "pancreas-seg-task",
-                     "feta-seg-task"),
+    "segmentation": (
+        "kidney",
+        "liver",
+        "pancreas",
+        "fetal_brain",
+        "kidney-seg-task",
+        "liver-seg-task",
+        "pancreas-seg-task",
+        "feta-seg-task",
+    ),
     "detection": ("chest_abnormality", "vindr-cxr-det-task"),
     "vqa": ("medframeqa-task", "medxpertqa-mm-task", "pathvqa-task", "slake-task", "vqa-rad-task"),
     "report_generation": ("mimic-cxr-report-task",),
     "enhancement": ("ldct-denoising-task", "mri-sr-task"),
-}  # fmt: skip
+}
 
 
 def test_tasks_of_the_harness_have_their_track():
-    assert {track: tuple(t for t in tasks if track_of((), t, {}) == track) for track, tasks in TASKS.items()} == TASKS
+    assert {
+        track: tuple(t for t in tasks if track_of((), t, {}) == track)
+        for track, tasks in TASKS.items()
+    } == TASKS
 
 
 def ends(process: Path, *more: dict) -> Run:
     """The enhancement run as it is without its submission, with more messages."""
     messages = json.loads((process / "conversation.json").read_text())
-    submits = next(i for i, m in enumerate(messages) if "submit_results" in json.dumps(m.get("tool_calls")))
+    submits = next(
+        i for i, m in enumerate(messages) if "submit_results" in json.dumps(m.get("tool_calls"))
+    )
     (process / "conversation.json").write_text(json.dumps([*messages[:submits], *more]))
     for name in ("tool_log.jsonl", "trace.jsonl", "agent_summary.json"):
         (process / name).unlink()
@@ -220,7 +296,10 @@ def ends(process: Path, *more: dict) -> Run:
     return load_run(process.parents[1])
 
 
-DONE, GO_ON = {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Continue. Use a tool call."}
+DONE, GO_ON = (
+    {"role": "assistant", "content": "Done."},
+    {"role": "user", "content": "Continue. Use a tool call."},
+)
 ENDINGS = {
     "a closing reply": ([DONE], "stopped"),
     "told to go on": ([DONE, GO_ON], "cut"),

@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from ambjudge.trajectories.reading.messages import TurnBuilder, content_text, make_action, make_observation
+from ambjudge.trajectories.reading.messages import (
+    TurnBuilder,
+    content_text,
+    make_action,
+    make_observation,
+)
 
 
 def build(*messages):
@@ -37,7 +42,10 @@ def answer(call_id="c1", **body):
 
 def test_openai_shape():
     builder, (turn,) = build(
-        {"role": "system", "content": "be good"}, {"role": "user", "content": "task"}, said(call()), answer()
+        {"role": "system", "content": "be good"},
+        {"role": "user", "content": "task"},
+        said(call()),
+        answer(),
     )
     assert builder.brief == ["be good", "task"]
     (action,) = turn.actions
@@ -46,26 +54,59 @@ def test_openai_shape():
     assert action.kind == "execute"
     assert action.language == "python"
     assert action.code == "print(1)"
-    assert (action.observation.exit_code, action.observation.stdout, action.observation.kind) == (0, "out", "ok")
+    assert (action.observation.exit_code, action.observation.stdout, action.observation.kind) == (
+        0,
+        "out",
+        "ok",
+    )
     assert builder.warnings == []
 
 
 def test_anthropic_blocks_with_results_in_user_messages():
     _, turns = build(
         {"role": "user", "content": [{"type": "text", "text": "task"}]},
-        {"role": "assistant", "content": [
-            {"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "go"},
-            {"type": "tool_use", "id": "t1", "name": "execute_code", "input": {"language": "bash", "code": "ls"}},
-            {"type": "tool_use", "id": "t2", "name": "Write", "input": {"file_path": "a.py", "content": "x"}}]},
-        {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "t2", "content": [{"type": "text", "text": "written"}]},
-            {"type": "tool_result", "tool_use_id": "t1", "content": '{"exit_code": 2, "stdout": "", "stderr": "no"}'},
-            {"type": "text", "text": "and hurry"}]},
-    )  # fmt: skip
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm"},
+                {"type": "text", "text": "go"},
+                {
+                    "type": "tool_use",
+                    "id": "t1",
+                    "name": "execute_code",
+                    "input": {"language": "bash", "code": "ls"},
+                },
+                {
+                    "type": "tool_use",
+                    "id": "t2",
+                    "name": "Write",
+                    "input": {"file_path": "a.py", "content": "x"},
+                },
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t2",
+                    "content": [{"type": "text", "text": "written"}],
+                },
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t1",
+                    "content": '{"exit_code": 2, "stdout": "", "stderr": "no"}',
+                },
+                {"type": "text", "text": "and hurry"},
+            ],
+        },
+    )
     (turn,) = turns
     assert (turn.text, turn.reasoning, turn.replies) == ("go", "hm", ("and hurry",))
     assert [(a.kind, a.observation.kind, a.observation.text) for a in turn.actions] == [
-        ("execute", "failed", "no"), ("write", "unknown", "written")]  # fmt: skip
+        ("execute", "failed", "no"),
+        ("write", "unknown", "written"),
+    ]
     assert turn.actions[1].path == "a.py"
 
 
@@ -76,16 +117,26 @@ def test_several_calls_answered_out_of_order():
         answer("1", stdout="A"),
         answer("2", stdout="B"),
     )
-    assert [(a.code, a.observation.stdout) for a in turn.actions] == [("a", "A"), ("b", "B"), ("c", "C")]
+    assert [(a.code, a.observation.stdout) for a in turn.actions] == [
+        ("a", "A"),
+        ("b", "B"),
+        ("c", "C"),
+    ]
 
 
 def test_answers_without_ids_go_to_the_open_calls_in_order():
-    messages = [said(call("a", None), call("b", None)), answer(None, stdout="A"), answer(None, stdout="B")]
+    messages = [
+        said(call("a", None), call("b", None)),
+        answer(None, stdout="A"),
+        answer(None, stdout="B"),
+    ]
     assert [a.observation.stdout for a in build(*messages)[1][0].actions] == ["A", "B"]
 
 
 def test_ids_that_are_numbers_and_ids_used_again():
-    _, turns = build(said(call("a", 7)), answer(7, stdout="A"), said(call("b", 7)), answer(7, stdout="B"))
+    _, turns = build(
+        said(call("a", 7)), answer(7, stdout="A"), said(call("b", 7)), answer(7, stdout="B")
+    )
     assert [t.actions[0].observation.stdout for t in turns] == ["A", "B"]
 
 
@@ -99,14 +150,23 @@ def test_an_answer_to_nothing_is_kept_and_named():
     builder, (turn,) = build(said(call("a", "1")), answer("other"), answer("1"), answer("1"))
     assert len(turn.replies) == 2
     assert [w.split(";")[0] for w in builder.warnings] == [
-        "messages[1] answers no open tool call", "messages[3] answers no open tool call"]  # fmt: skip
+        "messages[1] answers no open tool call",
+        "messages[3] answers no open tool call",
+    ]
 
 
 def test_a_truncated_reply_and_its_continue_request():
     _, turns = build(
-        said(content="I will", finish_reason="length"), {"role": "user", "content": "Continue."}, said(call()), answer()
+        said(content="I will", finish_reason="length"),
+        {"role": "user", "content": "Continue."},
+        said(call()),
+        answer(),
     )
-    assert (turns[0].finish_reason, turns[0].replies, turns[0].actions) == ("length", ("Continue.",), ())
+    assert (turns[0].finish_reason, turns[0].replies, turns[0].actions) == (
+        "length",
+        ("Continue.",),
+        (),
+    )
     assert len(turns) == 2
 
 
@@ -117,7 +177,12 @@ def test_legacy_function_call():
         "function_call": {"name": "execute_code", "arguments": '{"language":"bash","code":"ls"}'},
     }
     _, (turn,) = build(
-        legacy, {"role": "function", "name": "execute_code", "content": '{"exit_code":0,"stdout":"x","stderr":""}'}
+        legacy,
+        {
+            "role": "function",
+            "name": "execute_code",
+            "content": '{"exit_code":0,"stdout":"x","stderr":""}',
+        },
     )
     assert (turn.actions[0].code, turn.actions[0].observation.stdout) == ("ls", "x")
 
@@ -143,10 +208,21 @@ def test_the_answer_to_submit_is_kept():
 
 
 EXIT_CODES = {
-    "zero": (0, 0, "ok"), "one": (1, 1, "failed"), "text": ("2", 2, "failed"), "whole float": (3.0, 3, "failed"), "null": (None, None, "unknown"),
-    "missing": (..., None, "unknown"), "fraction": (1.5, None, "unknown"), "word": ("ok", None, "unknown"), "truth": (True, None, "unknown"),
-    "list": ([1], None, "unknown"), "object": ({}, None, "unknown"), "huge": (10**30, None, "unknown"), "negative": (-9, -9, "failed"), "timeout": (-1, -1, "timeout"),
-}  # fmt: skip
+    "zero": (0, 0, "ok"),
+    "one": (1, 1, "failed"),
+    "text": ("2", 2, "failed"),
+    "whole float": (3.0, 3, "failed"),
+    "null": (None, None, "unknown"),
+    "missing": (..., None, "unknown"),
+    "fraction": (1.5, None, "unknown"),
+    "word": ("ok", None, "unknown"),
+    "truth": (True, None, "unknown"),
+    "list": ([1], None, "unknown"),
+    "object": ({}, None, "unknown"),
+    "huge": (10**30, None, "unknown"),
+    "negative": (-9, -9, "failed"),
+    "timeout": (-1, -1, "timeout"),
+}
 
 
 @pytest.mark.parametrize("name", EXIT_CODES)
@@ -166,9 +242,18 @@ ANSWERS = {
         "timeout",
     ),
     "blocked": ({"exit_code": -1, "stdout": "", "stderr": "BLOCKED: /data/private"}, "blocked"),
-    "violation": ({"exit_code": -1, "stdout": "", "stderr": "1st SANDBOX VIOLATION: path"}, "blocked"),
-    "violation without code": ({"exit_code": None, "stdout": "SANDBOX VIOLATION", "stderr": ""}, "blocked"),
-    "violation as its own field": ({"exit_code": -1, "violation": "SANDBOX VIOLATION: x"}, "blocked"),
+    "violation": (
+        {"exit_code": -1, "stdout": "", "stderr": "1st SANDBOX VIOLATION: path"},
+        "blocked",
+    ),
+    "violation without code": (
+        {"exit_code": None, "stdout": "SANDBOX VIOLATION", "stderr": ""},
+        "blocked",
+    ),
+    "violation as its own field": (
+        {"exit_code": -1, "violation": "SANDBOX VIOLATION: x"},
+        "blocked",
+    ),
     "the word in a good run": ({"exit_code": 0, "stdout": "BLOCKED", "stderr": ""}, "ok"),
     "the word in a failed run": ({"exit_code": 1, "stdout": "BLOCKED", "stderr": ""}, "failed"),
 }
@@ -181,10 +266,16 @@ def test_kinds_of_answers(name):
 
 
 CONTENTS = {
-    "null": (None, ""), "text": ("a", "a"), "blocks": ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
-    "image": ([{"type": "image_url", "image_url": {}}], "[image]"), "strings": (["a", "b"], "a\nb"), "number": (5, "5"),
-    "one block": ({"type": "text", "text": "a"}, "a"), "odd blocks": ([None, 3, {}, {"text": 3}], ""), "truth": (True, "true"),
-}  # fmt: skip
+    "null": (None, ""),
+    "text": ("a", "a"),
+    "blocks": ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
+    "image": ([{"type": "image_url", "image_url": {}}], "[image]"),
+    "strings": (["a", "b"], "a\nb"),
+    "number": (5, "5"),
+    "one block": ({"type": "text", "text": "a"}, "a"),
+    "odd blocks": ([None, 3, {}, {"text": 3}], ""),
+    "truth": (True, "true"),
+}
 
 
 @pytest.mark.parametrize("name", CONTENTS)
@@ -201,14 +292,25 @@ def test_a_message_without_content():
 
 
 ODD_CALLS = {
-    "calls as object": {"a": 1}, "calls as text": "run", "null inside": [None], "without function": [{"id": "x"}], "function as text": [{"function": "f"}],
-    "arguments number": [{"function": {"name": "execute_code", "arguments": 5}}], "arguments list": [{"function": {"name": "execute_code", "arguments": "[1]"}}],
-    "arguments broken": [{"function": {"name": "execute_code", "arguments": '{"code": "pri'}}], "no name": [{"function": {"arguments": "{}"}}],
-    "name object": [{"function": {"name": {"a": 1}, "arguments": "{}"}}], "flat": [{"name": "bash", "arguments": '{"command": "ls"}'}],
-    "deep": [{"function": {"name": "x", "arguments": "[" * 100_000}}], "code list": [{"function": {"name": "bash", "arguments": {"command": ["bash", "-lc", "ls"]}}}],
-    "half surrogate": [{"function": {"name": "bash", "arguments": '{"command": "\\ud800"}'}}], "endless": [{"function": {"name": "x", "arguments": '{"n": ' + "9" * 5000 + ', "m": NaN}'}}],
-    "invocations odd": [{"function": {"name": "batch", "arguments": {"invocations": [None, 3, {"input": 5}]}}}],
-}  # fmt: skip
+    "calls as object": {"a": 1},
+    "calls as text": "run",
+    "null inside": [None],
+    "without function": [{"id": "x"}],
+    "function as text": [{"function": "f"}],
+    "arguments number": [{"function": {"name": "execute_code", "arguments": 5}}],
+    "arguments list": [{"function": {"name": "execute_code", "arguments": "[1]"}}],
+    "arguments broken": [{"function": {"name": "execute_code", "arguments": '{"code": "pri'}}],
+    "no name": [{"function": {"arguments": "{}"}}],
+    "name object": [{"function": {"name": {"a": 1}, "arguments": "{}"}}],
+    "flat": [{"name": "bash", "arguments": '{"command": "ls"}'}],
+    "deep": [{"function": {"name": "x", "arguments": "[" * 100_000}}],
+    "code list": [{"function": {"name": "bash", "arguments": {"command": ["bash", "-lc", "ls"]}}}],
+    "half surrogate": [{"function": {"name": "bash", "arguments": '{"command": "\\ud800"}'}}],
+    "endless": [{"function": {"name": "x", "arguments": '{"n": ' + "9" * 5000 + ', "m": NaN}'}}],
+    "invocations odd": [
+        {"function": {"name": "batch", "arguments": {"invocations": [None, 3, {"input": 5}]}}}
+    ],
+}
 
 
 @pytest.mark.parametrize("name", ODD_CALLS)
@@ -223,7 +325,17 @@ def test_broken_arguments_stay_as_code():
     assert (action.arguments, action.code) == (None, '{"code": "pri')
 
 
-MESSAGES = [None, 3, "text", [], {}, {"role": None}, {"role": 5}, {"role": []}, {"role": "nobody", "content": "x"}]
+MESSAGES = [
+    None,
+    3,
+    "text",
+    [],
+    {},
+    {"role": None},
+    {"role": 5},
+    {"role": []},
+    {"role": "nobody", "content": "x"},
+]
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=repr)

@@ -1,4 +1,5 @@
-"""Lines that tools write about themselves: every pattern of noise.yaml with the lines that it was written for."""
+"""Lines that tools write about themselves: every pattern of noise.yaml with the lines that it was
+written for."""
 
 from __future__ import annotations
 
@@ -10,10 +11,17 @@ import yaml
 from ambjudge.trajectories.record import noise
 
 PATTERNS = yaml.safe_load(Path(noise.__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-ROWS = [(part, entry, line) for part, entries in PATTERNS.items() for entry in entries for line in entry["examples"]]
+ROWS = [
+    (part, entry, line)
+    for part, entries in PATTERNS.items()
+    for entry in entries
+    for line in entry["examples"]
+]
 
 
-@pytest.mark.parametrize(("part", "entry", "line"), ROWS, ids=[line[:40].strip() for _, _, line in ROWS])
+@pytest.mark.parametrize(
+    ("part", "entry", "line"), ROWS, ids=[line[:40].strip() for _, _, line in ROWS]
+)
 def test_a_pattern_hits_its_examples(part, entry, line):
     if part == "listing":
         assert noise.listing(line) == entry["form"]

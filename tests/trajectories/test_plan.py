@@ -1,4 +1,5 @@
-"""plan.md and plan.png: where they lie, and how a lost plan is recovered from the code that wrote it."""
+"""plan.md and plan.png: where they lie, and how a lost plan is recovered from the code that wrote
+it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ FAILED = Observation(exit_code=1, stderr="No such directory", kind="failed")
 
 
 def run(code: str, language: str | None = "python", seen: Observation | None = OK) -> Action:
-    return Action(tool="execute_code", kind="execute", language=language, code=code, observation=seen)
+    return Action(
+        tool="execute_code", kind="execute", language=language, code=code, observation=seen
+    )
 
 
 def tool(name: str, seen: Observation | None = UNKNOWN, **arguments) -> Action:
@@ -27,7 +30,16 @@ def plan_of(tmp_path, *actions: Action):
     return read_plan(Listed(tmp_path), turns, warnings), warnings
 
 
-PLACES = ["outputs/plan", "plan", "workspace/plan", "outputs", "process/plan", "process", "workspace", "."]
+PLACES = [
+    "outputs/plan",
+    "plan",
+    "workspace/plan",
+    "outputs",
+    "process/plan",
+    "process",
+    "workspace",
+    ".",
+]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -53,12 +65,20 @@ PYTHON = {
     "with": 'with open("plan.md", "w") as f:\n    f.write("A\\n")',
     "with, several writes": 'with open("plan.md", "w") as f:\n    f.write("A")\n    f.write("\\n")',
     "path write_text": 'from pathlib import Path\nPath("plan.md").write_text("A\\n")',
-    "path joined": 'from pathlib import Path\nout = Path("/o")\n(out / "plan.md").write_text("A\\n")',
+    "path joined": (
+        'from pathlib import Path\nout = Path("/o")\n(out / "plan.md").write_text("A\\n")'
+    ),
     "f-string path": 'open(f"{ROOT}/plan.md", "w").write("A\\n")',
     "concatenation": 'open("plan.md", "w").write("A" + "\\n")',
-    "dedent": 'import textwrap\nopen("plan.md", "w").write(textwrap.dedent("""\n    A\n""") + "\\n")',
-    "two writes, the last one counts": 'open("plan.md", "w").write("B")\nopen("plan.md", "w").write("A\\n")',
-    "inside a function": 'def go():\n    with open("plan.md", "w") as f:\n        f.write("A\\n")\ngo()',
+    "dedent": (
+        'import textwrap\nopen("plan.md", "w").write(textwrap.dedent("""\n    A\n""") + "\\n")'
+    ),
+    "two writes, the last one counts": (
+        'open("plan.md", "w").write("B")\nopen("plan.md", "w").write("A\\n")'
+    ),
+    "inside a function": (
+        'def go():\n    with open("plan.md", "w") as f:\n        f.write("A\\n")\ngo()'
+    ),
     "magic": "%%writefile out/plan.md\nA\n",
 }
 SHELL = {
@@ -99,11 +119,24 @@ def test_appends_and_edits_add_up_over_turns(tmp_path):
         run("cat > plan.md <<EOF\n# Plan\nstep one\nEOF", "bash"),
         run("cat >> plan.md <<EOF\nstep two\nEOF", "bash"),
         tool("Edit", file_path="/w/plan.md", old_string="step one", new_string="step 1"),
-        tool("MultiEdit", file_path="/w/plan.md", edits=[{"old_string": "two", "new_string": "2"}, {"old_string": "step", "new_string": "Step", "replace_all": True}]),
+        tool(
+            "MultiEdit",
+            file_path="/w/plan.md",
+            edits=[
+                {"old_string": "two", "new_string": "2"},
+                {"old_string": "step", "new_string": "Step", "replace_all": True},
+            ],
+        ),
         tool("Edit", file_path="/w/plan.md", old_string="not there", new_string="x"),
-        tool("str_replace_based_edit_tool", command="insert", path="plan.md", insert_line=1, insert_text="intro"),
+        tool(
+            "str_replace_based_edit_tool",
+            command="insert",
+            path="plan.md",
+            insert_line=1,
+            insert_text="intro",
+        ),
         run("open('plan.md', 'a').write('end')"),
-    )  # fmt: skip
+    )
     assert plan.text == "# Plan\nintro\nStep 1\nStep 2\nend"
     assert plan.turn == 7
 
@@ -111,7 +144,9 @@ def test_appends_and_edits_add_up_over_turns(tmp_path):
 WRITES = {
     "Write": tool("Write", file_path="/w/plan.md", content="A"),
     "write_file": tool("write_file", path="plan.md", content="A"),
-    "create": tool("str_replace_based_edit_tool", command="create", path="/w/plan.md", file_text="A"),
+    "create": tool(
+        "str_replace_based_edit_tool", command="create", path="/w/plan.md", file_text="A"
+    ),
     "edit of nothing": tool("Edit", file_path="plan.md", old_string="", new_string="A"),
 }
 
@@ -126,7 +161,12 @@ NOT_WRITTEN = {
     "timed out": run(PYTHON["with"], seen=Observation(exit_code=-1, kind="timeout")),
     "blocked": run(SHELL["echo"], "bash", Observation(exit_code=-1, kind="blocked")),
     "never answered": run(PYTHON["with"], seen=None),
-    "refused by the tool": tool("Write", Observation(stdout="Error: File has not been read yet", kind="unknown"), file_path="plan.md", content="A"),
+    "refused by the tool": tool(
+        "Write",
+        Observation(stdout="Error: File has not been read yet", kind="unknown"),
+        file_path="plan.md",
+        content="A",
+    ),
     "other file": run('open("my-plan.md", "w").write("A")'),
     "other suffix": run('open("plan.mdx", "w").write("A")'),
     "read": run('print(open("plan.md").read())'),
@@ -135,7 +175,7 @@ NOT_WRITTEN = {
     "heredoc to something else": run("cat > notes.md <<EOF\nplan.md\nEOF", "bash"),
     "no syntax": run('with open("plan.md", "w" as f: f.write("A")'),
     "other tool": tool("Read", file_path="plan.md"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NOT_WRITTEN)
@@ -195,7 +235,10 @@ def test_a_link_out_of_the_run_is_not_followed(place, tmp_path):
 
 BOMBS = {
     "doubling": "x = 'plan.md' * 2\n" + "x = x + x\n" * 200 + "open('plan.md','w').write(x)",
-    "two names": "\n".join(f"a{i} = a{i - 1} + a{i - 1}" for i in range(1, 200)) + "\nopen('plan.md','w').write(a199)",
+    "two names": (
+        "\n".join(f"a{i} = a{i - 1} + a{i - 1}" for i in range(1, 200))
+        + "\nopen('plan.md','w').write(a199)"
+    ),
     "circle": "a = b + b\nb = a + a\nopen('plan.md','w').write(a)",
     "brackets": "x = " + "(" * 100_000 + "\nopen('plan.md','w')",
     "minus": "x = " + "-" * 50_000 + "1\nopen('plan.md','w').write('a')",
@@ -222,6 +265,8 @@ def test_an_edit_cannot_blow_up(tmp_path):
     plan, _ = plan_of(
         tmp_path,
         tool("Write", file_path="plan.md", content="a" * 100_000),
-        tool("Edit", file_path="plan.md", old_string="a", new_string="b" * 100_000, replace_all=True),
+        tool(
+            "Edit", file_path="plan.md", old_string="a", new_string="b" * 100_000, replace_all=True
+        ),
     )
     assert len(plan.text) == 100_000

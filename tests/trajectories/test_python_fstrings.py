@@ -29,10 +29,18 @@ def test_any_expression_may_stand_in_braces(code):
 @pytest.mark.parametrize(
     "code",
     [
-        'f"{a["b"}"', 'f"{a["b"]', 'f"{x y["z"]}"', "it's {not} code", 'f"{"', "f'{x!", 'f"{}" + f"{d["k"]}"',
-        'f"{' * 3000, 'f"{a["' * 3000, "'" * 99_999 + "{",
+        'f"{a["b"}"',
+        'f"{a["b"]',
+        'f"{x y["z"]}"',
+        "it's {not} code",
+        'f"{"',
+        "f'{x!",
+        'f"{}" + f"{d["k"]}"',
+        'f"{' * 3000,
+        'f"{a["' * 3000,
+        "'" * 99_999 + "{",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_python_stays_none(code, no_runaway):
     with no_runaway():
         assert parse(code) is None

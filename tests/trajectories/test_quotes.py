@@ -1,4 +1,5 @@
-"""A quote is verified where it stands, moved when it stands elsewhere, and never found by resemblance."""
+"""A quote is verified where it stands, moved when it stands elsewhere, and never found by
+resemblance."""
 
 import json
 from pathlib import Path
@@ -18,17 +19,29 @@ CODE = 'print("a\\tb")\nx = {"key": "caf\u00e9"}\nif x:\n    run(x)'
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("quotes")
     call = {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": CODE})}
-    result = {"exit_code": 0, "stdout": "loss  0.25\nall keys\n   matched ...", "stderr": "warning: slow"}
+    result = {
+        "exit_code": 0,
+        "stdout": "loss  0.25\nall keys\n   matched ...",
+        "stderr": "warning: slow",
+    }
     submit = {"name": "submit_results", "arguments": json.dumps({"note": "line1\nline2"})}
     messages = [
         {"role": "user", "content": "brief only words"},
-        {"role": "assistant", "content": "First I “look” at it.", "reasoning": "because of doubt",
-         "tool_calls": [{"id": "1", "type": "function", "function": call}]},
+        {
+            "role": "assistant",
+            "content": "First I “look” at it.",
+            "reasoning": "because of doubt",
+            "tool_calls": [{"id": "1", "type": "function", "function": call}],
+        },
         {"role": "tool", "tool_call_id": "1", "content": json.dumps(result)},
-        {"role": "assistant", "content": "loss 0.25 again", "tool_calls": [{"id": "2", "type": "function", "function": submit}]},
+        {
+            "role": "assistant",
+            "content": "loss 0.25 again",
+            "tool_calls": [{"id": "2", "type": "function", "function": submit}],
+        },
         {"role": "tool", "tool_call_id": "2", "content": "{}"},
         {"role": "assistant", "content": "The end."},
-    ]  # fmt: skip
+    ]
     path = folder / "conversation.json"
     path.write_text(json.dumps({"messages": messages}), encoding="utf-8")
     (folder / "plan").mkdir()
@@ -43,7 +56,7 @@ def run(tmp_path_factory):
         pytest.param(1, "because of doubt", "verified", None, id="reasoning"),
         pytest.param(1, 'x = {"key": "café"}', "verified", None, id="code"),
         pytest.param(1, 'x = {\\"key\\": \\"caf\\u00e9\\"}', "verified", None, id="json-escapes"),
-        pytest.param(1, "x = {\"key\": \"cafe\u0301\"}", "verified", None, id="decomposed-accent"),
+        pytest.param(1, 'x = {"key": "cafe\u0301"}', "verified", None, id="decomposed-accent"),
         pytest.param(1, "loss 0.25 all keys matched", "verified", None, id="white-space-collapsed"),
         pytest.param(1, "loss 0.25\\nall keys", "verified", None, id="escaped-newline"),
         pytest.param(1, "loss ... matched", "verified", None, id="ellipsis"),
@@ -63,13 +76,15 @@ def run(tmp_path_factory):
         pytest.param(0, "brief only words", "verified", None, id="brief"),
         pytest.param(1, "brief only words", "moved", 0, id="brief-cited-as-turn"),
         pytest.param(0, "use the model brief", "not_found", None, id="not-across-plan-and-brief"),
-        pytest.param(1, "all keys [… 12 similar lines …] matched", "verified", None, id="mark-of-the-record"),
+        pytest.param(
+            1, "all keys [… 12 similar lines …] matched", "verified", None, id="mark-of-the-record"
+        ),
         pytest.param(1, "", "not_found", None, id="empty"),
         pytest.param(1, "...", "not_found", None, id="only-ellipsis"),
         pytest.param(1, "{", "not_found", None, id="only-punctuation"),
         pytest.param(1, "\x00", "not_found", None, id="nul"),
     ],
-)  # fmt: skip
+)
 def test_where_a_quote_stands(run, turn, quote, check, found):
     evidence = check_quote(run, turn, quote)
     assert (evidence.check, evidence.found_turn) == (check, found)
@@ -100,7 +115,11 @@ def test_a_line_copied_from_the_record_is_found_with_what_sanitize_replaced(tmp_
     result = json.dumps({"exit_code": 0, "stdout": output, "stderr": ""})
     call = {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": "cat x"})}
     messages = [
-        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": call}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "1", "type": "function", "function": call}],
+        },
         {"role": "tool", "tool_call_id": "1", "content": result},
     ]
     path = tmp_path / "conversation.json"
@@ -124,7 +143,9 @@ def test_a_line_copied_from_the_record_is_found_with_what_sanitize_replaced(tmp_
     ],
 )
 def test_hostile_texts_and_quotes_are_checked_in_bounded_time(run, text, no_runaway):
-    hostile = run.model_copy(update={"turns": (run.turns[0].model_copy(update={"text": text}), *run.turns[1:])})
+    hostile = run.model_copy(
+        update={"turns": (run.turns[0].model_copy(update={"text": text}), *run.turns[1:])}
+    )
     with no_runaway():
         index = QuoteIndex(hostile)
         assert index.check(2, "a" + text[:1_000] + "never said").check == "not_found"

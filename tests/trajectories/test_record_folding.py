@@ -17,29 +17,37 @@ def around(lines: list[str]) -> str:
 
 
 TQDM = [
-    f"cases: {i:3d}%|{'█' * (i // 10)}{' ' * (10 - i // 10)}| {i}/100 [00:{i // 2:02d}<00:10, 2.00it/s]"
+    f"cases: {i:3d}%|{'█' * (i // 10)}{' ' * (10 - i // 10)}| {i}/100 [00:{i // 2:02d}<00:10,"
+    " 2.00it/s]"
     for i in range(101)
 ]
 PIP = [
-    *(f"Requirement already satisfied: {p} in /usr/lib/python3/site-packages (1.2)" for p in ("numpy", "scipy", "six")),
+    *(
+        f"Requirement already satisfied: {p} in /usr/lib/python3/site-packages (1.2)"
+        for p in ("numpy", "scipy", "six")
+    ),
     "Collecting einops==0.8",
     "  Downloading einops-0.8.0-py3-none-any.whl (43 kB)",
     "     ━━━━━━━━━━━━━━━━━━━━ 43.2/43.2 kB 1.1 MB/s eta 0:00:00",
     "Installing collected packages: einops",
 ]
-APT = [f"Get:{i} http://mirror/debian stable/main amd64 lib{i} amd64 1.{i} [{i} kB]" for i in range(1, 9)] + [
-    f"Unpacking lib{i} (1.{i}) ..." for i in range(1, 9)
-]
+APT = [
+    f"Get:{i} http://mirror/debian stable/main amd64 lib{i} amd64 1.{i} [{i} kB]"
+    for i in range(1, 9)
+] + [f"Unpacking lib{i} (1.{i}) ..." for i in range(1, 9)]
 WARNINGS = [
-    f"/env/lib/site-packages/p{i}/core.py:{i}: FutureWarning: the default of `p{i}_mode` will change"
+    f"/env/lib/site-packages/p{i}/core.py:{i}: FutureWarning: the default of `p{i}_mode` will"
+    " change"
     for i in range(1, 30)
 ]
 DEBUG = [
-    f"2026-05-{i:02d} 10:20:{i:02d},123 DEBUG urllib3.connectionpool: connection {i} kept alive" for i in range(1, 28)
+    f"2026-05-{i:02d} 10:20:{i:02d},123 DEBUG urllib3.connectionpool: connection {i} kept alive"
+    for i in range(1, 28)
 ]
 BASE64 = ["iVBORw0KGgoAAAANSUhEUgAA" * 3 + f"Ab{i:02d}" for i in range(40)]
 LISTING = [
-    f"-rw-r--r-- 1 root root {i * 37 % 901} Nov 21 08:00 {chr(97 + i % 26)}{chr(97 + i // 26)}.py" for i in range(90)
+    f"-rw-r--r-- 1 root root {i * 37 % 901} Nov 21 08:00 {chr(97 + i % 26)}{chr(97 + i // 26)}.py"
+    for i in range(90)
 ]
 CASES = [f"processing case_{i:03d}" for i in range(40)]
 
@@ -56,10 +64,17 @@ CASES = [f"processing case_{i:03d}" for i in range(40)]
         pytest.param(LISTING, "73 listed lines", 19, id="long-listing"),
         pytest.param(["epoch done"] * 30, "27 identical lines", 5, id="identical"),
         pytest.param(CASES, "37 similar lines", 5, id="counter"),
-        pytest.param(random.Random(1).sample([*TQDM, *PIP, *WARNINGS, *DEBUG, *APT], 160), "log", 8, id="interleaved"),
+        pytest.param(
+            random.Random(1).sample([*TQDM, *PIP, *WARNINGS, *DEBUG, *APT], 160),
+            "log",
+            8,
+            id="interleaved",
+        ),
     ],
 )
-def test_noise_is_folded_with_a_mark_and_results_stay(lines: list[str], mark: str, most: int) -> None:
+def test_noise_is_folded_with_a_mark_and_results_stay(
+    lines: list[str], mark: str, most: int
+) -> None:
     folded = fold(around(lines)).split("\n")
     assert folded[0] == RESULT[0]
     assert folded[-1] == RESULT[1]
@@ -75,13 +90,20 @@ def test_noise_is_folded_with_a_mark_and_results_stay(lines: list[str], mark: st
 @pytest.mark.parametrize(
     "lines",
     [
-        pytest.param([f"case_{i:03d} dice 0.{i * 37 % 97:02d} hd95 {i * 13 % 29}.5" for i in range(40)], id="measures"),
         pytest.param(
-            [f"[{i}/40] case_{i:03d} dice 0.{i * 37 % 97:02d}" for i in range(1, 41)], id="counter-and-measure"
+            [f"case_{i:03d} dice 0.{i * 37 % 97:02d} hd95 {i * 13 % 29}.5" for i in range(40)],
+            id="measures",
+        ),
+        pytest.param(
+            [f"[{i}/40] case_{i:03d} dice 0.{i * 37 % 97:02d}" for i in range(1, 41)],
+            id="counter-and-measure",
         ),
         pytest.param([f"epoch {i} loss {1 / (i + 1):.4f}" for i in range(60)], id="training-curve"),
         pytest.param(
-            [f"2026-05-01 10:20:{i:02d} INFO eval.run: case_{i} dice 0.{i * 37 % 97:02d}" for i in range(40)],
+            [
+                f"2026-05-01 10:20:{i:02d} INFO eval.run: case_{i} dice 0.{i * 37 % 97:02d}"
+                for i in range(40)
+            ],
             id="own-log",
         ),
         pytest.param([f"    x = f({'y' * i})" for i in range(40)], id="code"),
@@ -118,7 +140,11 @@ def test_encoded_data_in_a_line_leaves_its_surroundings() -> None:
 
 
 def test_library_frames_of_a_traceback_are_folded() -> None:
-    frames = [x for i in range(9) for x in (f'  File "/env/site-packages/lib/m{i}.py", line {i}, in f', f"    f{i}(x)")]
+    frames = [
+        x
+        for i in range(9)
+        for x in (f'  File "/env/site-packages/lib/m{i}.py", line {i}, in f', f"    f{i}(x)")
+    ]
     trace = [
         "Traceback (most recent call last):",
         '  File "run.py", line 3, in <module>',
@@ -132,8 +158,8 @@ def test_library_frames_of_a_traceback_are_folded() -> None:
 
 def test_a_message_or_reminder_shown_by_earlier_outputs_is_counted_not_shown_again() -> None:
     reminder = (
-        "The list was saved. Remember to keep it up to date while you work and to finish every point of it before you stop."
-        * 2
+        "The list was saved. Remember to keep it up to date while you work and to finish every"
+        " point of it before you stop." * 2
     )
     earlier, found = Earlier(), []
     for turn in (1, 2, 3):
@@ -146,10 +172,14 @@ def test_a_message_or_reminder_shown_by_earlier_outputs_is_counted_not_shown_aga
 
 def test_what_the_agent_wrote_is_folded_only_where_nothing_is_lost() -> None:
     code = "\n".join([*CASES, *TQDM, "pad", "pad", "pad", "pad", "pad", "end"])
-    assert fold_written(code) == "\n".join([*CASES, *TQDM, "pad", "pad", "[… 2 identical lines …]", "pad", "end"])
+    assert fold_written(code) == "\n".join(
+        [*CASES, *TQDM, "pad", "pad", "[… 2 identical lines …]", "pad", "end"]
+    )
 
 
-LINES = st.sampled_from(["a", "", "x 1", "x 2", "x 0.5", *TQDM[:3], *PIP[:3], *DEBUG[:3], *WARNINGS[:3], "q" * 300])
+LINES = st.sampled_from(
+    ["a", "", "x 1", "x 2", "x 0.5", *TQDM[:3], *PIP[:3], *DEBUG[:3], *WARNINGS[:3], "q" * 300]
+)
 
 
 @settings(max_examples=60, deadline=None)

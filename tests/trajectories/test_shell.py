@@ -11,17 +11,23 @@ from ambjudge.trajectories.turns.shell import commands, script_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-FILES = Files(re.compile("agents_outputs"), frozenset(f"case_{i:04d}" for i in range(1, 9)), ("case_",))
+FILES = Files(
+    re.compile("agents_outputs"), frozenset(f"case_{i:04d}" for i in range(1, 9)), ("case_",)
+)
 ASKED = [
     pytest.param("python run.py", None, id="nothing said"),
     pytest.param("python run.py case_0001", 1, id="one id"),
     pytest.param("python run.py --num-beams 4", None, id="a number of something"),
     pytest.param("python run.py /data/public/*/ct.nii.gz", ALL, id="wildcard"),
-    pytest.param("for c in $(ls /data/public); do python run.py $c; done", ALL, id="loop over a listing"),
+    pytest.param(
+        "for c in $(ls /data/public); do python run.py $c; done", ALL, id="loop over a listing"
+    ),
     pytest.param("for i in {1..8}; do python run.py $i; done", 8, id="braces"),
-    pytest.param("ls /data/public | head -2 | xargs -I{} python run.py {}", 2, id="xargs over the first"),
+    pytest.param(
+        "ls /data/public | head -2 | xargs -I{} python run.py {}", 2, id="xargs over the first"
+    ),
     pytest.param("python run.py \\\n  case_0001 case_0002", 2, id="continued line"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "cases"), ASKED)
@@ -31,11 +37,21 @@ def test_cases_that_a_command_line_asks_for(text: str, cases: int | None) -> Non
 
 
 STARTED = [
-    pytest.param("cd /w && LIMIT=2 python3 -u 'my run.py' a.py > log.txt 2>&1 &", ("a.py",), id="prefix, quotes, redirection"),
-    pytest.param("timeout 60 nohup python /w/run.py --out x; bash go.sh # python no.py", ("/w/run.py", "go.sh"), id="wrappers, comment"),
-    pytest.param("python -m py_compile run.py && python /w/run.py -h", (), id="compiled, short help"),
+    pytest.param(
+        "cd /w && LIMIT=2 python3 -u 'my run.py' a.py > log.txt 2>&1 &",
+        ("a.py",),
+        id="prefix, quotes, redirection",
+    ),
+    pytest.param(
+        "timeout 60 nohup python /w/run.py --out x; bash go.sh # python no.py",
+        ("/w/run.py", "go.sh"),
+        id="wrappers, comment",
+    ),
+    pytest.param(
+        "python -m py_compile run.py && python /w/run.py -h", (), id="compiled, short help"
+    ),
     pytest.param("X=/w/run.py\npython $X", ("/w/run.py",), id="a variable set before"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "paths"), STARTED)
@@ -52,7 +68,12 @@ def test_a_command_has_its_words_its_targets_and_what_stands_around_it() -> None
     assert (second.words, second.piped, second.fed) == (("tee", "b.log"), True, first.words)
 
 
-@given(st.text(alphabet="python run.py -=$(){}*;|&\n\\'\"`<>for in do done head 0123 case_xargs", max_size=400))
+@given(
+    st.text(
+        alphabet="python run.py -=$(){}*;|&\n\\'\"`<>for in do done head 0123 case_xargs",
+        max_size=400,
+    )
+)
 def test_any_text_is_read(text: str) -> None:
     for command in commands(text):
         asked = FILES.asked(command)
@@ -60,9 +81,20 @@ def test_any_text_is_read(text: str) -> None:
 
 
 HOSTILE = [
-    "'" * 199_999, '"\\' * 100_000, "a'" * 100_000, "${" * 100_000, "$(" * 100_000, "`" * 200_000, "# " * 100_000, "<" * 200_000,
-    "for x in a;" * 18_000, "xargs " * 30_000, "x=$x;" * 40_000, "x=aaaaaaaa\n" + "x=$x$x$x$x\n" * 5_000, "python a.py " * 16_000,
-]  # fmt: skip
+    "'" * 199_999,
+    '"\\' * 100_000,
+    "a'" * 100_000,
+    "${" * 100_000,
+    "$(" * 100_000,
+    "`" * 200_000,
+    "# " * 100_000,
+    "<" * 200_000,
+    "for x in a;" * 18_000,
+    "xargs " * 30_000,
+    "x=$x;" * 40_000,
+    "x=aaaaaaaa\n" + "x=$x$x$x$x\n" * 5_000,
+    "python a.py " * 16_000,
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=[text[:8] for text in HOSTILE])
@@ -75,7 +107,10 @@ def test_hostile_text_stays_fast(text: str, no_runaway) -> None:
 def test_scripts_that_start_each_other_are_not_followed_for_ever(no_runaway) -> None:
     files = Files(re.compile("agents_outputs"), frozenset())
     for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
-        files.store(f"{name}.py", f"import os\nfor i in range(9):\n    os.system('python {other}.py')\n" * 100)
+        files.store(
+            f"{name}.py",
+            f"import os\nfor i in range(9):\n    os.system('python {other}.py')\n" * 100,
+        )
         files.store(f"{name}.sh", f"bash {other}.sh; python {other}.py\n" * 100)
     shown = Shown()
     with no_runaway():

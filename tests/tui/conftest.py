@@ -1,4 +1,5 @@
-"""What the tests of the browser share: the recorded runs with frozen scorecards, an app on them, and patience."""
+"""What the tests of the browser share: the recorded runs with frozen scorecards, an app on them,
+and patience."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from textual.pilot import Pilot
 DATA = Path(__file__).parents[1] / "data"
 RECORDED = DATA / "recorded"
 CARDS = DATA / "tui" / "cards.jsonl"
-"""Scorecards of the recorded runs, frozen: what the browser shows must not depend on what judges think today."""
+"""Scorecards of the recorded runs, frozen: what the browser shows must not depend on what judges
+think today."""
 
 Open = Callable[..., Any]
 
@@ -53,21 +55,34 @@ def text_of() -> Callable[[Browser], str]:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Open:
-    """`async with opened() as (app, pilot)`: the browser on the recorded runs; nothing is written but below tmp_path."""
+    """`async with opened() as (app, pilot)`: the browser on the recorded runs; nothing is written
+    but below tmp_path."""
 
     @asynccontextmanager
     async def begin(
-        path: Path = RECORDED / "runs", *, cards: Path | None = CARDS, size: tuple[int, int] = (120, 36),
-        store: bool = False, score: bool = False, ready: bool = True, **options: Any,
-    ) -> AsyncIterator[tuple[Browser, Pilot[None]]]:  # fmt: skip
+        path: Path = RECORDED / "runs",
+        *,
+        cards: Path | None = CARDS,
+        size: tuple[int, int] = (120, 36),
+        store: bool = False,
+        score: bool = False,
+        ready: bool = True,
+        **options: Any,
+    ) -> AsyncIterator[tuple[Browser, Pilot[None]]]:
         collection = Collection(
-            path, options=ScoreOptions, cards=cards,
+            path,
+            options=ScoreOptions,
+            cards=cards,
             new_store=(lambda: open_store(tmp_path / "store.db")) if store else None,
-        )  # fmt: skip
+        )
         app = Browser(
-            collection, views=Views(tmp_path / "views.json"), score=score, annotator="tester", labels=tmp_path / "labels",
+            collection,
+            views=Views(tmp_path / "views.json"),
+            score=score,
+            annotator="tester",
+            labels=tmp_path / "labels",
             **options,
-        )  # fmt: skip
+        )
         try:
             async with app.run_test(size=size, notifications=True) as pilot:
                 if ready:

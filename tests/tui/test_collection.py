@@ -59,7 +59,9 @@ def test_a_file_of_cards_finds_its_runs_from_another_folder(tmp_path: Path) -> N
 def test_broken_lines_are_counted_and_left_out(tmp_path: Path) -> None:
     file = tmp_path / "cards.jsonl"
     good = CARDS.read_text().splitlines()[0]
-    file.write_text("\n".join(["{", good, "[1]", '{"run": {"id": "x"}}', "", "null", "[" * 5000, good]) + "\n")
+    file.write_text(
+        "\n".join(["{", good, "[1]", '{"run": {"id": "x"}}', "", "null", "[" * 5000, good]) + "\n"
+    )
     collection = Collection(file, options=ScoreOptions, cards=file)
     assert [row.id for row in rows(collection)] == ["bccd-lite-01", "bccd-lite-01"]
     assert collection.skipped == 5
@@ -86,14 +88,24 @@ def store(tmp_path: Path) -> Store:
 
 def test_a_store_gives_cards_to_a_folder(store: Store, tmp_path: Path) -> None:
     collection = Collection(tmp_path, options=ScoreOptions, store=lambda: store)
-    assert [(row.id, row.state) for row in rows(collection)] == [("crc-lite-01", "scored"), ("crc-lite-02", "scored"), ("crc-std-01", "waiting")]  # fmt: skip
+    assert [(row.id, row.state) for row in rows(collection)] == [
+        ("crc-lite-01", "scored"),
+        ("crc-lite-02", "scored"),
+        ("crc-std-01", "waiting"),
+    ]
 
 
 def test_a_store_alone_lists_what_it_knows(store: Store, tmp_path: Path) -> None:
     store.add_run(ambjudge.load_run(tmp_path / "crc-std-01"))
-    collection = Collection(tmp_path / ".ambjudge" / "ambjudge.db", options=ScoreOptions, store=lambda: store)
+    collection = Collection(
+        tmp_path / ".ambjudge" / "ambjudge.db", options=ScoreOptions, store=lambda: store
+    )
     found = rows(collection)
-    assert [(row.id, row.state) for row in found] == [("crc-lite-01", "scored"), ("crc-lite-02", "scored"), ("crc-std-01", "waiting")]  # fmt: skip
+    assert [(row.id, row.state) for row in found] == [
+        ("crc-lite-01", "scored"),
+        ("crc-lite-02", "scored"),
+        ("crc-std-01", "waiting"),
+    ]
     opened = collection.open(found[0])
     assert opened.run is not None
     assert opened.card is not None
@@ -131,6 +143,11 @@ def test_many_runs_come_in_batches(tmp_path: Path) -> None:
     file = tmp_path / "cards.jsonl"
     card = json.loads(CARDS.read_text().splitlines()[0])
     file.write_text(
-        "".join(json.dumps({**card, "run": {**card["run"], "id": f"r{n}"}}) + "\n" for n in range(BATCH + 3))
+        "".join(
+            json.dumps({**card, "run": {**card["run"], "id": f"r{n}"}}) + "\n"
+            for n in range(BATCH + 3)
+        )
     )
-    assert [len(batch) for batch in Collection(file, options=ScoreOptions, cards=file).batches()] == [BATCH, 3]
+    assert [
+        len(batch) for batch in Collection(file, options=ScoreOptions, cards=file).batches()
+    ] == [BATCH, 3]

@@ -1,4 +1,5 @@
-"""Finding runs by what stands in them: exactly the runs whose turns hold the words, however the files escape them."""
+"""Finding runs by what stands in them: exactly the runs whose turns hold the words, however the
+files escape them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def found(path: Path, *words: str) -> list[set[str]]:
 
 
 @pytest.mark.parametrize(
-    "words", ["Traceback", "np.load", "agents_outputs", 'print("', "\n", "}", "é", "no such words at all"]
+    "words",
+    ["Traceback", "np.load", "agents_outputs", 'print("', "\n", "}", "é", "no such words at all"],
 )
 def test_it_finds_what_reading_every_run_finds(words: str) -> None:
     def holds(run: Run) -> bool:
@@ -46,8 +48,12 @@ def test_other_letters_and_encodings(tmp_path: Path, ascii: bool, encoding: str)
         {"role": "user", "content": "the brief names zebra"},
         {"role": "assistant", "content": 'Größe "ok"\tüber 3 Fälle'},
     ]
-    (tmp_path / "conversation.json").write_bytes(json.dumps(messages, ensure_ascii=ascii).encode(encoding))
-    assert found(tmp_path, "GRÖßE", "fälle", 'größe "OK"', "\tüber", "zebra") == [{tmp_path.name}] * 4 + [set()]
+    (tmp_path / "conversation.json").write_bytes(
+        json.dumps(messages, ensure_ascii=ascii).encode(encoding)
+    )
+    assert found(tmp_path, "GRÖßE", "fälle", 'größe "OK"', "\tüber", "zebra") == [
+        {tmp_path.name}
+    ] * 4 + [set()]
 
 
 def test_broken_runs_hold_nothing(tmp_path: Path) -> None:
@@ -57,11 +63,15 @@ def test_broken_runs_hold_nothing(tmp_path: Path) -> None:
     assert found(tmp_path, "needle") == [{"b"}]
 
 
-async def test_the_table_shows_them_and_a_run_opens_at_the_words(opened: Any, until: Any, text_of: Any) -> None:
+async def test_the_table_shows_them_and_a_run_opens_at_the_words(
+    opened: Any, until: Any, text_of: Any
+) -> None:
     async with opened() as (app, pilot):
         screen = app.runs_screen
         await pilot.press("slash", *"text:nms")
-        await until(pilot, lambda: [screen.rows[n].id for n in screen.table.order] == ["bccd-lite-01"])
+        await until(
+            pilot, lambda: [screen.rows[n].id for n in screen.table.order] == ["bccd-lite-01"]
+        )
         await pilot.press("enter", "enter")
         await until(pilot, lambda: app.screen is not screen and app.screen.opened is not None)
         assert "nms" in text_of(app).lower()

@@ -1,4 +1,5 @@
-"""Judging and comparing from inside: cost first, then progress; two runs, and two scorecards of one."""
+"""Judging and comparing from inside: cost first, then progress; two runs, and two scorecards of
+one."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ async def test_judging_needs_a_store(opened: Any, until: Any, text_of: Any) -> N
 async def test_two_marked_runs_side_by_side(opened: Any, until: Any, text_of: Any) -> None:
     async with opened() as (app, pilot):
         await pilot.press("space", "space", "c")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and len(app.screen.sides) == 2)
+        await until(
+            pilot, lambda: isinstance(app.screen, CompareScreen) and len(app.screen.sides) == 2
+        )
         text = text_of(app)
         assert "100.0 → 58.7 -41.3" in text
         assert "≠ S1a ✓ → ✗" in text
@@ -72,7 +75,9 @@ async def test_two_marked_runs_side_by_side(opened: Any, until: Any, text_of: An
         assert screen.pane.selected == first
         assert screen.views[0].quoted
         await pilot.press("v")
-        assert any(line.target is not None and line.target.id == "S2a" for line in screen.pane.lines)
+        assert any(
+            line.target is not None and line.target.id == "S2a" for line in screen.pane.lines
+        )
         await pilot.press("4")
         card = screen.sides[0].card
         assert card.turn_stages[screen.views[0].turn - 1] == "S4"
@@ -80,8 +85,14 @@ async def test_two_marked_runs_side_by_side(opened: Any, until: Any, text_of: An
         assert app.screen is app.runs_screen
 
 
-async def test_two_scorecards_of_one_run(opened: Any, until: Any, text_of: Any, tmp_path: Path) -> None:
-    line = next(text for text in (DATA / "tui" / "cards.jsonl").read_text().splitlines() if '"crc-lite-01"' in text)
+async def test_two_scorecards_of_one_run(
+    opened: Any, until: Any, text_of: Any, tmp_path: Path
+) -> None:
+    line = next(
+        text
+        for text in (DATA / "tui" / "cards.jsonl").read_text().splitlines()
+        if '"crc-lite-01"' in text
+    )
     value = json.loads(line)
     value["judge"]["name"] = "another judge"
     changed = next(c for c in value["stages"]["S2"]["criteria"] if c["value"] == 1)
@@ -94,7 +105,9 @@ async def test_two_scorecards_of_one_run(opened: Any, until: Any, text_of: Any, 
         store = app.collection.store_to_write()
         store.add_card(store.add_run(run), run.path, ScoreCard.model_validate(value))
         await pilot.press("c")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and len(app.screen.sides) == 2)
+        await until(
+            pilot, lambda: isinstance(app.screen, CompareScreen) and len(app.screen.sides) == 2
+        )
         assert "another judge" in text_of(app)
         assert f"≠ {changed['id']} ✗ → ✓" in text_of(app)
 

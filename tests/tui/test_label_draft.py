@@ -80,7 +80,11 @@ def test_labels_come_back_byte_for_byte(draft: Draft) -> None:
 
 def test_agreement_of_a_run(draft: Draft) -> None:
     gold = read_labels(DATA / "recorded" / "labels" / "gold" / f"{NAME}.json")
-    line = next(text for text in (DATA / "tui" / "cards.jsonl").read_text().splitlines() if f'"{NAME}"' in text)
+    line = next(
+        text
+        for text in (DATA / "tui" / "cards.jsonl").read_text().splitlines()
+        if f'"{NAME}"' in text
+    )
     card = ScoreCard.model_validate(json.loads(line))
     found = agree(gold, card)
     assert found.criteria == (12, 12)
@@ -89,6 +93,9 @@ def test_agreement_of_a_run(draft: Draft) -> None:
     assert other.criteria == (0, 1)
     assert other.differences == (("S1a", 1, 0),)
     assert other.codes[1] == {"E3", "E4"}
-    said = {"E1": LabelledCode(turns=(1,), why="meant so"), "E5": LabelledCode(turns=(9,), why="broken")}
+    said = {
+        "E1": LabelledCode(turns=(1,), why="meant so"),
+        "E5": LabelledCode(turns=(9,), why="broken"),
+    }
     mine = agree(gold.model_copy(update={"codes": said}), card)
     assert mine.codes[0] == {"E5"}, "E1 takes reading, and nobody read this run: no disagreement"

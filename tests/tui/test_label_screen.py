@@ -22,15 +22,21 @@ NAME = "bccd-lite-04"
 
 @pytest.fixture
 def labelling(opened: Any, until: Any) -> Any:
-    """`async with labelling() as (app, pilot, screen)`: the label screen of one run, NAME unless another is named."""
+    """`async with labelling() as (app, pilot, screen)`: the label screen of one run, NAME unless
+    another is named."""
 
     @asynccontextmanager
     async def begin(name: str = NAME, **options: Any) -> Any:
         async with opened(query=f"id:{name}", store=True, **options) as (app, pilot):
             await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
+            await until(
+                pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None
+            )
             await pilot.press("a")
-            await until(pilot, lambda: isinstance(app.screen, LabelScreen) and app.screen.transcript.turn == 1)
+            await until(
+                pilot,
+                lambda: isinstance(app.screen, LabelScreen) and app.screen.transcript.turn == 1,
+            )
             yield app, pilot, app.screen
 
     return begin
@@ -69,7 +75,15 @@ async def test_labels_made_by_keys_reach_files_store_and_agreement(
     with open_store(tmp_path / "store.db") as store:
         assert next(stored_labels(store, NAME, "tester")) == labels
     cards = DATA / "tui" / "cards.jsonl"
-    arguments = ["agreement", str(cards), "--labels", str(tmp_path / "labels"), "--annotator", "tester", "--json"]
+    arguments = [
+        "agreement",
+        str(cards),
+        "--labels",
+        str(tmp_path / "labels"),
+        "--annotator",
+        "tester",
+        "--json",
+    ]
     result = CliRunner().invoke(command_line, arguments, standalone_mode=False, obj=None)
     assert result.exception is None, result.output
     rows = json.loads(result.stdout)["rows"]
@@ -85,7 +99,9 @@ async def test_labels_are_taken_up_where_they_were_left(labelling: Any, tmp_path
         assert screen.draft.now.stages[1] == "S2"
 
 
-async def test_undo_and_leaving_with_unsaved_labels(labelling: Any, until: Any, tmp_path: Path) -> None:
+async def test_undo_and_leaving_with_unsaved_labels(
+    labelling: Any, until: Any, tmp_path: Path
+) -> None:
     async with labelling() as (app, pilot, screen):
         await pilot.press("1", "2", "u")
         assert screen.draft.now.stages == {1: "S1"}
@@ -100,7 +116,9 @@ async def test_undo_and_leaving_with_unsaved_labels(labelling: Any, until: Any, 
     assert not (tmp_path / "labels").exists()
 
 
-async def test_values_stages_search_and_verdicts_on_demand(labelling: Any, until: Any, text_of: Any) -> None:
+async def test_values_stages_search_and_verdicts_on_demand(
+    labelling: Any, until: Any, text_of: Any
+) -> None:
     async with labelling(size=(120, 60)) as (app, pilot, screen):
         await pilot.press("plus")
         assert "Choose a criterion first" in text_of(app)
@@ -128,7 +146,9 @@ async def test_values_stages_search_and_verdicts_on_demand(labelling: Any, until
         assert "Cite this turn" in text_of(app)
 
 
-async def test_notes_only_looked_at_stay_as_they_were(labelling: Any, until: Any, tmp_path: Path) -> None:
+async def test_notes_only_looked_at_stay_as_they_were(
+    labelling: Any, until: Any, tmp_path: Path
+) -> None:
     notes = "from \u202eelsewhere"
     export_labels([Labels(run=NAME, annotator="tester", notes=notes)], tmp_path / "labels")
     async with labelling() as (app, pilot, screen):
@@ -143,5 +163,7 @@ async def test_notes_only_looked_at_stay_as_they_were(labelling: Any, until: Any
 async def test_the_plan_leads_to_the_next_run(labelling: Any, until: Any) -> None:
     async with labelling() as (app, pilot, screen):
         await pilot.press("1", "greater_than_sign")
-        await until(pilot, lambda: isinstance(app.screen, LabelScreen) and app.screen is not screen, 30)
+        await until(
+            pilot, lambda: isinstance(app.screen, LabelScreen) and app.screen is not screen, 30
+        )
         assert app.screen.run.id != NAME

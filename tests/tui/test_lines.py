@@ -33,19 +33,37 @@ def words(lines: list[Line]) -> str:
 def wholly_read(card: ScoreCard) -> ScoreCard:
     """As if a judge had read the run and found what is on the card."""
     known = {code.code for code in card.codes}
-    return card.model_copy(update={"codes_read": {c: "present" if c in known else "absent" for c in CODES}})
+    return card.model_copy(
+        update={"codes_read": {c: "present" if c in known else "absent" for c in CODES}}
+    )
 
 
 def with_readings(card: ScoreCard) -> ScoreCard:
     """As if a judge had read the run: one code with proof, one without, one promise broken."""
-    said = {"taxonomy": "paper", "why": "Read so.", "by": "judge:m", "confidence": 0.9, "independence": "from_judge"}
+    said = {
+        "taxonomy": "paper",
+        "why": "Read so.",
+        "by": "judge:m",
+        "confidence": 0.9,
+        "independence": "from_judge",
+    }
     moved = Evidence(turn=2, quote="words of turn three", check="moved", found_turn=3)
     nowhere = Evidence(turn=1, quote="words of no turn", check="not_found")
     return card.model_copy(
         update={
-            "codes": (FiredCode(code="E1", stage="S1", turns=(3, 5), facts=("F1", "F4"), quote=moved, **said),),
+            "codes": (
+                FiredCode(
+                    code="E1", stage="S1", turns=(3, 5), facts=("F1", "F4"), quote=moved, **said
+                ),
+            ),
             "unproven": (FiredCode(code="E5", stage="S5", turns=(1,), quote=nowhere, **said),),
-            "codes_read": {"E1": "present", "E2": "absent", "E3": "cannot_tell", "E4": "not_read", "E5": "cannot_tell"},
+            "codes_read": {
+                "E1": "present",
+                "E2": "absent",
+                "E3": "cannot_tell",
+                "E4": "not_read",
+                "E5": "cannot_tell",
+            },
             "plan": (PlanItem(commitment="Check every mask", state="broken", turns=(4,)),),
         }
     )
@@ -54,7 +72,11 @@ def with_readings(card: ScoreCard) -> ScoreCard:
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)
 def test_every_criterion_and_code_is_a_stop_and_opens(card: ScoreCard) -> None:
     rubric = load_rubric(card.rubric.id)
-    stops = {line.target.id: line.target for line in scorecard_lines(card, rubric) if line.selectable and line.target}
+    stops = {
+        line.target.id: line.target
+        for line in scorecard_lines(card, rubric)
+        if line.selectable and line.target
+    }
     criteria = [c for stage in card.stages.values() for c in stage.criteria]
     assert {c.id for c in criteria} <= set(stops)
     assert len([id for id in stops if id.startswith("E") and "." in id]) == len(card.codes)
@@ -97,7 +119,9 @@ def test_summaries_are_those_of_the_rows() -> None:
     text = words(summary_lines(rows))
     assert "15 scored of 15" in text
     count = sum("E3" in row.codes for row in rows)
-    assert f"not read, fired in {count}" in text, "facts alone show some, and say nothing of the others"
+    assert f"not read, fired in {count}" in text, (
+        "facts alone show some, and say nothing of the others"
+    )
     read = [row_of(n, wholly_read(card).to_dict()) for n, card in enumerate(CARDS.values())]
     text = words(summary_lines([*read[:10], *rows[10:]]))
     share = sum("E3" in row.codes for row in read[:10]) / 10
@@ -117,7 +141,11 @@ def test_a_reading_shows_its_words_its_facts_and_what_it_did_not_prove() -> None
     assert "facts of the record: F1, F4" in text
     assert "Readings without proof (did not fire)\n E5" in text
     assert "✗ Check every mask broken, turn 4" in text
-    stops = {line.target.id: line.target for line in scorecard_lines(card, None) if line.selectable and line.target}
+    stops = {
+        line.target.id: line.target
+        for line in scorecard_lines(card, None)
+        if line.selectable and line.target
+    }
     assert stops["E1.0"].turns == (3, 5)
     assert stops["E1.0"].quotes == ("words of turn three", ""), "Enter goes to the words"
     assert stops["?E5.0"].turns == (1,)

@@ -26,9 +26,35 @@ def test_mistakes_are_named(query: str, says: str) -> None:
 
 
 PIECES = [
-    "outcome.", "outcome.a:", "code:", "-code:", "unread:", "text:", "S3<", "stage>=", "__proto__:", "none", "any", "marked",
-    "0.5", "1_0", "inf", "nan", "-", '"', " ", ":", "=", "\u2028", "\n", "\x1b", "\ud800", "\0", "ß", "٣",
-]  # fmt: skip
+    "outcome.",
+    "outcome.a:",
+    "code:",
+    "-code:",
+    "unread:",
+    "text:",
+    "S3<",
+    "stage>=",
+    "__proto__:",
+    "none",
+    "any",
+    "marked",
+    "0.5",
+    "1_0",
+    "inf",
+    "nan",
+    "-",
+    '"',
+    " ",
+    ":",
+    "=",
+    "\u2028",
+    "\n",
+    "\x1b",
+    "\ud800",
+    "\0",
+    "ß",
+    "٣",
+]
 
 
 def answer_or_mistake(text: str) -> list[bool] | str:
@@ -47,7 +73,9 @@ def test_any_text_is_a_filter_or_a_mistake_named_in_one_line(text: str) -> None:
     assert len(said.splitlines()) == 1 if isinstance(said, str) else {*said} <= {True, False}
 
 
-@pytest.mark.parametrize("piece", ["a", "1", "1_", "S3<", "id:x ", "-", '"', ".", ":", " outcome.a>1", "S3<1 "])
+@pytest.mark.parametrize(
+    "piece", ["a", "1", "1_", "S3<", "id:x ", "-", '"', ".", ":", " outcome.a>1", "S3<1 "]
+)
 def test_a_filter_takes_time_linear_in_its_length(piece: str, no_runaway) -> None:
     for before in ("", "outcome.", "S3<", "colour:", '"'):
         with no_runaway():

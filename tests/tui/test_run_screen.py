@@ -20,7 +20,9 @@ def reading(opened: Any, until: Any) -> Any:
     async def begin(name: str, **options: Any) -> Any:
         async with opened(query=f"id:{name}", **options) as (app, pilot):
             await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
+            await until(
+                pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None
+            )
             await until(pilot, lambda: app.screen.transcript.layout_.height > 0)
             yield app, pilot, app.screen
 
@@ -53,11 +55,14 @@ async def test_a_run_opens_with_its_scorecard_and_is_searched_and_copied(
 
         assert "import" in screen.transcript.turn_text(1) + screen.transcript.turn_text(2)
         monkeypatch.setenv("EDITOR", " ")
-        await pilot.press("ctrl+e")  # Headless terminals cannot be handed over: a message, no crash.
+        # Headless terminals cannot be handed over: a message, no crash.
+        await pilot.press("ctrl+e")
         assert app.screen is screen
         screen.notify("[red]\x1b[2J[/red] [/Users/foo]", markup=True)
         await pilot.pause()
-        assert "[red]␛[2J[/red] [/Users/foo]" in text_of(app), "a message is sanitised and never markup"
+        assert "[red]␛[2J[/red] [/Users/foo]" in text_of(app), (
+            "a message is sanitised and never markup"
+        )
         await pilot.press("tab")
         assert screen.focused is screen.panel
 
@@ -96,7 +101,9 @@ async def test_turns_stages_failures_codes_and_the_mouse(reading: Any) -> None:
         assert screen.get_selected_text().startswith("Let me look")
 
 
-async def test_criteria_lead_to_their_highlighted_words_and_back(reading: Any, text_of: Any) -> None:
+async def test_criteria_lead_to_their_highlighted_words_and_back(
+    reading: Any, text_of: Any
+) -> None:
     async with reading("crc-lite-02") as (app, pilot, screen):
         start = screen.transcript.top
         criterion = screen.opened.card.stages["S1"].criteria[0]
@@ -108,7 +115,11 @@ async def test_criteria_lead_to_their_highlighted_words_and_back(reading: Any, t
         (block, line), spans = next(iter(screen.transcript.quoted.items()))
         assert layout.blocks[block].turn == item.turn
         assert layout.blocks[block].lines[line][spans[0].start : spans[0].end] in item.quote
-        assert screen.transcript.top <= layout.find(block, line) < screen.transcript.top + screen.transcript.size.height
+        assert (
+            screen.transcript.top
+            <= layout.find(block, line)
+            < screen.transcript.top + screen.transcript.size.height
+        )
         assert "▸" in text_of(app)
         await pilot.press("backspace")
         assert screen.transcript.top == start
@@ -127,7 +138,10 @@ async def test_criteria_lead_to_their_highlighted_words_and_back(reading: Any, t
         screen.panel.focus()
         await pilot.press("g", "k", "enter")
         assert screen.transcript.evidence_turns
-        place = next(y for y, row in enumerate(text_of(app).split("\n")) if "↳ turn" in row) - screen.panel.region.y
+        place = (
+            next(y for y, row in enumerate(text_of(app).split("\n")) if "↳ turn" in row)
+            - screen.panel.region.y
+        )
         before = screen.transcript.top
         screen.transcript.go(0)
         await pilot.click("#panel", offset=(8, place))
@@ -140,23 +154,35 @@ def long_run(tmp_path: Path) -> Path:
     call = {
         "id": "c",
         "type": "function",
-        "function": {"name": "execute_code", "arguments": '{"language": "python", "code": "run()"}'},
+        "function": {
+            "name": "execute_code",
+            "arguments": '{"language": "python", "code": "run()"}',
+        },
     }
-    output = json.dumps({"exit_code": 0, "stdout": "\n".join(f"case {n} done" for n in range(300)), "stderr": ""})
+    output = json.dumps(
+        {"exit_code": 0, "stdout": "\n".join(f"case {n} done" for n in range(300)), "stderr": ""}
+    )
     messages = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": "all cases", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": output},
     ]
     (tmp_path / "runs" / "long").mkdir(parents=True)
-    (tmp_path / "runs" / "long" / "conversation.json").write_text(json.dumps({"messages": messages}))
+    (tmp_path / "runs" / "long" / "conversation.json").write_text(
+        json.dumps({"messages": messages})
+    )
     return tmp_path / "runs"
 
 
-async def test_folds_kinds_and_a_hit_behind_a_fold(opened: Any, long_run: Path, until: Any, text_of: Any) -> None:
+async def test_folds_kinds_and_a_hit_behind_a_fold(
+    opened: Any, long_run: Path, until: Any, text_of: Any
+) -> None:
     async with opened(long_run, cards=None) as (app, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.transcript.layout_.height > 0)
+        await until(
+            pilot,
+            lambda: isinstance(app.screen, RunScreen) and app.screen.transcript.layout_.height > 0,
+        )
         layout = app.screen.transcript.layout_
         height = layout.height
         for key in ("z", "Z"):
@@ -212,15 +238,24 @@ async def test_tabs_and_the_panel(reading: Any, text_of: Any) -> None:
 async def test_next_and_previous_run_of_the_filter(opened: Any, until: Any) -> None:
     async with opened(query="track:vqa") as (app, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
-        for key, name in (("L", "vqa-std-01"), ("L", "vqa-std-02"), ("L", "vqa-std-02"), ("H", "vqa-std-01")):
+        await until(
+            pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None
+        )
+        for key, name in (
+            ("L", "vqa-std-01"),
+            ("L", "vqa-std-02"),
+            ("L", "vqa-std-02"),
+            ("H", "vqa-std-01"),
+        ):
             await pilot.press(key)
             await until(pilot, lambda name=name: app.screen.opened.row.id == name)
         await pilot.press("escape")
         assert app.runs_screen.table.current.id == "vqa-std-01"
 
 
-async def test_a_run_without_a_card_is_scored_when_it_is_opened(reading: Any, until: Any, text_of: Any) -> None:
+async def test_a_run_without_a_card_is_scored_when_it_is_opened(
+    reading: Any, until: Any, text_of: Any
+) -> None:
     async with reading("crc-lite-01", cards=None) as (app, pilot, screen):
         await until(pilot, lambda: screen.opened.card is not None, 30)
         assert "S1a" in text_of(app)
@@ -247,7 +282,10 @@ async def test_hidden_characters_are_counted_and_spelled_out(
     (tmp_path / "run" / "conversation.json").write_text(json.dumps({"messages": messages}))
     async with opened(tmp_path, cards=None) as (app, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.transcript.layout_.height > 0)
+        await until(
+            pilot,
+            lambda: isinstance(app.screen, RunScreen) and app.screen.transcript.layout_.height > 0,
+        )
         text = text_of(app)
         assert "3 hidden characters shown" in text
         assert "pass␍fail ⇄evil ␛[2J" in text

@@ -43,7 +43,9 @@ async def test_typing_a_filter_shows_what_matches_marks_are_a_facet_and_the_anal
         await pilot.press("A")
         await until(pilot, lambda: isinstance(app.screen, Reader))
         assert "8 scored of 8 shown runs" in text_of(app)
-        assert "not read, fired in 8" in text_of(app), "nobody read these runs, so that no share can be told"
+        assert "not read, fired in 8" in text_of(app), (
+            "nobody read these runs, so that no share can be told"
+        )
 
 
 async def test_sorting_by_keys_by_name_and_by_a_click(opened: Any, until: Any) -> None:
@@ -84,7 +86,9 @@ async def test_views_are_saved_and_used_again(opened: Any, tmp_path: Path, until
         assert shown(app) == ["vqa-lite-01", "vqa-std-01", "vqa-std-02"]
 
 
-async def test_runs_without_a_scorecard_are_scored_behind_the_table(opened: Any, until: Any, text_of: Any) -> None:
+async def test_runs_without_a_scorecard_are_scored_behind_the_table(
+    opened: Any, until: Any, text_of: Any
+) -> None:
     async with opened(cards=None, score=True) as (app, pilot):
         await until(pilot, lambda: all(row.state == "scored" for row in app.runs_screen.rows), 60)
         assert all(row.agentic is not None for row in app.runs_screen.rows)
@@ -98,12 +102,16 @@ async def test_nothing_is_scored_unasked(opened: Any, text_of: Any) -> None:
         assert "15 without scorecard" in text_of(app)
 
 
-async def test_a_folder_without_runs_says_so(opened: Any, tmp_path: Path, until: Any, text_of: Any) -> None:
+async def test_a_folder_without_runs_says_so(
+    opened: Any, tmp_path: Path, until: Any, text_of: Any
+) -> None:
     async with opened(tmp_path, cards=None, ready=False) as (app, pilot):
         await until(pilot, lambda: "no conversation.json" in text_of(app))
 
 
-async def test_help_lists_the_keys_and_the_filter_language(opened: Any, until: Any, text_of: Any) -> None:
+async def test_help_lists_the_keys_and_the_filter_language(
+    opened: Any, until: Any, text_of: Any
+) -> None:
     async with opened(size=(100, 60)) as (app, pilot):
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, Reader))
@@ -119,18 +127,24 @@ async def test_help_lists_the_keys_and_the_filter_language(opened: Any, until: A
 async def test_enter_and_a_double_click_open_a_run(opened: Any, until: Any) -> None:
     async with opened() as (app, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
+        await until(
+            pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None
+        )
         await pilot.press("escape")
         assert app.screen is app.runs_screen
         await pilot.click("RunsTable", offset=(5, 3), times=2)
-        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
+        await until(
+            pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None
+        )
         assert app.screen.row.id == "bccd-std-01"
 
 
 async def test_themes(opened: Any, until: Any, text_of: Any) -> None:
     async with opened(theme="textual-light") as (app, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
+        await until(
+            pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None
+        )
         for theme in (app.theme, "nord", "ansi-dark"):
             app.theme = theme
             await pilot.pause()

@@ -11,19 +11,45 @@ from ambjudge.views.run_rows import RunRow
 def test_columns_fit_and_the_scores_always_stay(width: int) -> None:
     chosen = fit_columns(width)
     assert sum(size + 1 for _, size in chosen) + 1 <= width
-    assert {"Run", "S1", "S2", "S3", "S4", "S5", "Agnt", "Ovrl", "Codes"} <= {column.name for column, _ in chosen}
+    assert {"Run", "S1", "S2", "S3", "S4", "S5", "Agnt", "Ovrl", "Codes"} <= {
+        column.name for column, _ in chosen
+    }
 
 
 def test_unknown_values_sort_last_either_way() -> None:
-    rows = [RunRow(n, f"r{n}", "", "scored", overall=value) for n, value in enumerate([50.0, None, 10.0, None, 90.0])]
+    rows = [
+        RunRow(n, f"r{n}", "", "scored", overall=value)
+        for n, value in enumerate([50.0, None, 10.0, None, 90.0])
+    ]
     overall = next(column for column in COLUMNS if column.name == "Ovrl")
     assert sort_rows(rows, range(5), overall, False) == [2, 0, 4, 1, 3]
     assert sort_rows(rows, range(5), overall, True) == [4, 0, 2, 1, 3]
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=[f"{n} {column.name}" for n, column in enumerate(COLUMNS)])
+@pytest.mark.parametrize(
+    "column", COLUMNS, ids=[f"{n} {column.name}" for n, column in enumerate(COLUMNS)]
+)
 def test_every_column_shows_and_sorts_any_row(column: object) -> None:
-    rows = [RunRow(0, "a", "", "waiting"), RunRow(1, "b", "", "error", error="x"), RunRow(2, "c", "", "scored", "x", codes=("E1",), overall=1.0, agentic=0.1, stages=(1.0,) * 5, turns=3, tier="pro", ended="cut", task="t", task_score=0.5)]  # fmt: skip
+    rows = [
+        RunRow(0, "a", "", "waiting"),
+        RunRow(1, "b", "", "error", error="x"),
+        RunRow(
+            2,
+            "c",
+            "",
+            "scored",
+            "x",
+            codes=("E1",),
+            overall=1.0,
+            agentic=0.1,
+            stages=(1.0,) * 5,
+            turns=3,
+            tier="pro",
+            ended="cut",
+            task="t",
+            task_score=0.5,
+        ),
+    ]
     assert all(isinstance(column.text(row), str) for row in rows)  # type: ignore[attr-defined]
     assert sorted(sort_rows(rows, range(3), column, True)) == [0, 1, 2]  # type: ignore[arg-type]
 

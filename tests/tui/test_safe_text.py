@@ -1,4 +1,5 @@
-"""The sink: nothing that could steer a terminal gets through it, nothing is dropped, and what was replaced is seen."""
+"""The sink: nothing that could steer a terminal gets through it, nothing is dropped, and what was
+replaced is seen."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def test_payloads_are_replaced_and_marked(text: str) -> None:
 @given(st.text(max_size=80))
 @settings(max_examples=200)
 def test_any_text_becomes_printable_and_keeps_its_length(text: str) -> None:
-    for shown in ("".join(s.text for s in paint(text, PLAIN, replaced=LOUD)), safe_line(text).plain):
+    for shown in (
+        "".join(s.text for s in paint(text, PLAIN, replaced=LOUD)),
+        safe_line(text).plain,
+    ):
         assert len(shown) == len(text)
         assert not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in shown)
         shown.encode("utf-8")
@@ -46,9 +50,11 @@ _BANNED = {
     "text that is markup": re.compile(r"\b(?:Static|Label|Button|Option|Checkbox)\(f?\"[^\"]*\{"),
     "a message with markup": re.compile(r"markup=True|Notification\("),
     "markup or ANSI read from text": re.compile(r"from_markup|from_ansi"),
-    "a widget that interprets its text": re.compile(r"\b(?:RichLog|Markdown|MarkdownViewer|TextArea|DataTable)\("),
+    "a widget that interprets its text": re.compile(
+        r"\b(?:RichLog|Markdown|MarkdownViewer|TextArea|DataTable)\("
+    ),
     "a link": re.compile(r"hyperlink|open_url|Style\(.*link="),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("pattern", _BANNED.values(), ids=_BANNED)

@@ -1,6 +1,8 @@
-"""Every screen as text, compared with what it looked like when someone last looked; and the two pictures of the README.
+"""Every screen as text, compared with what it looked like when someone last looked; and the two
+pictures of the README.
 
-After a wanted change: `AMBJUDGE_UPDATE_SCREENS=1 pytest tests/tui/test_screens.py`, and look at the difference.
+After a wanted change: `AMBJUDGE_UPDATE_SCREENS=1 pytest tests/tui/test_screens.py`, and look at the
+difference.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ UPDATE = bool(os.environ.get("AMBJUDGE_UPDATE_SCREENS"))
 
 @pytest.fixture
 def still(opened: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The browser on the recorded runs by a relative path, so that no screen shows a machine's folders."""
+    """The browser on the recorded runs by a relative path, so that no screen shows a machine's
+    folders."""
     monkeypatch.chdir(ROOT / "tests" / "data" / "recorded")
 
     @asynccontextmanager
@@ -65,7 +68,10 @@ def words(svg: str) -> list[str]:
 
 async def open_run(app: Any, pilot: Any, until: Any) -> None:
     await pilot.press("enter")
-    await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.transcript.layout_.height > 0)
+    await until(
+        pilot,
+        lambda: isinstance(app.screen, RunScreen) and app.screen.transcript.layout_.height > 0,
+    )
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)], ids=["80x24", "120x30"])
@@ -98,7 +104,9 @@ async def test_label(still: Any, until: Any, text_of: Any) -> None:
     async with still(size=(110, 36), query="id:bccd-lite-04") as (app, pilot):
         await open_run(app, pilot, until)
         await pilot.press("a")
-        await until(pilot, lambda: isinstance(app.screen, LabelScreen) and app.screen.transcript.turn == 1)
+        await until(
+            pilot, lambda: isinstance(app.screen, LabelScreen) and app.screen.transcript.turn == 1
+        )
         await pilot.press("1", "2", "right_square_bracket", "minus", "e")
         await pilot.pause()
         same("label", text_of(app))
@@ -107,14 +115,17 @@ async def test_label(still: Any, until: Any, text_of: Any) -> None:
 async def test_compare(still: Any, until: Any, text_of: Any) -> None:
     async with still(size=(110, 36)) as (app, pilot):
         await pilot.press("space", "space", "c")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and len(app.screen.sides) == 2)
+        await until(
+            pilot, lambda: isinstance(app.screen, CompareScreen) and len(app.screen.sides) == 2
+        )
         await pilot.press("right_square_bracket", "e")
         await pilot.pause()
         same("compare", text_of(app))
 
 
 @pytest.mark.parametrize(
-    ("name", "keys"), [("help", "question_mark"), ("analysis", "A"), ("views", "v"), ("sort", "s"), ("judge", "R")]
+    ("name", "keys"),
+    [("help", "question_mark"), ("analysis", "A"), ("views", "v"), ("sort", "s"), ("judge", "R")],
 )
 async def test_dialogues(still: Any, until: Any, text_of: Any, name: str, keys: str) -> None:
     async with still(size=(100, 36), judge=lambda name: RulesJudge()) as (app, pilot):
@@ -132,7 +143,9 @@ async def test_picture_of_the_runs(still: Any) -> None:
 
 
 async def test_picture_of_a_run(still: Any, until: Any) -> None:
-    async with still(cards=PRESUMED, size=(120, 38), query="id:crc-lite-01", theme="textual-dark") as (app, pilot):
+    async with still(
+        cards=PRESUMED, size=(120, 38), query="id:crc-lite-01", theme="textual-dark"
+    ) as (app, pilot):
         await open_run(app, pilot, until)
         while app.screen.panel.selected != "S3":
             await pilot.press("right_square_bracket")

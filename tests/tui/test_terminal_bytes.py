@@ -30,7 +30,8 @@ def _check(output: bytes) -> None:
 
 
 def _play(tty: terminal.Terminal, steps: list[tuple[str, bytes]]) -> None:
-    """Keys, each with words to wait for; dialogs are left by `q`: an escape and a letter at once are Alt and the letter."""
+    """Keys, each with words to wait for; dialogs are left by `q`: an escape and a letter at once
+    are Alt and the letter."""
     for keys, words in steps:
         before = len(tty.output)
         tty.press(keys, 0.15)
@@ -43,12 +44,37 @@ def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
     runs = payloads.hostile_run(tmp_path)
     environment = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     steps = [
-        ("A", b"Analysis of the runs"), ("q", b""), ("/", b""), ("evil\r", b""), ("\r", b"Scorecard"),
-        ("]", b""), ("e", b""), ("d", b""), ("Z", b""), ("G", b""), ("x", b"spelled out"), ("q", b""),
-        ("/", b""), ("failed\r", b"hit 1"), ("v", b"plan.md from the file"), ("v", b"Delivered"), ("v", b"schema"), ("v", b""),
-        ("?", b"Keys"), ("q", b""), ("a", b"of 2 turns"), ("1", b""), ("r", b""), ("r", b""), ("]+e", b""), ("\x13", b"Saved"), ("q", b""),
-        ("q", b""), ("c", b"Only one"), ("R", b"rules"),
-    ]  # fmt: skip
+        ("A", b"Analysis of the runs"),
+        ("q", b""),
+        ("/", b""),
+        ("evil\r", b""),
+        ("\r", b"Scorecard"),
+        ("]", b""),
+        ("e", b""),
+        ("d", b""),
+        ("Z", b""),
+        ("G", b""),
+        ("x", b"spelled out"),
+        ("q", b""),
+        ("/", b""),
+        ("failed\r", b"hit 1"),
+        ("v", b"plan.md from the file"),
+        ("v", b"Delivered"),
+        ("v", b"schema"),
+        ("v", b""),
+        ("?", b"Keys"),
+        ("q", b""),
+        ("a", b"of 2 turns"),
+        ("1", b""),
+        ("r", b""),
+        ("r", b""),
+        ("]+e", b""),
+        ("\x13", b"Saved"),
+        ("q", b""),
+        ("q", b""),
+        ("c", b"Only one"),
+        ("R", b"rules"),
+    ]
     with terminal.Terminal(
         ["-v", "browse", str(runs), "--annotator", "a\x1b[2J"], env=environment, size=(110, 32)
     ) as tty:
@@ -64,7 +90,8 @@ def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> None:
-    """Two hostile runs that differ, side by side; then notes that another program left in the label file."""
+    """Two hostile runs that differ, side by side; then notes that another program left in the label
+    file."""
     from ambjudge.judge.trust.human_labels import Labels, export_labels
 
     runs = payloads.hostile_run(tmp_path)
@@ -72,17 +99,59 @@ def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> 
     second = shutil.copytree(first, runs / f"{first.name} again")
     shutil.rmtree(second / "outputs")
     hostile = payloads.ALL.replace("\ud800", "")
-    export_labels([Labels(run=run.name, annotator="a", notes=hostile) for run in (first, second)], tmp_path / "labels")
+    export_labels(
+        [Labels(run=run.name, annotator="a", notes=hostile) for run in (first, second)],
+        tmp_path / "labels",
+    )
     steps = [
-        (" ", b""), ("j", b""), (" ", b""), ("c", b"Compare \xc2\xb7"), ("]", b""), ("e", b""), ("]", b""), ("e", b""),
-        ("v", b""), ("]", b""), ("e", b""), ("G", b""), ("\t", b""), ("G", b""), ("\t", b""), ("G", b""), ("1", b""),
-        ("?", b"Keys"), ("q", b""), ("q", b""),
-        ("\r", b"Scorecard"), ("a", b"of 2 turns"), ("m", b"enter: accept"), ("\x1b[H", b""), ("\x1b[F", b""), ("!\r", b""),
-        ("G", b""), ("u", b""), ("m", b"enter: accept"),
-        ("\x1b[200~pasted\u202e\u200b\x07\x9b31m\x1b[201~", b"pasted"), ("\r", b""), ("u", b""), ("q", b""), ("q", b""),
-    ]  # fmt: skip
-    arguments = ["browse", str(runs), "--store", "none", "--annotator", "a", "--labels", str(tmp_path / "labels")]
-    with terminal.Terminal(arguments, env={"XDG_CONFIG_HOME": str(tmp_path / "config")}, size=(110, 40)) as tty:
+        (" ", b""),
+        ("j", b""),
+        (" ", b""),
+        ("c", b"Compare \xc2\xb7"),
+        ("]", b""),
+        ("e", b""),
+        ("]", b""),
+        ("e", b""),
+        ("v", b""),
+        ("]", b""),
+        ("e", b""),
+        ("G", b""),
+        ("\t", b""),
+        ("G", b""),
+        ("\t", b""),
+        ("G", b""),
+        ("1", b""),
+        ("?", b"Keys"),
+        ("q", b""),
+        ("q", b""),
+        ("\r", b"Scorecard"),
+        ("a", b"of 2 turns"),
+        ("m", b"enter: accept"),
+        ("\x1b[H", b""),
+        ("\x1b[F", b""),
+        ("!\r", b""),
+        ("G", b""),
+        ("u", b""),
+        ("m", b"enter: accept"),
+        ("\x1b[200~pasted\u202e\u200b\x07\x9b31m\x1b[201~", b"pasted"),
+        ("\r", b""),
+        ("u", b""),
+        ("q", b""),
+        ("q", b""),
+    ]
+    arguments = [
+        "browse",
+        str(runs),
+        "--store",
+        "none",
+        "--annotator",
+        "a",
+        "--labels",
+        str(tmp_path / "labels"),
+    ]
+    with terminal.Terminal(
+        arguments, env={"XDG_CONFIG_HOME": str(tmp_path / "config")}, size=(110, 40)
+    ) as tty:
         tty.wait_for(b"2 runs")
         tty.wait_for(b"sub")
         _play(tty, steps)
@@ -93,7 +162,8 @@ def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_hostile_scorecards_are_drawn_safely(tmp_path: Path) -> None:
-    """A scorecard is a file like any other: rationales, quotes, names and problems may hold anything."""
+    """A scorecard is a file like any other: rationales, quotes, names and problems may hold
+    anything."""
     import json
 
     text = payloads.ALL.replace("\ud800", "")
@@ -110,10 +180,15 @@ def test_hostile_scorecards_are_drawn_safely(tmp_path: Path) -> None:
         if stage.get("checks"):
             stage["checks"]["problems"] = [text]
     card["codes"][0] |= {"code": f"E3{text}", "why": text, "by": f"detector:{text}"}
-    card["warnings"], card["contradictions"] = [text], [{"criterion": text, "fact": text, "turns": [1]}]
+    card["warnings"], card["contradictions"] = (
+        [text],
+        [{"criterion": text, "fact": text, "turns": [1]}],
+    )
     file = tmp_path / "cards.jsonl"
     file.write_text(json.dumps(card) + "\n")
-    with terminal.Terminal(["browse", str(file), "--store", "none"], env={"XDG_CONFIG_HOME": str(tmp_path)}) as tty:
+    with terminal.Terminal(
+        ["browse", str(file), "--store", "none"], env={"XDG_CONFIG_HOME": str(tmp_path)}
+    ) as tty:
         tty.wait_for(b"1 runs")
         steps = [
             ("\r", b"Scorecard"),
@@ -176,19 +251,26 @@ def test_without_a_terminal_it_says_so() -> None:
 
 
 @pytest.mark.skipif(
-    shutil.which("tmux") is None, reason="tmux is not installed: the end-to-end test of the browser is NOT run"
+    shutil.which("tmux") is None,
+    reason="tmux is not installed: the end-to-end test of the browser is NOT run",
 )
 def test_in_a_real_terminal_from_the_table_to_the_words(tmp_path: Path) -> None:
-    """The whole way in tmux at 80x24: find a run, open it, follow a criterion to its words, come back, quit."""
+    """The whole way in tmux at 80x24: find a run, open it, follow a criterion to its words, come
+    back, quit."""
     name = f"ambjudge-{uuid.uuid4().hex[:8]}"
     runs, cards = DATA / "recorded" / "runs", DATA / "tui" / "cards.jsonl"
-    command = f"env XDG_CONFIG_HOME={tmp_path} {sys.executable} -m ambjudge.cli browse {runs} --cards {cards} --store none; echo ended $?; sleep 30"
+    command = (
+        f"env XDG_CONFIG_HOME={tmp_path} {sys.executable} -m ambjudge.cli browse {runs} --cards"
+        f" {cards} --store none; echo ended $?; sleep 30"
+    )
     tmux = ["tmux", "-L", name, "-f", "/dev/null"]
 
     def screen(*words: str, seconds: float = 20) -> str:
         end = time.monotonic() + seconds
         while True:
-            shown = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True).stdout
+            shown = subprocess.run(
+                [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
+            ).stdout
             if all(word in shown for word in words):
                 return shown
             assert time.monotonic() < end, f"{words} never on the screen:\n{shown}"

@@ -1,4 +1,5 @@
-"""Rows of a transcript: every row is exactly one part of one line, whatever the text, folds and width."""
+"""Rows of a transcript: every row is exactly one part of one line, whatever the text, folds and
+width."""
 
 from __future__ import annotations
 
@@ -8,29 +9,49 @@ import pytest
 from ambjudge.sanitize import sanitize_line
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
-from ambjudge.views.transcript_layout import FOLD, FOLD_OVER, HEAD, LONGEST, TAIL, TITLE, Block, Layout, blocks_of, cuts
+from ambjudge.views.transcript_layout import (
+    FOLD,
+    FOLD_OVER,
+    HEAD,
+    LONGEST,
+    TAIL,
+    TITLE,
+    Block,
+    Layout,
+    blocks_of,
+    cuts,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 
-lines = st.text(alphabet=st.sampled_from("ab cdé界😀\t\x1b\u202e\u200b\u0301-"), max_size=60).filter(
-    lambda t: "\n" not in t
-)
+lines = st.text(
+    alphabet=st.sampled_from("ab cdé界😀\t\x1b\u202e\u200b\u0301-"), max_size=60
+).filter(lambda t: "\n" not in t)
 kinds = st.sampled_from(["text", "code", "output", "error"])
 blocks = st.lists(
     st.builds(
-        lambda kind, title, body, repeat, folded: Block(1, "S1", kind, title, body * repeat, folded=folded),
-        kinds, st.sampled_from(["", "output · exit 0"]), st.lists(lines, min_size=1, max_size=6), st.sampled_from([1, 20]), st.booleans(),
+        lambda kind, title, body, repeat, folded: Block(
+            1, "S1", kind, title, body * repeat, folded=folded
+        ),
+        kinds,
+        st.sampled_from(["", "output · exit 0"]),
+        st.lists(lines, min_size=1, max_size=6),
+        st.sampled_from([1, 20]),
+        st.booleans(),
     ),
-    min_size=1, max_size=5,
-)  # fmt: skip
+    min_size=1,
+    max_size=5,
+)
 
 
 @given(blocks, st.integers(10, 40))
 @settings(max_examples=60, deadline=None)
-def test_every_row_is_one_part_of_one_line_and_is_found_again(found: list[Block], width: int) -> None:
+def test_every_row_is_one_part_of_one_line_and_is_found_again(
+    found: list[Block], width: int
+) -> None:
     layout = Layout(found, width)
     seen = []
     for y in range(layout.height):
@@ -43,7 +64,9 @@ def test_every_row_is_one_part_of_one_line_and_is_found_again(found: list[Block]
 
 @given(lines, st.integers(10, 40), st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_rows_hold_all_of_a_line_and_are_no_wider_than_the_screen(text: str, width: int, words: bool) -> None:
+def test_rows_hold_all_of_a_line_and_are_no_wider_than_the_screen(
+    text: str, width: int, words: bool
+) -> None:
     starts = cuts(text, width, words)
     ends = [*starts[1:], len(text)]
     shown = sanitize_line(text)
@@ -81,7 +104,9 @@ def test_a_fold_hides_the_middle_and_says_so() -> None:
     assert layout.row(layout.height - 1).line == 199
 
 
-@pytest.mark.parametrize(("line", "revealed"), [(3, False), (100, True), (195, False)], ids=["head", "middle", "tail"])
+@pytest.mark.parametrize(
+    ("line", "revealed"), [(3, False), (100, True), (195, False)], ids=["head", "middle", "tail"]
+)
 def test_only_a_line_behind_the_fold_opens_it(line: int, revealed: bool) -> None:
     layout = Layout([long_block()], 40)
     layout.reveal(0, line)
@@ -136,4 +161,6 @@ def test_a_recorded_run_is_shown_whole(name: str) -> None:
                 assert action.observation.stdout.rstrip("\n") in shown
                 assert action.observation.stderr.rstrip("\n") in shown
     layout = Layout(blocks, 80)
-    assert [layout.turn_at(layout.turn_row(t.index)) for t in run.turns] == [t.index for t in run.turns]
+    assert [layout.turn_at(layout.turn_row(t.index)) for t in run.turns] == [
+        t.index for t in run.turns
+    ]

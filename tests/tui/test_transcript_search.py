@@ -25,7 +25,12 @@ def test_search_ignores_case_and_headings() -> None:
 
 @pytest.mark.parametrize(
     ("text", "needle", "spans"),
-    [("aXbxc", "x", [(1, 2), (3, 4)]), ("a.b", ".", [(1, 2)]), ("[red]x[/red]", "[red]", [(0, 5)]), ("x", "", [])],
+    [
+        ("aXbxc", "x", [(1, 2), (3, 4)]),
+        ("a.b", ".", [(1, 2)]),
+        ("[red]x[/red]", "[red]", [(0, 5)]),
+        ("x", "", []),
+    ],
     ids=["case", "a dot is a dot", "markup", "nothing"],
 )
 def test_occurrences(text: str, needle: str, spans: list[tuple[int, int]]) -> None:
@@ -44,12 +49,23 @@ def test_occurrences(text: str, needle: str, spans: list[tuple[int, int]]) -> No
         ("...", []),
         ("", []),
     ],
-    ids=["one line", "two lines", "other blanks", "ellipsis", "second block", "absent", "no word", "empty"],
+    ids=[
+        "one line",
+        "two lines",
+        "other blanks",
+        "ellipsis",
+        "second block",
+        "absent",
+        "no word",
+        "empty",
+    ],
 )
 def test_locate(quote: str, spans: list[Span]) -> None:
     found = locate(quote, blocks("shape (128, 128) float32\n  ok", "second block"), range(2))
     if quote == "128)   float32 ok":
-        assert [(s.block, s.line, s.end) for s in found] == [(s.block, s.line, s.end) for s in spans]
+        assert [(s.block, s.line, s.end) for s in found] == [
+            (s.block, s.line, s.end) for s in spans
+        ]
     else:
         assert found == spans
 
@@ -65,5 +81,12 @@ def test_every_verified_quote_of_the_recorded_runs_is_found_where_it_is_cited() 
                     if item["turn"] and item["quote"] and item["check"] == "verified":
                         numbers = [n for n, b in enumerate(all_blocks) if b.turn == item["turn"]]
                         if not locate(item["quote"], all_blocks, numbers):
-                            missed.append((card["run"]["id"], criterion["id"], item["turn"], item["quote"][:60]))
+                            missed.append(
+                                (
+                                    card["run"]["id"],
+                                    criterion["id"],
+                                    item["turn"],
+                                    item["quote"][:60],
+                                )
+                            )
     assert missed == []

@@ -1,4 +1,5 @@
-"""The site: whole runs and their verdicts on pages that fetch nothing and escape everything, also in a real browser."""
+"""The site: whole runs and their verdicts on pages that fetch nothing and escape everything, also
+in a real browser."""
 
 from __future__ import annotations
 
@@ -57,7 +58,12 @@ class Page(HtmlPage):
 
     @property
     def links(self) -> list[str]:
-        return [value for _, attrs in self.tags for name in ("href", "src") if (value := attrs.get(name))]
+        return [
+            value
+            for _, attrs in self.tags
+            for name in ("href", "src")
+            if (value := attrs.get(name))
+        ]
 
 
 def data_of(site: Path) -> dict[str, list]:
@@ -96,18 +102,27 @@ def site(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory) -> Path:
-    """A run whose every text is hostile, a huge output, and a scorecard that quotes from the middle of it."""
+    """A run whose every text is hostile, a huge output, and a scorecard that quotes from the middle
+    of it."""
     folder = tmp_path_factory.mktemp("hostile")
     noise = "".join(f"<b>{n}</b> {NASTY}\n" for n in range(12_000))
     huge = noise[: len(noise) // 2] + "NEEDLE in <hay>\n" + noise[len(noise) // 2 :]
-    write_run(folder / "run", [say(NASTY, f"print('{NASTY}')", huge, 1), submit()], plan=f"# {NASTY[:-1]}", task=NASTY)
+    write_run(
+        folder / "run",
+        [say(NASTY, f"print('{NASTY}')", huge, 1), submit()],
+        plan=f"# {NASTY[:-1]}",
+        task=NASTY,
+    )
     from ambjudge.trajectories.reading.load import load_run
 
     made = score(load_run(folder / "run"))
     stage = made.stages["S1"]
     found = Evidence(turn=1, quote="NEEDLE in <hay>", check="verified")
     first = stage.criteria[0].model_copy(update={"rationale": NASTY * 9_000, "evidence": (found,)})
-    stages = {**made.stages, "S1": stage.model_copy(update={"criteria": (first, *stage.criteria[1:])})}
+    stages = {
+        **made.stages,
+        "S1": stage.model_copy(update={"criteria": (first, *stage.criteria[1:])}),
+    }
     info = made.run.model_copy(update={"id": f"../../{NASTY}", "agent": NASTY, "model": "con"})
     made = made.model_copy(update={"stages": stages, "run": info, "warnings": (NASTY,)})
     site = Site(folder / "site", title=NASTY)
@@ -124,10 +139,16 @@ def test_every_page_is_whole_and_leads_only_into_the_site(site: Path, hostile: P
             assert (page.open, page.wrong) == ([], []), path
             assert len(page.ids) == len(set(page.ids)), path
             assert path.stat().st_size <= MOST_BYTES
-            policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+            policy = next(
+                a["content"]
+                for _, a in page.tags
+                if a.get("http-equiv") == "Content-Security-Policy"
+            )
             assert policy.startswith("default-src 'self';")
             assert "unsafe" not in policy
-            assert not any(name == "style" or name.startswith("on") for _, attrs in page.tags for name in attrs)
+            assert not any(
+                name == "style" or name.startswith("on") for _, attrs in page.tags for name in attrs
+            )
             assert all(attrs.get("src") for tag, attrs in page.tags if tag == "script")
             assert not any(tag == "style" for tag, _ in page.tags)
             assert not replaced(path.read_text("utf-8"))
@@ -136,7 +157,12 @@ def test_every_page_is_whole_and_leads_only_into_the_site(site: Path, hostile: P
                 target = (path.parent / unquote(where)).resolve() if where else path
                 assert target.is_relative_to(folder.resolve()), link
                 assert target.is_file(), link
-                assert not anchor or target not in pages or where.endswith("index.html") or anchor in pages[target].ids
+                assert (
+                    not anchor
+                    or target not in pages
+                    or where.endswith("index.html")
+                    or anchor in pages[target].ids
+                )
 
 
 def test_a_page_shows_the_run_its_verdicts_and_the_quotes_at_their_place(site: Path) -> None:
@@ -224,15 +250,26 @@ def test_a_run_that_changed_since_is_not_shown(tmp_path: Path) -> None:
     assert "Other words" not in text
 
 
-def test_written_anew_it_holds_the_present_runs_and_never_takes_a_foreign_folder(tmp_path: Path, capsys) -> None:
+def test_written_anew_it_holds_the_present_runs_and_never_takes_a_foreign_folder(
+    tmp_path: Path, capsys
+) -> None:
     some = CARDS.read_text("utf-8").splitlines()
     few = tmp_path / "few.jsonl"
     for lines, count in ((some[:3], 3), (some[1:3], 2)):
         few.write_text("\n".join([*lines, "no card"]), "utf-8")
         assert run(["-q", "site", str(few), "--out", str(tmp_path / "out"), "--no-report"]) == 1
-        assert len(list((tmp_path / "out" / "pages").iterdir())) == count == len(data_of(tmp_path / "out"))
+        assert (
+            len(list((tmp_path / "out" / "pages").iterdir()))
+            == count
+            == len(data_of(tmp_path / "out"))
+        )
         assert "1 input could not be read" in Page(tmp_path / "out" / "index.html").text
-    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"index.html", "compare.html", "site.css", "site.js"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {
+        "index.html",
+        "compare.html",
+        "site.css",
+        "site.js",
+    }
     assert not list((tmp_path / "out").rglob(".*"))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
@@ -243,7 +280,9 @@ def test_written_anew_it_holds_the_present_runs_and_never_takes_a_foreign_folder
 
 def test_a_long_text_is_cut_around_its_quotes() -> None:
     text = "<" * 10_000 + "quoted words" + ">" * 10_000
-    marks, covered = apart([Mark(10_005, 10_020, "q1"), Mark(10_000, 10_012, "q0"), Mark(10_003, 10_009, "q2")])
+    marks, covered = apart(
+        [Mark(10_005, 10_020, "q1"), Mark(10_000, 10_012, "q0"), Mark(10_003, 10_009, "q2")]
+    )
     assert covered == {"q2": "q0"}
     cut = marked(text, marks, 4_000)
     assert '<mark id="q0">quoted words</mark><mark id="q1">&gt;' in cut
@@ -315,20 +354,30 @@ const outside = (win) => win.performance.getEntriesByType("resource").map((e) =>
 
 
 def test_in_a_browser(site: Path, tmp_path: Path) -> None:
-    """The filter finds what the browser in the terminal finds; keys, quotes, comparison; nothing leaves, nothing complains."""
+    """The filter finds what the browser in the terminal finds; keys, quotes, comparison; nothing
+    leaves, nothing complains."""
     here = tmp_path / "site"
     shutil.copytree(site, here)
     known = data_of(site)
     cases = {
-        "fields": FIELDS, "rows": [row_values(row, "p") for row in ROWS], "marked": sorted(MARKED), "page": known["kidney-lite-02"][0],
-        "finds": [query for query, _ in FINDS], "refuses": [query for query, _ in REFUSES],
-    }  # fmt: skip
+        "fields": FIELDS,
+        "rows": [row_values(row, "p") for row in ROWS],
+        "marked": sorted(MARKED),
+        "page": known["kidney-lite-02"][0],
+        "finds": [query for query, _ in FINDS],
+        "refuses": [query for query, _ in REFUSES],
+    }
     (here / "drive.js").write_text(f"const CASES = {json.dumps(cases)};\n{DRIVER}", "utf-8")
     (here / "drive.html").write_text(
-        '<!DOCTYPE html><meta charset="utf-8"><script src="run_filter.js"></script><body><pre id="report"></pre><script src="drive.js"></script>'
+        '<!DOCTYPE html><meta charset="utf-8"><script src="run_filter.js"></script><body><pre'
+        ' id="report"></pre><script src="drive.js"></script>'
     )
     dom = browse(
-        here / "drive.html", tmp_path, "--allow-file-access-from-files", "--virtual-time-budget=20000", "--dump-dom"
+        here / "drive.html",
+        tmp_path,
+        "--allow-file-access-from-files",
+        "--virtual-time-budget=20000",
+        "--dump-dom",
     )
     found = re.search(r'<pre id="report">(.+?)</pre>', dom, re.DOTALL)
     assert found, dom[:2000]
@@ -336,20 +385,31 @@ def test_in_a_browser(site: Path, tmp_path: Path) -> None:
     assert said["finds"] == [numbers for _, numbers in FINDS]
     assert all(said["refuses"]), said["refuses"]
     scorecards = cards()
-    assert set(said["filtered"]) == {id for id, card in scorecards.items() if any(c.code == "E3" for c in card.codes)}
+    assert set(said["filtered"]) == {
+        id for id, card in scorecards.items() if any(c.code == "E3" for c in card.codes)
+    }
     assert said["problem"].startswith("no facet nonsense:")
     assert set(said["all"]) == set(scorecards)
-    assert [scorecards[id].overall for id in said["sorted"]] == sorted(card.overall for card in scorecards.values())
+    assert [scorecards[id].overall for id in said["sorted"]] == sorted(
+        card.overall for card in scorecards.values()
+    )
     assert (said["help"], said["focus"]) == (True, "filter")
     first = next(
-        e for s in scorecards["kidney-lite-02"].stages.values() for c in s.criteria for e in c.evidence if e.turn == 1
+        e
+        for s in scorecards["kidney-lite-02"].stages.values()
+        for c in s.criteria
+        for e in c.evidence
+        if e.turn == 1
     )
     assert said["quote"] == first.quote
     assert said["seen"]
     assert (said["open"], said["folded"]) == (0, 1)
     assert " s4" in said["stage"]
     assert said["two"] == said["sorted"][:2]
-    assert said["lines"][0][:3] == ["Overall", *(f"{scorecards[id].overall:.1f}" for id in said["two"])]
+    assert said["lines"][0][:3] == [
+        "Overall",
+        *(f"{scorecards[id].overall:.1f}" for id in said["two"]),
+    ]
     assert said["frames"] == [f"{known[id][0]}.html" for id in said["two"]]
     assert said["wrong"] == [None, None]
     assert said["outside"] == []
@@ -366,7 +426,9 @@ def test_a_report_elsewhere_leads_to_the_pages_of_a_site(site: Path, tmp_path: P
     found = analyse(str(CARDS), only=["clusters"])
     pages = pages_of(site, tmp_path)
     (tmp_path / "report.html").write_text(render(found, [], links=pages), "utf-8")
-    links = [link.partition("#")[0] for link in Page(tmp_path / "report.html").links if "pages/" in link]
+    links = [
+        link.partition("#")[0] for link in Page(tmp_path / "report.html").links if "pages/" in link
+    ]
     assert links
     assert all((tmp_path / unquote(link)).resolve().is_file() for link in links)
     with pytest.raises(InputError, match="is no site"):
@@ -376,12 +438,28 @@ def test_a_report_elsewhere_leads_to_the_pages_of_a_site(site: Path, tmp_path: P
 def test_runs_of_a_frame_have_rows_and_no_pages(tmp_path: Path) -> None:
     table = frame(str(CARDS))
     write_frame(table, tmp_path / "runs.parquet")
-    assert run(["-q", "site", str(tmp_path / "runs.parquet"), "--out", str(tmp_path / "site"), "--no-report"]) == 0
+    assert (
+        run(
+            [
+                "-q",
+                "site",
+                str(tmp_path / "runs.parquet"),
+                "--out",
+                str(tmp_path / "site"),
+                "--no-report",
+            ]
+        )
+        == 0
+    )
     rows = data_of(tmp_path / "site")
     assert len(rows) == table.height
     first = cards()[next(id for id in rows if id in cards())]
     row = dict(zip(FIELDS, rows[first.run.id], strict=False))
-    assert (row["page"], row["agent"], row["stages"][3]) == ("", first.run.agent, first.stages["S4"].score)
+    assert (row["page"], row["agent"], row["stages"][3]) == (
+        "",
+        first.run.agent,
+        first.stages["S4"].score,
+    )
     assert set(row["codes"]) == {code.code for code in first.codes if code.taxonomy == "paper"}
     assert list((tmp_path / "site" / "pages").iterdir()) == []
     assert "came as numbers in a table" in Page(tmp_path / "site" / "index.html").text

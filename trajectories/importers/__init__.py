@@ -1,7 +1,7 @@
 """Runs recorded by other harnesses, read into drafts of conversation.json.
 
-One module a format, each with `read(path)`, which yields a `Draft` a run and an `InputError` for what cannot be read, and
-an `IMPORTER`. Packages add theirs behind the door `importers`.
+One module a format, each with `read(path)`, which yields a `Draft` a run and an `InputError` for
+what cannot be read, and an `IMPORTER`. Packages add theirs behind the door `importers`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 Reader = Callable[[Path], "Iterator[Draft | InputError]"]
 Recogniser = Callable[[bytes, str], bool]
-"""Whether a file is of the format, told from its first kilobytes and its name (`recognise.holding` makes one)."""
+"""Whether a file is of the format, told from its first kilobytes and its name (`recognise.holding`
+makes one)."""
 
 
 class Importer(NamedTuple):
-    """How a format is read, and which files of a folder are taken for it; none: every conversation.json.
+    """How a format is read, and which files of a folder are taken for it; none: every
+    conversation.json.
 
     Without `recognises` the end of the name decides alone.
     """
@@ -36,7 +38,8 @@ def _fits(name: str, loaded: Any) -> str:
     return "" if isinstance(loaded, Importer) else "it is no Importer"
 
 
-# In the order in which a file is recognised: what is told by a mark of its own before what any chat could be.
+# In the order in which a file is recognised: what is told by a mark of its own before what any chat
+# could be.
 IMPORTERS: Door[Importer] = Door(
     "importers",
     "format",

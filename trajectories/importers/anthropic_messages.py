@@ -1,8 +1,9 @@
 """Transcripts of Anthropic's Messages API: `system`, and messages of content blocks.
 
-`tool_use` becomes a tool call, `tool_result` its answer, thinking blocks `reasoning_details` with their signatures.
-Tools that the server ran (`server_tool_use`, `*_tool_result`) are calls like any other. Messages that are stored as
-whole responses bring their tokens. Source: Anthropic API reference, Messages.
+`tool_use` becomes a tool call, `tool_result` its answer, thinking blocks `reasoning_details` with
+their signatures. Tools that the server ran (`server_tool_use`, `*_tool_result`) are calls like any
+other. Messages that are stored as whole responses bring their tokens. Source: Anthropic API
+reference, Messages.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
     if not isinstance(messages, list) or not any("role" in object_of(m) for m in messages):
         raise InputError(f"{where}is no Messages API transcript", _EXPECTED, path)
     if any(object_of(m).get("role") == "tool" or object_of(m).get("tool_calls") for m in messages):
-        raise InputError(f"{where}has tool messages of OpenAI's chat shape", "use the format `openai`", path)
+        raise InputError(
+            f"{where}has tool messages of OpenAI's chat shape", "use the format `openai`", path
+        )
     draft = Draft(id_of(head.get("id")) or name, "anthropic", model=text_or_none(head.get("model")))
     for key in ("agent", "task", "tier"):
         setattr(draft, key, text_or_none(head.get(key)))
@@ -73,10 +76,14 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
     usage = object_of(message.get("usage"))
     draft.model = draft.model or text_or_none(message.get("model"))
     draft.assistant(
-        content if isinstance(content, str) else plain(texts), calls,
-        reasoning=thoughts, ts=ts, input_tokens=input_total(usage),
-        output_tokens=usage.get("output_tokens"), finish=message.get("stop_reason"),
-    )  # fmt: skip
+        content if isinstance(content, str) else plain(texts),
+        calls,
+        reasoning=thoughts,
+        ts=ts,
+        input_tokens=input_total(usage),
+        output_tokens=usage.get("output_tokens"),
+        finish=message.get("stop_reason"),
+    )
     for block in answers:
         add_result(draft, block)
 
@@ -96,13 +103,17 @@ def add_user(draft: Draft, content: Any, ts: float | None = None) -> None:
 
 
 def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> None:
-    """The answer to one call. Results of Anthropic's code execution say their streams and return code."""
+    """The answer to one call. Results of Anthropic's code execution say their streams and return
+    code."""
     content, call_id = block.get("content"), id_of(block.get("tool_use_id"))
     if isinstance(content, dict) and "return_code" in content:
         draft.result(
-            call_id, content_text(content.get("stdout")), stderr=content_text(content.get("stderr")),
-            exit_code=content["return_code"], ts=ts,
-        )  # fmt: skip
+            call_id,
+            content_text(content.get("stdout")),
+            stderr=content_text(content.get("stderr")),
+            exit_code=content["return_code"],
+            ts=ts,
+        )
     elif block.get("type") != "tool_result" and not isinstance(content, str):
         draft.result(call_id, json.dumps(content, ensure_ascii=False), ts=ts)
     else:
@@ -110,14 +121,21 @@ def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> 
 
 
 def input_total(usage: dict[str, Any]) -> int | None:
-    """All input tokens: the API counts those written to and read from its cache apart from the rest."""
+    """All input tokens: the API counts those written to and read from its cache apart from the
+    rest."""
     return total_of(
-        usage.get("input_tokens"), usage.get("cache_creation_input_tokens"), usage.get("cache_read_input_tokens")
+        usage.get("input_tokens"),
+        usage.get("cache_creation_input_tokens"),
+        usage.get("cache_read_input_tokens"),
     )
 
 
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
-    holding("messages.content.type=tool_use", "messages.content.type=tool_result", "system messages.role"),
+    holding(
+        "messages.content.type=tool_use",
+        "messages.content.type=tool_result",
+        "system messages.role",
+    ),
 )

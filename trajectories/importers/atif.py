@@ -1,10 +1,13 @@
-"""ATIF trajectories (Agent Trajectory Interchange Format), as Harbor writes them for every agent, with the trial's rewards.
+"""ATIF trajectories (Agent Trajectory Interchange Format), as Harbor writes them for every agent,
+with the trial's rewards.
 
-A step of the agent is a turn; its observation answers its calls by `source_call_id`, else in order. Terminus types what its
-reply holds and is answered by one screen: that is one call, whether the trajectory lists the keystrokes or has them in the
-reply alone. A trajectory that was cut when the agent's context was full goes on in the files that it names. Beside a trial's
-`agent/trajectory.json` stand `result.json` (task, rewards, exception) or `verifier/reward.txt`, which become outcomes.
-Source: Harbor docs/rfcs/0001-trajectory-format.md (ATIF v1.0 to v1.7), `harbor/models/trial/result.py`, tests/golden.
+A step of the agent is a turn; its observation answers its calls by `source_call_id`, else in order.
+Terminus types what its reply holds and is answered by one screen: that is one call, whether the
+trajectory lists the keystrokes or has them in the reply alone. A trajectory that was cut when the
+agent's context was full goes on in the files that it names. Beside a trial's
+`agent/trajectory.json` stand `result.json` (task, rewards, exception) or `verifier/reward.txt`,
+which become outcomes. Source: Harbor docs/rfcs/0001-trajectory-format.md (ATIF v1.0 to v1.7),
+`harbor/models/trial/result.py`, tests/golden.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ _MAX_REWARD = 1_000
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
-    """The run of the file; nothing for a part of another trajectory that stands beside it (`trajectory.cont-1.json`)."""
+    """The run of the file; nothing for a part of another trajectory that stands beside it
+    (`trajectory.cont-1.json`)."""
     whole = path.with_name(f"{path.name.partition('.')[0]}.json")
     if whole.name != path.name and is_file(whole):
         return
@@ -39,7 +43,9 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     if not any(step.get("source") in ("agent", "user", "system") for step in steps):
         raise InputError("is no ATIF trajectory", _EXPECTED, path)
     agent, metrics = object_of(data.get("agent")), object_of(data.get("final_metrics"))
-    draft = Draft(id_of(data.get("session_id")) or path.stem, "atif", agent=text_or_none(agent.get("name")))
+    draft = Draft(
+        id_of(data.get("session_id")) or path.stem, "atif", agent=text_or_none(agent.get("name"))
+    )
     draft.model = text_or_none(agent.get("model_name"))
     draft.origin["schema_version"] = data.get("schema_version")
     _trial(draft, path)
@@ -60,7 +66,12 @@ def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[
     seen = {path.name}
     while name := text_or_none(data.get("continued_trajectory_ref")):
         part = path.parent / Path(name).name
-        if part.name in seen or len(seen) > _MOST_PARTS or not is_file(part) or not inside(path.parent, part):
+        if (
+            part.name in seen
+            or len(seen) > _MOST_PARTS
+            or not is_file(part)
+            or not inside(path.parent, part)
+        ):
             draft.lost["continuations"] += 1
             return
         seen.add(part.name)
@@ -75,9 +86,13 @@ def _step(draft: Draft, step: dict[str, Any]) -> None:
         used = object_of(step.get("metrics"))
         draft.model = draft.model or text_or_none(step.get("model_name"))
         draft.assistant(
-            message, calls, reasoning=text_or_none(step.get("reasoning_content")), ts=since,
-            input_tokens=used.get("prompt_tokens"), output_tokens=used.get("completion_tokens"),
-        )  # fmt: skip
+            message,
+            calls,
+            reasoning=text_or_none(step.get("reasoning_content")),
+            ts=since,
+            input_tokens=used.get("prompt_tokens"),
+            output_tokens=used.get("completion_tokens"),
+        )
     else:
         calls = []
         (draft.system if step.get("source") == "system" else draft.user)(message)
@@ -107,7 +122,8 @@ def _calls(step: dict[str, Any]) -> list[Call]:
 
 
 def _trial(draft: Draft, path: Path) -> None:
-    """What stands beside the trajectory: `<trial>/agent/trajectory.json`, or the trial's folder itself."""
+    """What stands beside the trajectory: `<trial>/agent/trajectory.json`, or the trial's folder
+    itself."""
     for folder in (path.parent.parent, path.parent):
         beside = folder / "result.json"
         if is_file(beside) and inside(folder, beside):
@@ -118,13 +134,26 @@ def _trial(draft: Draft, path: Path) -> None:
                 continue
             draft.name = text_or_none(result.get("trial_name")) or draft.name
             draft.task = text_or_none(result.get("task_name"))
-            draft.tell(object_of(result.get("verifier_result")).get("rewards"), "result.json verifier_result.rewards")
-            draft.tell(object_of(result.get("exception_info")).get("exception_type"), "result.json", "exception_type")
+            draft.tell(
+                object_of(result.get("verifier_result")).get("rewards"),
+                "result.json verifier_result.rewards",
+            )
+            draft.tell(
+                object_of(result.get("exception_info")).get("exception_type"),
+                "result.json",
+                "exception_type",
+            )
             return
         reward = folder / "verifier" / "reward.txt"
         if is_file(reward) and inside(folder, reward) and reward.stat().st_size <= _MAX_REWARD:
-            draft.tell(number(reward.read_text("utf-8", "replace").strip()), "verifier/reward.txt", "reward")
+            draft.tell(
+                number(reward.read_text("utf-8", "replace").strip()),
+                "verifier/reward.txt",
+                "reward",
+            )
             return
 
 
-IMPORTER = Importer(read, (".json",), holding("schema_version steps.source", "steps.step_id steps.source"))
+IMPORTER = Importer(
+    read, (".json",), holding("schema_version steps.source", "steps.step_id steps.source")
+)

@@ -1,9 +1,11 @@
-"""Sessions of Claude Code: JSON Lines of entries, most of them with a `message` of the Messages API.
+"""Sessions of Claude Code: JSON Lines of entries, most of them with a `message` of the Messages
+API.
 
-One reply of the model is written as several lines with the same `message.id`, one block each, with answers to calls
-between them: they are one turn. `toolUseResult` beside an answer splits a command's output into its streams. A failed
-command says its exit code in the first line of its answer; of others none is recorded. Entries of sub-agents
-(`isSidechain`) are runs of their own in files of their own, and left out elsewhere.
+One reply of the model is written as several lines with the same `message.id`, one block each, with
+answers to calls between them: they are one turn. `toolUseResult` beside an answer splits a
+command's output into its streams. A failed command says its exit code in the first line of its
+answer; of others none is recorded. Entries of sub-agents (`isSidechain`) are runs of their own in
+files of their own, and left out elsewhere.
 """
 
 from __future__ import annotations
@@ -31,10 +33,16 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     """The session of the file; broken lines come first, as errors."""
     entries, broken = entries_of(path)
     yield from broken
-    talk = [e for e in entries if e.get("type") in ("user", "assistant") and isinstance(e.get("message"), dict)]
+    talk = [
+        e
+        for e in entries
+        if e.get("type") in ("user", "assistant") and isinstance(e.get("message"), dict)
+    ]
     if not talk:
         raise InputError(
-            "is no Claude Code session", "expected lines with `type` user or assistant and a `message`", path
+            "is no Claude Code session",
+            "expected lines with `type` user or assistant and a `message`",
+            path,
         )
     yield _draft(path, entries, talk)
 
@@ -65,7 +73,10 @@ def _draft(path: Path, entries: list[dict[str, Any]], talk: list[dict[str, Any]]
             add_assistant(draft, entry["message"], since)
         else:
             _add_user(draft, entry, since)
-    if any(entry.get("type") == "system" and entry.get("subtype") == "compact_boundary" for entry in entries):
+    if any(
+        entry.get("type") == "system" and entry.get("subtype") == "compact_boundary"
+        for entry in entries
+    ):
         draft.lost["boundary of compaction"] += 1
     return draft
 
@@ -75,14 +86,17 @@ def _not_the_model(entry: dict[str, Any]) -> bool:
 
 
 def _whole_replies(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Entries with the pieces of each reply put together where its first piece stands, timed and counted by its last."""
+    """Entries with the pieces of each reply put together where its first piece stands, timed and
+    counted by its last."""
     whole: list[dict[str, Any]] = []
     reply: dict[str, Any] = {}
     blocks: dict[str, Any] = {}
     for entry in entries:
         message = entry["message"]
         if entry["type"] != "assistant":
-            if not any(block.get("type") == "tool_result" for block in objects_of(message.get("content"))):
+            if not any(
+                block.get("type") == "tool_result" for block in objects_of(message.get("content"))
+            ):
                 reply = {}
             whole.append(entry)
             continue
@@ -92,16 +106,29 @@ def _whole_replies(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         blocks.update((json.dumps(block, sort_keys=True), block) for block in _blocks(message))
         reply.update({**entry, "message": {**message, "content": blocks}})
     return [
-        {**entry, "message": {**entry["message"], "content": list(entry["message"]["content"].values())}}
-        if entry["type"] == "assistant" else entry
+        (
+            {
+                **entry,
+                "message": {
+                    **entry["message"],
+                    "content": list(entry["message"]["content"].values()),
+                },
+            }
+            if entry["type"] == "assistant"
+            else entry
+        )
         for entry in whole
-    ]  # fmt: skip
+    ]
 
 
 def _blocks(message: dict[str, Any]) -> list[Any]:
     content = message.get("content")
     return (
-        content if isinstance(content, list) else [{"type": "text", "text": content}] if text_or_none(content) else []
+        content
+        if isinstance(content, list)
+        else [{"type": "text", "text": content}]
+        if text_or_none(content)
+        else []
     )
 
 
@@ -115,7 +142,9 @@ def _add_user(draft: Draft, entry: dict[str, Any], since: float | None) -> None:
     add_user(draft, [b for b in content if b not in results] if results else content, since)
 
 
-def _add_result(draft: Draft, block: dict[str, Any], extra: dict[str, Any], since: float | None) -> None:
+def _add_result(
+    draft: Draft, block: dict[str, Any], extra: dict[str, Any], since: float | None
+) -> None:
     text, failed = content_text(block.get("content")), block.get("is_error") is True
     code = _EXIT.match(text) if failed else None
     call_id, stdout, stderr = (

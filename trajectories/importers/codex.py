@@ -1,9 +1,10 @@
-"""What the Codex CLI writes: rollouts, JSON Lines of `session_meta`, `turn_context`, `response_item` and `event_msg`; and the
-events of `codex exec --json` (`codex_events`).
+"""What the Codex CLI writes: rollouts, JSON Lines of `session_meta`, `turn_context`,
+`response_item` and `event_msg`; and the events of `codex exec --json` (`codex_events`).
 
-Response items are those of the Responses API; older files hold them bare, one a line. Exit codes come from the events of
-finished commands, from the metadata of an answer, or from the head that Codex itself puts before a command's output.
-Source: openai/codex `codex-rs/protocol/src/protocol.rs` (RolloutItem), `core/src/tools/mod.rs`, `core/src/unified_exec`.
+Response items are those of the Responses API; older files hold them bare, one a line. Exit codes
+come from the events of finished commands, from the metadata of an answer, or from the head that
+Codex itself puts before a command's output. Source: openai/codex
+`codex-rs/protocol/src/protocol.rs` (RolloutItem), `core/src/tools/mod.rs`, `core/src/unified_exec`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     if not any(map(_item, entries)):
         raise InputError(
             "is no Codex rollout",
-            "expected lines with `type` response_item and a `payload`, or item.completed and an `item`",
+            "expected lines with `type` response_item and a `payload`, or item.completed and an"
+            " `item`",
             path,
         )
     draft = Draft(path.stem, "codex", agent="codex")
@@ -67,21 +69,31 @@ def _entry(draft: Draft, turns: Items, entry: dict[str, Any], since: float | Non
     elif kind == "session_meta" or ("payload" not in entry and "instructions" in entry):
         meta = payload or entry
         draft.name = id_of(meta.get("id")) or draft.name
-        draft.system(meta.get("instructions") or object_of(meta.get("base_instructions")).get("text"))
-        draft.origin.update({key: meta[key] for key in ("cli_version", "originator") if text_or_none(meta.get(key))})
+        draft.system(
+            meta.get("instructions") or object_of(meta.get("base_instructions")).get("text")
+        )
+        draft.origin.update(
+            {key: meta[key] for key in ("cli_version", "originator") if text_or_none(meta.get(key))}
+        )
         draft.model = draft.model or text_or_none(meta.get("model"))
     elif kind == "turn_context":
         draft.model = text_or_none(payload.get("model")) or draft.model
     elif kind == "compacted":
         draft.lost["boundary of compaction"] += 1
-    elif kind == "event_msg" and payload.get("type") == "exec_command_end" and id_of(payload.get("call_id")):
+    elif (
+        kind == "event_msg"
+        and payload.get("type") == "exec_command_end"
+        and id_of(payload.get("call_id"))
+    ):
         spent = object_of(payload.get("duration"))
         seconds = number(spent.get("secs"))
         seconds = None if seconds is None else seconds + (number(spent.get("nanos")) or 0) / 1e9
         turns.ran[str(payload["call_id"])] = (payload.get("exit_code"), seconds)
     elif kind == "event_msg" and payload.get("type") == "token_count":
         used = object_of(object_of(payload.get("info")).get("total_token_usage"))
-        draft.total(prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens"))
+        draft.total(
+            prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens")
+        )
 
 
 def _ended(turns: Items, item: dict[str, Any]) -> None:
@@ -95,7 +107,14 @@ def _ended(turns: Items, item: dict[str, Any]) -> None:
 
 
 IMPORTER = Importer(
-    read, (".jsonl",),
-    holding("type=session_meta payload", "type=response_item payload.type", "type=turn_context payload", "instructions timestamp git",
-            "type=thread.started thread_id", "type=item.completed item.type"),
-)  # fmt: skip
+    read,
+    (".jsonl",),
+    holding(
+        "type=session_meta payload",
+        "type=response_item payload.type",
+        "type=turn_context payload",
+        "instructions timestamp git",
+        "type=thread.started thread_id",
+        "type=item.completed item.type",
+    ),
+)

@@ -1,7 +1,9 @@
-"""The events of `codex exec --json`, one a line: `thread.started`, `item.completed`, `turn.completed` and their like.
+"""The events of `codex exec --json`, one a line: `thread.started`, `item.completed`,
+`turn.completed` and their like.
 
-Items say what the agent wrote, ran and changed. The prompt is not among them. Items that began and never ended have no answer.
-Source: openai/codex `codex-rs/exec/src/exec_events.rs`; `item_type` and `assistant_message` are of its first versions.
+Items say what the agent wrote, ran and changed. The prompt is not among them. Items that began and
+never ended have no answer. Source: openai/codex `codex-rs/exec/src/exec_events.rs`; `item_type` and
+`assistant_message` are of its first versions.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ class _Stream:
             self._item(item, ended=True)
         elif kind == "turn.completed":
             used = object_of(entry.get("usage"))  # the sum of the thread so far
-            self.draft.total(prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens"))
+            self.draft.total(
+                prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens")
+            )
         elif kind == "turn.failed":
             self.draft.tell(object_of(entry.get("error")).get("message"), "turn.failed", "error")
 
@@ -78,7 +82,10 @@ class _Stream:
             if ended:
                 output, code = _answer(kind, item)
                 self.draft.result(
-                    call.id, output, exit_code=code, failed=item.get("status") in _FAILED and code is None
+                    call.id,
+                    output,
+                    exit_code=code,
+                    failed=item.get("status") in _FAILED and code is None,
                 )
         else:
             self.draft.lost[f"item {kind}"[:80]] += 1
@@ -91,7 +98,9 @@ def _call(kind: Any, item: dict[str, Any]) -> Call | None:
         return Call("shell", {"command": _argv(text_or_none(item.get("command")) or "")}, id)
     if kind == "file_change":
         changes = objects_of(item.get("changes"))
-        return Call("apply_patch", {"changes": changes, **(changes[0] if len(changes) == 1 else {})}, id)
+        return Call(
+            "apply_patch", {"changes": changes, **(changes[0] if len(changes) == 1 else {})}, id
+        )
     if kind == "mcp_tool_call":
         return Call(f"{item.get('server')}.{item.get('tool')}"[:200], item.get("arguments"), id)
     if kind == "web_search":
@@ -106,7 +115,12 @@ def _answer(kind: Any, item: dict[str, Any]) -> tuple[Any, Any]:
     if kind == "command_execution":
         return item.get("aggregated_output") or "", item.get("exit_code")
     if kind == "mcp_tool_call":
-        return object_of(item.get("error")).get("message") or object_of(item.get("result")).get("content") or "", None
+        return (
+            object_of(item.get("error")).get("message")
+            or object_of(item.get("result")).get("content")
+            or "",
+            None,
+        )
     return text_or_none(item.get("status")) or "", None
 
 

@@ -14,18 +14,33 @@ from .draft import Draft, object_of, objects_of
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
-    """The run of the file, its identity from its side files too; messages of content blocks become chat messages."""
+    """The run of the file, its identity from its side files too; messages of content blocks become
+    chat messages."""
     run = load_conversation(path)
     value = read_json(path)
     head = object_of(value)
     draft = Draft(
-        run.id, "conversation", agent=run.agent, model=run.model, task=run.task, tier=run.tier, repeat=run.repeat
+        run.id,
+        "conversation",
+        agent=run.agent,
+        model=run.model,
+        task=run.task,
+        tier=run.tier,
+        repeat=run.repeat,
     )
-    draft.track, draft.outcomes, draft.task_outcome = run.track, dict(run.outcomes), run.task_outcome
+    draft.track, draft.outcomes, draft.task_outcome = (
+        run.track,
+        dict(run.outcomes),
+        run.task_outcome,
+    )
     draft.system(head.get("system_prompt"))
     for message in objects_of(value if isinstance(value, list) else head.get("messages")):
         kinds = {text_or_none(block.get("type")) for block in objects_of(message.get("content"))}
-        if message.get("role") == "assistant" and "tool_use" in kinds and not message.get("tool_calls"):
+        if (
+            message.get("role") == "assistant"
+            and "tool_use" in kinds
+            and not message.get("tool_calls")
+        ):
             add_assistant(draft, message)
         elif message.get("role") == "user" and "tool_result" in kinds:
             add_user(draft, message.get("content"))

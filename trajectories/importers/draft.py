@@ -1,7 +1,9 @@
-"""A run on its way from another format to conversation.json: chat messages, and what is known of time and tokens.
+"""A run on its way from another format to conversation.json: chat messages, and what is known of
+time and tokens.
 
-Readers call `user`, `assistant` and `result` in the order of the source. Texts stay as they are. What the source does
-not say stays unknown, and what conversation.json cannot hold is counted in `lost`.
+Readers call `user`, `assistant` and `result` in the order of the source. Texts stay as they are.
+What the source does not say stays unknown, and what conversation.json cannot hold is counted in
+`lost`.
 """
 
 from __future__ import annotations
@@ -23,8 +25,13 @@ RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 
 # Words of other APIs for why a reply ended, in those of the harness's trace (OpenAI's).
 _FINISH = {
-    "tool_use": "tool_calls", "tool_call": "tool_calls", "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_length": "length",
-}  # fmt: skip
+    "tool_use": "tool_calls",
+    "tool_call": "tool_calls",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_length": "length",
+}
 
 
 @dataclass
@@ -65,9 +72,11 @@ class Draft:
     messages: list[dict[str, Any]] = field(default_factory=list)
     origin: dict[str, Any] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
-    """Of the whole run, where the source counts no single calls: prompt_tokens, completion_tokens, cost_usd, elapsed_s."""
+    """Of the whole run, where the source counts no single calls: prompt_tokens, completion_tokens,
+    cost_usd, elapsed_s."""
     submitted: bool | None = None
-    """Whether the agent handed over its results, where the source says so without a call that does."""
+    """Whether the agent handed over its results, where the source says so without a call that does.
+    """
     wall_time_s: float | None = None
     """Where it is stated; else the time up to the last moment that `since` was asked about."""
     lost: Counter[str] = field(default_factory=Counter)
@@ -92,7 +101,8 @@ class Draft:
         return when - self._start
 
     def tell(self, value: Any, source: str, name: str = "") -> None:
-        """Keep what the source found out about the run: scalars of `value` as outcomes, `name` and keys before them.
+        """Keep what the source found out about the run: scalars of `value` as outcomes, `name` and
+        keys before them.
 
         What is no outcome (lists, long texts) and what is beyond the limit counts as lost, by name.
         """
@@ -105,14 +115,21 @@ class Draft:
                 self.outcomes[key] = outcome
 
     def total(self, **found: Any) -> None:
-        """Totals of the run by their names in `totals`, as far as they are amounts; of sums told again and again the largest."""
+        """Totals of the run by their names in `totals`, as far as they are amounts; of sums told
+        again and again the largest."""
         for name, value in found.items():
             if (known := amount(value)) is not None:
                 self.totals[name] = max(known, self.totals.get(name, 0.0))
 
     def system(self, content: Any) -> None:
-        """A system message: the system prompt when it is a text and comes first, else a message in its place."""
-        if self.system_prompt is None and not self.messages and isinstance(content, str) and content.strip():
+        """A system message: the system prompt when it is a text and comes first, else a message in
+        its place."""
+        if (
+            self.system_prompt is None
+            and not self.messages
+            and isinstance(content, str)
+            and content.strip()
+        ):
             self.system_prompt = content
         elif content:
             self.messages.append({"role": "system", "content": content})
@@ -133,24 +150,31 @@ class Draft:
         output_tokens: Any = None,
         finish: Any = None,
     ) -> None:
-        """An assistant message; `reasoning` is a text, or blocks as chat logs keep them under `reasoning_details`."""
+        """An assistant message; `reasoning` is a text, or blocks as chat logs keep them under
+        `reasoning_details`."""
         calls = list(calls)
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if reasoning:
-            message["reasoning_content" if isinstance(reasoning, str) else "reasoning_details"] = reasoning
+            message["reasoning_content" if isinstance(reasoning, str) else "reasoning_details"] = (
+                reasoning
+            )
         if calls:
             message["tool_calls"] = [_chat_call(call) for call in calls]
         self.chat_assistant(message, calls)
         event = self._turns[-1].event
         event.update(_stamp(ts))
-        for key, value in (("input_tokens", count(input_tokens)), ("output_tokens", count(output_tokens))):
+        for key, value in (
+            ("input_tokens", count(input_tokens)),
+            ("output_tokens", count(output_tokens)),
+        ):
             if value is not None:
                 event[key] = value
         if isinstance(finish, str) and finish:
             event["finish_reason"] = _FINISH.get(finish, finish)
 
     def chat_assistant(self, message: dict[str, Any], calls: list[Call]) -> None:
-        """An assistant message that already has the chat shape, with its calls once more for the trace."""
+        """An assistant message that already has the chat shape, with its calls once more for the
+        trace."""
         self.messages.append(message)
         turn = _Turn({}, calls)
         self._turns.append(turn)
@@ -170,10 +194,12 @@ class Draft:
         exec_time_s: float | None = None,
         extra: dict[str, Any] | None = None,
     ) -> None:
-        """What a tool answered. `text` is its output, or a list of content blocks; an `exit_code` that is none is unknown.
+        """What a tool answered. `text` is its output, or a list of content blocks; an `exit_code`
+        that is none is unknown.
 
-        `failed` says that the source itself marks the answer as an error: a text without streams of its own then
-        counts as stderr. An answer that already is the harness's JSON is kept as it is.
+        `failed` says that the source itself marks the answer as an error: a text without streams of
+        its own then counts as stderr. An answer that already is the harness's JSON is kept as it
+        is.
         """
         turn, slot = self._find(call_id)
         output = self._text(text)
@@ -185,12 +211,17 @@ class Draft:
         else:
             exit_code = whole_code(exit_code, [], "")
             streams = (
-                {"stdout": "", "stderr": output} if failed and not stderr else {"stdout": output, "stderr": stderr}
+                {"stdout": "", "stderr": output}
+                if failed and not stderr
+                else {"stdout": output, "stderr": stderr}
             )
             content = json.dumps(
-                {"exit_code": exit_code, **streams, **({"is_error": True} if failed else {})}, ensure_ascii=False
+                {"exit_code": exit_code, **streams, **({"is_error": True} if failed else {})},
+                ensure_ascii=False,
             )
-        self.messages.append({"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})})
+        self.messages.append(
+            {"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})}
+        )
         if turn is not None:
             spent = None if exec_time_s is None else round(exec_time_s, 3)
             turn.done[slot] = _stamp(ts) | {"exit_code": exit_code, "exec_time_s": spent}
@@ -201,9 +232,13 @@ class Draft:
         for index, turn in enumerate(self._turns, 1):
             if turn.event:
                 lines.append({"type": "api_call", "turn": index, **turn.event})
-            runs = [(slot, call) for slot, call in enumerate(turn.calls) if _kind(call) == "execute"]
+            runs = [
+                (slot, call) for slot, call in enumerate(turn.calls) if _kind(call) == "execute"
+            ]
             known = any(
-                "ts" in done or done["exec_time_s"] is not None for slot, _ in runs if (done := turn.done.get(slot))
+                "ts" in done or done["exec_time_s"] is not None
+                for slot, _ in runs
+                if (done := turn.done.get(slot))
             )
             for slot, call in runs if known else ():
                 line = {
@@ -211,14 +246,17 @@ class Draft:
                     "turn": index,
                     "language": make_action(call.name, call.arguments, None).language,
                 }
-                lines.append({**line, "exit_code": None, "exec_time_s": None, **turn.done.get(slot, {})})
+                lines.append(
+                    {**line, "exit_code": None, "exec_time_s": None, **turn.done.get(slot, {})}
+                )
         spent = (self._last or None) if self.wall_time_s is None else self.wall_time_s
         if spent is not None and spent >= 0:
             lines.append({"type": "run_end", "wall_time_s": round(spent, 3)})
         return lines
 
     def _find(self, call_id: str | None) -> tuple[_Turn | None, int]:
-        """The open call that this id names, latest turn first; without an id the last turn's first open call."""
+        """The open call that this id names, latest turn first; without an id the last turn's first
+        open call."""
         if call_id is not None:
             waiting = self._open.get(call_id)
             return waiting.pop() if waiting else (None, 0)
@@ -249,7 +287,11 @@ def _chat_call(call: Call) -> dict[str, Any]:
     arguments = call.arguments
     if not isinstance(arguments, str):
         arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
 
 
 def _kind(call: Call) -> str:
@@ -261,15 +303,23 @@ def call_of(call: dict[str, Any]) -> Call:
     call = object_of(call.get("tool_call")) or call
     said = object_of(call.get("function")) or call
     names = (content_text(said.get(key)) for key in ("name", "function_name", "function"))
-    arguments = next((said[key] for key in ("arguments", "input", "args") if said.get(key) is not None), None)
+    arguments = next(
+        (said[key] for key in ("arguments", "input", "args") if said.get(key) is not None), None
+    )
     return Call(
-        next(filter(None, names), "unknown"), arguments, id_of(call.get("id")) or id_of(call.get("tool_call_id"))
+        next(filter(None, names), "unknown"),
+        arguments,
+        id_of(call.get("id")) or id_of(call.get("tool_call_id")),
     )
 
 
 def id_of(value: Any) -> str | None:
     """An id as text: a string, or an integer written out."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_or_none(value)
+    return (
+        str(value)
+        if isinstance(value, int) and not isinstance(value, bool)
+        else text_or_none(value)
+    )
 
 
 def object_of(value: Any) -> dict[str, Any]:
@@ -311,7 +361,8 @@ def total_of(*parts: Any) -> int | None:
 
 
 def moment(stamp: Any) -> float | None:
-    """Seconds since 1970 of an ISO 8601 time (without a zone: UTC) or a Unix time; None for anything else."""
+    """Seconds since 1970 of an ISO 8601 time (without a zone: UTC) or a Unix time; None for
+    anything else."""
     if isinstance(stamp, str):
         try:
             when = datetime.fromisoformat(stamp)

@@ -1,7 +1,7 @@
 """Drafts to the shapes of other formats: OpenAI chat messages and Anthropic's Messages API.
 
-What a tool answered goes back as plain text where only its text is known (exit code null, one stream), and as the
-harness's JSON with exit code and both streams elsewhere.
+What a tool answered goes back as plain text where only its text is known (exit code null, one
+stream), and as the harness's JSON with exit code and both streams elsewhere.
 """
 
 from __future__ import annotations
@@ -41,14 +41,17 @@ def to_openai(draft: Draft) -> dict[str, Any]:
 
 
 def to_anthropic(draft: Draft) -> dict[str, Any]:
-    """`model`, `system` and `messages` of content blocks; answers to calls are blocks of one user message.
+    """`model`, `system` and `messages` of content blocks; answers to calls are blocks of one user
+    message.
 
-    What that API has no place for is counted in `draft.lost`: later system messages become user messages.
+    What that API has no place for is counted in `draft.lost`: later system messages become user
+    messages.
     """
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
     asked = 0
-    """Calls so far, to name those without an id, which the API wants; answers without one follow in order."""
+    """Calls so far, to name those without an id, which the API wants; answers without one follow in
+    order."""
     waiting: list[str] = []
     if draft.system_prompt is not None:
         system.append({"type": "text", "text": draft.system_prompt})
@@ -56,8 +59,14 @@ def to_anthropic(draft: Draft) -> dict[str, Any]:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
             thoughts = objects_of(message.get("reasoning_details"))
-            blocks = [block for block in thoughts if block.get("type") in ("thinking", "redacted_thinking")]
-            if (message.get("reasoning_details") or message.get("reasoning_content")) and not blocks:
+            blocks = [
+                block
+                for block in thoughts
+                if block.get("type") in ("thinking", "redacted_thinking")
+            ]
+            if (
+                message.get("reasoning_details") or message.get("reasoning_content")
+            ) and not blocks:
                 draft.lost["thoughts without a signature"] += 1
             blocks += _blocks(content, draft)
             waiting = []
@@ -65,10 +74,14 @@ def to_anthropic(draft: Draft) -> dict[str, Any]:
                 asked += 1
                 function = object_of(call.get("function"))
                 waiting.append(call.get("id") or f"call-{asked}")
-                blocks.append({
-                    "type": "tool_use", "id": waiting[-1], "name": content_text(function.get("name")),
-                    "input": _input(function.get("arguments"), draft),
-                })  # fmt: skip
+                blocks.append(
+                    {
+                        "type": "tool_use",
+                        "id": waiting[-1],
+                        "name": content_text(function.get("name")),
+                        "input": _input(function.get("arguments"), draft),
+                    }
+                )
             messages.append({"role": "assistant", "content": blocks})
         elif role in ("tool", "function"):
             text, failed = plain_result(content)
@@ -93,7 +106,8 @@ def to_anthropic(draft: Draft) -> dict[str, Any]:
 
 
 def plain_result(content: Any) -> tuple[Any, bool]:
-    """A tool's answer without the harness's JSON where that says nothing more, and whether it was marked as an error."""
+    """A tool's answer without the harness's JSON where that says nothing more, and whether it was
+    marked as an error."""
     body, keys = object_in(content), {"exit_code", "stdout", "stderr"}
     if not keys <= set(body) <= {*keys, "is_error"}:
         return content, False
@@ -104,8 +118,13 @@ def plain_result(content: Any) -> tuple[Any, bool]:
 
 
 def _user(messages: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> None:
-    """Add to the user message that answers the last reply, or begin one; answers stand before words."""
-    if messages and messages[-1]["role"] == "user" and messages[-1]["content"][-1].get("type") == "tool_result":
+    """Add to the user message that answers the last reply, or begin one; answers stand before
+    words."""
+    if (
+        messages
+        and messages[-1]["role"] == "user"
+        and messages[-1]["content"][-1].get("type") == "tool_result"
+    ):
         messages[-1]["content"] += blocks
     elif blocks:
         messages.append({"role": "user", "content": blocks})
@@ -117,7 +136,9 @@ def _blocks(content: Any, draft: Draft) -> list[dict[str, Any]]:
     found = []
     for block in objects_of(content):
         kind = block.get("type")
-        source = block.get("image") if kind == "image" else object_of(block.get("image_url")).get("url")
+        source = (
+            block.get("image") if kind == "image" else object_of(block.get("image_url")).get("url")
+        )
         if isinstance(source, str):
             match = _DATA.match(source)
             image = {"type": "url", "url": source}

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     """The file itself, or every file below a folder whose name ends so, in sorted order.
 
-    Hidden folders and links below the folder are not followed. Raises InputError for a missing path and for a folder
-    without such files.
+    Hidden folders and links below the folder are not followed. Raises InputError for a missing path
+    and for a folder without such files.
     """
     if is_file(source):
         yield source
@@ -34,18 +34,24 @@ def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
                 found = True
                 yield path
     if not found:
-        raise InputError(f"holds no {' or '.join(suffixes)} file at any depth", "check the path and the format", source)
+        raise InputError(
+            f"holds no {' or '.join(suffixes)} file at any depth",
+            "check the path and the format",
+            source,
+        )
 
 
 class Document(NamedTuple):
-    """One JSON value of a file. `line` counts from 1 in JSON Lines and is None for a file that is one value."""
+    """One JSON value of a file. `line` counts from 1 in JSON Lines and is None for a file that is
+    one value."""
 
     value: Any
     line: int | None
 
 
 def documents(path: Path) -> Iterator[Document | InputError]:
-    """The value of a JSON file, or of each line of a JSON Lines file; broken lines come as the errors that they are.
+    """The value of a JSON file, or of each line of a JSON Lines file; broken lines come as the
+    errors that they are.
 
     What is inside decides: a file that is one JSON value is that value, whatever its name.
     """
@@ -60,7 +66,9 @@ def documents(path: Path) -> Iterator[Document | InputError]:
     except ValueError:
         pass
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if not path.name.lower().endswith((".jsonl", ".ndjson")) and not (len(lines) > 1 and _is_json(lines[0][1])):
+    if not path.name.lower().endswith((".jsonl", ".ndjson")) and not (
+        len(lines) > 1 and _is_json(lines[0][1])
+    ):
         parse_json(text, path)
     for number, line in lines:
         try:
@@ -79,16 +87,22 @@ def entries_of(path: Path) -> tuple[list[dict[str, Any]], list[InputError]]:
         elif isinstance(item.value, dict):
             entries.append(item.value)
         else:
-            broken.append(InputError(f"line {item.line or 1} is no object", "expected one JSON object a line", path))
+            broken.append(
+                InputError(
+                    f"line {item.line or 1} is no object", "expected one JSON object a line", path
+                )
+            )
     return entries, broken
 
 
 def runs_of(
     path: Path, is_part: Callable[[Any], bool], draft: Callable[[Any, str, Path, str], Draft]
 ) -> Iterator[Draft | InputError]:
-    """The runs of a file: one of all its lines where each `is_part` of a run, else one a value, and lists of runs taken apart.
+    """The runs of a file: one of all its lines where each `is_part` of a run, else one a value, and
+    lists of runs taken apart.
 
-    `draft` gets what is known of a run, a name for it, the file, and words that say where in the file it stands.
+    `draft` gets what is known of a run, a name for it, the file, and words that say where in the
+    file it stands.
     """
     found = list(documents(path))
     values = [item for item in found if isinstance(item, Document)]
@@ -105,7 +119,9 @@ def runs_of(
         for position, part in enumerate(value if several else [value], 1):
             alone = line is None and (not several or len(value) == 1)
             where = "" if alone else f"[{position - 1}]: " if line is None else f"line {line}: "
-            yield tried(draft, part, path.stem if alone else f"{path.stem}-{line or position}", path, where)
+            yield tried(
+                draft, part, path.stem if alone else f"{path.stem}-{line or position}", path, where
+            )
 
 
 def tried(draft: Callable[..., Draft], *given: Any) -> Draft | InputError:

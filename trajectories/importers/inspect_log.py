@@ -1,9 +1,11 @@
-"""Logs of Inspect AI, `.json` (one object) and `.eval` (a zip of JSON files): one run a sample and epoch.
+"""Logs of Inspect AI, `.json` (one object) and `.eval` (a zip of JSON files): one run a sample and
+epoch.
 
-Messages come from `samples[].messages`; times and tokens from the sample's model and tool events, matched by message and
-call id. Nothing is unpacked to disk, and members that claim or hold too much are refused. Newer logs are packed with
-Zstandard, which needs Python 3.14 or the package zstandard. Source: inspect_ai `log/_log.py`, `model/_chat_message.py`,
-`event/_model.py`, `log/_recorders/eval.py`.
+Messages come from `samples[].messages`; times and tokens from the sample's model and tool events,
+matched by message and call id. Nothing is unpacked to disk, and members that claim or hold too much
+are refused. Newer logs are packed with Zstandard, which needs Python 3.14 or the package zstandard.
+Source: inspect_ai `log/_log.py`, `model/_chat_message.py`, `event/_model.py`,
+`log/_recorders/eval.py`.
 """
 
 from __future__ import annotations
@@ -46,13 +48,19 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         yield from _packed(path)
         return
     if path.suffix.lower() == ".eval":
-        raise InputError("is no zip file", "a .eval log that was cut short? Convert or copy it again", path)
+        raise InputError(
+            "is no zip file", "a .eval log that was cut short? Convert or copy it again", path
+        )
     log = object_of(read_json(path))
     samples = log.get("samples")
     if not isinstance(log.get("eval"), dict):
         raise InputError("is no Inspect log", _EXPECTED, path)
     if not isinstance(samples, list) or not samples:
-        raise InputError("holds no samples", "was it written with --no-log-samples, or is it only the header?", path)
+        raise InputError(
+            "holds no samples",
+            "was it written with --no-log-samples, or is it only the header?",
+            path,
+        )
     for position, sample in enumerate(samples):
         yield tried(_draft, log, sample, path, f"samples[{position}]")
 
@@ -60,11 +68,15 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 def _packed(path: Path) -> Iterator[Draft | InputError]:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"has more than the {MAX_BYTES:,} bytes that are read", "split it", path)
+            raise InputError(
+                f"has more than the {MAX_BYTES:,} bytes that are read", "split it", path
+            )
         with zipfile.ZipFile(path) as archive:
             members = {info.filename: info for info in archive.infolist()}
             header = members.get("header.json") or members.get("_journal/start.json")
-            names = sorted(name for name in members if name.startswith("samples/") and name.endswith(".json"))
+            names = sorted(
+                name for name in members if name.startswith("samples/") and name.endswith(".json")
+            )
             if header is None or not names:
                 raise InputError("holds no header.json or no samples", _EXPECTED, path)
             log = object_of(_member(archive, header, path))
@@ -86,9 +98,13 @@ def _packed(path: Path) -> Iterator[Draft | InputError]:
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Any:
     """The JSON value of a member, read in memory within the limits."""
     name = info.filename[:100]
-    if info.file_size > _MAX_MEMBER or (info.file_size > _FREE and info.file_size > _MAX_RATIO * info.compress_size):
+    if info.file_size > _MAX_MEMBER or (
+        info.file_size > _FREE and info.file_size > _MAX_RATIO * info.compress_size
+    ):
         raise InputError(
-            f"{name} claims {info.file_size:,} bytes from {info.compress_size:,}", "too large; convert it to JSON", path
+            f"{name} claims {info.file_size:,} bytes from {info.compress_size:,}",
+            "too large; convert it to JSON",
+            path,
         )
     try:
         if info.compress_type == _ZSTANDARD and not hasattr(zipfile, "ZIP_ZSTANDARD"):
@@ -96,8 +112,17 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Any:
         else:
             with archive.open(info) as file:
                 data = file.read(_MAX_MEMBER + 1)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error) as error:
-        # RuntimeError: encrypted; NotImplementedError, one of them: a compression that is not built in.
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        struct.error,
+    ) as error:
+        # RuntimeError: encrypted; NotImplementedError, one of them: a compression that is not built
+        # in.
         raise InputError(f"{name} cannot be unpacked: {error}", "copy it again", path) from None
     return parse_json(decode(data, path / name), path / name)
 
@@ -117,7 +142,9 @@ def _zstandard(info: zipfile.ZipInfo, path: Path) -> bytes:
         file.seek(name_length + extra_length, 1)
         packed = file.read(info.compress_size)
     try:
-        reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(packed, read_across_frames=True)
+        reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(
+            packed, read_across_frames=True
+        )
         data: bytes = reader.read(info.file_size + 1)
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from None
@@ -133,8 +160,12 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, where: str) -> Draft:
         raise InputError(f"{where} holds no messages", _EXPECTED, path)
     task = text_or_none(spec.get("task"))
     epoch = sample.get("epoch")
-    name = "_".join(filter(None, (task or path.stem, id_of(sample.get("id")), "epoch", id_of(epoch) or "1")))
-    draft = Draft(name, "inspect", agent=_agent(log), model=text_or_none(spec.get("model")), task=task)
+    name = "_".join(
+        filter(None, (task or path.stem, id_of(sample.get("id")), "epoch", id_of(epoch) or "1"))
+    )
+    draft = Draft(
+        name, "inspect", agent=_agent(log), model=text_or_none(spec.get("model")), task=task
+    )
     draft.tier = text_or_none(object_of(sample.get("metadata")).get("tier"))
     draft.repeat = epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else None
     for key in ("eval_id", "run_id", "created"):
@@ -151,9 +182,14 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, where: str) -> Draft:
     draft.wall_time_s = number(sample.get("total_time"))
     if not events.replies:
         usage = [object_of(u) for u in object_of(sample.get("model_usage")).values()]
-        sent, received = total_of(*map(_input, usage)), total_of(*(u.get("output_tokens") for u in usage))
+        sent, received = (
+            total_of(*map(_input, usage)),
+            total_of(*(u.get("output_tokens") for u in usage)),
+        )
         draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
-    outside = len(events.replies) - sum(m.get("role") == "assistant" for m in map(object_of, messages))
+    outside = len(events.replies) - sum(
+        m.get("role") == "assistant" for m in map(object_of, messages)
+    )
     if outside > 0:
         draft.lost["model calls that are not among the messages"] += outside
     for scorer, score in object_of(sample.get("scores")).items():
@@ -163,14 +199,18 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, where: str) -> Draft:
 
 
 def _score(draft: Draft, scorer: str, score: dict[str, Any]) -> None:
-    """A score by its scorer's name; Inspect's letters by the numbers that it counts them as (`value_to_float`)."""
+    """A score by its scorer's name; Inspect's letters by the numbers that it counts them as
+    (`value_to_float`)."""
     value = score.get("value")
     said = _LETTERS.get(value, value) if isinstance(value, str) else value
-    draft.tell(said, f"scores.{scorer}.value" + (f" ({value})" if said is not value else ""), scorer)
+    draft.tell(
+        said, f"scores.{scorer}.value" + (f" ({value})" if said is not value else ""), scorer
+    )
 
 
 def _agent(log: dict[str, Any]) -> str | None:
-    """The solver: named for the evaluation, else the last step of the plan unless that is a building block."""
+    """The solver: named for the evaluation, else the last step of the plan unless that is a
+    building block."""
     named = text_or_none(object_of(log.get("eval")).get("solver"))
     steps = objects_of(object_of(log.get("plan")).get("steps"))
     last = text_or_none(steps[-1].get("solver")) if steps else None
@@ -184,7 +224,9 @@ class _Events:
         draft.since(sample.get("started_at"))
         self.replies: dict[str, dict[str, Any]] = {}
         self.calls: dict[str, dict[str, Any]] = {}
-        events = objects_of(sample.get("events")) or objects_of(object_of(sample.get("transcript")).get("events"))
+        events = objects_of(sample.get("events")) or objects_of(
+            object_of(sample.get("transcript")).get("events")
+        )
         for event in events:
             began = draft.since(event.get("timestamp"))
             done = draft.since(event.get("completed"))
@@ -203,14 +245,18 @@ class _Events:
             return
         usage = object_of(output.get("usage"))
         self.replies[key] = {
-            "ts": done, "input_tokens": _input(usage), "output_tokens": usage.get("output_tokens"),
+            "ts": done,
+            "input_tokens": _input(usage),
+            "output_tokens": usage.get("output_tokens"),
             "finish": choice.get("stop_reason"),
-        }  # fmt: skip
+        }
 
 
 def _input(usage: dict[str, Any]) -> int | None:
     """All input tokens: Inspect counts those of the cache apart from the rest."""
-    return total_of(*(usage.get(f"input_tokens{part}") for part in ("", "_cache_read", "_cache_write")))
+    return total_of(
+        *(usage.get(f"input_tokens{part}") for part in ("", "_cache_read", "_cache_write"))
+    )
 
 
 def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
@@ -225,10 +271,17 @@ def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
         served = [b for b in objects_of(blocks) if b.get("type") == "tool_use"]
         rest = [b for b in blocks if object_of(b).get("type") not in ("reasoning", "tool_use")]
         calls = [call_of(call) for call in (*served, *objects_of(message.get("tool_calls")))]
-        draft.assistant(plain(rest) if blocks else content, calls, reasoning=thoughts, **events.replies.get(key, {}))
+        draft.assistant(
+            plain(rest) if blocks else content,
+            calls,
+            reasoning=thoughts,
+            **events.replies.get(key, {}),
+        )
         for block in served:
             draft.result(
-                id_of(block.get("id")), content_text(block.get("result")), stderr=content_text(block.get("error"))
+                id_of(block.get("id")),
+                content_text(block.get("result")),
+                stderr=content_text(block.get("error")),
             )
     elif role == "tool":
         _answer(draft, message, events)
@@ -242,9 +295,13 @@ def _answer(draft: Draft, message: dict[str, Any], events: _Events) -> None:
     call_id = id_of(message.get("tool_call_id"))
     text: Any = "" if said and content_text(content) == said else content
     draft.result(
-        call_id, text, stderr=said, failed=bool(error), **events.calls.get(call_id or "", {}),
+        call_id,
+        text,
+        stderr=said,
+        failed=bool(error),
+        **events.calls.get(call_id or "", {}),
         extra={"error_type": error["type"]} if text_or_none(error.get("type")) else None,
-    )  # fmt: skip
+    )
 
 
 def _thought(block: dict[str, Any]) -> dict[str, Any]:
@@ -273,7 +330,9 @@ def _resolve(value: Any, attached: dict[str, Any], draft: Draft) -> Any:
 
 
 def _recognises(head: bytes, name: str) -> bool:
-    return name.lower().endswith(".eval") or holding("eval.task", "eval.run_id", "eval.model")(head, name)
+    return name.lower().endswith(".eval") or holding("eval.task", "eval.run_id", "eval.model")(
+        head, name
+    )
 
 
 IMPORTER = Importer(read, (".json", ".eval"), _recognises)

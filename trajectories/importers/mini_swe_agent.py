@@ -1,9 +1,11 @@
-"""Trajectories of mini-swe-agent (`.traj.json`): chat messages whose actions are fenced commands, or tool calls since 2.0.
+"""Trajectories of mini-swe-agent (`.traj.json`): chat messages whose actions are fenced commands,
+or tool calls since 2.0.
 
-A command in the text becomes a call of `bash`, and the user message after it its answer, as that agent runs exactly one
-command a reply: what `extra.actions` lists, else the one fenced block of the text. `extra.returncode` or the `<returncode>`
-before the output is its exit code. Source: SWE-agent/mini-swe-agent docs/usage/output_files.md,
-`src/minisweagent/models/utils/actions_text.py` (MIT).
+A command in the text becomes a call of `bash`, and the user message after it its answer, as that
+agent runs exactly one command a reply: what `extra.actions` lists, else the one fenced block of the
+text. `extra.returncode` or the `<returncode>` before the output is its exit code. Source:
+SWE-agent/mini-swe-agent docs/usage/output_files.md, `src/minisweagent/models/utils/actions_text.py`
+(MIT).
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     """The run of the file."""
     value = read_json(path)
     data = object_of(value)
-    info, messages = object_of(data.get("info")), objects_of(value if isinstance(value, list) else data.get("messages"))
+    info, messages = (
+        object_of(data.get("info")),
+        objects_of(value if isinstance(value, list) else data.get("messages")),
+    )
     if not any(message.get("role") == "assistant" for message in messages):
         raise InputError("is no trajectory of mini-swe-agent", _EXPECTED, path)
     name = path.name.removesuffix(".json").removesuffix(".traj")
@@ -38,7 +43,9 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     draft = Draft(task or name, "mini-swe-agent", agent="mini-swe-agent", task=task)
     config = object_of(object_of(info.get("config")).get("model"))
     draft.model = text_or_none(config.get("model_name"))
-    draft.origin.update({key: info[key] for key in ("mini_version", "submission") if text_or_none(info.get(key))})
+    draft.origin.update(
+        {key: info[key] for key in ("mini_version", "submission") if text_or_none(info.get(key))}
+    )
     draft.tell(info.get("exit_status"), "info", "exit_status")
     draft.submitted = info.get("exit_status") == "Submitted" or None
     known = ("config", "model_stats", "mini_version", "exit_status", "submission")
@@ -51,8 +58,13 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 
 def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[str]) -> list[str]:
-    """Takes a message; the calls that still wait for an answer. Texts are answers in the order of the calls."""
-    role, content, extra = message.get("role"), message.get("content"), object_of(message.get("extra"))
+    """Takes a message; the calls that still wait for an answer. Texts are answers in the order of
+    the calls."""
+    role, content, extra = (
+        message.get("role"),
+        message.get("content"),
+        object_of(message.get("extra")),
+    )
     since = draft.since(extra.get("timestamp"))
     if role == "system":
         draft.system(content)
@@ -60,9 +72,13 @@ def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[st
         calls = list(chat_calls(message)) or _commands(content_text(content), extra, number_of)
         usage = object_of(object_of(extra.get("response")).get("usage"))
         draft.assistant(
-            content, calls, ts=since, reasoning=text_or_none(message.get("reasoning_content")),
-            input_tokens=total_of(usage.get("prompt_tokens")), output_tokens=total_of(usage.get("completion_tokens")),
-        )  # fmt: skip
+            content,
+            calls,
+            ts=since,
+            reasoning=text_or_none(message.get("reasoning_content")),
+            input_tokens=total_of(usage.get("prompt_tokens")),
+            output_tokens=total_of(usage.get("completion_tokens")),
+        )
         return [call.id or "" for call in calls]
     elif role == "tool" or (role in ("user", "exit") and waiting):
         text = content_text(content)
@@ -80,11 +96,17 @@ def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[st
 
 def _commands(text: str, extra: dict[str, Any], number_of: int) -> list[Call]:
     listed = [
-        command for action in objects_of(extra.get("actions")) if (command := text_or_none(action.get("command")))
+        command
+        for action in objects_of(extra.get("actions"))
+        if (command := text_or_none(action.get("command")))
     ]
     fenced = [] if listed else _fenced(text)
-    commands = listed or (fenced if len(fenced) == 1 else [])  # any other number is refused, not run
-    return [Call("bash", {"command": command}, f"action-{number_of}-{at}") for at, command in enumerate(commands)]
+    # any other number is refused, not run
+    commands = listed or (fenced if len(fenced) == 1 else [])
+    return [
+        Call("bash", {"command": command}, f"action-{number_of}-{at}")
+        for at, command in enumerate(commands)
+    ]
 
 
 def _fenced(text: str) -> list[str]:
@@ -103,6 +125,11 @@ def _fenced(text: str) -> list[str]:
 
 
 IMPORTER = Importer(
-    read, (".json",),
-    holding("info.mini_version messages.role", "info.exit_status info.submission messages.role", "messages.extra.actions"),
-)  # fmt: skip
+    read,
+    (".json",),
+    holding(
+        "info.mini_version messages.role",
+        "info.exit_status info.submission messages.role",
+        "messages.extra.actions",
+    ),
+)

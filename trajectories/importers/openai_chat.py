@@ -1,8 +1,11 @@
-"""OpenAI chat messages: one conversation a file, a list of them, or one a line (`messages`, or the bare list).
+"""OpenAI chat messages: one conversation a file, a list of them, or one a line (`messages`, or the
+bare list).
 
-Sets for training keep the same under other names: `conversations` of `from` and `value` (ShareGPT), `trajectory` of `role`
-and `text`; all are read. What else a conversation brings along (`resolved`, `score`) becomes outcomes. Batch requests (`body.messages`, `custom_id`) and logs of one message a line are read too. Messages stay as they are;
-only what tools answered is put into the harness's JSON. Source: OpenAI API reference, chat completions.
+Sets for training keep the same under other names: `conversations` of `from` and `value` (ShareGPT),
+`trajectory` of `role` and `text`; all are read. What else a conversation brings along (`resolved`,
+`score`) becomes outcomes. Batch requests (`body.messages`, `custom_id`) and logs of one message a
+line are read too. Messages stay as they are; only what tools answered is put into the harness's
+JSON. Source: OpenAI API reference, chat completions.
 """
 
 from __future__ import annotations
@@ -29,14 +32,35 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 TURNS = ("messages", "conversations", "conversation", "trajectory", "history", "turns")
 """What sets call the list of messages."""
 _ROLES = {
-    "human": "user", "gpt": "assistant", "ai": "assistant", "bot": "assistant", "observation": "tool", "function_response": "tool",
+    "human": "user",
+    "gpt": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "observation": "tool",
+    "function_response": "tool",
     "function_call": "assistant",
-}  # fmt: skip
-_KNOWN = {*TURNS, "id", "instance_id", "model", "model_name", "agent", "task", "tier", "tools", "functions", "system"}
+}
+_KNOWN = {
+    *TURNS,
+    "id",
+    "instance_id",
+    "model",
+    "model_name",
+    "agent",
+    "task",
+    "tier",
+    "tools",
+    "functions",
+    "system",
+}
 
 
 def _is_message(value: Any) -> bool:
-    return isinstance(value, dict) and "messages" not in value and isinstance(value.get("role", value.get("from")), str)
+    return (
+        isinstance(value, dict)
+        and "messages" not in value
+        and isinstance(value.get("role", value.get("from")), str)
+    )
 
 
 def _message(value: Any) -> Any:
@@ -44,8 +68,15 @@ def _message(value: Any) -> Any:
     if not isinstance(value, dict) or ("from" not in value and "content" in value):
         return value
     role = str(value.get("role", value.get("from")))
-    said = next((value[key] for key in ("content", "value", "text", "system_prompt") if value.get(key)), None)
-    rest = {k: v for k, v in value.items() if k not in ("role", "from", "content", "value", "text", "system_prompt")}
+    said = next(
+        (value[key] for key in ("content", "value", "text", "system_prompt") if value.get(key)),
+        None,
+    )
+    rest = {
+        k: v
+        for k, v in value.items()
+        if k not in ("role", "from", "content", "value", "text", "system_prompt")
+    }
     return {"role": _ROLES.get(role, role), "content": said, **rest}
 
 
@@ -92,13 +123,19 @@ def conversation_of(value: Any, name: str, path: Path, where: str) -> Draft:
 def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
     role, content = message["role"], message.get("content")
     if any(block.get("type") in ("tool_use", "tool_result") for block in objects_of(content)):
-        raise InputError(f"{where}has blocks of Anthropic's Messages API", "use the format `anthropic`", path)
+        raise InputError(
+            f"{where}has blocks of Anthropic's Messages API", "use the format `anthropic`", path
+        )
     if role == "system" and set(message) == {"role", "content"}:
         draft.system(content)
     elif role == "assistant":
         draft.chat_assistant(message, list(chat_calls(message)))
     elif role in ("tool", "function"):
-        extra = {key: value for key, value in message.items() if key not in ("content", "tool_call_id", "role")}
+        extra = {
+            key: value
+            for key, value in message.items()
+            if key not in ("content", "tool_call_id", "role")
+        }
         draft.result(id_of(message.get("tool_call_id")), content, extra=extra)
         draft.messages[-1]["role"] = role
         if "tool_call_id" not in message:
@@ -116,5 +153,7 @@ def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
 
 
 IMPORTER = Importer(
-    read, (".json", ".jsonl"), holding("messages.role", "body.messages.role", "role content", "conversations.from")
+    read,
+    (".json", ".jsonl"),
+    holding("messages.role", "body.messages.role", "role content", "conversations.from"),
 )

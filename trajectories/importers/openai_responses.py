@@ -1,7 +1,9 @@
-"""Items of OpenAI's Responses API: stored responses, requests with their `input`, lists of items (Agents SDK sessions).
+"""Items of OpenAI's Responses API: stored responses, requests with their `input`, lists of items
+(Agents SDK sessions).
 
-Reasoning, message and calls up to the next answer or user message are one turn. A call's answer is the item with its
-`call_id`; tools that the server ran carry theirs in themselves. Source: OpenAI API reference, Responses.
+Reasoning, message and calls up to the next answer or user message are one turn. A call's answer is
+the item with its `call_id`; tools that the server ran carry theirs in themselves. Source: OpenAI
+API reference, Responses.
 """
 
 from __future__ import annotations
@@ -30,12 +32,18 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 
 def _is_item(value: Any) -> bool:
-    return bool(text_or_none(object_of(value).get("type")) or text_or_none(object_of(value).get("role")))
+    return bool(
+        text_or_none(object_of(value).get("type")) or text_or_none(object_of(value).get("role"))
+    )
 
 
 def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
     head = object_of(value)
-    whole = object_of(object_of(head.get("response")).get("body")) or object_of(head.get("response")) or head
+    whole = (
+        object_of(object_of(head.get("response")).get("body"))
+        or object_of(head.get("response"))
+        or head
+    )
     given = head.get("input", whole.get("input"))
     before = [{"role": "user", "content": given}] if isinstance(given, str) else objects_of(given)
     items = objects_of(value) or [*before, *objects_of(whole.get("output"))]
@@ -96,10 +104,13 @@ class Items:
         if self._texts or self._calls or self._thoughts:
             used = usage or {}
             self.draft.assistant(
-                "\n\n".join(filter(None, self._texts)) or None, self._calls, ts=self._ts,
+                "\n\n".join(filter(None, self._texts)) or None,
+                self._calls,
+                ts=self._ts,
                 reasoning=self._thoughts,
-                input_tokens=used.get("input_tokens"), output_tokens=used.get("output_tokens"),
-            )  # fmt: skip
+                input_tokens=used.get("input_tokens"),
+                output_tokens=used.get("output_tokens"),
+            )
             for call_id, text, failed in self._answers:
                 self.draft.result(call_id, text, failed=failed)
         self._texts, self._thoughts, self._calls, self._answers, self._ts = [], [], [], [], None
@@ -112,7 +123,9 @@ class Items:
             arguments = {"input": item.get("input")}
         elif arguments is None:
             action = object_of(item.get("action"))
-            arguments = action or {k: v for k, v in item.items() if k in ("code", "query", "queries", "input")}
+            arguments = action or {
+                k: v for k, v in item.items() if k in ("code", "query", "queries", "input")
+            }
         self._calls.append(Call(name, arguments, call_id))
         for key in _SERVED:
             if item.get(key):
@@ -126,7 +139,10 @@ class Items:
         body = object_in(output)
         if isinstance(body.get("output"), str):  # what a shell answered, and beside it how it ended
             output, meta = body["output"], object_of(body.get("metadata"))
-            code, seconds = meta.get("exit_code", code), number(meta.get("duration_seconds")) or seconds
+            code, seconds = (
+                meta.get("exit_code", code),
+                number(meta.get("duration_seconds")) or seconds,
+            )
         self.draft.result(call_id, _text(output), exit_code=code, exec_time_s=seconds, ts=ts)
 
 
@@ -152,6 +168,14 @@ def _text(value: Any) -> Any:
 
 
 IMPORTER = Importer(
-    read, (".json", ".jsonl"),
-    holding("output.type", "response.output.type", "response.body.output.type", "input.call_id", "type=function_call call_id", "type=function_call_output call_id"),
-)  # fmt: skip
+    read,
+    (".json", ".jsonl"),
+    holding(
+        "output.type",
+        "response.output.type",
+        "response.body.output.type",
+        "input.call_id",
+        "type=function_call call_id",
+        "type=function_call_output call_id",
+    ),
+)

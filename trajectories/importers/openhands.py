@@ -1,9 +1,11 @@
-"""OpenHands event lists: the exported trajectory, event files, and evaluation output (`history`, one instance a line).
+"""OpenHands event lists: the exported trajectory, event files, and evaluation output (`history`,
+one instance a line).
 
-Actions of one model response are one turn; their arguments come from the response itself. An exit code of -1 is that
-project's "unknown or still running" and becomes null. Both event shapes are read: `action`/`observation` with `args`,
-`extras` and `cause`, and the later one with `tool_call_id` and `llm_message`. Source: OpenHands
-`openhands/events/serialization`, `openhands/events/observation/commands.py`, `frontend/src/types/v1/core`.
+Actions of one model response are one turn; their arguments come from the response itself. An exit
+code of -1 is that project's "unknown or still running" and becomes null. Both event shapes are
+read: `action`/`observation` with `args`, `extras` and `cause`, and the later one with
+`tool_call_id` and `llm_message`. Source: OpenHands `openhands/events/serialization`,
+`openhands/events/observation/commands.py`, `frontend/src/types/v1/core`.
 """
 
 from __future__ import annotations
@@ -20,12 +22,33 @@ from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .files import runs_of
 from .recognise import holding
 
-_EXPECTED = "expected a list of events with `action` or `observation`, or an object with `trajectory` or `history`"
+_EXPECTED = (
+    "expected a list of events with `action` or `observation`, or an object with `trajectory` or"
+    " `history`"
+)
 _BOOKKEEPING = {
-    "null", "recall", "change_agent_state", "agent_state_changed", "pause", "resume", "stop", "start", "condensation",
-    "condensation_request", "condense", "loop_recovery", "loop_detection",
-}  # fmt: skip
-_NOT_ARGUMENTS = {"thought", "confirmation_state", "security_risk", "hidden", "kernel_init_code", "include_extra"}
+    "null",
+    "recall",
+    "change_agent_state",
+    "agent_state_changed",
+    "pause",
+    "resume",
+    "stop",
+    "start",
+    "condensation",
+    "condensation_request",
+    "condense",
+    "loop_recovery",
+    "loop_detection",
+}
+_NOT_ARGUMENTS = {
+    "thought",
+    "confirmation_state",
+    "security_risk",
+    "hidden",
+    "kernel_init_code",
+    "include_extra",
+}
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
@@ -35,7 +58,9 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 def _is_event(value: Any) -> bool:
     return isinstance(value, dict) and (
-        isinstance(value.get("action"), str | dict) or "observation" in value or "llm_message" in value
+        isinstance(value.get("action"), str | dict)
+        or "observation" in value
+        or "llm_message" in value
     )
 
 
@@ -52,7 +77,9 @@ def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
         raise InputError(f"{where}holds no OpenHands events", _EXPECTED, path)
     metadata = object_of(head.get("metadata"))
     task = id_of(head.get("instance_id"))
-    draft = Draft(task or name, "openhands", task=task, agent=text_or_none(metadata.get("agent_class")))
+    draft = Draft(
+        task or name, "openhands", task=task, agent=text_or_none(metadata.get("agent_class"))
+    )
     draft.model = text_or_none(object_of(metadata.get("llm_config")).get("model"))
     _Reader(draft).take(flat)
     metrics = object_of(head.get("metrics"))
@@ -64,7 +91,8 @@ def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
 
 
 def _grouped(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Actions of one model response together, before the observations that stand between them; any other event alone."""
+    """Actions of one model response together, before the observations that stand between them; any
+    other event alone."""
     at = 0
     while at < len(events):
         event, key = events[at], _response_id(events[at])
@@ -111,7 +139,10 @@ class _Reader:
                     self.draft.lost["commands that the user ran"] += 1
                 else:
                     self._turn(group)
-            elif isinstance(event.get("observation"), str) and event["observation"] not in _BOOKKEEPING:
+            elif (
+                isinstance(event.get("observation"), str)
+                and event["observation"] not in _BOOKKEEPING
+            ):
                 self._observation(event)
             elif isinstance(event.get("system_prompt"), dict):
                 self.draft.system(event["system_prompt"].get("text"))
@@ -120,7 +151,10 @@ class _Reader:
 
     def _message(self, event: dict[str, Any]) -> None:
         """What the user or the agent says in the later shape."""
-        since, message = self.draft.since(event.get("timestamp")), object_of(event.get("llm_message"))
+        since, message = (
+            self.draft.since(event.get("timestamp")),
+            object_of(event.get("llm_message")),
+        )
         texts = _texts(message.get("content"))
         if message.get("role") == "assistant":
             self.draft.assistant(texts or None, reasoning=_reasoning(message), ts=since)
@@ -142,26 +176,44 @@ class _Reader:
                 thoughts.append(content_text(args.get("content")))
                 continue
             thoughts.append(content_text(args.get("thought")) or _texts(event.get("thought")))
-            calls.append(_later_call(event) if isinstance(event["action"], dict) else self._call(event, requested))
+            calls.append(
+                _later_call(event)
+                if isinstance(event["action"], dict)
+                else self._call(event, requested)
+            )
             spent = number(object_of(event.get("llm_metrics")).get("accumulated_cost"))
             self.draft.total(cost_usd=spent or None)
-        text = message.get("content") if text_or_none(content_text(message.get("content"))) else None
+        text = (
+            message.get("content") if text_or_none(content_text(message.get("content"))) else None
+        )
         self.draft.model = self.draft.model or text_or_none(response.get("model"))
         stamps = [self.draft.since(event.get("timestamp")) for event in actions]
         self.draft.assistant(
-            text or "\n".join(filter(None, thoughts)) or None, calls, reasoning=_reasoning({**message, **actions[0]}),
-            ts=next((stamp for stamp in stamps if stamp is not None), None), input_tokens=usage.get("prompt_tokens"),
-            output_tokens=usage.get("completion_tokens"), finish=choice.get("finish_reason"),
-        )  # fmt: skip
+            text or "\n".join(filter(None, thoughts)) or None,
+            calls,
+            reasoning=_reasoning({**message, **actions[0]}),
+            ts=next((stamp for stamp in stamps if stamp is not None), None),
+            input_tokens=usage.get("prompt_tokens"),
+            output_tokens=usage.get("completion_tokens"),
+            finish=choice.get("finish_reason"),
+        )
 
     def _call(self, event: dict[str, Any], requested: dict[str | None, dict[str, Any]]) -> Call:
         """An action of the first shape, with the arguments that the response itself has for it."""
         meta, key = object_of(event.get("tool_call_metadata")), id_of(event.get("id")) or ""
         call_id = id_of(meta.get("tool_call_id")) or f"event-{key or self.draft.turns}"
         function = object_of(object_of(requested.get(call_id)).get("function"))
-        own = {name: value for name, value in object_of(event.get("args")).items() if name not in _NOT_ARGUMENTS}
+        own = {
+            name: value
+            for name, value in object_of(event.get("args")).items()
+            if name not in _NOT_ARGUMENTS
+        }
         self.calls[key] = self.last = call_id
-        name = text_or_none(function.get("name")) or text_or_none(meta.get("function_name")) or event["action"]
+        name = (
+            text_or_none(function.get("name"))
+            or text_or_none(meta.get("function_name"))
+            or event["action"]
+        )
         return Call(name, function.get("arguments", own), call_id)
 
     def _observation(self, event: dict[str, Any]) -> None:
@@ -191,7 +243,10 @@ class _Reader:
         failed = seen.get("is_error") is True or seen.get("error") is True or bool(problem)
         for block in objects_of(body):
             self._images(block)
-        text, code = _whole(object_of(seen.get("metadata")), body), _exit_code(seen.get("exit_code"))
+        text, code = (
+            _whole(object_of(seen.get("metadata")), body),
+            _exit_code(seen.get("exit_code")),
+        )
         self.draft.result(call_id, text, stderr=problem, exit_code=code, failed=failed, ts=since)
 
     def _images(self, holder: dict[str, Any]) -> None:
@@ -206,7 +261,9 @@ def _later_call(event: dict[str, Any]) -> Call:
     if not isinstance(call.arguments, str | dict):
         call.arguments = {key: value for key, value in event["action"].items() if key != "kind"}
     return Call(
-        text_or_none(event.get("tool_name")) or call.name, call.arguments, id_of(event.get("tool_call_id")) or call.id
+        text_or_none(event.get("tool_name")) or call.name,
+        call.arguments,
+        id_of(event.get("tool_call_id")) or call.id,
     )
 
 
@@ -231,7 +288,9 @@ def _response(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(content: Any) -> str:
-    return "\n".join(text for block in objects_of(content) if (text := content_text(block.get("text"))))
+    return "\n".join(
+        text for block in objects_of(content) if (text := content_text(block.get("text")))
+    )
 
 
 def _reasoning(event: dict[str, Any]) -> str | list[dict[str, Any]] | None:

@@ -1,9 +1,11 @@
-"""Traces of agents: OpenTelemetry's GenAI spans (OTLP JSON), and the exports of Langfuse and Phoenix; one run a trace.
+"""Traces of agents: OpenTelemetry's GenAI spans (OTLP JSON), and the exports of Langfuse and
+Phoenix; one run a trace.
 
-Every call of a model is a turn. As each call is sent the whole conversation again, of its input only what was not there
-before is taken: user messages, and answers to tools. Tools' own spans bring their seconds, and the answers that no later
-call was sent. Source: OpenTelemetry semantic conventions for generative AI (input and output messages, 1.37 on, and the
-indexed `gen_ai.prompt` before), OpenInference specification.
+Every call of a model is a turn. As each call is sent the whole conversation again, of its input
+only what was not there before is taken: user messages, and answers to tools. Tools' own spans bring
+their seconds, and the answers that no later call was sent. Source: OpenTelemetry semantic
+conventions for generative AI (input and output messages, 1.37 on, and the indexed `gen_ai.prompt`
+before), OpenInference specification.
 """
 
 from __future__ import annotations
@@ -25,16 +27,37 @@ from .spans import Span, indexed, scores_of, spans_of, value_of
 
 _EXPECTED = "expected OTLP JSON (`resourceSpans`), Langfuse observations, or Phoenix spans"
 _INPUT = (
-    "gen_ai.input.messages", "gen_ai.input_messages", "llm.input_messages", "gen_ai.prompt", "input.value", "langfuse.observation.input",
-)  # fmt: skip
+    "gen_ai.input.messages",
+    "gen_ai.input_messages",
+    "llm.input_messages",
+    "gen_ai.prompt",
+    "input.value",
+    "langfuse.observation.input",
+)
 _OUTPUT = (
-    "gen_ai.output.messages", "gen_ai.output_messages", "llm.output_messages", "gen_ai.completion", "output.value",
+    "gen_ai.output.messages",
+    "gen_ai.output_messages",
+    "llm.output_messages",
+    "gen_ai.completion",
+    "output.value",
     "langfuse.observation.output",
-)  # fmt: skip
+)
 _TOKENS = (
-    ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "usage.input", "usage.promptTokens"),
-    ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion", "usage.output", "usage.completionTokens"),
-)  # fmt: skip
+    (
+        "gen_ai.usage.input_tokens",
+        "gen_ai.usage.prompt_tokens",
+        "llm.token_count.prompt",
+        "usage.input",
+        "usage.promptTokens",
+    ),
+    (
+        "gen_ai.usage.output_tokens",
+        "gen_ai.usage.completion_tokens",
+        "llm.token_count.completion",
+        "usage.output",
+        "usage.completionTokens",
+    ),
+)
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
@@ -56,8 +79,13 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         for name, value in scores.get(trace, ()):
             draft.tell(value, "scores", name)
         if not draft.turns:
-            hint = "the messages of models' calls are not in it: was the capture of contents switched on?"
-            yield InputError(f"trace {trace[:40]}: holds no call of a model with its messages", hint, path)
+            hint = (
+                "the messages of models' calls are not in it: was the capture of contents"
+                " switched on?"
+            )
+            yield InputError(
+                f"trace {trace[:40]}: holds no call of a model with its messages", hint, path
+            )
         else:
             yield draft
 
@@ -65,14 +93,20 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 def _draft(trace: str, spans: list[Span]) -> Draft:
     draft = Draft(trace, "otel")
     spans = sorted(spans, key=lambda span: span.start if span.start is not None else 0.0)
-    tools = {key: span for span in spans if span.kind == "tool" and (key := id_of(span.get("gen_ai.tool.call.id", "tool_call.id")))}  # fmt: skip
+    tools = {
+        key: span
+        for span in spans
+        if span.kind == "tool" and (key := id_of(span.get("gen_ai.tool.call.id", "tool_call.id")))
+    }
     for span in spans:
         draft.agent = draft.agent or text_or_none(span.get("gen_ai.agent.name", "agent.name"))
         for told in objects_of(span.attributes.get("_evaluations")):
             about = object_of(object_of(told.get("gen_ai")).get("evaluation"))
             score = object_of(about.get("score"))
             value = score.get("value") if score.get("value") is not None else score.get("label")
-            draft.tell(value, "gen_ai.evaluation.result", content_text(about.get("name")) or "evaluation")
+            draft.tell(
+                value, "gen_ai.evaluation.result", content_text(about.get("name")) or "evaluation"
+            )
     draft.agent = draft.agent or next(
         (name for s in spans if (name := text_or_none(s.attributes.get("_service")))), None
     )
@@ -97,7 +131,9 @@ class _Talk:
 
     def take(self, span: Span, until: float | None) -> None:
         draft = self.draft
-        draft.model = draft.model or text_or_none(span.get("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "model"))  # fmt: skip
+        draft.model = draft.model or text_or_none(
+            span.get("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "model")
+        )
         system = _said(span.get("gen_ai.system_instructions"))
         sent = _messages(span.get(*_INPUT))
         if system and not self.known["system"]:
@@ -105,22 +141,32 @@ class _Talk:
             draft.system(system)
         here: Counter[str] = Counter()
         for message in sent:
-            key = json.dumps([message.get("role"), _said(message), [c.name for c in _calls(message)]], sort_keys=True)
+            key = json.dumps(
+                [message.get("role"), _said(message), [c.name for c in _calls(message)]],
+                sort_keys=True,
+            )
             here[key] += 1
             if here[key] > self.known[key]:
                 self.known[key] += 1
                 self._heard(message)
         for message in _messages(span.get(*_OUTPUT), "assistant")[:1]:
             calls = _calls(message)
-            key = json.dumps([message.get("role"), _said(message), [c.name for c in calls]], sort_keys=True)
+            key = json.dumps(
+                [message.get("role"), _said(message), [c.name for c in calls]], sort_keys=True
+            )
             self.known[key] += 1
             thoughts = (part for part in _parts(message) if part.get("type") == "reasoning")
             thought = "\n".join(content_text(part.get("content")) for part in thoughts)
             used = [span.get(*names) for names in _TOKENS]
             draft.assistant(
-                _said(message) or None, calls, reasoning=thought, ts=until, input_tokens=used[0], output_tokens=used[1],
+                _said(message) or None,
+                calls,
+                reasoning=thought,
+                ts=until,
+                input_tokens=used[0],
+                output_tokens=used[1],
                 finish=message.get("finish_reason"),
-            )  # fmt: skip
+            )
             self.open.update((call.id, None) for call in calls if call.id)
 
     def _heard(self, message: dict[str, Any]) -> None:
@@ -137,9 +183,13 @@ class _Talk:
 
     def _answer(self, call_id: str | None, text: Any, failed: bool = False) -> None:
         ran = self.tools.get(call_id or "")
-        seconds = ran.end - ran.start if ran and ran.end is not None and ran.start is not None else None
+        seconds = (
+            ran.end - ran.start if ran and ran.end is not None and ran.start is not None else None
+        )
         said = text if isinstance(text, str | list) else json.dumps(text, ensure_ascii=False)
-        self.draft.result(call_id, said, failed=failed or bool(ran and ran.failed), exec_time_s=seconds)
+        self.draft.result(
+            call_id, said, failed=failed or bool(ran and ran.failed), exec_time_s=seconds
+        )
         self.open.pop(call_id or "", None)
 
     def close(self) -> None:
@@ -159,7 +209,9 @@ def _messages(value: Any, role: str = "user") -> list[dict[str, Any]]:
     for key in ("messages", "choices"):
         if isinstance(head.get(key), list):
             value = [object_of(item.get("message")) or item for item in objects_of(head[key])]
-    found = indexed(value) or ([head] if "content" in head or "tool_calls" in head or "parts" in head else [])
+    found = indexed(value) or (
+        [head] if "content" in head or "tool_calls" in head or "parts" in head else []
+    )
     return [object_of(item.get("message")) or item for item in found]
 
 
@@ -174,7 +226,11 @@ def _said(message: Any) -> str:
     parts = _parts(object_of(message))
     if not parts:
         return content_text(object_of(message).get("content"))
-    texts = (part.get("content") or part.get("text") for part in parts if str(part.get("type", "text")) == "text")
+    texts = (
+        part.get("content") or part.get("text")
+        for part in parts
+        if str(part.get("type", "text")) == "text"
+    )
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
@@ -187,13 +243,31 @@ def _calls(message: dict[str, Any]) -> list[Call]:
 def _answers(message: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
     for part in _parts(message):
         if part.get("type") in ("tool_call_response", "tool_result"):
-            text = next((part[key] for key in ("response", "result", "content") if part.get(key) is not None), "")
+            text = next(
+                (
+                    part[key]
+                    for key in ("response", "result", "content")
+                    if part.get(key) is not None
+                ),
+                "",
+            )
             yield id_of(part.get("id") or part.get("tool_use_id")), text
-    if message.get("role") == "tool" and not any(part.get("type") == "tool_call_response" for part in _parts(message)):
+    if message.get("role") == "tool" and not any(
+        part.get("type") == "tool_call_response" for part in _parts(message)
+    ):
         yield id_of(message.get("tool_call_id")), _said(message)
 
 
 IMPORTER = Importer(
-    read, (".json", ".jsonl"),
-    holding("resourceSpans", "resource_spans", "traceId type=GENERATION", "trace_id type=GENERATION", "observations.type=GENERATION", "context.trace_id span_kind", "data.context.trace_id data.span_kind"),
-)  # fmt: skip
+    read,
+    (".json", ".jsonl"),
+    holding(
+        "resourceSpans",
+        "resource_spans",
+        "traceId type=GENERATION",
+        "trace_id type=GENERATION",
+        "observations.type=GENERATION",
+        "context.trace_id span_kind",
+        "data.context.trace_id data.span_kind",
+    ),
+)

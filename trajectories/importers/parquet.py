@@ -1,8 +1,8 @@
 """Parquet files of trajectories, as sets on the Hugging Face hub keep them: one conversation a row.
 
-A row is read as OpenAI chat is: its messages stand in `messages`, `conversations`, `trajectory` ... (a list, or JSON text),
-its other columns (`resolved`, `reward`, `exit_status`) become outcomes. Keys that a file fills up with null, as all rows
-share one type, are left out.
+A row is read as OpenAI chat is: its messages stand in `messages`, `conversations`, `trajectory` ...
+(a list, or JSON text), its other columns (`resolved`, `reward`, `exit_status`) become outcomes.
+Keys that a file fills up with null, as all rows share one type, are left out.
 """
 
 from __future__ import annotations
@@ -34,20 +34,28 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     broken = partial(table_errors, path, "is a broken Parquet file", "copy it again")
     with broken():
         if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"has more than the {_MAX_BYTES:,} bytes that are read", "split it", path)
+            raise InputError(
+                f"has more than the {_MAX_BYTES:,} bytes that are read", "split it", path
+            )
         with path.open("rb") as file:
             if file.read(4) != b"PAR1":
-                raise InputError("is no Parquet file", "copy it again, or name another format", path)
+                raise InputError(
+                    "is no Parquet file", "copy it again, or name another format", path
+                )
         frame = pl.scan_parquet(path, glob=False)
         names = frame.collect_schema().names()
         if not set(TURNS) & set(names):
             shown = ", ".join(names[:12])[:200]
             raise InputError(
-                f"has no column of messages (columns: {shown})", f"expected one of {', '.join(TURNS)}", path
+                f"has no column of messages (columns: {shown})",
+                f"expected one of {', '.join(TURNS)}",
+                path,
             )
         rows = int(frame.select(pl.len()).collect().item())
         if rows > _MAX_ROWS:
-            raise InputError(f"has {rows:,} rows, more than the {_MAX_ROWS:,} that are read", "split it", path)
+            raise InputError(
+                f"has {rows:,} rows, more than the {_MAX_ROWS:,} that are read", "split it", path
+            )
         batches = frame.collect_batches(chunk_size=_BATCH, maintain_order=True)
     at = 0
     while True:
@@ -56,13 +64,17 @@ def read(path: Path) -> Iterator[Draft | InputError]:
             if batch is None:
                 break
             if batch.estimated_size() > _MAX_BYTES:
-                raise InputError(f"rows {at} to {at + batch.height}: unpack to too many bytes", "split it", path)
+                raise InputError(
+                    f"rows {at} to {at + batch.height}: unpack to too many bytes", "split it", path
+                )
             values = list(batch.iter_rows(named=True))
         for row in values:
             yield tried(_row, row, at, path)
             at += 1
     if at < rows:  # polars may give up without a word
-        raise InputError(f"is a broken Parquet file: {at} of {rows} rows can be read", "copy it again", path)
+        raise InputError(
+            f"is a broken Parquet file: {at} of {rows} rows can be read", "copy it again", path
+        )
 
 
 def _row(row: dict[str, Any], at: int, path: Path) -> Draft:

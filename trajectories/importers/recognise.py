@@ -1,6 +1,7 @@
 """Which format a file is of, told from its name and its first kilobytes.
 
-`shape` lists the keys and short texts of JSON that may be cut anywhere; a format is recognised by those that only it has.
+`shape` lists the keys and short texts of JSON that may be cut anywhere; a format is recognised by
+those that only it has.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _READ_AS_THEY_ARE = ("openai", "anthropic", "conversation")
 
 @lru_cache(maxsize=8)
 def shape(head: bytes) -> frozenset[str]:
-    """The paths of keys (`steps.source`, lists left out) and `path=text` for short texts, down to four keys.
+    """The paths of keys (`steps.source`, lists left out) and `path=text` for short texts, down to
+    four keys.
 
     Of JSON or JSON Lines cut anywhere; linear in the head. Empty for what is no JSON.
     """
@@ -40,7 +42,8 @@ def shape(head: bytes) -> frozenset[str]:
 
 
 def _values(text: str) -> Iterator[Any]:
-    text = text.replace("\\ud", "\\u0").replace("\\uD", "\\u0")  # halves of surrogate pairs are no JSON to this parser
+    # halves of surrogate pairs are no JSON to this parser
+    text = text.replace("\\ud", "\\u0").replace("\\uD", "\\u0")
     lines = [line for line in text.split("\n") if line.strip()]
     with suppress(ValueError):
         try:
@@ -65,7 +68,8 @@ def _paths(value: Any, at: str) -> Iterator[str]:
 
 
 def holding(*alternatives: str) -> Recogniser:
-    """Recognises files whose head has all paths (between blanks, as `shape` gives them) of one of these."""
+    """Recognises files whose head has all paths (between blanks, as `shape` gives them) of one of
+    these."""
     wanted = [frozenset(paths.split()) for paths in alternatives]
     return lambda head, name: any(paths <= shape(head) for paths in wanted)
 
@@ -93,8 +97,16 @@ def recognise(path: Path) -> str | None:
 
 
 def how_to_import(path: Path) -> str | None:
-    """The command that reads a foreign file, or a folder that has some among its first files; None without any."""
-    name = next((name for file in _files(path) if (name := recognise(file)) not in (None, *_READ_AS_THEY_ARE)), None)
+    """The command that reads a foreign file, or a folder that has some among its first files; None
+    without any."""
+    name = next(
+        (
+            name
+            for file in _files(path)
+            if (name := recognise(file)) not in (None, *_READ_AS_THEY_ARE)
+        ),
+        None,
+    )
     if name is None:
         return None
     return f"{name}: ambjudge import {name if is_file(path) else 'auto'} {path} --out DIR reads it"

@@ -1,4 +1,5 @@
-"""Drafts to run folders: names that are safe to use, files that are whole or absent, nothing overwritten unasked."""
+"""Drafts to run folders: names that are safe to use, files that are whole or absent, nothing
+overwritten unasked."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Names:
 
 
 def safe_name(wanted: str) -> str:
-    """Letters, digits, `.`, `_` and `-` of an id, anything else as one `-`; never hidden, never empty, never long."""
+    """Letters, digits, `.`, `_` and `-` of an id, anything else as one `-`; never hidden, never
+    empty, never long."""
     text = unicodedata.normalize("NFC", wanted[:1000])
     kept = "".join(char if char.isalnum() or char in "._-" else " " for char in text)
     name = "-".join(kept.split()).strip(".-")[:_MAX_NAME]
@@ -49,22 +51,38 @@ def conversation(draft: Draft, source: Path) -> dict[str, Any]:
     Raises InputError when it holds no assistant message, as there is nothing to judge.
     """
     if not draft.turns:
-        raise InputError(f"{draft.name[:80]}: holds no assistant message", "nothing to judge in it", source)
+        raise InputError(
+            f"{draft.name[:80]}: holds no assistant message", "nothing to judge in it", source
+        )
     return {
-        "agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier,
+        "agent": draft.agent,
+        "model": draft.model,
+        "task": draft.task,
+        "tier": draft.tier,
         **({"repeat_idx": draft.repeat} if draft.repeat is not None else {}),
         **({"track": draft.track} if draft.track is not None else {}),
-        **({"outcomes": {name: told.model_dump() for name, told in draft.outcomes.items()}} if draft.outcomes else {}),
+        **(
+            {"outcomes": {name: told.model_dump() for name, told in draft.outcomes.items()}}
+            if draft.outcomes
+            else {}
+        ),
         **({"task_outcome": draft.task_outcome} if draft.task_outcome is not None else {}),
-        "system_prompt": draft.system_prompt, "messages": draft.messages,
-        "imported": {"format": draft.format, "file": source.name, "ambjudge": __version__, **draft.origin},
-    }  # fmt: skip
+        "system_prompt": draft.system_prompt,
+        "messages": draft.messages,
+        "imported": {
+            "format": draft.format,
+            "file": source.name,
+            "ambjudge": __version__,
+            **draft.origin,
+        },
+    }
 
 
 def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
     """Write `folder`/process/ and return the path of its conversation.json, which is written last.
 
-    Raises InputError when the folder exists and `force` is not given, and when nothing can be written there.
+    Raises InputError when the folder exists and `force` is not given, and when nothing can be
+    written there.
     """
     value = conversation(draft, source)
     process = folder / "process"
@@ -72,7 +90,13 @@ def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
     if process.is_symlink():
         raise InputError("is a link", "remove it, or choose another --out", process)
     _write(process / "trace.jsonl", "".join(_dump(line) + "\n" for line in draft.events()))
-    summary = {"agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier, **draft.totals}
+    summary = {
+        "agent": draft.agent,
+        "model": draft.model,
+        "task": draft.task,
+        "tier": draft.tier,
+        **draft.totals,
+    }
     summary |= {} if draft.submitted is None else {"submitted": draft.submitted}
     told = bool(draft.totals) or draft.submitted is not None
     _write(process / "agent_summary.json", _dump(summary) + "\n" if told else "")

@@ -1,8 +1,10 @@
-"""Spans of traced agents, of whatever export: OTLP JSON, Langfuse observations, Phoenix spans, as one shape.
+"""Spans of traced agents, of whatever export: OTLP JSON, Langfuse observations, Phoenix spans, as
+one shape.
 
-A span is a call of a model, of a tool, or neither; its attributes come as nested objects, however an export keeps them
-(`llm.input_messages.0.message.role` as a flat key, or nested). Source: OpenTelemetry protocol (OTLP/JSON encoding), Langfuse
-API reference (observations, scores), Phoenix `phoenix/trace/schemas.py`.
+A span is a call of a model, of a tool, or neither; its attributes come as nested objects, however
+an export keeps them (`llm.input_messages.0.message.role` as a flat key, or nested). Source:
+OpenTelemetry protocol (OTLP/JSON encoding), Langfuse API reference (observations, scores), Phoenix
+`phoenix/trace/schemas.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _TOOL = {"EXECUTE_TOOL", "TOOL"}
 
 
 class Span(NamedTuple):
-    """One span. Times are seconds since 1970; `kind` is llm, tool or "" for what only holds others together."""
+    """One span. Times are seconds since 1970; `kind` is llm, tool or "" for what only holds others
+    together."""
 
     trace: str
     kind: str
@@ -31,7 +34,8 @@ class Span(NamedTuple):
     failed: bool = False
 
     def get(self, *paths: str) -> Any:
-        """The attribute under the first of these dotted names that is there; JSON text as its value."""
+        """The attribute under the first of these dotted names that is there; JSON text as its
+        value."""
         for path in paths:
             found: Any = self.attributes
             for key in path.split("."):
@@ -62,10 +66,16 @@ def spans_of(value: Any) -> Iterator[Span]:
     if "resourceSpans" in head or "resource_spans" in head:
         return
     for item in (
-        objects_of(value) or objects_of(head.get("observations") or head.get("data") or head.get("spans")) or [head]
+        objects_of(value)
+        or objects_of(head.get("observations") or head.get("data") or head.get("spans"))
+        or [head]
     ):
         trace = id_of(item.get("traceId") or item.get("trace_id")) or id_of(head.get("id"))
-        if isinstance(item.get("type"), str) and trace and ("input" in item or "output" in item or "startTime" in item):
+        if (
+            isinstance(item.get("type"), str)
+            and trace
+            and ("input" in item or "output" in item or "startTime" in item)
+        ):
             yield _of_langfuse(item, trace)
         elif "span_kind" in item or "context" in item or "context.trace_id" in item:
             yield _of_phoenix(item)
@@ -84,7 +94,9 @@ def _of_otlp(span: dict[str, Any], resource: dict[str, Any]) -> Span:
     attributes = {**_otlp(span.get("attributes"))}
     for event in objects_of(span.get("events")):
         if event.get("name") == "gen_ai.evaluation.result":
-            attributes.setdefault("_evaluations", []).append(_nested(_otlp(event.get("attributes"))))
+            attributes.setdefault("_evaluations", []).append(
+                _nested(_otlp(event.get("attributes")))
+            )
         elif str(event.get("name")).startswith("gen_ai."):  # contents that are kept as an event
             attributes = {**_otlp(event.get("attributes")), **attributes}
     named = ("gen_ai.operation.name", "openinference.span.kind", "langfuse.observation.type")
@@ -92,37 +104,61 @@ def _of_otlp(span: dict[str, Any], resource: dict[str, Any]) -> Span:
     nested = _nested(attributes)
     nested["_service"] = resource.get("service.name")
     status = object_of(span.get("status")).get("code")
-    kind = _kind(operation) or ("llm" if any(key.startswith("gen_ai.prompt.") for key in attributes) else "")
+    kind = _kind(operation) or (
+        "llm" if any(key.startswith("gen_ai.prompt.") for key in attributes) else ""
+    )
     return Span(
-        id_of(span.get("traceId") or span.get("trace_id")) or "", kind, str(span.get("name") or ""),
-        _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano")), nested,
+        id_of(span.get("traceId") or span.get("trace_id")) or "",
+        kind,
+        str(span.get("name") or ""),
+        _nanoseconds(span.get("startTimeUnixNano")),
+        _nanoseconds(span.get("endTimeUnixNano")),
+        nested,
         status in (2, "STATUS_CODE_ERROR"),
-    )  # fmt: skip
+    )
 
 
 def _of_langfuse(item: dict[str, Any], trace: str) -> Span:
     attributes = {
-        "input": {"value": item.get("input")}, "output": {"value": item.get("output")},
-        "model": item.get("model") or item.get("providedModelName"), "metadata": value_of(item.get("metadata")),
-        "usage": value_of(item.get("usageDetails") or item.get("usage_details") or item.get("usage")),
-    }  # fmt: skip
+        "input": {"value": item.get("input")},
+        "output": {"value": item.get("output")},
+        "model": item.get("model") or item.get("providedModelName"),
+        "metadata": value_of(item.get("metadata")),
+        "usage": value_of(
+            item.get("usageDetails") or item.get("usage_details") or item.get("usage")
+        ),
+    }
     since, until = (
-        moment(item.get(a) or item.get(b)) for a, b in (("startTime", "start_time"), ("endTime", "end_time"))
+        moment(item.get(a) or item.get(b))
+        for a, b in (("startTime", "start_time"), ("endTime", "end_time"))
     )
     return Span(
-        trace, _kind(item["type"]), str(item.get("name") or ""), since, until, attributes, item.get("level") == "ERROR"
+        trace,
+        _kind(item["type"]),
+        str(item.get("name") or ""),
+        since,
+        until,
+        attributes,
+        item.get("level") == "ERROR",
     )
 
 
 def _of_phoenix(item: dict[str, Any]) -> Span:
-    flat = {k.removeprefix("attributes."): v for k, v in item.items() if k.startswith("attributes.")}
+    flat = {
+        k.removeprefix("attributes."): v for k, v in item.items() if k.startswith("attributes.")
+    }
     context = object_of(item.get("context"))
     attributes = _nested({**object_of(value_of(item.get("attributes"))), **flat})
     trace = id_of(context.get("trace_id")) or id_of(item.get("context.trace_id")) or ""
     return Span(
-        trace, _kind(item.get("span_kind")), str(item.get("name") or ""), moment(item.get("start_time")),
-        moment(item.get("end_time")), attributes, item.get("status_code") == "ERROR",
-    )  # fmt: skip
+        trace,
+        _kind(item.get("span_kind")),
+        str(item.get("name") or ""),
+        moment(item.get("start_time")),
+        moment(item.get("end_time")),
+        attributes,
+        item.get("status_code") == "ERROR",
+    )
 
 
 def _kind(operation: Any) -> str:
@@ -143,7 +179,9 @@ def _typed(value: Any) -> Any:
         return _otlp(object_of(box["kvlistValue"]).get("values"))
     if "intValue" in box:
         return number(box["intValue"])
-    return next((box[key] for key in ("stringValue", "boolValue", "doubleValue") if key in box), None)
+    return next(
+        (box[key] for key in ("stringValue", "boolValue", "doubleValue") if key in box), None
+    )
 
 
 def _nested(flat: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +203,9 @@ def _nested(flat: dict[str, Any]) -> dict[str, Any]:
 def indexed(value: Any) -> list[dict[str, Any]]:
     """Objects of a list, or of an object with the keys 0, 1, ..."""
     if isinstance(value, dict):
-        keys = sorted((key for key in value if key.isdigit() and len(key) < 6), key=int)[:_MAX_INDEX]
+        keys = sorted((key for key in value if key.isdigit() and len(key) < 6), key=int)[
+            :_MAX_INDEX
+        ]
         return [value[key] for key in keys if isinstance(value[key], dict)]
     return objects_of(value)
 

@@ -1,8 +1,10 @@
-"""SWE-agent's .traj files: steps of thought, action and observation, and the history that the model was shown.
+"""SWE-agent's .traj files: steps of thought, action and observation, and the history that the model
+was shown.
 
-The brief comes from the history up to the first step, the steps from `trajectory` (whole observations), their tool calls
-from the history where it has them. An action without a tool call is a command line and becomes a call of `bash`, or of `submit`
-where it is that command. Source: SWE-agent `sweagent/types.py`, `agent/agents.py`, docs/usage/trajectories.md.
+The brief comes from the history up to the first step, the steps from `trajectory` (whole
+observations), their tool calls from the history where it has them. An action without a tool call is
+a command line and becomes a call of `bash`, or of `submit` where it is that command. Source:
+SWE-agent `sweagent/types.py`, `agent/agents.py`, docs/usage/trajectories.md.
 """
 
 from __future__ import annotations
@@ -42,8 +44,13 @@ def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
     if not any("action" in step or "observation" in step for step in steps) and not history:
         raise InputError(f"{where}is no SWE-agent trajectory", _EXPECTED, path)
     config = object_in(data.get("replay_config"))
-    problem, model = object_of(config.get("problem_statement")), object_of(object_of(config.get("agent")).get("model"))
-    draft = Draft(path.stem + suffix, "swe-agent", agent="swe-agent", model=text_or_none(model.get("name")))
+    problem, model = (
+        object_of(config.get("problem_statement")),
+        object_of(object_of(config.get("agent")).get("model")),
+    )
+    draft = Draft(
+        path.stem + suffix, "swe-agent", agent="swe-agent", model=text_or_none(model.get("name"))
+    )
     draft.task = text_or_none(problem.get("id")) or path.stem
     _info(draft, object_of(data.get("info")))
     replies = _brief(draft, history)
@@ -52,7 +59,10 @@ def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
             _step(draft, index, step, replies)
     else:
         _history_alone(draft, history)
-    for key, what in (("state", "states of the environment after a step"), ("query", "inputs of a step")):
+    for key, what in (
+        ("state", "states of the environment after a step"),
+        ("query", "inputs of a step"),
+    ):
         if lost := sum(bool(step.get(key)) for step in steps):
             draft.lost[what] += lost
     return draft
@@ -61,7 +71,14 @@ def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
 def _info(draft: Draft, info: dict[str, Any]) -> None:
     if text_or_none(info.get("submission")):
         draft.origin["submission"] = info["submission"]
-    told = ("submission", "model_stats", "swe_agent_hash", "swe_agent_version", "swe_rex_version", "swe_rex_hash")
+    told = (
+        "submission",
+        "model_stats",
+        "swe_agent_hash",
+        "swe_agent_version",
+        "swe_rex_version",
+        "swe_rex_hash",
+    )
     draft.tell({key: item for key, item in info.items() if key not in told}, "info")
     stats = object_of(info.get("model_stats"))
     if not number(stats.get("api_calls")):
@@ -84,7 +101,9 @@ def _brief(draft: Draft, history: list[dict[str, Any]]) -> Iterator[dict[str, An
     return (item for item in history if item.get("role") == "assistant" and not item.get("is_demo"))
 
 
-def _step(draft: Draft, index: int, step: dict[str, Any], replies: Iterator[dict[str, Any]]) -> None:
+def _step(
+    draft: Draft, index: int, step: dict[str, Any], replies: Iterator[dict[str, Any]]
+) -> None:
     action, said = content_text(step.get("action")), content_text(step.get("response"))
     reply = next(replies, {})
     same = content_text(reply.get("action")) == action
@@ -102,7 +121,8 @@ def _step(draft: Draft, index: int, step: dict[str, Any], replies: Iterator[dict
 
 
 def _command(action: str, index: int) -> Call:
-    """An action without a tool call: a command line, of which `submit` is the one that ends the run."""
+    """An action without a tool call: a command line, of which `submit` is the one that ends the
+    run."""
     first = action.split(maxsplit=1)[0]
     name = "submit" if first == "submit" and "\n" not in action.strip() else "bash"
     return Call(name, {"command": action}, f"step-{index}")
@@ -132,4 +152,6 @@ def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
                 draft.user(item.get("content"))
 
 
-IMPORTER = Importer(read, (".traj",), holding("trajectory.action", "attempts.trajectory.action", "history.role"))
+IMPORTER = Importer(
+    read, (".traj",), holding("trajectory.action", "attempts.trajectory.action", "history.role")
+)

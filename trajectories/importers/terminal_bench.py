@@ -1,8 +1,10 @@
-"""Terminal-Bench trials: `results.json` beside `agent-logs/episode-N/`, as Terminus logs its replies and screens.
+"""Terminal-Bench trials: `results.json` beside `agent-logs/episode-N/`, as Terminus logs its
+replies and screens.
 
-Each episode has the prompt (`prompt.txt`: the screen that the agent saw) and the reply (`response.txt`: JSON with the
-keystrokes, kept as it is). The keystrokes of a reply are one call of `terminal`, answered by the next prompt. What the tests
-found (`is_resolved`, `failure_mode`, `parser_results`) becomes outcomes. Source: terminal-bench `harness/models.py`,
+Each episode has the prompt (`prompt.txt`: the screen that the agent saw) and the reply
+(`response.txt`: JSON with the keystrokes, kept as it is). The keystrokes of a reply are one call of
+`terminal`, answered by the next prompt. What the tests found (`is_resolved`, `failure_mode`,
+`parser_results`) becomes outcomes. Source: terminal-bench `harness/models.py`,
 `agents/terminus_1.py`, `agents/terminus_2/terminus_2.py`.
 """
 
@@ -33,7 +35,11 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     if not trials:
         yield _draft(data, path.parent, path)
     for trial in trials:
-        folder = path.parent / Path(str(trial.get("task_id"))).name / Path(str(trial.get("trial_name"))).name
+        folder = (
+            path.parent
+            / Path(str(trial.get("task_id"))).name
+            / Path(str(trial.get("trial_name"))).name
+        )
         try:
             if not is_file(folder / "results.json"):  # else it is a run of its own
                 yield _draft(trial, folder, path)
@@ -43,7 +49,9 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
     draft = Draft(
-        text_or_none(trial.get("trial_name")) or folder.name, "terminal-bench", task=text_or_none(trial.get("task_id"))
+        text_or_none(trial.get("trial_name")) or folder.name,
+        "terminal-bench",
+        task=text_or_none(trial.get("task_id")),
     )
     for key in ("is_resolved", "failure_mode"):
         draft.tell(trial.get(key), "results.json", key)
@@ -53,10 +61,18 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
     for key in ("agent_started_at", "agent_ended_at"):
         draft.since(trial.get(key))
     begins = ("episode-0/prompt.txt", "episode-0/response.txt")
-    found = (folder / name for name in _EPISODES if any(is_file(folder / name / begin) for begin in begins))
+    found = (
+        folder / name
+        for name in _EPISODES
+        if any(is_file(folder / name / begin) for begin in begins)
+    )
     episodes = next(found, None)
     if episodes is None:
-        raise InputError(f"{draft.name}: holds no episodes", "only agents that log them (Terminus) can be read", path)
+        raise InputError(
+            f"{draft.name}: holds no episodes",
+            "only agents that log them (Terminus) can be read",
+            path,
+        )
     waiting = False
     for number_of in range(_MOST):
         episode = episodes / f"episode-{number_of}"
@@ -72,13 +88,16 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
         said = _text(episode / "response.txt", path.parent)
         keys = keystrokes(said or "")
         if said is not None:
-            draft.assistant(said, [Call("terminal", {"command": keys}, f"episode-{number_of}")] if keys else [])
+            draft.assistant(
+                said, [Call("terminal", {"command": keys}, f"episode-{number_of}")] if keys else []
+            )
         waiting = said is not None and bool(keys)
     return draft
 
 
 def _text(path: Path, top: Path) -> str | None:
-    """The file's text; None without one, and where a name or a link in the log leads out of its folder."""
+    """The file's text; None without one, and where a name or a link in the log leads out of its
+    folder."""
     return decode(read_bytes(path), path) if is_file(path) and inside(top, path) else None
 
 
@@ -90,9 +109,13 @@ def keystrokes(reply: str) -> str:
     except ValueError:
         return ""
     commands = objects_of(object_of(value).get("commands"))
-    return "".join(typed for command in commands if isinstance(typed := command.get("keystrokes"), str))
+    return "".join(
+        typed for command in commands if isinstance(typed := command.get("keystrokes"), str)
+    )
 
 
 IMPORTER = Importer(
-    read, ("results.json",), holding("trial_name task_id is_resolved", "results.trial_name results.is_resolved")
+    read,
+    ("results.json",),
+    holding("trial_name task_id is_resolved", "results.trial_name results.is_resolved"),
 )

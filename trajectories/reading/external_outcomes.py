@@ -1,7 +1,8 @@
-"""What another harness found out about a run: scores, flags and words by name, each with where it stood.
+"""What another harness found out about a run: scores, flags and words by name, each with where it
+stood.
 
-An outcome is carried, never interpreted: it becomes the Task score only where the user names it, and a column
-`outcome.NAME` of the run frame.
+An outcome is carried, never interpreted: it becomes the Task score only where the user names it,
+and a column `outcome.NAME` of the run frame.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ MAX_TEXT = 200
 _DEPTH = 3
 
 
-def outcomes(value: Any, source: str, name: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Outcome | None]]:
-    """(name, outcome) of a value, objects taken apart with dots between the keys; None for what is no outcome.
+def outcomes(
+    value: Any, source: str, name: str = "", depth: int = _DEPTH
+) -> Iterator[tuple[str, Outcome | None]]:
+    """(name, outcome) of a value, objects taken apart with dots between the keys; None for what is
+    no outcome.
 
-    Nulls say nothing and are left out. Linear in what is looked at: nesting below three levels is no outcome.
+    Nulls say nothing and are left out. Linear in what is looked at: nesting below three levels is
+    no outcome.
     """
     if isinstance(value, dict) and depth:
         for key, item in value.items():
@@ -60,5 +65,8 @@ def read_outcomes(value: Any, warnings: list[str]) -> dict[str, Outcome]:
         if known is not None:
             found[_name(name)] = Outcome(value=known, source=str(scalar(body.get("source")) or ""))
     if len(found) < len(value):
-        warnings.append(f"outcomes: {len(value) - len(found)} without a number, a flag or a short text; left out")
+        warnings.append(
+            f"outcomes: {len(value) - len(found)} without a number, a flag or a short text;"
+            " left out"
+        )
     return found

@@ -1,4 +1,5 @@
-"""The harness report (detail_report.json): its old and new names made one (benchmark.md, section 2)."""
+"""The harness report (detail_report.json): its old and new names made one (benchmark.md, section
+2)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def _get(data: Any, dotted: str) -> Any:
 
 
 def _first(data: dict[str, Any], *dotted: str) -> Any:
-    """The first of these paths that is there and not null; an object with `score` stands for its score."""
+    """The first of these paths that is there and not null; an object with `score` stands for its
+    score."""
     for path in dotted:
         value = _get(data, path)
         if isinstance(value, dict):
@@ -31,8 +33,13 @@ def _first(data: dict[str, Any], *dotted: str) -> Any:
 
 
 def flat_report(data: Any) -> Any:
-    """The vqa branch's report.json (`eval_report`, `detail_report` and a head) as one object like those of the others."""
-    parts = [data.get(key) for key in ("eval_report", "detail_report")] if isinstance(data, dict) else []
+    """The vqa branch's report.json (`eval_report`, `detail_report` and a head) as one object like
+    those of the others."""
+    parts = (
+        [data.get(key) for key in ("eval_report", "detail_report")]
+        if isinstance(data, dict)
+        else []
+    )
     if not any(isinstance(part, dict) for part in parts):
         return data
     whole = dict(data)
@@ -51,14 +58,20 @@ def _unit(value: Any, name: str, warnings: list[str]) -> float | None:
     """A score in [0, 1]; a percentage is not guessed at, it is refused with a warning."""
     found = number(value)
     if value is not None and (found is None or not 0 <= found <= 1):
-        warnings.append(f"report: {name} is {str(value)[:40]!r}, not a number in [0, 1]; taken as unknown")
+        warnings.append(
+            f"report: {name} is {str(value)[:40]!r}, not a number in [0, 1]; taken as unknown"
+        )
         return None
     return found
 
 
 def _flag(data: dict[str, Any], *names: str) -> bool | None:
     for name in names:
-        for value in (_get(data, f"format.{name}"), data.get(name), *(_get(data, f"{k}.{name}") for k in _METRIC_KEYS)):
+        for value in (
+            _get(data, f"format.{name}"),
+            data.get(name),
+            *(_get(data, f"{k}.{name}") for k in _METRIC_KEYS),
+        ):
             if isinstance(value, bool):
                 return value
     return None
@@ -77,11 +90,18 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         metrics["tool_usage"] = data["tool_usage"]
     steps: dict[Stage, float | None] = {}
     source = next(
-        (s for s in (_get(data, "agentic_score.step_scores"), data.get("step_scores")) if isinstance(s, dict)), {}
+        (
+            s
+            for s in (_get(data, "agentic_score.step_scores"), data.get("step_scores"))
+            if isinstance(s, dict)
+        ),
+        {},
     )
     for stage in STAGES:
         raw = source.get(stage.lower(), source.get(stage))
-        steps[stage] = _unit(raw.get("score") if isinstance(raw, dict) else raw, f"step score {stage}", warnings)
+        steps[stage] = _unit(
+            raw.get("score") if isinstance(raw, dict) else raw, f"step score {stage}", warnings
+        )
     overall = _unit(
         _first(data, "agentic_tier.overall_score", "aggregate.overall_score", "overall_score"),
         "overall score",
@@ -90,12 +110,19 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
     breach = data.get("isolation_breach")
     breach = breach if isinstance(breach, dict) else {}
     medal = text_or_none(
-        _first(data, "agentic_tier.medal_name", "task_score.medal_name", *(f"{k}.medal_name" for k in _METRIC_KEYS),
-               "medal", *(f"{k}.medal" for k in _METRIC_KEYS))
-    )  # fmt: skip
+        _first(
+            data,
+            "agentic_tier.medal_name",
+            "task_score.medal_name",
+            *(f"{k}.medal_name" for k in _METRIC_KEYS),
+            "medal",
+            *(f"{k}.medal" for k in _METRIC_KEYS),
+        )
+    )
     tier = _first(data, "agentic_tier.medal_tier", *(f"{k}.medal_tier" for k in _METRIC_KEYS))
     if tier == 0 and medal in ("okay", "good"):
-        medal = "fail"  # a closed gate takes the tier and leaves the name (branch eval_seg, aggregate.py:146)
+        # a closed gate takes the tier and leaves the name (branch eval_seg, aggregate.py:146)
+        medal = "fail"
     breached = breach.get("breached") if isinstance(breach.get("breached"), bool) else None
     if breached is None and isinstance(said := _get(data, "orchestrator.isolation_breach"), bool):
         breached = said
@@ -103,9 +130,15 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         breached = True
     task, task_from = _task(data, warnings)
     completion = _unit(
-        _first(data, "format.completion_rate", *(f"{k}.completion_rate" for k in _METRIC_KEYS), "completion_rate"),
-        "completion rate", warnings,
-    )  # fmt: skip
+        _first(
+            data,
+            "format.completion_rate",
+            *(f"{k}.completion_rate" for k in _METRIC_KEYS),
+            "completion_rate",
+        ),
+        "completion rate",
+        warnings,
+    )
     n_outputs = count(_first(data, *(f"{k}.counts.prediction_files" for k in _METRIC_KEYS)))
     if n_outputs is None and not breached and 0 in (completion, steps["S4"]):
         n_outputs = 0
@@ -113,33 +146,62 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         path=path,
         task_score=task,
         task_score_from=task_from,
-        agentic=_unit(_first(data, "agentic_score", "aggregate.agentic_score"), "agentic score", warnings),
+        agentic=_unit(
+            _first(data, "agentic_score", "aggregate.agentic_score"), "agentic score", warnings
+        ),
         overall=None if overall is None else 100 * overall,
         step_scores=steps,
         metrics=metrics,
-        output_format_valid=_flag(data, "output_format_valid", "masks_valid", "predictions_valid", "reports_valid"),
+        output_format_valid=_flag(
+            data, "output_format_valid", "masks_valid", "predictions_valid", "reports_valid"
+        ),
         submission_format_valid=_flag(data, "submission_format_valid", "submission_valid"),
         decision_csv_valid=_flag(data, "decision_csv_valid", "csv_valid"),
         completion_rate=completion,
         n_outputs=n_outputs,
-        n_valid=count(_first(data, "n_valid", "format.n_valid", *(f"{k}.n_valid" for k in _METRIC_KEYS),
-                             *(f"{k}.counts.valid_outputs" for k in _METRIC_KEYS))),
-        n_expected=count(_first(data, "n_patients", "format.n_patients", *(f"{k}.n_patients" for k in _METRIC_KEYS),
-                                *(f"{k}.counts.expected" for k in _METRIC_KEYS))),
+        n_valid=count(
+            _first(
+                data,
+                "n_valid",
+                "format.n_valid",
+                *(f"{k}.n_valid" for k in _METRIC_KEYS),
+                *(f"{k}.counts.valid_outputs" for k in _METRIC_KEYS),
+            )
+        ),
+        n_expected=count(
+            _first(
+                data,
+                "n_patients",
+                "format.n_patients",
+                *(f"{k}.n_patients" for k in _METRIC_KEYS),
+                *(f"{k}.counts.expected" for k in _METRIC_KEYS),
+            )
+        ),
         breached=breached,
         breach_turn=count(breach.get("turn")),
         medal=medal,
-        rating=text_or_none(_first(data, "agentic_tier.rating", "aggregate.rating", "rating.rating")),
-        progress=_unit(_first(data, "agentic_score.progress_rate", "aggregate.progress_rate"), "progress rate", warnings),
+        rating=text_or_none(
+            _first(data, "agentic_tier.rating", "aggregate.rating", "rating.rating")
+        ),
+        progress=_unit(
+            _first(data, "agentic_score.progress_rate", "aggregate.progress_rate"),
+            "progress rate",
+            warnings,
+        ),
         pass_rate=_unit(_get(data, "pass_rate.pass_rate"), "pass rate", warnings),
         shuffled=shuffled if isinstance(shuffled := data.get("shuffle"), dict) else {},
-    )  # fmt: skip
+    )
 
 
 _TASK_NAMES = (
-    "task_score", "clinical_score", "aggregate.task_score", "aggregate.clinical_score", "clinical.clinical",
-)  # fmt: skip
-"""`aggregate` before `clinical`: a disqualified run keeps the latter as it was measured, and has 0 in the former."""
+    "task_score",
+    "clinical_score",
+    "aggregate.task_score",
+    "aggregate.clinical_score",
+    "clinical.clinical",
+)
+"""`aggregate` before `clinical`: a disqualified run keeps the latter as it was measured, and has 0
+in the former."""
 
 
 def _task(data: dict[str, Any], warnings: list[str]) -> tuple[float | None, str | None]:
@@ -155,13 +217,16 @@ def _task(data: dict[str, Any], warnings: list[str]) -> tuple[float | None, str 
 def submit_answer(answer: dict[str, Any] | None) -> dict[str, Any]:
     """The harness's answer to submit_results with the names of all branches made one.
 
-    `missing_files`: `<case>/<file>` for each required one, `patients_checked`: how many cases, `complete`: none is missing.
-    Missing organ masks, which the runner lists and the scorer calls optional (benchmark.md section 4), are left out.
+    `missing_files`: `<case>/<file>` for each required one, `patients_checked`: how many cases,
+    `complete`: none is missing. Missing organ masks, which the runner lists and the scorer calls
+    optional (benchmark.md section 4), are left out.
     """
     found = dict(answer or {})
     for theirs in ("missing_masks", "missing_predictions"):
         if isinstance(listed := found.pop(theirs, None), list):
-            found["missing_files"] = [f for f in listed if not (isinstance(f, str) and f.endswith("/organ.nii.gz"))]
+            found["missing_files"] = [
+                f for f in listed if not (isinstance(f, str) and f.endswith("/organ.nii.gz"))
+            ]
             found["complete"] = not found["missing_files"]
     if isinstance(cases := found.pop("missing_cases", None), list):
         found["missing_files"] = [f"{case}/report.txt" for case in cases if isinstance(case, str)]
@@ -183,16 +248,26 @@ def report_identity(data: Any) -> dict[str, Any]:
         return {}
     header = data.get("header") if isinstance(data.get("header"), dict) else data
     assert isinstance(header, dict)
-    return {key: header.get(key) for key in ("agent", "model", "task", "tier", "repeat", "repeat_idx", "track")}
+    return {
+        key: header.get(key)
+        for key in ("agent", "model", "task", "tier", "repeat", "repeat_idx", "track")
+    }
 
 
 def report_runtime(data: Any) -> dict[str, float | None]:
-    """wall_time_s, input_tokens, output_tokens, cost_usd from the report's runtime block, or what the orchestrator put there."""
+    """wall_time_s, input_tokens, output_tokens, cost_usd from the report's runtime block, or what
+    the orchestrator put there."""
     names: dict[str, tuple[str, ...]] = {
-        "wall_time_s": ("runtime.wall_time_s", "orchestrator.agent_wall_s", "agent_summary.elapsed_s"),
+        "wall_time_s": (
+            "runtime.wall_time_s",
+            "orchestrator.agent_wall_s",
+            "agent_summary.elapsed_s",
+        ),
         "input_tokens": ("runtime.input_tokens", "agent_summary.prompt_tokens"),
         "output_tokens": ("runtime.output_tokens", "agent_summary.completion_tokens"),
         "cost_usd": ("runtime.estimated_cost_usd",),
     }
-    return {ours: next((v for path in paths if (v := number(_get(data, path))) is not None), None)
-            for ours, paths in names.items()}  # fmt: skip
+    return {
+        ours: next((v for path in paths if (v := number(_get(data, path))) is not None), None)
+        for ours, paths in names.items()
+    }

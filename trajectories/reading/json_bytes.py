@@ -1,7 +1,8 @@
 """Bytes to JSON values, for files that nobody vouches for.
 
-Every failure is an `InputError` with the file and the place in it. NaN and infinities are read as None ("not known"),
-because JSON has no such numbers and every later comparison with them would be silently false.
+Every failure is an `InputError` with the file and the place in it. NaN and infinities are read as
+None ("not known"), because JSON has no such numbers and every later comparison with them would be
+silently false.
 """
 
 from __future__ import annotations
@@ -20,21 +21,27 @@ from typing import IO, Any
 from ...errors import InputError
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Larger conversation files are refused: no transcript is that long, and reading one would exhaust memory."""
+"""Larger conversation files are refused: no transcript is that long, and reading one would exhaust
+memory."""
 _UNPACKED = 16 * 1024 * 1024
 _MOST_PACKED = 200
-"""What a gzip file may unpack to: `_UNPACKED` bytes and so many times its own size. Text packs to a fifth or a twentieth."""
+"""What a gzip file may unpack to: `_UNPACKED` bytes and so many times its own size. Text packs to a
+fifth or a twentieth."""
 _MEMBERS = 10_000
-"""Parts of a gzip file, each of which takes time however little it holds; block-wise packers make parts of 64 kB."""
+"""Parts of a gzip file, each of which takes time however little it holds; block-wise packers make
+parts of 64 kB."""
 MAX_VALUES = 1_000_000
-"""Objects, lists and members beyond the first: each takes a hundred bytes of memory or more, and three in the file."""
+"""Objects, lists and members beyond the first: each takes a hundred bytes of memory or more, and
+three in the file."""
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of a scorecard; a long one has a hundredth."""
 MAX_CARDS = 64 * 1024 * 1024
-"""Bytes of a file of scorecards that is one JSON value, which is read whole; JSON Lines may be of any length."""
+"""Bytes of a file of scorecards that is one JSON value, which is read whole; JSON Lines may be of
+any length."""
 
 MAX_DEPTH = 100
-"""Deeper JSON is refused: conversations need about ten levels, and pydantic cannot write more than about 200."""
+"""Deeper JSON is refused: conversations need about ten levels, and pydantic cannot write more than
+about 200."""
 MAX_COUNT = 2**53
 """Larger counts are nonsense and would overflow the integers of tables and databases."""
 
@@ -48,20 +55,27 @@ _BOMS = (
 
 
 def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
-    """The file's bytes, unpacked where it is gzip; InputError when it is missing, not a file, unreadable or too large."""
+    """The file's bytes, unpacked where it is gzip; InputError when it is missing, not a file,
+    unreadable or too large."""
     try:
         status = path.stat()
         size = status.st_size
         if not stat.S_ISREG(status.st_mode):
             raise InputError("is not a regular file", "give a conversation.json or a folder", path)
         if size > most:
-            raise InputError(f"has {size:,} bytes, more than the {most:,} that are read", "split or shorten it", path)
+            raise InputError(
+                f"has {size:,} bytes, more than the {most:,} that are read",
+                "split or shorten it",
+                path,
+            )
         data = path.read_bytes()
         return _unpacked(data, path, most) if data.startswith(GZIP) else data
     except FileNotFoundError:
         raise InputError("no such file", "check the path", path) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", "check its permissions", path) from None
+        raise InputError(
+            f"cannot be read: {error.strerror or error}", "check its permissions", path
+        ) from None
     except ValueError:  # A NUL in the name.
         raise InputError("is not a possible file name", "check the path", repr(str(path))) from None
 
@@ -75,25 +89,37 @@ def _unpacked(data: bytes, path: Path, most: int) -> bytes:
         with gzip.open(io.BytesIO(data)) as stream:
             content = stream.read(most + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"is not a whole gzip file: {error}", "check that it was written completely", path) from None
+        raise InputError(
+            f"is not a whole gzip file: {error}", "check that it was written completely", path
+        ) from None
     if len(content) > most:
-        raise InputError(f"unpacks to more than the {most:,} bytes that are read", "split or shorten it", path)
+        raise InputError(
+            f"unpacks to more than the {most:,} bytes that are read", "split or shorten it", path
+        )
     return content
 
 
 def decode(data: bytes, path: Path) -> str:
-    """UTF-8 (a byte-order mark of UTF-8, -16 or -32 is honoured); InputError with the offset otherwise."""
+    """UTF-8 (a byte-order mark of UTF-8, -16 or -32 is honoured); InputError with the offset
+    otherwise."""
     encoding = next((name for bom, name in _BOMS if data.startswith(bom)), "utf-8-sig")
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         where = f"byte {error.start} (0x{data[error.start]:02x})"
-        hint = "UTF-16 without a byte-order mark? Save it as UTF-8" if b"\0" in data[:64] else "save it as UTF-8"
-        raise InputError(f"is not {encoding.removesuffix('-sig').upper()} text at {where}", hint, path) from None
+        hint = (
+            "UTF-16 without a byte-order mark? Save it as UTF-8"
+            if b"\0" in data[:64]
+            else "save it as UTF-8"
+        )
+        raise InputError(
+            f"is not {encoding.removesuffix('-sig').upper()} text at {where}", hint, path
+        ) from None
 
 
 def is_file(path: Path) -> bool:
-    """Whether this is a regular file that can be asked about; False, not an exception, when it cannot."""
+    """Whether this is a regular file that can be asked about; False, not an exception, when it
+    cannot."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -121,8 +147,9 @@ _NESTED = (dict, list)
 def loads(text: str) -> Any:
     """A JSON value that can be kept, compared and written again; ValueError for what is none.
 
-    NaN, infinities and endless integers are None; halves of surrogate pairs, which no UTF-8 file can hold, become
-    U+FFFD; nesting deeper than `MAX_DEPTH` is refused, because models could not be written as JSON again.
+    NaN, infinities and endless integers are None; halves of surrogate pairs, which no UTF-8 file
+    can hold, become U+FFFD; nesting deeper than `MAX_DEPTH` is refused, because models could not be
+    written as JSON again.
     """
     if too_many(text):
         raise TooManyError
@@ -157,7 +184,8 @@ _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{,]', re.DOTALL)
 
 
 def too_many(text: str) -> bool:
-    """Whether JSON text, or JSON Lines, has more than `MAX_VALUES` values, told before any of them takes memory."""
+    """Whether JSON text, or JSON Lines, has more than `MAX_VALUES` values, told before any of them
+    takes memory."""
     if len(text) <= MAX_VALUES or sum(map(text.count, "[{,")) <= MAX_VALUES:
         return False
     seen = 0  # those within texts do not count
@@ -172,8 +200,13 @@ def _refuse_depth(value: Any) -> None:
     """The same where no text can hold half a pair."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [below for item in level if isinstance(item, _NESTED)
-                 for below in (item.values() if isinstance(item, dict) else item) if isinstance(below, _NESTED)]  # fmt: skip
+        level = [
+            below
+            for item in level
+            if isinstance(item, _NESTED)
+            for below in (item.values() if isinstance(item, dict) else item)
+            if isinstance(below, _NESTED)
+        ]
         if not level:
             return
     raise NestingError
@@ -203,7 +236,8 @@ def whole_text(text: str) -> str:
 
 
 def parse_json(text: str, path: Path, line: int | None = None) -> Any:
-    """A JSON value (see `loads`); InputError naming line and column. `line` is the line's number in a JSONL file."""
+    """A JSON value (see `loads`); InputError naming line and column. `line` is the line's number in
+    a JSONL file."""
     try:
         return loads(text)
     except json.JSONDecodeError as error:
@@ -211,10 +245,14 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
             raise InputError("is empty", "expected JSON", path) from None
         if "\0" in text[:64]:
             raise InputError(
-                "is not JSON: NUL characters", "UTF-16 without a byte-order mark? Save it as UTF-8", path
+                "is not JSON: NUL characters",
+                "UTF-16 without a byte-order mark? Save it as UTF-8",
+                path,
             ) from None
         where = f"line {line or error.lineno} column {error.colno}"
-        raise InputError(f"is not JSON: {error.msg} at {where}", "check that it was written completely", path) from None
+        raise InputError(
+            f"is not JSON: {error.msg} at {where}", "check that it was written completely", path
+        ) from None
     except TooManyError as error:
         raise InputError(str(error), "split or shorten it", path) from None
     except NestingError as error:
@@ -229,9 +267,11 @@ def read_json(path: Path) -> Any:
 def read_jsonl(
     path: Path, data: bytes | None = None, *, kept: bool = False
 ) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
-    """(line number, object) for each non-empty line; a broken line comes as the error that it is, and reading goes on.
+    """(line number, object) for each non-empty line; a broken line comes as the error that it is,
+    and reading goes on.
 
-    `data`: the file's bytes, where they were read already. `kept`: all objects will be held at the same time, so that `MAX_VALUES` is for all lines together: InputError beyond.
+    `data`: the file's bytes, where they were read already. `kept`: all objects will be held at the
+    same time, so that `MAX_VALUES` is for all lines together: InputError beyond.
     """
     text = decode(read_bytes(path) if data is None else data, path)
     if kept and too_many(text):
@@ -251,11 +291,17 @@ def read_jsonl(
         if isinstance(value, dict):
             yield number, value
         else:
-            yield number, InputError(f"line {number} is not an object", "expected one JSON object a line", path)
+            yield (
+                number,
+                InputError(
+                    f"line {number} is not an object", "expected one JSON object a line", path
+                ),
+            )
 
 
 def bounded_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """(offset, line) of a file of scorecards; of a line beyond `MAX_LINE` only that much, which is no scorecard."""
+    """(offset, line) of a file of scorecards; of a line beyond `MAX_LINE` only that much, which is
+    no scorecard."""
     offset = 0
     while line := stream.readline(MAX_LINE + 1):
         yield offset, line
@@ -266,7 +312,8 @@ def bounded_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def total(values: Collection[float]) -> float | None:
-    """Their exactly rounded sum: `sum` rounds otherwise from Python 3.12 on. None of none, and beyond all floats."""
+    """Their exactly rounded sum: `sum` rounds otherwise from Python 3.12 on. None of none, and
+    beyond all floats."""
     try:
         return math.fsum(values) if values else None
     except OverflowError:
@@ -294,7 +341,11 @@ def number(value: Any) -> float | None:
 def count(value: Any) -> int | None:
     """A non-negative integer up to `MAX_COUNT`, else None."""
     result = number(value)
-    return int(result) if result is not None and 0 <= result <= MAX_COUNT and result == int(result) else None
+    return (
+        int(result)
+        if result is not None and 0 <= result <= MAX_COUNT and result == int(result)
+        else None
+    )
 
 
 def amount(value: Any) -> float | None:

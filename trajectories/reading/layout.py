@@ -1,4 +1,5 @@
-"""Where things are: conversations in a tree, and the side files, plan and outputs around one conversation."""
+"""Where things are: conversations in a tree, and the side files, plan and outputs around one
+conversation."""
 
 from __future__ import annotations
 
@@ -12,23 +13,42 @@ from ...errors import InputError
 from ..models import OutputFile, Outputs
 from .json_bytes import is_file, whole_text
 
-CONVERSATION_NAMES = ("conversation.json", "messages.json", "conversation.json.gz", "messages.json.gz")
+CONVERSATION_NAMES = (
+    "conversation.json",
+    "messages.json",
+    "conversation.json.gz",
+    "messages.json.gz",
+)
 """In the order in which they are taken where a folder holds several."""
 TRACE_NAMES = ("trace.jsonl", "trace.jsonl.gz")
-"""What stands for a conversation in a process/ folder that has none: an agent that is killed writes none."""
+"""What stands for a conversation in a process/ folder that has none: an agent that is killed writes
+none."""
 _OUTPUT_NAMES = ("agents_outputs", "agent_outputs")
-_PLAN_FOLDERS = ("outputs/plan", "plan", "workspace/plan", "outputs", "process/plan", "process", "workspace", "")
+_PLAN_FOLDERS = (
+    "outputs/plan",
+    "plan",
+    "workspace/plan",
+    "outputs",
+    "process/plan",
+    "process",
+    "workspace",
+    "",
+)
 _OUTPUT_FOLDERS = ("outputs", "", "workspace", "outputs/workspace", "process")
 _SKIPPED = {*_OUTPUT_NAMES, "node_modules", "__pycache__"}
 _GENERIC = ("run", "repeat", "rep", "trial", "seed", "attempt", "r", "workspace", "")
 AGENT_FOLDERS = ("workspace", "outputs")
-"""What a container's agent sees of a run: its process/ may lie in here, below the run's own folder."""
+"""What a container's agent sees of a run: its process/ may lie in here, below the run's own folder.
+"""
 _RECORD_FOLDERS = ("process", "workspace/process", "outputs/process", "")
 _ANSWER = "answer.json"
 FOLDERS_READ = frozenset({*_PLAN_FOLDERS, *_OUTPUT_FOLDERS, *_RECORD_FOLDERS})
 """Below a run's folder, those in which single files are looked for."""
 TREES_READ = frozenset(
-    {"outputs", *(f"{place}/{name}".lstrip("/") for place in _OUTPUT_FOLDERS for name in _OUTPUT_NAMES)}
+    {
+        "outputs",
+        *(f"{place}/{name}".lstrip("/") for place in _OUTPUT_FOLDERS for name in _OUTPUT_NAMES),
+    }
 )
 """Below a run's folder, those that are read with all that is in them."""
 _RUN_SUMMARY = "outputs/run_summary.json"
@@ -37,23 +57,29 @@ _MAX_OUTPUT_DEPTH = 16
 
 
 def nearby(path: Path, folders: Iterable[Path]) -> Path | None:
-    """The file that a scorecard names: as it stands, or, where that is relative, from one of the folders."""
+    """The file that a scorecard names: as it stands, or, where that is relative, from one of the
+    folders."""
     places = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
     return next((place for place in places if is_file(place)), None)
 
 
 def find_conversations(path: Path) -> Iterator[Path]:
-    """The conversation file itself, or every one below a folder, in sorted order; messages.json only without its alias,
-    the trace only of a process/ folder without a conversation.
+    """The conversation file itself, or every one below a folder, in sorted order; messages.json
+    only without its alias, the trace only of a process/ folder without a conversation.
 
-    Raises InputError when `path` does not exist or a folder holds none. Hidden folders and outputs are not searched;
-    of a run with a process/ folder only that is, so that JSON files of its workspace are not taken for runs.
+    Raises InputError when `path` does not exist or a folder holds none. Hidden folders and outputs
+    are not searched; of a run with a process/ folder only that is, so that JSON files of its
+    workspace are not taken for runs.
     """
     if is_file(path):
         yield path
         return
     if not _is_dir(path):
-        raise InputError("no such file or folder", "give a conversation.json, a run folder, or a folder of runs", path)
+        raise InputError(
+            "no such file or folder",
+            "give a conversation.json, a run folder, or a folder of runs",
+            path,
+        )
     found = False
     for found_at in conversations_below(os.fspath(path), _listing):
         found = True
@@ -66,7 +92,8 @@ def find_conversations(path: Path) -> Iterator[Path]:
 
 
 def conversations_below(top: str, listing: Callable[[str], Listing]) -> Iterator[str]:
-    """The conversation files below a folder of any tree whose folders can be listed, in sorted order."""
+    """The conversation files below a folder of any tree whose folders can be listed, in sorted
+    order."""
     pending = [top]
     while pending:
         folder = pending.pop()
@@ -114,8 +141,8 @@ def _is_dir(path: Path) -> bool:
 
 
 class Fence:
-    """A folder that nothing is read outside of, links followed: a run's links must not lead a reader to other files. Of each
-    folder below it is asked once whether it is a link."""
+    """A folder that nothing is read outside of, links followed: a run's links must not lead a
+    reader to other files. Of each folder below it is asked once whether it is a link."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -124,13 +151,15 @@ class Fence:
     def holds(self, path: Path) -> bool:
         """Whether a path lies in the folder."""
         try:
-            return self._no_link_before(os.fspath(path)) or path.resolve().is_relative_to(self.folder.resolve())
+            return self._no_link_before(os.fspath(path)) or path.resolve().is_relative_to(
+                self.folder.resolve()
+            )
         except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links.
             return False
 
     def _no_link_before(self, path: str) -> bool:
-        """Whether a path is below the folder by its name, and no part of it below is a link: then nothing needs to be
-        resolved, which would look at every folder from the root on."""
+        """Whether a path is below the folder by its name, and no part of it below is a link: then
+        nothing needs to be resolved, which would look at every folder from the root on."""
         at = os.fspath(self.folder).rstrip(os.sep)
         if not path.startswith(at + os.sep):
             return path == at
@@ -160,7 +189,8 @@ _Kind = Literal["file", "folder", "link", "other"]
 
 
 class Listed:
-    """A run's folder, each folder below it listed once: what is there is known without asking about every name that might be.
+    """A run's folder, each folder below it listed once: what is there is known without asking about
+    every name that might be.
 
     Places are written with `/`, from the run's folder on.
     """
@@ -199,13 +229,18 @@ class Listed:
 
     def file(self, *places: str) -> Path | None:
         """The first of these that is a file of the run."""
-        return next((self.top / place for place in places if self.is_file(place) and self.holds(place)), None)
+        return next(
+            (self.top / place for place in places if self.is_file(place) and self.holds(place)),
+            None,
+        )
 
     def is_folder(self, place: str, leave: bool) -> bool:
         """Whether a folder is there, in the run unless it may `leave` it."""
         kind = self.kind(place)
         path = self.top / place
-        return kind == "folder" or (kind == "link" and _is_dir(path) and (leave or inside(self.top, path)))
+        return kind == "folder" or (
+            kind == "link" and _is_dir(path) and (leave or inside(self.top, path))
+        )
 
 
 def _kinds(folder: str) -> dict[str, _Kind] | None:
@@ -233,8 +268,8 @@ def _listed(run: Path | Listed) -> Listed:
 def run_folder(conversation: Path, listing: Callable[[str], Listing] | None = None) -> Path:
     """The run's folder: above `process/` when the file lies in one, else the file's own folder.
 
-    Above the agent's own folder, where the harness keeps its files beside that. `listing` tells of another tree than
-    this machine's.
+    Above the agent's own folder, where the harness keeps its files beside that. `listing` tells of
+    another tree than this machine's.
     """
     folder = conversation.absolute().parent
     if folder.name != "process":
@@ -245,14 +280,22 @@ def run_folder(conversation: Path, listing: Callable[[str], Listing] | None = No
     above = folder.parent
     if listing is not None:
         beside = listing(os.fspath(above))
-        return above if "detail_report.json" in beside.files or "process" in beside.subfolders else folder
+        return (
+            above
+            if "detail_report.json" in beside.files or "process" in beside.subfolders
+            else folder
+        )
     return above if is_file(above / "detail_report.json") or _is_dir(above / "process") else folder
 
 
 def run_id(conversation: Path) -> str:
-    """The run folder's name; with its parents' names in front while it is only a number or "run_3"; the stem for odd names."""
+    """The run folder's name; with its parents' names in front while it is only a number or "run_3";
+    the stem for odd names."""
     if conversation.name not in (*CONVERSATION_NAMES, *TRACE_NAMES):
-        return whole_text(conversation.name.removesuffix(".gz").removesuffix(".json")) or "conversation"
+        return (
+            whole_text(conversation.name.removesuffix(".gz").removesuffix(".json"))
+            or "conversation"
+        )
     folder = run_folder(conversation)
     parts = [folder.name]
     while parts[0].rstrip("0123456789").rstrip("_- .").lower() in _GENERIC and folder.parent.name:
@@ -262,9 +305,12 @@ def run_id(conversation: Path) -> str:
 
 
 def side_file(run: Path | Listed, *names: str) -> Path | None:
-    """The first of these files, plain or in gzip, in the run folder or a process/ folder; links that leave it are not followed."""
+    """The first of these files, plain or in gzip, in the run folder or a process/ folder; links
+    that leave it are not followed."""
     forms = (form for plain in names for form in (plain, f"{plain}.gz"))
-    return _listed(run).file(*(f"{base}/{name}" if base else name for name in forms for base in _RECORD_FOLDERS))
+    return _listed(run).file(
+        *(f"{base}/{name}" if base else name for name in forms for base in _RECORD_FOLDERS)
+    )
 
 
 def side_files(folder: Path) -> list[Path]:
@@ -272,7 +318,11 @@ def side_files(folder: Path) -> list[Path]:
     run = Listed(folder)
     logs = ("trace.jsonl", "tool_calls.jsonl", "tool_log.jsonl", "api_responses.jsonl")
     found = [side_file(run, name) for name in logs]
-    return [path for path in (*found, report_file(run), summary_file(run), brief_file(run)) if path is not None]
+    return [
+        path
+        for path in (*found, report_file(run), summary_file(run), brief_file(run))
+        if path is not None
+    ]
 
 
 def is_run(folder: Path) -> bool:
@@ -297,13 +347,20 @@ def summary_file(run: Path | Listed) -> Path | None:
 
 
 def brief_file(run: Path | Listed) -> Path | None:
-    """The system prompt that the harness rendered, where the agent could not write it before where it could."""
-    places = ("process/system_prompt.md", "tier_prompt.txt", "outputs/tier_prompt.txt", "workspace/tier_prompt.txt")
+    """The system prompt that the harness rendered, where the agent could not write it before where
+    it could."""
+    places = (
+        "process/system_prompt.md",
+        "tier_prompt.txt",
+        "outputs/tier_prompt.txt",
+        "workspace/tier_prompt.txt",
+    )
     return _listed(run).file(*places)
 
 
 def find_plan(run: Listed, name: str, warnings: list[str]) -> Path | None:
-    """plan.md or plan.png in any of the places where runs keep them; links that leave the run are not followed, and said."""
+    """plan.md or plan.png in any of the places where runs keep them; links that leave the run are
+    not followed, and said."""
     for folder in _PLAN_FOLDERS:
         place = f"{folder}/{name}" if folder else name
         if not run.is_file(place):
@@ -314,38 +371,53 @@ def find_plan(run: Listed, name: str, warnings: list[str]) -> Path | None:
     return None
 
 
-def find_outputs(run: Path | Listed, questions: Collection[str] = (), *, leave: bool = False) -> Outputs:
-    """Files under agents_outputs/ (or agent_outputs/), by case; links that `leave` the run's folder are followed on wish.
+def find_outputs(
+    run: Path | Listed, questions: Collection[str] = (), *, leave: bool = False
+) -> Outputs:
+    """Files under agents_outputs/ (or agent_outputs/), by case; links that `leave` the run's folder
+    are followed on wish.
 
-    The vqa branch delivers `outputs/<question>/answer.json`: without such a folder, `outputs` with what lies in it and in
-    the folders of questions (named in `questions`, or with an answer in them).
+    The vqa branch delivers `outputs/<question>/answer.json`: without such a folder, `outputs` with
+    what lies in it and in the folders of questions (named in `questions`, or with an answer in
+    them).
     """
     run = _listed(run)
     for folder in _OUTPUT_FOLDERS:
         for name in _OUTPUT_NAMES:
             place = f"{folder}/{name}" if folder else name
             if run.is_folder(place, leave):
-                return Outputs(root=run.top / place, files=tuple(_list_outputs(run, place, leave=leave)))
+                return Outputs(
+                    root=run.top / place, files=tuple(_list_outputs(run, place, leave=leave))
+                )
     if run.is_folder("outputs", leave):
         known = frozenset(questions)
         below = (name for name, kind in (run.entries("outputs") or {}).items() if kind == "folder")
-        cases = {name for name in below if name in known or run.is_file(f"outputs/{name}/{_ANSWER}")}
+        cases = {
+            name for name in below if name in known or run.is_file(f"outputs/{name}/{_ANSWER}")
+        }
         if cases or run.is_file(_RUN_SUMMARY):
-            return Outputs(root=run.top / "outputs", files=tuple(_list_outputs(run, "outputs", cases, leave)))
+            return Outputs(
+                root=run.top / "outputs", files=tuple(_list_outputs(run, "outputs", cases, leave))
+            )
     return Outputs()
 
 
 def _list_outputs(
     run: Listed, root: str, cases: Collection[str] | None = None, leave: bool = False
 ) -> Iterator[OutputFile]:
-    """Regular files only: opening a pipe or a device of a hostile run would hang. Of `cases` alone, where given."""
+    """Regular files only: opening a pipe or a device of a hostile run would hang. Of `cases` alone,
+    where given."""
     count = 0
     pending: list[tuple[str, ...]] = [()]
     while pending:
         parts = pending.pop()
         place = "/".join((root, *parts))
         entries = run.entries(place) or {}
-        subfolders = {n for n, kind in entries.items() if kind == "folder" or (kind == "link" and _is_dir(run.top / place / n))}  # fmt: skip
+        subfolders = {
+            n
+            for n, kind in entries.items()
+            if kind == "folder" or (kind == "link" and _is_dir(run.top / place / n))
+        }
         for name in sorted(entries.keys() - subfolders):
             if f"{place}/{name}" == _RUN_SUMMARY:
                 continue  # the harness's own file among the answers
@@ -354,16 +426,27 @@ def _list_outputs(
                 status = path.stat() if entries[name] == "link" else path.lstat()
             except OSError:
                 continue
-            if not stat.S_ISREG(status.st_mode) or (entries[name] == "link" and not leave and not inside(run.top, path)):  # fmt: skip
+            if not stat.S_ISREG(status.st_mode) or (
+                entries[name] == "link" and not leave and not inside(run.top, path)
+            ):
                 continue
             case = whole_text(parts[0]) if parts else None
-            yield OutputFile(case=case, name=whole_text("/".join((*parts[1:], name))), path=path, size=status.st_size)
+            yield OutputFile(
+                case=case,
+                name=whole_text("/".join((*parts[1:], name))),
+                path=path,
+                size=status.st_size,
+            )
         count += len(entries)
         if count > MAX_OUTPUT_FILES:
             return
         if len(parts) < _MAX_OUTPUT_DEPTH:
             wanted = subfolders if cases is None or parts else subfolders.intersection(cases)
-            enter = (n for n in wanted if entries[n] == "folder" or _may_enter(run.top / place / n, run.top, leave))
+            enter = (
+                n
+                for n in wanted
+                if entries[n] == "folder" or _may_enter(run.top / place / n, run.top, leave)
+            )
             pending += ((*parts, name) for name in sorted(enter, reverse=True))
 
 

@@ -1,7 +1,9 @@
-"""Messages to turns: OpenAI chat shape and Anthropic content blocks, with tool calls matched to their results.
+"""Messages to turns: OpenAI chat shape and Anthropic content blocks, with tool calls matched to
+their results.
 
-One assistant message is one turn. Shape is read leniently (odd parts become warnings), meaning strictly: an exit code
-that is not an integer is unknown, and a call without a result stays unanswered.
+One assistant message is one turn. Shape is read leniently (odd parts become warnings), meaning
+strictly: an exit code that is not an integer is unknown, and a call without a result stays
+unanswered.
 """
 
 from __future__ import annotations
@@ -15,25 +17,88 @@ from .json_bytes import loads, number
 
 _KINDS: dict[str, ActionKind] = {
     **dict.fromkeys(
-        ("execute_code", "bash", "shell", "sh", "python", "ipython", "run", "exec", "execute", "run_command", "terminal",
-         "execute_bash", "run_python", "execute_python", "jupyter", "local_shell", "code_interpreter", "container.exec",
-         "run_ipython", "execute_ipython_cell"),
+        (
+            "execute_code",
+            "bash",
+            "shell",
+            "sh",
+            "python",
+            "ipython",
+            "run",
+            "exec",
+            "execute",
+            "run_command",
+            "terminal",
+            "execute_bash",
+            "run_python",
+            "execute_python",
+            "jupyter",
+            "local_shell",
+            "code_interpreter",
+            "container.exec",
+            "run_ipython",
+            "execute_ipython_cell",
+        ),
         "execute",
     ),
-    **dict.fromkeys(("write", "write_file", "create_file", "create", "save_file", "notebookwrite"), "write"),
     **dict.fromkeys(
-        ("edit", "multiedit", "edit_file", "str_replace", "str_replace_editor", "str_replace_based_edit_tool",
-         "apply_patch", "patch", "notebookedit", "insert", "replace"),
+        ("write", "write_file", "create_file", "create", "save_file", "notebookwrite"), "write"
+    ),
+    **dict.fromkeys(
+        (
+            "edit",
+            "multiedit",
+            "edit_file",
+            "str_replace",
+            "str_replace_editor",
+            "str_replace_based_edit_tool",
+            "apply_patch",
+            "patch",
+            "notebookedit",
+            "insert",
+            "replace",
+        ),
         "edit",
     ),
-    **dict.fromkeys(("read", "read_file", "cat", "view", "open", "open_file", "view_image", "bashoutput", "notebookread"), "read"),
-    **dict.fromkeys(("ls", "glob", "grep", "search", "find", "list_dir", "list_files", "codebase_search", "search_files"), "search"),
-    **dict.fromkeys(("todowrite", "todoread", "todo", "update_plan", "todo_write", "think", "plan"), "todo"),
+    **dict.fromkeys(
+        (
+            "read",
+            "read_file",
+            "cat",
+            "view",
+            "open",
+            "open_file",
+            "view_image",
+            "bashoutput",
+            "notebookread",
+        ),
+        "read",
+    ),
+    **dict.fromkeys(
+        (
+            "ls",
+            "glob",
+            "grep",
+            "search",
+            "find",
+            "list_dir",
+            "list_files",
+            "codebase_search",
+            "search_files",
+        ),
+        "search",
+    ),
+    **dict.fromkeys(
+        ("todowrite", "todoread", "todo", "update_plan", "todo_write", "think", "plan"), "todo"
+    ),
     **dict.fromkeys(("webfetch", "websearch", "web_search", "browse", "fetch", "browser"), "web"),
-    **dict.fromkeys(("submit_results", "submit", "finish", "complete", "attempt_completion"), "submit"),
-}  # fmt: skip
+    **dict.fromkeys(
+        ("submit_results", "submit", "finish", "complete", "attempt_completion"), "submit"
+    ),
+}
 MAX_TEXT = 1_000_000
-"""Characters of a program or an output of which the two ends are kept: no reader is shown as much."""
+"""Characters of a program or an output of which the two ends are kept: no reader is shown as much.
+"""
 _CODE_KEYS = ("code", "command", "cmd", "script", "source", "keystrokes")
 _WRITTEN_KEYS = (
     "content",
@@ -62,7 +127,8 @@ _LANGUAGES = {
 
 
 def content_text(content: Any) -> str:
-    """The text of a message's content: a string, null, or a list of blocks (images are named, not shown)."""
+    """The text of a message's content: a string, null, or a list of blocks (images are named, not
+    shown)."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -95,11 +161,19 @@ def _reasoning(message: dict[str, Any]) -> str:
         if isinstance(message.get(key), str):
             parts.append(message[key])
     details = message.get("reasoning_details")
-    blocks = [*(details if isinstance(details, list) else []), *(_blocks(message, "thinking", "reasoning"))]
+    blocks = [
+        *(details if isinstance(details, list) else []),
+        *(_blocks(message, "thinking", "reasoning")),
+    ]
     for block in blocks:
         if isinstance(block, dict):
             found = next(
-                (block[k] for k in ("text", "summary", "thinking", "content") if isinstance(block.get(k), str)), None
+                (
+                    block[k]
+                    for k in ("text", "summary", "thinking", "content")
+                    if isinstance(block.get(k), str)
+                ),
+                None,
             )
             if found and found not in parts:
                 parts.append(found)
@@ -130,7 +204,8 @@ def tool_kind(name: Any) -> ActionKind:
 
 
 def make_action(name: str, raw: Any, call_id: str | None) -> Action:
-    """An action from a tool name and its arguments (a JSON string, an object, or broken text kept as code)."""
+    """An action from a tool name and its arguments (a JSON string, an object, or broken text kept
+    as code)."""
     arguments: dict[str, Any] | None
     broken = ""
     if isinstance(raw, dict):
@@ -151,11 +226,22 @@ def make_action(name: str, raw: Any, call_id: str | None) -> Action:
     calls = arguments.get("invocations")
     if isinstance(calls, list) and calls:
         # A batch of calls in one: its kind is that of its first call, its code all of theirs.
-        parts = [make_action(str(c.get("tool_name", "")), c.get("input"), None) for c in calls if isinstance(c, dict)]
+        parts = [
+            make_action(str(c.get("tool_name", "")), c.get("input"), None)
+            for c in calls
+            if isinstance(c, dict)
+        ]
         if parts:
             code = "\n".join(p.code for p in parts if p.code)
-            return Action(id=call_id, tool=name, kind=parts[0].kind, language=parts[0].language, code=code,
-                          path=next((p.path for p in parts if p.path), None), arguments=arguments)  # fmt: skip
+            return Action(
+                id=call_id,
+                tool=name,
+                kind=parts[0].kind,
+                language=parts[0].language,
+                code=code,
+                path=next((p.path for p in parts if p.path), None),
+                arguments=arguments,
+            )
     path = _first_text(arguments, _PATH_KEYS)
     language = arguments.get("language") if isinstance(arguments.get("language"), str) else None
     if kind == "edit" and isinstance(arguments.get("edits"), list):
@@ -166,18 +252,29 @@ def make_action(name: str, raw: Any, call_id: str | None) -> Action:
     elif kind in ("execute", "other"):
         code = _first_text(arguments, _CODE_KEYS) or ""
         language = language or (
-            _LANGUAGES.get(name.lower()) or ("bash" if {"command", "cmd", "keystrokes"} & arguments.keys() else None)
+            _LANGUAGES.get(name.lower())
+            or ("bash" if {"command", "cmd", "keystrokes"} & arguments.keys() else None)
         )
         if kind == "other" and code:
             kind = "execute"
     else:
         code = ""
-    return Action(id=call_id, tool=name, kind=kind, language=language.lower() if language else None, code=code, path=path,
-                  arguments=arguments)  # fmt: skip
+    return Action(
+        id=call_id,
+        tool=name,
+        kind=kind,
+        language=language.lower() if language else None,
+        code=code,
+        path=path,
+        arguments=arguments,
+    )
 
 
-def make_observation(content: Any, warnings: list[str], where: str) -> tuple[Observation, dict[str, Any] | None]:
-    """An observation from a tool message's content, and the content as an object when it is a JSON object."""
+def make_observation(
+    content: Any, warnings: list[str], where: str
+) -> tuple[Observation, dict[str, Any] | None]:
+    """An observation from a tool message's content, and the content as an object when it is a JSON
+    object."""
     text = content_text(content)
     body: dict[str, Any] | None = None
     if text.lstrip().startswith("{"):
@@ -201,7 +298,9 @@ def observation_of(body: dict[str, Any], warnings: list[str], where: str) -> Obs
         stderr = f"{stderr}\n{extra}" if stderr else extra
     stdout, stderr = (_shortened(text, warnings, where) for text in (stdout, stderr))
     code = exit_code(body.get("exit_code"), warnings, where)
-    return Observation(exit_code=code, stdout=stdout, stderr=stderr, kind=_kind_of(code, stdout, stderr))
+    return Observation(
+        exit_code=code, stdout=stdout, stderr=stderr, kind=_kind_of(code, stdout, stderr)
+    )
 
 
 def _shortened(text: str, warnings: list[str], where: str) -> str:
@@ -229,13 +328,18 @@ def exit_code(value: Any, warnings: list[str], where: str) -> int | None:
         return None
     found = None if isinstance(value, bool) else number(value)
     if found is None or found != int(found) or abs(found) > 2**31:
-        warnings.append(f"{where}: exit code {str(value)[:40]!r} is not an integer; taken as unknown")
+        warnings.append(
+            f"{where}: exit code {str(value)[:40]!r} is not an integer; taken as unknown"
+        )
         return None
     return int(found)
 
 
-def _kind_of(code: int | None, stdout: str, stderr: str) -> Literal["ok", "failed", "timeout", "blocked", "unknown"]:
-    """Harness rule: -1 is a timeout or a block, told apart by its own words, which stand in stderr when there is one."""
+def _kind_of(
+    code: int | None, stdout: str, stderr: str
+) -> Literal["ok", "failed", "timeout", "blocked", "unknown"]:
+    """Harness rule: -1 is a timeout or a block, told apart by its own words, which stand in stderr
+    when there is one."""
     if code == 0:
         return "ok"
     if code is not None and code != -1:
@@ -259,14 +363,18 @@ class TurnBuilder:
         self.submit_result: dict[str, Any] | None = None
         self._turns: list[dict[str, Any]] = []
         self._open: dict[str | None, list[tuple[dict[str, Any], int]]] = {}
-        """Places of calls by id, the first of the last turn at the end; one is taken away when it is looked at."""
+        """Places of calls by id, the first of the last turn at the end; one is taken away when it
+        is looked at."""
         self._slot = 0
         """Of the last turn: no call before it is open."""
 
     def add(self, position: int, message: Any) -> None:
-        """Take one message; what is no message becomes a warning that names its position (0-based in the list)."""
+        """Take one message; what is no message becomes a warning that names its position (0-based
+        in the list)."""
         if not isinstance(message, dict):
-            self.warnings.append(f"messages[{position}] is {type(message).__name__}, not an object; left out")
+            self.warnings.append(
+                f"messages[{position}] is {type(message).__name__}, not an object; left out"
+            )
             return
         role = message.get("role") or message.get("type")
         if role in ("assistant", "ai", "model"):
@@ -281,7 +389,9 @@ class TurnBuilder:
                 self.system = self.system or role in ("system", "developer")
                 (self._turns[-1]["replies"] if self._turns else self.brief).append(text)
         else:
-            self.warnings.append(f"messages[{position}] has the unknown role {str(role)[:40]!r}; left out")
+            self.warnings.append(
+                f"messages[{position}] has the unknown role {str(role)[:40]!r}; left out"
+            )
 
     def _assistant(self, position: int, message: dict[str, Any]) -> None:
         actions: list[Action] = []
@@ -295,25 +405,39 @@ class TurnBuilder:
             if not isinstance(function, dict):
                 function = call if isinstance(call, dict) and "name" in call else None
             if function is None:
-                self.warnings.append(f"messages[{position}]: a tool call without a function; left out")
+                self.warnings.append(
+                    f"messages[{position}]: a tool call without a function; left out"
+                )
                 continue
             name = function.get("name")
             actions.append(
-                make_action(str(name) if name else "unknown", function.get("arguments"), _id(call.get("id")))
+                make_action(
+                    str(name) if name else "unknown", function.get("arguments"), _id(call.get("id"))
+                )
             )
         for block in _blocks(message, "tool_use"):
-            actions.append(make_action(str(block.get("name") or "unknown"), block.get("input"), _id(block.get("id"))))
+            actions.append(
+                make_action(
+                    str(block.get("name") or "unknown"), block.get("input"), _id(block.get("id"))
+                )
+            )
         actions = [_bounded(action, self.warnings, f"messages[{position}]") for action in actions]
         speaker = message.get("name")
-        self._turns.append({
-            "index": len(self._turns) + 1,
-            "text": content_text(message.get("content")),
-            "reasoning": _reasoning(message),
-            "speaker": speaker if isinstance(speaker, str) else None,
-            "actions": actions,
-            "replies": [],
-            "finish_reason": message.get("finish_reason") if isinstance(message.get("finish_reason"), str) else None,
-        })  # fmt: skip
+        self._turns.append(
+            {
+                "index": len(self._turns) + 1,
+                "text": content_text(message.get("content")),
+                "reasoning": _reasoning(message),
+                "speaker": speaker if isinstance(speaker, str) else None,
+                "actions": actions,
+                "replies": [],
+                "finish_reason": (
+                    message.get("finish_reason")
+                    if isinstance(message.get("finish_reason"), str)
+                    else None
+                ),
+            }
+        )
         self._slot = 0
         for slot in reversed(range(len(actions))):
             self._open.setdefault(actions[slot].id, []).append((self._turns[-1], slot))
@@ -322,7 +446,8 @@ class TurnBuilder:
         place = self._waiting(_id(call_id))
         if place is None:
             self.warnings.append(
-                f"messages[{position}] answers no open tool call; its text is kept with the turn before it"
+                f"messages[{position}] answers no open tool call; its text is kept with the turn"
+                " before it"
             )
             text = content_text(content)
             (self._turns[-1]["replies"] if self._turns else self.brief).append(text)
@@ -335,7 +460,8 @@ class TurnBuilder:
             self.submit_result = body
 
     def _waiting(self, call_id: str | None) -> tuple[dict[str, Any], int] | None:
-        """The open call with this id, searched from the last turn back; without an id the last turn's first open call.
+        """The open call with this id, searched from the last turn back; without an id the last
+        turn's first open call.
 
         Every place is looked at once, however many answers answer nothing.
         """
@@ -352,7 +478,9 @@ class TurnBuilder:
             self._slot += 1
         return None
 
-    def _open_one(self, call_id: str | None, only: dict[str, Any] | None = None) -> tuple[dict[str, Any], int] | None:
+    def _open_one(
+        self, call_id: str | None, only: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], int] | None:
         waiting = self._open.get(call_id, [])
         while waiting and (only is None or waiting[-1][0] is only):
             turn, slot = waiting.pop()
@@ -361,7 +489,10 @@ class TurnBuilder:
         return None
 
     def turns(self) -> list[Turn]:
-        return [Turn(**{**t, "actions": tuple(t["actions"]), "replies": tuple(t["replies"])}) for t in self._turns]
+        return [
+            Turn(**{**t, "actions": tuple(t["actions"]), "replies": tuple(t["replies"])})
+            for t in self._turns
+        ]
 
 
 def _id(value: Any) -> str | None:

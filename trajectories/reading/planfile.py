@@ -1,4 +1,5 @@
-"""plan.md and plan.png: the files when they are there, else the text recovered from the code that wrote it."""
+"""plan.md and plan.png: the files when they are there, else the text recovered from the code that
+wrote it."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class PlanWrite:
 
 
 def _succeeded(action: Action) -> bool:
-    """Whether an action came back without failing; an answer without exit code must not begin as an error."""
+    """Whether an action came back without failing; an answer without exit code must not begin as an
+    error."""
     seen = action.observation
     if seen is None or seen.kind not in ("ok", "unknown"):
         return False
@@ -61,23 +63,47 @@ def _succeeded(action: Action) -> bool:
 
 
 def read_plan(run: Listed, turns: Sequence[Turn], warnings: list[str]) -> Plan:
-    """The run's plan. When no file came with the run, the text that its successful writes and edits add up to."""
+    """The run's plan. When no file came with the run, the text that its successful writes and edits
+    add up to."""
     path, image = find_plan(run, "plan.md", warnings), find_plan(run, "plan.png", warnings)
-    changes = [(turn.index, change) for turn in turns for action in turn.actions for change in _changes(action)]
+    changes = [
+        (turn.index, change)
+        for turn in turns
+        for action in turn.actions
+        for change in _changes(action)
+    ]
     turn = changes[-1][0] if changes else None
     image_turn = next(
-        (t.index for t in reversed(turns) for a in t.actions if _succeeded(a) and writes_plan_image(a)), None
+        (
+            t.index
+            for t in reversed(turns)
+            for a in t.actions
+            if _succeeded(a) and writes_plan_image(a)
+        ),
+        None,
     )
     if path is not None:
         text = _read_text(path, warnings)
         if text is not None:
-            return Plan(text=text, source="file", path=path, turn=turn, image_path=image, image_turn=image_turn)
+            return Plan(
+                text=text,
+                source="file",
+                path=path,
+                turn=turn,
+                image_path=image,
+                image_turn=image_turn,
+            )
     recovered = ""
     for _, change in changes:
         recovered = change.apply(recovered)[:MAX_PLAN_BYTES]
     if recovered.strip():
-        warnings.append(f"plan: no plan.md came with the run; its text was recovered from the code of turn {turn}")
-        return Plan(text=recovered, source="recovered", turn=turn, image_path=image, image_turn=image_turn)
+        warnings.append(
+            "plan: no plan.md came with the run; its text was recovered from the code of turn"
+            f" {turn}"
+        )
+        return Plan(
+            text=recovered, source="recovered", turn=turn, image_path=image, image_turn=image_turn
+        )
     return Plan(image_path=image, image_turn=image_turn)
 
 
@@ -89,7 +115,9 @@ def _read_text(path: Path, warnings: list[str]) -> str | None:
         warnings.append(f"plan: {path.name} cannot be read: {error.strerror}")
         return None
     if len(data) > MAX_PLAN_BYTES:
-        warnings.append(f"plan: plan.md is longer than {MAX_PLAN_BYTES:,} bytes; the rest was left out")
+        warnings.append(
+            f"plan: plan.md is longer than {MAX_PLAN_BYTES:,} bytes; the rest was left out"
+        )
         data = data[:MAX_PLAN_BYTES]
     try:
         return data.decode("utf-8-sig")
@@ -100,11 +128,16 @@ def _read_text(path: Path, warnings: list[str]) -> str | None:
 
 def writes_plan_image(action: Action) -> bool:
     """Whether the action's code saves a plan.png."""
-    return action.kind == "execute" and "plan.png" in action.code.lower() and bool(_SAVES_IMAGE.search(action.code))
+    return (
+        action.kind == "execute"
+        and "plan.png" in action.code.lower()
+        and bool(_SAVES_IMAGE.search(action.code))
+    )
 
 
 def _changes(action: Action) -> Iterator[PlanWrite]:
-    """Every change of a plan.md by this action, in order; none when it failed or was never answered."""
+    """Every change of a plan.md by this action, in order; none when it failed or was never
+    answered."""
     if not _succeeded(action):
         return
     if action.kind in ("write", "edit"):

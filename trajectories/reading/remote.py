@@ -1,7 +1,9 @@
-"""Runs and files at addresses (`s3://bucket/runs`), by fsspec: listed once, brought here one at a time, deleted after use.
+"""Runs and files at addresses (`s3://bucket/runs`), by fsspec: listed once, brought here one at a
+time, deleted after use.
 
-Which schemes there are is said here, credentials are those that the user's environment has: nothing that is read decides
-either. What a listing names is data: no name of it leads out of the folder that a run is brought into.
+Which schemes there are is said here, credentials are those that the user's environment has: nothing
+that is read decides either. What a listing names is data: no name of it leads out of the folder
+that a run is brought into.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def is_address(text: str | os.PathLike[str]) -> bool:
 
 
 class Object(NamedTuple):
-    """A file of a listing: its key (for fsspec), its bytes, and what tells its versions apart ("": nothing does)."""
+    """A file of a listing: its key (for fsspec), its bytes, and what tells its versions apart ("":
+    nothing does)."""
 
     key: str
     size: int
@@ -66,7 +69,8 @@ class Object(NamedTuple):
 if TYPE_CHECKING:
     _Path = Path
 else:
-    _Path = type(Path())  # before Python 3.12 only the class of this machine's paths can be derived from
+    # before Python 3.12 only the class of this machine's paths can be derived from
+    _Path = type(Path())
 
 
 class RemotePath(_Path):
@@ -93,8 +97,8 @@ class RemotePath(_Path):
 
     @property
     def stamp(self) -> str | None:
-        """The run's files as the listing has them: while it stays, nothing needs to be read. None where versions of a
-        file cannot be told apart."""
+        """The run's files as the listing has them: while it stays, nothing needs to be read. None
+        where versions of a file cannot be told apart."""
         if not self.files or not all(file.version for file in self.files):
             return None
         return "\n".join(f"{file.key}\t{file.size}\t{file.version}" for file in self.files)
@@ -107,7 +111,8 @@ def _listed(address: str, files: tuple[Object, ...]) -> RemotePath:
 
 
 def find_runs(address: str) -> Iterator[RemotePath]:
-    """The conversations at or below an address in the order of `layout.find_conversations`, each with its run's files.
+    """The conversations at or below an address in the order of `layout.find_conversations`, each
+    with its run's files.
 
     One listing; InputError where it cannot be had, or holds no run.
     """
@@ -135,13 +140,20 @@ def find_runs(address: str) -> Iterator[RemotePath]:
             found = True
             conversation = RemotePath(f"{scheme}://{key}")
             folder = str(run_folder(conversation, listing)).removeprefix(f"{scheme}://")
-            yield _listed(str(conversation), tuple(objects[name] for name in _of_run(folder, listing)))
+            yield _listed(
+                str(conversation), tuple(objects[name] for name in _of_run(folder, listing))
+            )
     if not found:
-        raise InputError("holds no conversation.json at any depth", "a run is <run>/process/conversation.json", address)
+        raise InputError(
+            "holds no conversation.json at any depth",
+            "a run is <run>/process/conversation.json",
+            address,
+        )
 
 
 def _top(root: str) -> str:
-    """Where to list from, so that a run is whole though the address names its conversation or its process/ folder."""
+    """Where to list from, so that a run is whole though the address names its conversation or its
+    process/ folder."""
     above, _, name = root.rstrip("/").rpartition("/")
     if above and name in CONVERSATION_NAMES + TRACE_NAMES:
         root = above
@@ -171,17 +183,24 @@ def _of_run(folder: str, listing: Callable[[str], Listing]) -> list[str]:
 def staged(run: RemotePath) -> Iterator[Path]:
     """The conversation of a run that is here, with all files of its listing, as long as this lasts.
 
-    InputError for a run that is too large or cannot be brought here; errors met while it is here speak of the address.
+    InputError for a run that is too large or cannot be brought here; errors met while it is here
+    speak of the address.
     """
     if len(run.files) > MAX_OUTPUT_FILES or sum(file.size for file in run.files) > _MOST_BYTES:
         size = f"{len(run.files):,} files with {sum(file.size for file in run.files):,} bytes"
-        raise InputError(f"has {size}: too much to bring here", "at most 8 GiB a run; copy it to a local folder", run)
+        raise InputError(
+            f"has {size}: too much to bring here",
+            "at most 8 GiB a run; copy it to a local folder",
+            run,
+        )
     with _brought(str(run), run.files) as folder:
         here = folder.joinpath(*_parts(run))
         try:
             yield here
         except AmbjudgeError as error:
-            error.message, error.hint = (text.replace(str(here), str(run)) for text in (error.message, error.hint))
+            error.message, error.hint = (
+                text.replace(str(here), str(run)) for text in (error.message, error.hint)
+            )
             raise
 
 
@@ -217,14 +236,16 @@ def size_of(address: str) -> int | None:
 
 
 def check_writable_place(address: str) -> None:
-    """InputError at once where nothing can be written later: an unknown scheme, a missing package, no such bucket."""
+    """InputError at once where nothing can be written later: an unknown scheme, a missing package,
+    no such bucket."""
     fs, root = _file_system(address)
     with _reached(address), suppress(PermissionError):  # who may write need not be allowed to list
         fs.find(root)
 
 
 def upload(file: Path, address: str) -> None:
-    """Write a file of this machine to an address, whole; InputError unless it then has the same size there."""
+    """Write a file of this machine to an address, whole; InputError unless it then has the same
+    size there."""
     fs, root = _file_system(address)
     with _reached(address):
         fs.put_file(str(file), root)
@@ -243,14 +264,16 @@ def _brought(address: str, files: tuple[Object, ...]) -> Iterator[Path]:
             fs.get([file.key for file in files], [str(place) for place in places])
         for file, place in zip(files, places, strict=True):
             if not place.is_file() or place.stat().st_size != file.size:
-                raise InputError(f"changed while it was read: {file.key}", "run the command again", address)
+                raise InputError(
+                    f"changed while it was read: {file.key}", "run the command again", address
+                )
         yield folder
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A temporary folder of this user alone, as long as this lasts; what kill -9 leaves, the same user's next command that
-    needs one removes."""
+    """A temporary folder of this user alone, as long as this lasts; what kill -9 leaves, the same
+    user's next command that needs one removes."""
     user = getattr(os, "getuid", lambda: 0)()
     _sweep(Path(gettempdir()), user)
     with TemporaryDirectory(prefix=f"ambjudge-{user}-", ignore_cleanup_errors=True) as name:
@@ -285,7 +308,8 @@ def _parts(run: RemotePath) -> tuple[str, ...]:
 
 
 def _objects(fs: Any, root: str, address: str, **options: Any) -> list[Object]:
-    """The files at or below a place, but those whose keys could be no files below a folder, of which the log says."""
+    """The files at or below a place, but those whose keys could be no files below a folder, of
+    which the log says."""
     with _reached(address):
         infos = fs.find(root, detail=True, **options)
     found, odd = [], 0
@@ -304,23 +328,32 @@ def _objects(fs: Any, root: str, address: str, **options: Any) -> list[Object]:
 
 def _is_place(key: str) -> bool:
     """Whether a key can be a file's place below a folder and nowhere else."""
-    return "\0" not in key and (os.sep == "/" or not set(key) & set('\\:*?"<>|')) and not {"", ".", ".."} & set(
-        key.split("/")
-    )  # fmt: skip
+    return (
+        "\0" not in key
+        and (os.sep == "/" or not set(key) & set('\\:*?"<>|'))
+        and not {"", ".", ".."} & set(key.split("/"))
+    )
 
 
 def _file_system(address: str) -> tuple[Any, str]:
-    """fsspec's file system of an address and the place in it; InputError for what is not understood."""
+    """fsspec's file system of an address and the place in it; InputError for what is not
+    understood."""
     scheme = scheme_of(address)
     if scheme not in SCHEMES or "@" in address.partition("://")[2].partition("/")[0]:
         known = ", ".join(f"{name}://" for name in SCHEMES)
-        raise InputError("no address that is understood", f"known: {known}; credentials are the environment's", address)
+        raise InputError(
+            "no address that is understood",
+            f"known: {known}; credentials are the environment's",
+            address,
+        )
     try:
         import fsspec
 
         fs, root = fsspec.core.url_to_fs(address, use_listings_cache=False)
     except ImportError:
-        raise InputError("needs packages that are not installed", 'pip install "ambjudge[cloud]"', address) from None
+        raise InputError(
+            "needs packages that are not installed", 'pip install "ambjudge[cloud]"', address
+        ) from None
     except Exception as error:
         raise _sorted_out(error, address) from error
     if scheme != "memory" and not root.strip("/"):
@@ -330,7 +363,8 @@ def _file_system(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def _reached(address: str) -> Iterator[None]:
-    """Every failure as an InputError about this address. What passes by itself the file systems try again: s3fs, gcsfs."""
+    """Every failure as an InputError about this address. What passes by itself the file systems try
+    again: s3fs, gcsfs."""
     try:
         yield
     except Exception as error:
@@ -342,5 +376,7 @@ def _sorted_out(error: Exception, address: str) -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError("is not there", "check the address", address)
     return InputError(
-        f"cannot be reached or read: {type(error).__name__}: {said}", "check the address, the credentials, the network", address
-    )  # fmt: skip
+        f"cannot be reached or read: {type(error).__name__}: {said}",
+        "check the address, the credentials, the network",
+        address,
+    )

@@ -1,6 +1,8 @@
-"""The files around a conversation: trace, tool log, brief, summary and report; each optional, each allowed to be broken.
+"""The files around a conversation: trace, tool log, brief, summary and report; each optional, each
+allowed to be broken.
 
-The branches of the harness (AutoMedBench/AutoMedBench) write the same things in several forms; here they become one.
+The branches of the harness (AutoMedBench/AutoMedBench) write the same things in several forms; here
+they become one.
 """
 
 from __future__ import annotations
@@ -25,22 +27,30 @@ _CASE_KEYS = ("patient_ids", "case_ids", "question_ids", "cases")
 
 
 class SideFiles:
-    """What came with one run beside its conversation; `digest` is fed with every file that was read."""
+    """What came with one run beside its conversation; `digest` is fed with every file that was
+    read."""
 
     def __init__(self, run: Listed, warnings: list[str], digest: Any) -> None:
         self._run, self._warnings, self._digest = run, warnings, digest
         self.trace = _typed(self._lines(side_file(run, "trace.jsonl")))
-        self.calls = [_call(entry) for entry in self._lines(side_file(run, "tool_calls.jsonl", "tool_log.jsonl"))]
+        self.calls = [
+            _call(entry)
+            for entry in self._lines(side_file(run, "tool_calls.jsonl", "tool_log.jsonl"))
+        ]
         summary = self._object(summary_file(run))
         path = report_file(run)
         self.report_data = flat_report(self._object(path))
         self.report: Report | None = None
         if path is not None and self.report_data is not None:
             self.report = parse_report(self.report_data, path, warnings)
-        self.summary: Entry | None = summary if isinstance(summary, dict) else report_summary(self.report_data)
+        self.summary: Entry | None = (
+            summary if isinstance(summary, dict) else report_summary(self.report_data)
+        )
         if not any("input_tokens" in event for event in self.events("api_call")):
             self._add_tokens()
-        submitted = [c["result"] for c in self.calls if tool_kind(c.get("tool")) == "submit" and _accepted(c)]
+        submitted = [
+            c["result"] for c in self.calls if tool_kind(c.get("tool")) == "submit" and _accepted(c)
+        ]
         self.submit_result: Entry | None = submitted[-1] if submitted else None
 
     def brief(self) -> str | None:
@@ -61,16 +71,19 @@ class SideFiles:
     def listed_cases(self) -> tuple[str, ...] | None:
         """The cases that the summary, else the report, names as those of the run."""
         report = self.report_data if isinstance(self.report_data, dict) else {}
-        for ids in (source.get(key) for source in (self.summary or {}, report) for key in _CASE_KEYS):
+        for ids in (
+            source.get(key) for source in (self.summary or {}, report) for key in _CASE_KEYS
+        ):
             if isinstance(ids, list) and ids and all(isinstance(i, str | int) for i in ids):
                 return tuple(dict.fromkeys(str(i) for i in ids))
         return None
 
     def messages(self) -> list[Entry]:
-        """The conversation as far as trace and tool log tell it: texts as the trace cuts them, calls as they were logged.
+        """The conversation as far as trace and tool log tell it: texts as the trace cuts them,
+        calls as they were logged.
 
-        A call's entry has the turn of its reply, or counts on from there (branch eval_vqa); calls of unknown tools and
-        those that never came to run are not logged.
+        A call's entry has the turn of its reply, or counts on from there (branch eval_vqa); calls
+        of unknown tools and those that never came to run are not logged.
         """
         found: list[Entry] = []
         logged = deque(self.calls)
@@ -82,20 +95,31 @@ class SideFiles:
             answers: list[Entry] = []
             for name in names if isinstance(names, list) else ():
                 same = bool(logged) and logged[0].get("tool") == name
-                entry = logged.popleft() if same and logged[0].get("turn") in (turn, turn + len(answers)) else {}
+                entry = (
+                    logged.popleft()
+                    if same and logged[0].get("turn") in (turn, turn + len(answers))
+                    else {}
+                )
                 call_id = f"{len(found)}-{len(calls)}"
                 function = {"name": name, "arguments": entry.get("arguments")}
                 calls.append({"id": call_id, "function": function})
                 if entry:
-                    result = "REJECTED" if entry.get("rejected") is True else json.dumps(entry.get("result"))
+                    result = (
+                        "REJECTED"
+                        if entry.get("rejected") is True
+                        else json.dumps(entry.get("result"))
+                    )
                     answers.append({"role": "tool", "tool_call_id": call_id, "content": result})
             text = event.get("content", event.get("content_preview"))
             found += [{"role": "assistant", "content": text, "tool_calls": calls}, *answers]
         return found
 
     def given_to(self, turns: Sequence[Turn], executions: Any) -> list[Turn]:
-        """Turns with what trace and tool log say of them; `executions` are the conversation's own records."""
-        source = executions if isinstance(executions, list) and executions else self.events("code_exec")
+        """Turns with what trace and tool log say of them; `executions` are the conversation's own
+        records."""
+        source = (
+            executions if isinstance(executions, list) and executions else self.events("code_exec")
+        )
         known = [item for item in source if isinstance(item, dict)]
         return with_records(turns, self.events("api_call"), known, self.calls, self._warnings)
 
@@ -107,7 +131,9 @@ class SideFiles:
                 said[entry["turn"]] = entry["response"]
         for event in self.events("api_call"):
             response = said.get(event["turn"], {}) if isinstance(event.get("turn"), int) else {}
-            event.update({key: response[key] for key in ("input_tokens", "output_tokens") if key in response})
+            event.update(
+                {key: response[key] for key in ("input_tokens", "output_tokens") if key in response}
+            )
 
     def _bytes(self, path: Path) -> bytes | None:
         try:
@@ -131,14 +157,17 @@ class SideFiles:
                 if isinstance(value, InputError):
                     broken, first = broken + 1, first or value
                 else:
-                    found.append({key: value[key] for key in keys if key in value} if keys else value)
+                    found.append(
+                        {key: value[key] for key in keys if key in value} if keys else value
+                    )
         except InputError as error:
             self._warnings.append(f"{path.name}: {error.message}")
             return found
         feed(self._digest, path.name, data)
         if first is not None:
             self._warnings.append(
-                f"{path.name}: {broken} broken line{'s' if broken > 1 else ''} left out, the first: {first.message}"
+                f"{path.name}: {broken} broken line{'s' if broken > 1 else ''} left out, the first:"
+                f" {first.message}"
             )
         return found
 
@@ -162,27 +191,43 @@ def feed(digest: Any, name: str, data: bytes) -> None:
 
 
 def _typed(trace: list[Entry]) -> list[Entry]:
-    """Events with a type: branch eval_image_enhancement writes one line a reply without one, its tokens summed up so far."""
+    """Events with a type: branch eval_image_enhancement writes one line a reply without one, its
+    tokens summed up so far."""
     replies = [event for event in trace if "type" not in event and "api_s" in event]
     for before, event in pairwise([{}, *replies]):
         event["type"] = "api_call"
-        for ours, theirs in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")):
+        for ours, theirs in (
+            ("input_tokens", "prompt_tokens"),
+            ("output_tokens", "completion_tokens"),
+        ):
             now, then = number(event.get(theirs)), number(before.get(theirs, 0))
-            event[ours] = now - then if now is not None and then is not None and now >= then else None
+            event[ours] = (
+                now - then if now is not None and then is not None and now >= then else None
+            )
     return trace
 
 
 def _call(entry: Entry) -> Entry:
-    """An entry of the tool log with `tool`, `arguments`, `exec_time_s`, whichever names it was written with."""
+    """An entry of the tool log with `tool`, `arguments`, `exec_time_s`, whichever names it was
+    written with."""
     if "tool" in entry or "name" not in entry:
         return entry
     given = entry.get("args")
-    arguments = given if isinstance(given, dict) else {k: entry[k] for k in ("language", "code") if k in entry}
+    arguments = (
+        given
+        if isinstance(given, dict)
+        else {k: entry[k] for k in ("language", "code") if k in entry}
+    )
     result = entry.get("result", entry.get("pre"))
     if entry.get("violation") is True:
         result = {"exit_code": -1, "stdout": "", "stderr": "BLOCKED"}
-    return {**entry, "tool": entry["name"], "arguments": arguments, "result": result,
-            "exec_time_s": entry.get("elapsed_s")}  # fmt: skip
+    return {
+        **entry,
+        "tool": entry["name"],
+        "arguments": arguments,
+        "result": result,
+        "exec_time_s": entry.get("elapsed_s"),
+    }
 
 
 def _accepted(call: Mapping[str, Any]) -> bool:

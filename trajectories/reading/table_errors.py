@@ -1,4 +1,5 @@
-"""Tables that polars reads for us and nobody vouches for: what is wrong with one is an `InputError`, and one line."""
+"""Tables that polars reads for us and nobody vouches for: what is wrong with one is an
+`InputError`, and one line."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from ...errors import InputError
 
 @contextmanager
 def table_errors(path: Path, message: str, hint: str) -> Iterator[None]:
-    """Errors of polars as InputError. So are its panics, which are no `Exception` and are reported on stderr, where what a
-    broken file has set off is of no use: it is closed meanwhile."""
+    """Errors of polars as InputError. So are its panics, which are no `Exception` and are reported
+    on stderr, where what a broken file has set off is of no use: it is closed meanwhile."""
     import polars as pl
 
     try:

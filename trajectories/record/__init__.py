@@ -1,4 +1,5 @@
-"""What a reader is shown of a run: facts, brief, plan and all turns as one text, and the check of quotes from it."""
+"""What a reader is shown of a run: facts, brief, plan and all turns as one text, and the check of
+quotes from it."""
 
 from .assembly import DEFAULT_BUDGET as DEFAULT_BUDGET
 from .assembly import MIN_BUDGET as MIN_BUDGET

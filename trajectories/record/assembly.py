@@ -1,9 +1,11 @@
-"""The record of a run: one text that holds what a reader needs to know of it, the same bytes for every question.
+"""The record of a run: one text that holds what a reader needs to know of it, the same bytes for
+every question.
 
-`make_record` shows facts, the whole brief, the delivered plan and every turn in order. Noise is folded first; only if the
-rest still does not fit, what decides least gives way. The bytes depend on the run, the facts, where the rules are sure of
-a stage, and the budget: never on a stage, a rubric or a criterion, so that a provider's prompt cache, a local model's KV
-prefix and the key of a verdict can all rest on them.
+`make_record` shows facts, the whole brief, the delivered plan and every turn in order. Noise is
+folded first; only if the rest still does not fit, what decides least gives way. The bytes depend on
+the run, the facts, where the rules are sure of a stage, and the budget: never on a stage, a rubric
+or a criterion, so that a provider's prompt cache, a local model's KV prefix and the key of a
+verdict can all rest on them.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from .facts import Fact
 from .parts import Reader, Shown
 
 PACKING = "2"
-"""Version of the record's form; part of a judge's parameters, as other bytes give other verdicts anyway."""
+"""Version of the record's form; part of a judge's parameters, as other bytes give other verdicts
+anyway."""
 DEFAULT_BUDGET = 96_000
-"""Characters: about 30,000 tokens, which every current model takes. Real runs without their noise are mostly shorter."""
+"""Characters: about 30,000 tokens, which every current model takes. Real runs without their noise
+are mostly shorter."""
 MIN_BUDGET = 2_000
 
 _SURE = 0.8
@@ -35,27 +39,31 @@ _FEW = 200
 _LEAST = 32
 """Characters of a text that are shown in any case: at least a mark that says how much is gone."""
 _READ = 1_000_000
-"""Characters of all texts of a run that are looked at; of an endless run, the ends of its longest texts."""
+"""Characters of all texts of a run that are looked at; of an endless run, the ends of its longest
+texts."""
 _LEAST_READ = 10_000
 _ROUNDS = 4
 """Times that what texts left of their shares is shared out again."""
-# Turns compete by the square of their weights: what decides stays nearly whole before what does not gets its half.
+# Turns compete by the square of their weights: what decides stays nearly whole before what does not
+# gets its half.
 _KINDS = {"text": 3.0, "code": 3.0, "output": 1.5}
 """Outputs give way before what was done and said."""
 _NONCE = "\0"
-"""Stands for the nonce until the content is known; `sanitize` leaves no such character in a transcript's text."""
+"""Stands for the nonce until the content is known; `sanitize` leaves no such character in a
+transcript's text."""
 _NONCE_LENGTH = 10
 """Digits that count for the budget and for what verdict keys and recorded replies are bound to."""
 _KEY_LENGTH = 32
-"""Digits that fence what a judge is sent, beginning with those: 128 bits, as whoever writes a transcript can search for a
-text that holds its own key."""
+"""Digits that fence what a judge is sent, beginning with those: 128 bits, as whoever writes a
+transcript can search for a text that holds its own key."""
 _DIGITS = re.compile(r"\d+")
 _FACT = 400
 
 
 @dataclass(frozen=True)
 class Omission:
-    """Something of a turn (0: plan, brief or facts) that is not in the record. `relevant`: it could change a verdict."""
+    """Something of a turn (0: plan, brief or facts) that is not in the record. `relevant`: it could
+    change a verdict."""
 
     turn: int
     what: str
@@ -65,18 +73,20 @@ class Omission:
 
 @dataclass(frozen=True)
 class Record:
-    """What a reader is shown of a run. `text` is all of it; `facts` is its first section, quotable as turn 0."""
+    """What a reader is shown of a run. `text` is all of it; `facts` is its first section, quotable
+    as turn 0."""
 
     text: str
     facts: str
     nonce: str
-    """Derived from the content; headings of ours carry it, so that the transcript cannot forge one. 128 bits, of which the
-    budget counts ten digits."""
+    """Derived from the content; headings of ours carry it, so that the transcript cannot forge one.
+    128 bits, of which the budget counts ten digits."""
     turns: tuple[int, ...]
     """Turns of which anything is shown, in order."""
     left_out: tuple[Omission, ...]
     replaced: int
-    """Characters of the run's shown text that `sanitize` replaced (control, invisible, bidirectional)."""
+    """Characters of the run's shown text that `sanitize` replaced (control, invisible,
+    bidirectional)."""
     sha256: str
     fact_ids: tuple[str, ...] = ()
     """The numbered facts that are shown."""
@@ -88,17 +98,23 @@ class Record:
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of `text`, on the high side: 3.2 characters a token in ASCII, one token for any other character.
+    """Tokens of `text`, on the high side: 3.2 characters a token in ASCII, one token for any other
+    character.
 
-    Transcripts are code and logs, which tokenise at about 3.3 to 3.8 characters a token with current vocabularies. A
-    real tokenizer needs a download for each model; an estimate that errs upwards is enough for budgets and dry runs.
+    Transcripts are code and logs, which tokenise at about 3.3 to 3.8 characters a token with
+    current vocabularies. A real tokenizer needs a download for each model; an estimate that errs
+    upwards is enough for budgets and dry runs.
     """
     ascii_count = len(text.encode("ascii", "ignore"))
     return -(-ascii_count * 10 // 32) + (len(text) - ascii_count)
 
 
 def make_record(
-    run: Run, segmentation: Segmentation, facts: Sequence[Fact] = (), *, budget_chars: int = DEFAULT_BUDGET
+    run: Run,
+    segmentation: Segmentation,
+    facts: Sequence[Fact] = (),
+    *,
+    budget_chars: int = DEFAULT_BUDGET,
 ) -> Record:
     """The record of a run in at most `budget_chars` characters; `facts` come numbered.
 
@@ -107,7 +123,9 @@ def make_record(
     if budget_chars < MIN_BUDGET:
         raise ValueError(f"record budget of {budget_chars} characters is below {MIN_BUDGET}")
     if len(segmentation.turn_stages) != len(run.turns):
-        raise ValueError(f"segmentation of {len(segmentation.turn_stages)} turns for a run of {len(run.turns)}")
+        raise ValueError(
+            f"segmentation of {len(segmentation.turn_stages)} turns for a run of {len(run.turns)}"
+        )
     reader = Reader(_most_read(run))
     content = [reader.read(turn) for turn in run.turns]
     told, ids, left_out = _facts(run, facts, content, budget_chars // 4)
@@ -140,17 +158,28 @@ def make_record(
     nonce = hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
     bound = hashlib.sha256(text.replace(_NONCE, nonce[:_NONCE_LENGTH]).encode()).hexdigest()
     return Record(
-        text=text.replace(_NONCE, nonce), facts=told, nonce=nonce, turns=tuple(sorted(shown)),
+        text=text.replace(_NONCE, nonce),
+        facts=told,
+        nonce=nonce,
+        turns=tuple(sorted(shown)),
         left_out=(*left_out, *_omissions(content, shown, worth)),
-        replaced=_hidden(run, content), sha256=bound, fact_ids=ids,
-    )  # fmt: skip
+        replaced=_hidden(run, content),
+        sha256=bound,
+        fact_ids=ids,
+    )
 
 
 def _most_read(run: Run) -> int:
-    """How many characters of one text are looked at: all of them, unless the run as a whole is endless."""
-    sizes = [len(turn.text) for turn in run.turns] + [len(reply) for turn in run.turns for reply in turn.replies]
+    """How many characters of one text are looked at: all of them, unless the run as a whole is
+    endless."""
+    sizes = [len(turn.text) for turn in run.turns] + [
+        len(reply) for turn in run.turns for reply in turn.replies
+    ]
     for _, action in run.actions():
-        sizes += [len(action.code), len(action.observation.text) if action.observation is not None else 0]
+        sizes += [
+            len(action.code),
+            len(action.observation.text) if action.observation is not None else 0,
+        ]
     given = shares(sizes, [1.0] * len(sizes), _READ, _LEAST_READ)
     return max(given, default=0) if sum(sizes) > _READ else max(sizes, default=0) + 100
 
@@ -158,13 +187,20 @@ def _most_read(run: Run) -> int:
 def _facts(
     run: Run, facts: Sequence[Fact], content: Sequence[Shown], limit: int
 ) -> tuple[str, tuple[str, ...], list[Omission]]:
-    """The facts section in at most `limit` characters: what is known without reading, then the numbered facts."""
-    general = [line if len(line) <= limit // 4 else f"{line[: limit // 4 - 2]} …" for line in _general(run)]
+    """The facts section in at most `limit` characters: what is known without reading, then the
+    numbered facts."""
+    general = [
+        line if len(line) <= limit // 4 else f"{line[: limit // 4 - 2]} …" for line in _general(run)
+    ]
     if hidden := _hidden(run, content):
         general.append(f"hidden or control characters shown as visible ones: {hidden:,}")
     lines, ids = [], []
     for fact in facts:
-        lines.append(" ".join(x for x in (fact.id, _turns(fact.turns), sanitize_line(fact.text)[:_FACT]) if x))
+        lines.append(
+            " ".join(
+                x for x in (fact.id, _turns(fact.turns), sanitize_line(fact.text)[:_FACT]) if x
+            )
+        )
         ids.append(fact.id)
     room = limit - sum(len(line) + 1 for line in general) - 30
     kept = 0
@@ -189,24 +225,41 @@ def _turns(turns: Sequence[int]) -> str:
 def _general(run: Run) -> list[str]:
     """What files, the harness and the trace say of any run, one line each."""
     plan, status = run.plan, run.status
-    lines = [f"task {run.task or 'unknown'}, track {run.track or 'unknown'}, tier {run.tier or 'unknown'}, {len(run.turns)} turns"]  # fmt: skip
+    lines = [
+        f"task {run.task or 'unknown'}, track {run.track or 'unknown'}, tier"
+        f" {run.tier or 'unknown'}, {len(run.turns)} turns"
+    ]
     where = f", last written in turn {plan.turn}" if plan.turn else ""
     lines.append(
         {
             "file": f"plan.md: delivered, {len(plan.text or ''):,} characters{where}",
-            "recovered": f"plan.md: no file came with the run; its text was recovered from turn {plan.turn}",
+            "recovered": (
+                f"plan.md: no file came with the run; its text was recovered from turn {plan.turn}"
+            ),
             "none": "plan.md: none",
         }[plan.source]
     )
     drawn = f", last written in turn {plan.image_turn}" if plan.image_turn else ""
-    lines.append(f"plan.png: {'delivered' if plan.image_path else 'written' if plan.image_exists else 'none'}{drawn}")
-    calls = [(turn.index, action.observation) for turn, action in run.actions()]
-    failed = [(i, o.kind) for i, o in calls if o is not None and o.kind in ("failed", "timeout", "blocked")]
-    failures = ", ".join(
-        f"turn {i} {kind}" + (f" {n} times" if n > 1 else "") for (i, kind), n in Counter(failed).items()
+    lines.append(
+        "plan.png:"
+        f" {'delivered' if plan.image_path else 'written' if plan.image_exists else 'none'}{drawn}"
     )
-    lines.append(f"calls: {len(calls)}, not successful: {len(failed)}" + (f" ({failures})" if failed else ""))
-    ended = f"ended: {status.ended}" + (f" in turn {status.breach_turn}" if status.breach_turn else "")
+    calls = [(turn.index, action.observation) for turn, action in run.actions()]
+    failed = [
+        (i, o.kind)
+        for i, o in calls
+        if o is not None and o.kind in ("failed", "timeout", "blocked")
+    ]
+    failures = ", ".join(
+        f"turn {i} {kind}" + (f" {n} times" if n > 1 else "")
+        for (i, kind), n in Counter(failed).items()
+    )
+    lines.append(
+        f"calls: {len(calls)}, not successful: {len(failed)}" + (f" ({failures})" if failed else "")
+    )
+    ended = f"ended: {status.ended}" + (
+        f" in turn {status.breach_turn}" if status.breach_turn else ""
+    )
     lines.append(ended + (", disqualified" if status.disqualified else ""))
     lines.append(_delivered(run))
     return [sanitize_line(line) for line in lines]
@@ -223,11 +276,16 @@ def _delivered(run: Run) -> str:
 
 
 def _hidden(run: Run, content: Iterable[Shown]) -> int:
-    return replaced(run.brief) + replaced(run.plan.text or "") + sum(p.replaced for s in content for p in s.parts)
+    return (
+        replaced(run.brief)
+        + replaced(run.plan.text or "")
+        + sum(p.replaced for s in content for p in s.parts)
+    )
 
 
 def _holder(content: Sequence[Shown], plan: str, most: int) -> tuple[int, int] | None:
-    """The turn, and which of its parts, that shows the delivered plan word for word and is not too long to stay whole."""
+    """The turn, and which of its parts, that shows the delivered plan word for word and is not too
+    long to stay whole."""
     if not plan:
         return None
     for shown in reversed(content):
@@ -244,21 +302,32 @@ def _title(segmentation: Segmentation, turn: int) -> str:
 
 
 def _fitted(
-    content: Sequence[Shown], titles: Sequence[str], worth: Sequence[float], room: int, holder: tuple[int, int] | None
+    content: Sequence[Shown],
+    titles: Sequence[str],
+    worth: Sequence[float],
+    room: int,
+    holder: tuple[int, int] | None,
 ) -> dict[int, Shown]:
     """The turns that are shown, their texts made shorter until all fit into `room` characters."""
     blocks = {s.turn: _block(titles[s.turn - 1], s) for s in content}
     if sum(_size(block) + 2 for block in blocks.values()) <= room:
         return {s.turn: s for s in content}
-    frames = {s.turn: _size(_block(titles[s.turn - 1], _with_bodies(s, [""] * len(s.parts)))) + 2 for s in content}
+    frames = {
+        s.turn: _size(_block(titles[s.turn - 1], _with_bodies(s, [""] * len(s.parts)))) + 2
+        for s in content
+    }
     kept = _kept(content, frames, worth, room)
     left = room - sum(frames[s.turn] for s in kept) - _gaps_size(content, kept)
     texts = [(s, number, part) for s in kept for number, part in enumerate(s.parts) if part.body]
     needed = {base for s in kept for base in s.bases}
     value = [
-        worth[s.turn - 1] ** 2 * _KINDS[part.kind] * (2 if s.turn in needed and part.kind == "code" else 1)
-        if (s.turn, number) != holder
-        else 1e9
+        (
+            worth[s.turn - 1] ** 2
+            * _KINDS[part.kind]
+            * (2 if s.turn in needed and part.kind == "code" else 1)
+            if (s.turn, number) != holder
+            else 1e9
+        )
         for s, number, part in texts
     ]
     common = forms([part.body for _, _, part in texts if part.kind == "output"])
@@ -283,11 +352,19 @@ def _fitted(
     return {s.turn: _with_bodies(s, found[s.turn]) for s in kept}
 
 
-def _kept(content: Sequence[Shown], frames: dict[int, int], worth: Sequence[float], room: int) -> list[Shown]:
-    """The turns for which there is room at all; where not for all, those of most weight, later ones first among equals."""
+def _kept(
+    content: Sequence[Shown], frames: dict[int, int], worth: Sequence[float], room: int
+) -> list[Shown]:
+    """The turns for which there is room at all; where not for all, those of most weight, later ones
+    first among equals."""
     least = {
-        s.turn: frames[s.turn]
-        + max(min(_FEW, sum(len(p.body) for p in s.parts)), (_LEAST + 1) * sum(bool(p.body) for p in s.parts))
+        s.turn: (
+            frames[s.turn]
+            + max(
+                min(_FEW, sum(len(p.body) for p in s.parts)),
+                (_LEAST + 1) * sum(bool(p.body) for p in s.parts),
+            )
+        )
         for s in content
     }
     if sum(least.values()) <= room:
@@ -329,7 +406,9 @@ def _size(text: str) -> int:
     return len(text) + (_NONCE_LENGTH - 1) * text.count(_NONCE)
 
 
-def _whole(front: Sequence[str], content: Sequence[Shown], shown: dict[int, Shown], titles: Sequence[str]) -> str:
+def _whole(
+    front: Sequence[str], content: Sequence[Shown], shown: dict[int, Shown], titles: Sequence[str]
+) -> str:
     blocks = list(front)
     gap: list[int] = []
     for turn in [*(s.turn for s in content), 0]:
@@ -353,7 +432,9 @@ def _missing(what: str, whole: str, shown: str) -> list[Omission]:
     return [] if shown == whole else [Omission(0, f"part of {what}", len(whole) - len(shown), True)]
 
 
-def _omissions(content: Sequence[Shown], shown: dict[int, Shown], worth: Sequence[float]) -> list[Omission]:
+def _omissions(
+    content: Sequence[Shown], shown: dict[int, Shown], worth: Sequence[float]
+) -> list[Omission]:
     found = []
     for given in content:
         there = shown.get(given.turn)

@@ -1,7 +1,7 @@
 """Facts: what files, exit codes, the harness and the trace prove about a run, one line each.
 
-A fact is the one currency of proof. Checks of delivered files and detectors make facts; the record shows them numbered
-F1..Fn, so that a reply can rest on them.
+A fact is the one currency of proof. Checks of delivered files and detectors make facts; the record
+shows them numbered F1..Fn, so that a reply can rest on them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Literal
 from ..models import Frozen
 
 FactSource = Literal["file", "exit", "harness", "trace"]
-"""file: a delivered file was opened or is absent; exit: an exit code or traceback; harness: its report, flags and
-answers; trace: what else was recorded of the calls."""
+"""file: a delivered file was opened or is absent; exit: an exit code or traceback; harness: its
+report, flags and answers; trace: what else was recorded of the calls."""
 
 
 class Fact(Frozen):
-    """One thing that is known without reading. `text` is one line; `turns` are 1-based and may be empty."""
+    """One thing that is known without reading. `text` is one line; `turns` are 1-based and may be
+    empty."""
 
     id: str = ""
     """`F1`, `F2`, ... once numbered (`numbered`); "" before."""
@@ -32,4 +33,6 @@ class Fact(Frozen):
 
 def numbered(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """The same facts in their order, named F1..Fn."""
-    return tuple(fact.model_copy(update={"id": f"F{number}"}) for number, fact in enumerate(facts, 1))
+    return tuple(
+        fact.model_copy(update={"id": f"F{number}"}) for number, fact in enumerate(facts, 1)
+    )

@@ -1,9 +1,10 @@
 """Noise of an output folded away before anything is left out of a record for its length.
 
-What is folded says next to nothing: earlier states of a progress bar, what installers and loggers print, the same
-warning again, lines alike but for a counter, long listings, encoded data. Each fold leaves a mark in square brackets
-that says what and how many. Every line that stays is the transcript's, whole and unchanged, so that a quote from it is
-found again. Measures stay: lines alike in which several cases differ in a number are a table, not noise.
+What is folded says next to nothing: earlier states of a progress bar, what installers and loggers
+print, the same warning again, lines alike but for a counter, long listings, encoded data. Each fold
+leaves a mark in square brackets that says what and how many. Every line that stays is the
+transcript's, whole and unchanged, so that a quote from it is found again. Measures stay: lines
+alike in which several cases differ in a number are a table, not noise.
 
 Time is linear in the text.
 """
@@ -49,7 +50,8 @@ _WRAPPED = re.compile(r"[A-Za-z0-9+/]{60,76}={0,2}|[0-9a-f]{64,}")
 
 @dataclass
 class Earlier:
-    """What earlier outputs of a run showed: messages of tools, and the turns of lines long enough to be boilerplate."""
+    """What earlier outputs of a run showed: messages of tools, and the turns of lines long enough
+    to be boilerplate."""
 
     messages: set[str] = field(default_factory=set)
     lines: dict[str, list[int]] = field(default_factory=dict)
@@ -59,13 +61,15 @@ class Earlier:
 def fold(text: str, earlier: Earlier | None = None) -> str:
     """An output with its noise folded. Raw text in, raw text out: `sanitize` comes after.
 
-    With `earlier`, what the run's outputs said before is counted rather than shown again; it learns from this one.
+    With `earlier`, what the run's outputs said before is counted rather than shown again; it learns
+    from this one.
     """
     if text.count("\n") < _CHATTER and len(text) < _BOILERPLATE and "\r" not in text:
         return text
     if earlier is None:
         earlier = Earlier()
-    raw = text.replace("\r\n", "\n").replace("\r", "\n")  # what a carriage return wrote over becomes a line of its own
+    # what a carriage return wrote over becomes a line of its own
+    raw = text.replace("\r\n", "\n").replace("\r", "\n")
     plain = _COLOUR.sub("", raw) if "\x1b[" in raw else raw
     lines = plain.split("\n")
     keys = _RULES.sub(" ", _MASKED.sub("0", plain)).split("\n")
@@ -81,7 +85,8 @@ def fold(text: str, earlier: Earlier | None = None) -> str:
 
 
 def fold_written(text: str) -> str:
-    """What the agent wrote (a message, code): only equal lines in a row and encoded data are folded."""
+    """What the agent wrote (a message, code): only equal lines in a row and encoded data are
+    folded."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     lines = text.split("\n")
@@ -92,7 +97,9 @@ def fold_written(text: str) -> str:
     return _joined(lines, gone, marks)
 
 
-def _chatter(lines: Sequence[str], keys: Sequence[str], seen: set[str]) -> tuple[list[bool], dict[int, str]]:
+def _chatter(
+    lines: Sequence[str], keys: Sequence[str], seen: set[str]
+) -> tuple[list[bool], dict[int, str]]:
     """Lines that tools write about themselves: which are gone, and one mark for all of them."""
     gone = [False] * len(lines)
     known: dict[str, Noise | None] = {}
@@ -114,9 +121,14 @@ def _chatter(lines: Sequence[str], keys: Sequence[str], seen: set[str]) -> tuple
         if total[found.kind] < _CHATTER:
             continue
         category = found.group.split(" ", 1)[0]
-        # A bar keeps its last state, a warning or log message its first appearance; the rest is named by kind and number.
+        # A bar keeps its last state, a warning or log message its first appearance; the rest is
+        # named by kind and number.
         spared = -1
-        if found.kind in ("warning", "log") and found.group not in before and shown[found.kind + category] < _WARNINGS:
+        if (
+            found.kind in ("warning", "log")
+            and found.group not in before
+            and shown[found.kind + category] < _WARNINGS
+        ):
             shown[found.kind + category] += 1
             seen.add(found.group)
             spared = places[0]
@@ -130,7 +142,11 @@ def _chatter(lines: Sequence[str], keys: Sequence[str], seen: set[str]) -> tuple
             counted[found.kind] += 1
             first = min(first, place)
             following = place + 1
-            if found.kind == "warning" and following < len(lines) and lines[following].startswith("  "):
+            if (
+                found.kind == "warning"
+                and following < len(lines)
+                and lines[following].startswith("  ")
+            ):
                 gone[following] = True  # the source line that Python prints under a warning
     if not counted:
         return gone, {}
@@ -138,8 +154,11 @@ def _chatter(lines: Sequence[str], keys: Sequence[str], seen: set[str]) -> tuple
     return gone, {first: f"[… {sum(counted.values()):,} lines of tools: {kinds} …]"}
 
 
-def _boilerplate(lines: Sequence[str], gone: list[bool], marks: dict[int, str], earlier: Earlier) -> None:
-    """Long lines that at least two earlier turns got word for word, as a harness adds its reminders."""
+def _boilerplate(
+    lines: Sequence[str], gone: list[bool], marks: dict[int, str], earlier: Earlier
+) -> None:
+    """Long lines that at least two earlier turns got word for word, as a harness adds its
+    reminders."""
     again: list[int] = []
     for place, line in enumerate(lines):
         if len(line) >= _BOILERPLATE and not gone[place]:
@@ -153,12 +172,16 @@ def _boilerplate(lines: Sequence[str], gone: list[bool], marks: dict[int, str], 
     if again:
         first = earlier.lines[lines[again[0]]][0]
         _mark(
-            marks, again[0], f"[… {len(again):,} line{'s' if len(again) > 1 else ''} seen before, as in turn {first} …]"
+            marks,
+            again[0],
+            f"[… {len(again):,} line{'s' if len(again) > 1 else ''} seen before, as in turn"
+            f" {first} …]",
         )
 
 
 def _frames(lines: Sequence[str], gone: list[bool], marks: dict[int, str]) -> None:
-    """Of frames in library code that follow each other, the first and the last say where it went in and where it broke."""
+    """Of frames in library code that follow each other, the first and the last say where it went in
+    and where it broke."""
     run: list[int] = []
     for place in range(len(lines) + 1):
         line = lines[place] if place < len(lines) else ""
@@ -188,7 +211,9 @@ def _listings(lines: Sequence[str], gone: Sequence[bool]) -> Iterator[tuple[int,
         yield start, len(lines)
 
 
-def _cut(gone: list[bool], marks: dict[int, str], places: Sequence[int], head: int, tail: int, word: str) -> None:
+def _cut(
+    gone: list[bool], marks: dict[int, str], places: Sequence[int], head: int, tail: int, word: str
+) -> None:
     """Of these lines, keep some at both ends and say how many are gone between them."""
     left = [p for p in places if not gone[p]]
     middle = left[head : len(left) - tail]
@@ -213,8 +238,11 @@ def _equal(lines: Sequence[str], gone: list[bool], marks: dict[int, str]) -> Non
             start = place
 
 
-def _alike(lines: Sequence[str], keys: Sequence[str], gone: list[bool], marks: dict[int, str]) -> None:
-    """Lines of one form: counters keep their ends, tables of measures are whole up to some dozens of rows."""
+def _alike(
+    lines: Sequence[str], keys: Sequence[str], gone: list[bool], marks: dict[int, str]
+) -> None:
+    """Lines of one form: counters keep their ends, tables of measures are whole up to some dozens
+    of rows."""
     _equal(lines, gone, marks)
     groups: dict[str, list[int]] = {}
     for place, key in enumerate(keys):
@@ -298,5 +326,10 @@ def _short(line: str) -> str:
     if " " in line and max(map(len, line.split())) < _ENCODED:
         return line
     return _DATA.sub(
-        lambda m: f"{m[0][:40]}[… {len(m[0]) - 40:,} characters of encoded data …]" if _mixed(m[0]) else m[0], line
+        lambda m: (
+            f"{m[0][:40]}[… {len(m[0]) - 40:,} characters of encoded data …]"
+            if _mixed(m[0])
+            else m[0]
+        ),
+        line,
     )

@@ -1,7 +1,9 @@
-"""Lines that tools write about themselves: progress, installers, warnings of libraries, debug logs, listings.
+"""Lines that tools write about themselves: progress, installers, warnings of libraries, debug logs,
+listings.
 
-`noise(line)` says which kind a line is, by the format that the tool prints it in. What an agent's own program prints in
-words of its own is never noise here: `folding` looks at how such lines repeat instead. The patterns stand in noise.yaml.
+`noise(line)` says which kind a line is, by the format that the tool prints it in. What an agent's
+own program prints in words of its own is never noise here: `folding` looks at how such lines repeat
+instead. The patterns stand in noise.yaml.
 """
 
 from __future__ import annotations
@@ -20,23 +22,30 @@ MAX_LINE = 1_000
 
 
 class Noise(NamedTuple):
-    """The kind of a line, and what it is grouped by: bars by their label, warnings by category, logs by level."""
+    """The kind of a line, and what it is grouped by: bars by their label, warnings by category,
+    logs by level."""
 
     kind: Kind
     group: str = ""
 
 
 _PATTERNS: dict[str, list[dict[str, Any]]] = read_shipped(Path(__file__).with_suffix(".yaml"))
-_INSTALLER = re.compile(rf"[ \t]*(?:{'|'.join(entry['pattern'] for entry in _PATTERNS['installer'])})")
+_INSTALLER = re.compile(
+    rf"[ \t]*(?:{'|'.join(entry['pattern'] for entry in _PATTERNS['installer'])})"
+)
 _PROGRESS = re.compile("|".join(entry["pattern"] for entry in _PATTERNS["progress"]), re.IGNORECASE)
-_ROW = re.compile(rf"\s*(?:{'|'.join('(?P<{form}>{pattern})'.format_map(entry) for entry in _PATTERNS['listing'])})")
+_ROW = re.compile(
+    rf"\s*(?:{'|'.join('(?P<{form}>{pattern})'.format_map(entry) for entry in _PATTERNS['listing'])})"
+)
 _MAYBE_PROGRESS = re.compile(r"[%━]|\d/|/s\b|/it\b|:\d\d:\d\d|--:--|\beta\b", re.IGNORECASE)
 _COUNT = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9})(?!\d)")
 _MEASURES = re.compile(r"[A-Za-z_]=-?\d{1,9}\.|[-,] \w{1,40}: -?\d{1,9}\.")
 _LABEL = re.compile(r"[\d#=█▉▊▋▌▍▎▏━╸╺>%|\[]")
 _WARNING = re.compile(r"\S{1,300}:\d+: (\w*Warning)\b(.*)")
 _NATIVE = re.compile(r"W\d{4} [\d:.]{8,30} +\d+ (\S+?:)\d+\]")
-_FRAME = re.compile(r'\s{2,8}File "[^"\n]{0,400}(?:(?:site|dist)-packages|/lib/python3\.\d+|<frozen )')
+_FRAME = re.compile(
+    r'\s{2,8}File "[^"\n]{0,400}(?:(?:site|dist)-packages|/lib/python3\.\d+|<frozen )'
+)
 _QUOTED = re.compile(r"`[^`]{0,80}`|'[^']{0,80}'|\"[^\"]{0,80}\"|\S*\d\S{0,80}")
 _STAMP = re.compile(
     r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]?)?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"
@@ -87,7 +96,8 @@ def unstamped(line: str) -> str:
 
 
 def listing(line: str) -> Listing | None:
-    """The form of listing that this line is a row of, if any: files, packages, environment variables, processes."""
+    """The form of listing that this line is a row of, if any: files, packages, environment
+    variables, processes."""
     if len(line) > MAX_LINE or not (found := _ROW.match(line)):
         return None
     form = cast(Listing, found.lastgroup)

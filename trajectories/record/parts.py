@@ -1,4 +1,5 @@
-"""One turn as the texts that a record shows of it: what was said, done and answered, noise folded, made safe.
+"""One turn as the texts that a record shows of it: what was said, done and answered, noise folded,
+made safe.
 
 Reasoning is no evidence and stays out.
 """
@@ -15,14 +16,16 @@ from .folding import Earlier, fold, fold_written
 from .rewrites import Rewrites
 
 _KEPT_STDOUT, _KEPT_STDERR = 3_000, 2_000
-"""The benchmark keeps so many last characters of what a call printed (its tool results hold no more)."""
+"""The benchmark keeps so many last characters of what a call printed (its tool results hold no
+more)."""
 _HEADING = 160
 _CUT_REPLIES = ("length", "max_tokens", "content_filter")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a turn under a heading of ours (`call 1: execute_code python`; "" for what the agent says)."""
+    """A piece of a turn under a heading of ours (`call 1: execute_code python`; "" for what the
+    agent says)."""
 
     kind: Literal["text", "code", "output"]
     heading: str
@@ -35,7 +38,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Shown:
-    """The parts of one turn. `bases`: turns that hold the text which a rewritten file is shown against."""
+    """The parts of one turn. `bases`: turns that hold the text which a rewritten file is shown
+    against."""
 
     turn: int
     parts: tuple[Part, ...]
@@ -43,7 +47,8 @@ class Shown:
 
 
 class Reader:
-    """Makes the parts of a run's turns, given in order: later ones refer to what earlier ones showed.
+    """Makes the parts of a run's turns, given in order: later ones refer to what earlier ones
+    showed.
 
     `most` is how many characters of one text are looked at; of a longer one its ends.
     """
@@ -69,7 +74,11 @@ class Reader:
             found.append(self._result(number, action))
         if turn.finish_reason in _CUT_REPLIES:
             found.append(Part("text", f"the reply was cut off: {turn.finish_reason}", ""))
-        found += [self._part("text", "message to the agent", reply) for reply in turn.replies if reply.strip()]
+        found += [
+            self._part("text", "message to the agent", reply)
+            for reply in turn.replies
+            if reply.strip()
+        ]
         return Shown(turn.index, tuple(found), tuple(dict.fromkeys(bases)))
 
     def _result(self, number: int, action: Action) -> Part:
@@ -81,14 +90,26 @@ class Reader:
             facts.append(f"exit code {seen.exit_code}")
         if action.exec_time_s is not None:
             facts.append(f"{action.exec_time_s:.1f} s")
-        return self._part("output", f"result {number}: {', '.join(facts)}", _with_cuts(seen), output=True)
+        return self._part(
+            "output", f"result {number}: {', '.join(facts)}", _with_cuts(seen), output=True
+        )
 
-    def _part(self, kind: Literal["text", "code", "output"], heading: str, text: str, *, output: bool = False) -> Part:
+    def _part(
+        self,
+        kind: Literal["text", "code", "output"],
+        heading: str,
+        text: str,
+        *,
+        output: bool = False,
+    ) -> Part:
         text = text.strip("\n")
         unread = max(0, len(text) - self._most)
         if unread:
             head = self._most // 3
-            text = f"{text[:head]}\n[… {unread:,} characters …]\n{text[len(text) - (self._most - head) :]}"
+            text = (
+                f"{text[:head]}\n[… {unread:,} characters"
+                f" …]\n{text[len(text) - (self._most - head) :]}"
+            )
         folded = fold(text, self._earlier) if output else fold_written(text)
         return Part(kind, heading, sanitize(folded), unread, replaced(folded))
 
@@ -96,7 +117,10 @@ class Reader:
 def _with_cuts(seen: Observation) -> str:
     """stdout and stderr, with a mark where the run itself kept only the end."""
     texts = []
-    for text, kept, name in ((seen.stdout, _KEPT_STDOUT, "output"), (seen.stderr, _KEPT_STDERR, "error output")):
+    for text, kept, name in (
+        (seen.stdout, _KEPT_STDOUT, "output"),
+        (seen.stderr, _KEPT_STDERR, "error output"),
+    ):
         if text:
             # Exactly as long as what is kept: nothing that was whole is, but by rare chance.
             mark = f"[the run kept only the end of this {name}]\n" if len(text) == kept else ""
@@ -110,7 +134,8 @@ def _call(action: Action) -> str:
 
 
 def arguments(action: Action) -> str:
-    """The arguments that neither `code` nor `path` holds, as JSON; "" for the usual arguments of executed code."""
+    """The arguments that neither `code` nor `path` holds, as JSON; "" for the usual arguments of
+    executed code."""
     if action.kind == "execute" and action.code:
         return ""
     rest: dict[str, Any] = {

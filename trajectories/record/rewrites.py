@@ -1,6 +1,7 @@
 """Files that a run writes again: what changed against the turn that wrote them before.
 
-A write is seen where a tool writes a file, or where a shell here-document goes to one (`cat > path <<'EOF'`, `tee`).
+A write is seen where a tool writes a file, or where a shell here-document goes to one (`cat > path
+<<'EOF'`, `tee`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Rewrites:
         self._work = 0
 
     def shown(self, turn: int, action: Action, code: str) -> tuple[str, tuple[int, ...]]:
-        """The action's code with files that an earlier turn wrote shown by their changes, and those turns."""
+        """The action's code with files that an earlier turn wrote shown by their changes, and those
+        turns."""
         pieces: list[str] = []
         bases: list[int] = []
         place = 0
@@ -63,10 +65,14 @@ class Rewrites:
     def _told(name: str, turn: int, changes: str) -> str:
         if not changes:
             return f"[… {name} as written in turn {turn}, unchanged …]"
-        return f"[… {name} as written in turn {turn}, with these changes …]\n{changes}\n[… end of the changes …]"
+        return (
+            f"[… {name} as written in turn {turn}, with these changes …]\n{changes}\n[… end of the"
+            " changes …]"
+        )
 
     def _changes(self, before: str, after: str) -> str | None:
-        """The diff, "" for none; None where the text itself is the shorter or the only sensible thing to show."""
+        """The diff, "" for none; None where the text itself is the shorter or the only sensible
+        thing to show."""
         if before == after:
             return ""
         old, new = before.split("\n"), after.split("\n")
@@ -89,7 +95,11 @@ def writes(action: Action) -> list[Written]:
     code = action.code
     if action.kind == "write" and action.path and code:
         return [Written(PurePosixPath(action.path).name, code, 0, len(code))]
-    if action.kind != "execute" or action.language not in ("bash", "sh", "shell", None) or "<<" not in code:
+    if (
+        action.kind != "execute"
+        or action.language not in ("bash", "sh", "shell", None)
+        or "<<" not in code
+    ):
         return []
     found: list[Written] = []
     name = tag = ""
@@ -102,7 +112,8 @@ def writes(action: Action) -> list[Written]:
                 tag = ""
         elif len(line) <= 1_000 and (opener := _OPENER.search(line)):
             tag = opener.group(2)
-            # Without its own text, the command line names the file that the text goes to; `>>` adds to one.
+            # Without its own text, the command line names the file that the text goes to; `>>` adds
+            # to one.
             target = _TARGET.search(line)
             name = PurePosixPath(target.group(2)).name if target else ""
             start = place + len(line) + 1

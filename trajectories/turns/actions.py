@@ -1,7 +1,9 @@
-"""What an action executes and what it writes: its code split into Python, shell and files, here-documents included.
+"""What an action executes and what it writes: its code split into Python, shell and files,
+here-documents included.
 
-A turn's command is rarely one language: a bash call holds here-documents that are files, and `python - <<` bodies that
-are programs; a Python cell holds a string that is the module it saves. Facts are read from each part in its own terms.
+A turn's command is rarely one language: a bash call holds here-documents that are files, and
+`python - <<` bodies that are programs; a Python cell holds a string that is the module it saves.
+Facts are read from each part in its own terms.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from .python_code import parse
 from .python_writes import python_writes
 
 MAX_CHARS = 200_000
-"""More code than this in one action is cut: no author writes that much in a turn, and parsing must stay cheap."""
+"""More code than this in one action is cut: no author writes that much in a turn, and parsing must
+stay cheap."""
 MAX_LINE = 4_000
 """Longer lines are embedded data; only their beginning can be code."""
 
@@ -31,41 +34,52 @@ _SENT = re.compile(r"['\"]\s{0,4}(>{1,2})\s{0,4}([^\s<>|;&]{1,300})")
 _MAGIC = re.compile(r"\s{0,40}%%writefile\s+(?P<append>-a\s+)?(?P<path>\S+)[^\n]*\n")
 _NO_HELP = r"(?![^\n;|&]{0,300}\s(?:--help\b|--version\b|-h(?:[ \t]*$|[ \t]*[\n;|&])))"
 RUN = re.compile(
-    r"\b(?:python[\d.]{0,5}|torchrun|accelerate launch|bash|sh|Rscript|node)\s+(?:-[\w=]{1,20}\s+){0,4}(?:-m\s+)?([\w./~$\{\}-]{1,200}\.(?:py|sh|R|js|ipynb))\b"
+    r"\b(?:python[\d.]{0,5}|torchrun|accelerate"
+    r" launch|bash|sh|Rscript|node)\s+(?:-[\w=]{1,20}\s+){0,4}(?:-m\s+)?([\w./~$\{\}-]{1,200}\.(?:py|sh|R|js|ipynb))\b"
     + _NO_HELP
     + r"|(?:^|[;&|]\s{0,3})(\./[\w./-]{1,200})"
     + _NO_HELP
 )
 """A script that is started; asking for its help starts nothing."""
 _PATCHED = re.compile(
-    r"(?m)^(?:[AMU] (\S{1,300})|\*\*\* (?:Add|Update) File: (\S{1,300})|\+\+\+ (?:b/)?(\S{1,300}))[ \t]*$"
+    r"(?m)^(?:[AMU] (\S{1,300})|\*\*\* (?:Add|Update) File: (\S{1,300})|\+\+\+ (?:b/)?(\S{1,300}))["
+    r" \t]*$"
 )
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of an action. `python` and `shell` run here and now; `file` is text written to `path`."""
+    """A piece of an action. `python` and `shell` run here and now; `file` is text written to
+    `path`."""
 
     kind: Literal["python", "shell", "file"]
     text: str
     path: str = ""
     append: bool = False
     before: str = ""
-    """The end of the shell text in which a Python here-document stands: its command line and the loops around it."""
+    """The end of the shell text in which a Python here-document stands: its command line and the
+    loops around it."""
 
     @property
     def lines(self) -> int:
         """Lines that hold more than white space or a comment."""
-        return sum(1 for line in self.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
+        return sum(
+            1
+            for line in self.text.split("\n")
+            if line.strip() and not line.lstrip().startswith("#")
+        )
 
 
 def clip(text: str) -> str:
-    """The text with its size and its line lengths bounded, so that every later pass over it is cheap."""
+    """The text with its size and its line lengths bounded, so that every later pass over it is
+    cheap."""
     text = text[:MAX_CHARS]
     if len(text) <= MAX_LINE:
         return text
     lines = text.split("\n")
-    return text if max(map(len, lines)) <= MAX_LINE else "\n".join(line[:MAX_LINE] for line in lines)
+    return (
+        text if max(map(len, lines)) <= MAX_LINE else "\n".join(line[:MAX_LINE] for line in lines)
+    )
 
 
 def split(action: Action) -> tuple[Part, ...]:
@@ -80,13 +94,16 @@ def split(action: Action) -> tuple[Part, ...]:
     code = action.code[:MAX_CHARS]
     if action.language == "python":
         return tuple(_python(code))
-    if action.language not in ("bash", "sh", None) or (action.language is None and _looks_python(code)):
+    if action.language not in ("bash", "sh", None) or (
+        action.language is None and _looks_python(code)
+    ):
         return (Part("python", clip(code)),) if action.language else tuple(_python(code))
     return split_shell(code)
 
 
 def split_shell(code: str) -> tuple[Part, ...]:
-    """The parts of a shell text, such as a script that the run wrote: files and programs in order, then the shell."""
+    """The parts of a shell text, such as a script that the run wrote: files and programs in order,
+    then the shell."""
     found: list[tuple[int, Part]] = []
     shell: list[str] = []
     lines = code[:MAX_CHARS].split("\n")
@@ -131,7 +148,10 @@ def _patched(patch: str) -> str:
 
 
 def _looks_python(code: str) -> bool:
-    return bool(re.search(r"(?m)^(?:import|from) \w|\bopen\(|\bwrite_text\(", code)) and parse(code) is not None
+    return (
+        bool(re.search(r"(?m)^(?:import|from) \w|\bopen\(|\bwrite_text\(", code))
+        and parse(code) is not None
+    )
 
 
 def _python(code: str, before: str = "") -> Iterator[Part]:
@@ -145,8 +165,8 @@ def _python(code: str, before: str = "") -> Iterator[Part]:
 
 
 def _without_texts(shell: str, found: list[tuple[int, Part]]) -> str:
-    """Shell text without what echo or printf sends to a file, if that has several lines or is a plan; such texts are added
-    to `found` as files, with their lines."""
+    """Shell text without what echo or printf sends to a file, if that has several lines or is a
+    plan; such texts are added to `found` as files, with their lines."""
     rest: list[str] = []
     position = lines = 0
     for match in _ECHO.finditer(shell):
@@ -171,7 +191,8 @@ def _without_texts(shell: str, found: list[tuple[int, Part]]) -> str:
 
 
 def _without_programs(shell: str, found: list[tuple[int, Part]]) -> str:
-    """Shell text without the bodies of `python -c "..."`, which are added to `found`, with their lines."""
+    """Shell text without the bodies of `python -c "..."`, which are added to `found`, with their
+    lines."""
     rest: list[str] = []
     position = lines = 0
     for match in _INLINE.finditer(shell):
@@ -182,7 +203,10 @@ def _without_programs(shell: str, found: list[tuple[int, Part]]) -> str:
         body = shell[match.end() : end]
         body = body.replace('\\"', '"').replace("\\$", "$") if match[1] == '"' else body
         lines += shell.count("\n", position, match.start())
-        found += ((lines, part) for part in _python(body, shell[max(0, match.start() - 400) : match.start()]))
+        found += (
+            (lines, part)
+            for part in _python(body, shell[max(0, match.start() - 400) : match.start()])
+        )
         lines += shell.count("\n", match.start(), end)
         position = end
     return "".join((*rest, shell[position:]))

@@ -1,4 +1,5 @@
-"""The cases of a run and the places of its deliverables, as listings, delivered files and the brief's paths show them."""
+"""The cases of a run and the places of its deliverables, as listings, delivered files and the
+brief's paths show them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ CASE = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z-]{0,19}[_-])(\d{2,10})\b")
 PLAIN_CASE = re.compile(r"(?<![\w-])([A-Za-z]{1,12})(\d{2,6})(?![\w-])")
 """A case id without one: q01, P017. Only trusted where a listing showed it."""
 SIDED_CASE = re.compile(r"(?<![\w-])([A-Za-z]{1,12}[_-][A-Za-z]{0,2})(\d{1,6})(?![\w-])")
-"""A case id whose number follows a letter or has one digit: eye_L1, case_3. Only trusted where the case is known."""
+"""A case id whose number follows a letter or has one digit: eye_L1, case_3. Only trusted where the
+case is known."""
 _OUTPUTS = (
     r"agents?_outputs?\b|\blesion\.nii|\borgan\.nii|\bdseg\.nii|\bsct\.nii|\bprediction\.json|\banswer\.json|\breport\.txt"
     r"|\benhanced\.npy|\bpredictions\.csv|agents_decision\.csv"
@@ -31,7 +33,8 @@ _BRIEF_FILE = re.compile(
 
 @once_a_run
 def case_ids(run: Run) -> tuple[str, ...]:
-    """Ids of the run's cases: as listed, else as delivered, else the largest family of ids in what the run printed."""
+    """Ids of the run's cases: as listed, else as delivered, else the largest family of ids in what
+    the run printed."""
     if run.listed_cases:
         return run.listed_cases
     delivered = run.outputs.cases
@@ -41,7 +44,9 @@ def case_ids(run: Run) -> tuple[str, ...]:
     families: dict[str, dict[str, None]] = {}
     for turn in run.turns:
         text = clip(turn.output)
-        for prefix, digits in CASE.findall(text if family is None else _lines_with(text, (family[1],))):
+        for prefix, digits in CASE.findall(
+            text if family is None else _lines_with(text, (family[1],))
+        ):
             families.setdefault(prefix, {})[prefix + digits] = None
     if family is not None:
         seen = families.get(family[1], {})
@@ -51,7 +56,8 @@ def case_ids(run: Run) -> tuple[str, ...]:
 
 
 def _plain_ids(run: Run) -> tuple[str, ...]:
-    """Ids without a separator (q01, P017): a family of three or more that a listing shows, each on its own line."""
+    """Ids without a separator (q01, P017): a family of three or more that a listing shows, each on
+    its own line."""
     families: dict[str, set[str]] = {}
     for turn in run.turns[:10]:
         for line in clip(turn.output).split("\n"):
@@ -77,31 +83,44 @@ def _families(known: frozenset[str]) -> frozenset[str]:
 
 
 def _lines_with(text: str, parts: Collection[str]) -> str:
-    """The lines that hold one of these parts, each once: the patterns above try every letter of what they are given."""
+    """The lines that hold one of these parts, each once: the patterns above try every letter of
+    what they are given."""
     held = [part for part in parts if part in text]
     if not held:
         return ""
-    return "\n".join(line for line in dict.fromkeys(text.split("\n")) if any(part in line for part in held))
+    return "\n".join(
+        line for line in dict.fromkeys(text.split("\n")) if any(part in line for part in held)
+    )
 
 
 def output_places(run: Run) -> re.Pattern[str]:
-    """What recognises places of delivered files; for other tasks, with the files that the brief asks to be made."""
+    """What recognises places of delivered files; for other tasks, with the files that the brief
+    asks to be made."""
     names = _made_files(run) if run.track is None else ()
     return re.compile("|".join((_OUTPUTS, *(rf"(?<![\w-]){re.escape(name)}" for name in names))))
 
 
 def _made_files(run: Run) -> list[str]:
-    """File names of the brief that the run's code names, not to read them, before any output shows them."""
+    """File names of the brief that the run's code names, not to read them, before any output shows
+    them."""
     found = {PurePosixPath(path).name for path in _BRIEF_FILE.findall(run.brief[:200_000])}
     waiting = sorted(name for name in found if name.lower() not in _NOT_MADE)[:40]
     made: list[str] = []
     for turn in run.turns:
         code, shown = clip(turn.code), clip(turn.output)
-        written = {PurePosixPath(action.path or "").name for action in turn.actions if action.kind in ("write", "edit")}
+        written = {
+            PurePosixPath(action.path or "").name
+            for action in turn.actions
+            if action.kind in ("write", "edit")
+        }
         for name in waiting:
             start = code.find(name)
             line = code[max(0, code.rfind("\n", 0, start)) : start]
             if name in written or (start >= 0 and not _READS.search(line[-400:])):
                 made.append(name)
-        waiting = [name for name in waiting if name not in code and name not in written and name not in shown]
+        waiting = [
+            name
+            for name in waiting
+            if name not in code and name not in written and name not in shown
+        ]
     return made

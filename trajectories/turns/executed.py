@@ -1,4 +1,5 @@
-"""What executed code shows of a run: Python with the run's own modules that it names, shell with the scripts that it starts."""
+"""What executed code shows of a run: Python with the run's own modules that it names, shell with
+the scripts that it starts."""
 
 from __future__ import annotations
 
@@ -19,12 +20,16 @@ MAX_DEPTH = 4
 MAX_STARTS = 60
 """Scripts that one turn starts, and those that these start; more are not followed."""
 MAX_READ = 5_000_000
-"""Characters of written Python files that are read in a run: a file that is added to a thousand times is no program."""
+"""Characters of written Python files that are read in a run: a file that is added to a thousand
+times is no program."""
 _GUESSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
         ("forward_pass", r"\.(?:predict|generate|forward|infer)\(|no_grad\(\)|inference_mode\(\)"),
-        ("loads_model", r"from_pretrained\(|load_state_dict\(|torch\.load\(|load_model\(|InferenceSession\("),
+        (
+            "loads_model",
+            r"from_pretrained\(|load_state_dict\(|torch\.load\(|load_model\(|InferenceSession\(",
+        ),
         ("training", r"\.backward\(|optim\w*\.step\(|\.fit\("),
         ("checks_environment", r"__version__|cuda\.is_available|nvidia-smi"),
         ("loads_inputs", r"nib\.load\(|np\.load\(|Image\.open\(|imread\(|read_csv\(|json\.load\("),
@@ -39,7 +44,8 @@ _WORK = frozenset(["forward_pass", "writes_outputs"])
 
 @dataclass
 class Shown:
-    """Facts seen, each with the line it was first seen on, and for how many cases the work was done."""
+    """Facts seen, each with the line it was first seen on, and for how many cases the work was
+    done."""
 
     facts: dict[str, str] = field(default_factory=dict)
     scope: int = 0
@@ -85,7 +91,11 @@ class Files:
         self.texts[name] = text
         if name.endswith(".py"):
             self.read += len(text)
-            module = None if self.read > MAX_READ else read_module(text, self.outputs, self.modules, self.prefixes)
+            module = (
+                None
+                if self.read > MAX_READ
+                else read_module(text, self.outputs, self.modules, self.prefixes)
+            )
             if module is not None:
                 self.modules[name[:-3]] = module
 
@@ -94,9 +104,18 @@ class Files:
         module = self.modules.get(PurePosixPath(path).stem) if path.endswith(".py") else None
         if module is None:
             return False
-        pieces = [module.body, module.main, *(piece for known in module.functions.values() for piece in known)]
+        pieces = [
+            module.body,
+            module.main,
+            *(piece for known in module.functions.values() for piece in known),
+        ]
         facts = {fact for piece in pieces for fact in piece.facts}
-        return "loads_inputs" in facts and not facts & {*_WORK, "writes_files", "loads_model", "training"}
+        return "loads_inputs" in facts and not facts & {
+            *_WORK,
+            "writes_files",
+            "loads_model",
+            "training",
+        }
 
     def python(self, part: Part, shown: Shown) -> None:
         """Read a program that runs here and now."""
@@ -107,7 +126,10 @@ class Files:
             found = self._run(module, _command_before(part.before), shown, 0)
             shown.merge(found)
         if "\n!" in f"\n{part.text}":
-            self.shell("\n".join(line[1:] for line in part.text.split("\n") if line[:1] in ("!", "%")), shown)
+            self.shell(
+                "\n".join(line[1:] for line in part.text.split("\n") if line[:1] in ("!", "%")),
+                shown,
+            )
 
     def shell(self, text: str, shown: Shown, depth: int = 0) -> None:
         """Read shell text with the scripts that it starts."""
@@ -115,7 +137,9 @@ class Files:
         for name, quote in shell_facts(listed, self.outputs).items():
             shown.facts.setdefault(name, quote)
         for command in listed:
-            path = command.script or (f"{command.module.rsplit('.', 1)[-1]}.py" if command.module else None)
+            path = command.script or (
+                f"{command.module.rsplit('.', 1)[-1]}.py" if command.module else None
+            )
             self._copied(command)
             if path is None or (command.script is None and file_name(path) not in self.texts):
                 if command.words and self._delivers(command):
@@ -136,31 +160,51 @@ class Files:
                     elif part.kind == "python":
                         self.python(part, shown)
             elif self._delivers(command):
-                # A given tool, whose code is not known: its command line names the place of the outputs.
+                # A given tool, whose code is not known: its command line names the place of the
+                # outputs.
                 shown.facts.setdefault("writes_outputs", command.line)
                 shown.scope = max(shown.scope, self.asked(command) or 1)
 
     def _copied(self, command: Command) -> None:
-        """A file of the run's own that is copied, or changed on the way: cp a.py b.py, sed ... a.py > b.py."""
-        targets = command.targets or (command.operands[-1:] if command.program in ("cp", "mv") else ())
-        source = next((name for word in command.operands if (name := file_name(word)) in self.texts), None)
-        if source is not None and targets and PurePosixPath(targets[0]).suffix == PurePosixPath(source).suffix:
+        """A file of the run's own that is copied, or changed on the way: cp a.py b.py, sed ... a.py
+        > b.py."""
+        targets = command.targets or (
+            command.operands[-1:] if command.program in ("cp", "mv") else ()
+        )
+        source = next(
+            (name for word in command.operands if (name := file_name(word)) in self.texts), None
+        )
+        if (
+            source is not None
+            and targets
+            and PurePosixPath(targets[0]).suffix == PurePosixPath(source).suffix
+        ):
             self.store(targets[0], self.texts[source])
 
     def asked(self, command: Command) -> int | None:
-        """How many cases a command line asks for: by ids, by the loop around it; None where it does not say."""
+        """How many cases a command line asks for: by ids, by the loop around it; None where it does
+        not say."""
         given = (*command.words[1:], *(value for _, value in command.variables))
         text = " ".join(given)
         named = len(cases_in(text, self.known))
-        listed = tuple(word for word in given if "$(" in word or "*" in word or (self.prefixes and word.startswith(self.prefixes) and "{" in word))  # fmt: skip
+        listed = tuple(
+            word
+            for word in given
+            if "$(" in word
+            or "*" in word
+            or (self.prefixes and word.startswith(self.prefixes) and "{" in word)
+        )
         if listed:
             return words_asked(listed) or ALL
-        if command.loop is None or ("$" not in text and "{}" not in text and "xargs" not in command.prefixes):
+        if command.loop is None or (
+            "$" not in text and "{}" not in text and "xargs" not in command.prefixes
+        ):
             return named or None
         return len(cases_in(" ".join(command.loop), self.known)) or words_asked(command.loop) or ALL
 
     def _delivers(self, command: Command) -> bool:
-        """Whether a command line sends results to the place of the outputs: as an option's value, or after the inputs."""
+        """Whether a command line sends results to the place of the outputs: as an option's value,
+        or after the inputs."""
         if command.program in _FILERS:
             return False
         given = list(command.options.items())
@@ -170,7 +214,8 @@ class Files:
         return True in kinds and False in kinds
 
     def _run(self, module: Module, command: Command | None, shown: Shown, depth: int) -> Shown:
-        """What running a module shows, with what it enters by name in the modules of the run that it imports."""
+        """What running a module shows, with what it enters by name in the modules of the run that
+        it imports."""
         found = Shown()
         pieces, functions = self._entered(module)
         for piece in pieces:
@@ -179,9 +224,16 @@ class Files:
             found.weights |= piece.weights
         work, loads = _closed(functions, _WORK), _closed(functions, {"loads_inputs"})
         loops = [loop for piece in pieces for loop in piece.loops]
-        for facts, names, attribute in ((_WORK, work, "scope"), ({"loads_inputs"}, loads, "loaded")):
+        for facts, names, attribute in (
+            (_WORK, work, "scope"),
+            ({"loads_inputs"}, loads, "loaded"),
+        ):
             if found.facts.keys() & facts:
-                sizes = [_known(one.size, module, command) for one in loops if one.facts & facts or one.names & names]
+                sizes = [
+                    _known(one.size, module, command)
+                    for one in loops
+                    if one.facts & facts or one.names & names
+                ]
                 setattr(found, attribute, max(sizes, default=1))
         asked = None if command is None else self.asked(command)
         if command is not None and "writes_files" in found.facts and self._delivers(command):
@@ -191,18 +243,23 @@ class Files:
             name in module.places and value[:1] == "/" and not self.outputs.search(value)
             for name, value in command.options.items()
         )
-        if elsewhere and "writes_outputs" in found.facts:  # to a scratch folder: the run's own code is tried
+        # to a scratch folder: the run's own code is tried
+        if elsewhere and "writes_outputs" in found.facts:
             found.facts["applies_module"] = found.facts.pop("writes_outputs")
         if asked is not None:
             found.told = found.scope > 0
-            found.scope, found.loaded = (asked if found.scope else 0), (asked if found.loaded else 0)
+            found.scope, found.loaded = (
+                (asked if found.scope else 0),
+                (asked if found.loaded else 0),
+            )
         if depth < MAX_DEPTH:
             for line in [line for piece in pieces for line in piece.commands]:
                 self.shell(line, shown, depth + 1)
         return found
 
     def _entered(self, module: Module) -> tuple[list[Piece], dict[str, list[Piece]]]:
-        """The pieces that a module enters by name, and the functions of all modules that are in reach."""
+        """The pieces that a module enters by name, and the functions of all modules that are in
+        reach."""
         reach, waiting_modules = [module], [module]
         while waiting_modules:
             for stem in sorted(waiting_modules.pop().imports):
@@ -233,15 +290,52 @@ class Files:
             shown.scope = max(shown.scope, 1)
 
 
-_FILERS = frozenset([
-    "sort", "tar", "zip", "unzip", "curl", "wget", "tree", "find", "grep", "cp", "mv", "ls", "git", "pip", "cat", "echo", "rsync", "tee",
-    "jq", "diff", "set", "mkdir", "head", "tail", "wc", "for", "cd", "test", "[", "rm", "chmod", "du", "stat", "file", "touch", "ln",
-])  # fmt: skip
+_FILERS = frozenset(
+    [
+        "sort",
+        "tar",
+        "zip",
+        "unzip",
+        "curl",
+        "wget",
+        "tree",
+        "find",
+        "grep",
+        "cp",
+        "mv",
+        "ls",
+        "git",
+        "pip",
+        "cat",
+        "echo",
+        "rsync",
+        "tee",
+        "jq",
+        "diff",
+        "set",
+        "mkdir",
+        "head",
+        "tail",
+        "wc",
+        "for",
+        "cd",
+        "test",
+        "[",
+        "rm",
+        "chmod",
+        "du",
+        "stat",
+        "file",
+        "touch",
+        "ln",
+    ]
+)
 """Programs that fetch, pack, show or move files; they make no results."""
 
 
 def _closed(functions: dict[str, list[Piece]], facts: Iterable[str]) -> set[str]:
-    """Names of the functions that show one of these facts, by themselves or by those that they name."""
+    """Names of the functions that show one of these facts, by themselves or by those that they
+    name."""
     wanted = set(facts)
     users: dict[str, list[str]] = {}
     waiting: list[str] = []
@@ -261,7 +355,8 @@ def _closed(functions: dict[str, list[Piece]], facts: Iterable[str]) -> set[str]
 
 
 def _known(size: Size, module: Module, command: Command | None) -> int:
-    """A size in numbers: of an option, what the command line gives it, else its default, else everything."""
+    """A size in numbers: of an option, what the command line gives it, else its default, else
+    everything."""
     if isinstance(size, int):
         return size
     given = command.options if command is not None else {}
@@ -277,4 +372,8 @@ def _known(size: Size, module: Module, command: Command | None) -> int:
 
 def _command_before(before: str) -> Command | None:
     """The command line of a here-document to Python."""
-    return next((c for c in reversed(listed_commands(before)) if c.program == "python"), None) if before else None
+    return (
+        next((c for c in reversed(listed_commands(before)) if c.program == "python"), None)
+        if before
+        else None
+    )

@@ -1,7 +1,8 @@
 """What each turn of a run does, read statically from its code, tools, paths, outputs and words.
 
-One vocabulary of facts for the segmentation, the heuristic judge and the error-code detectors. A fact is true when
-executed code (or a tool) shows it, not when the text claims it; `quotes` gives the line on which it was seen.
+One vocabulary of facts for the segmentation, the heuristic judge and the error-code detectors. A
+fact is true when executed code (or a tool) shows it, not when the text claims it; `quotes` gives
+the line on which it was seen.
 """
 
 from __future__ import annotations
@@ -28,17 +29,47 @@ _STAGE_COMMENT = re.compile(
     r"(?:^|\n)[ \t]{0,8}(?:#|//|--)[ \t#*=-]{0,8}(?:Stage |Step |Phase )?(S[1-5])\b", re.IGNORECASE
 )
 _STAGE_TEXT = re.compile(r"(?:^|[\n.:!;(*#] ?)\**(S[1-5])\b(?! ?(?:-|to|–) ?S?[1-5])")
-_DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp)$|readme", re.IGNORECASE)
-_SOURCE = frozenset([".py", ".sh", ".ipynb", ".r", ".js", ".ts", ".c", ".cpp", ".rs", ".go", ".java", ".yaml", ".yml", ".toml", ""])  # fmt: skip
-_TEST_FILE = re.compile(r"tests?_\w{1,60}\.py|\w{1,60}_tests?\.py|tests?\.py|selftest\.py|unittests?\.py")
+_DOCUMENT = re.compile(
+    r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp)$|readme", re.IGNORECASE
+)
+_SOURCE = frozenset(
+    [
+        ".py",
+        ".sh",
+        ".ipynb",
+        ".r",
+        ".js",
+        ".ts",
+        ".c",
+        ".cpp",
+        ".rs",
+        ".go",
+        ".java",
+        ".yaml",
+        ".yml",
+        ".toml",
+        "",
+    ]
+)
+_TEST_FILE = re.compile(
+    r"tests?_\w{1,60}\.py|\w{1,60}_tests?\.py|tests?\.py|selftest\.py|unittests?\.py"
+)
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
 _IMPORT = re.compile(r"\s{0,12}(?:.{0,80};\s{0,3})?(?:from|import)\s+([\w.]{1,80})")
 _LOOK_CHARS = 2_000
 """A look at the machine is a short command; longer code is not read for one."""
 _FLAGS = tuple(name for name, info in TurnFeatures.model_fields.items() if info.annotation is bool)
-_USES = frozenset([
-    "applies_module", "forward_pass", "writes_outputs", "reads_outputs", "loads_inputs", "training", "made_up_input",
-])  # fmt: skip
+_USES = frozenset(
+    [
+        "applies_module",
+        "forward_pass",
+        "writes_outputs",
+        "reads_outputs",
+        "loads_inputs",
+        "training",
+        "made_up_input",
+    ]
+)
 
 
 @dataclass
@@ -53,7 +84,8 @@ class _Known:
 
 @once_a_run
 def features(run: Run) -> tuple[TurnFeatures, ...]:
-    """Facts for every turn of a run, in order; empty for a run without turns. Pure: the same run gives the same facts."""
+    """Facts for every turn of a run, in order; empty for a run without turns. Pure: the same run
+    gives the same facts."""
     ids = case_ids(run)
     prefixes = tuple({case.rstrip("0123456789") for case in ids} - {""})
     known = _Known(Files(output_places(run), frozenset(ids), prefixes), len(ids) or None)
@@ -94,7 +126,11 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
                 executed.append(code)
                 before = shown.facts.keys() & _USES
                 files.python(part, shown)
-                if "plan.png" in code.lower() and _PLAN_IMAGE.search(code) and shown.facts.keys() & _USES == before:
+                if (
+                    "plan.png" in code.lower()
+                    and _PLAN_IMAGE.search(code)
+                    and shown.facts.keys() & _USES == before
+                ):
                     drawing_lines += lines
     for fact, quote in shown.facts.items():
         quotes.setdefault(fact, quote)
@@ -125,8 +161,10 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
     flags.update(
         revises_plan=revised,
         runs_script=bool(started) or imports_own,
-        module_only="writes_module" in quotes and not (imports_own or ran_own or started or has_work),
-        submits=any(a.kind == "submit" for a in turn.actions) or any(_SUBMIT_CALL.search(t) for t in executed),
+        module_only="writes_module" in quotes
+        and not (imports_own or ran_own or started or has_work),
+        submits=any(a.kind == "submit" for a in turn.actions)
+        or any(_SUBMIT_CALL.search(t) for t in executed),
         closing_message=message and last and bool(turn.text.strip()),
         message_only=message,
         imports_only=bool(executed) and not has_work and all(map(_imports_only, executed)),
@@ -142,12 +180,22 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
         executed=bool(executed),
     )
     return TurnFeatures(
-        turn=turn.index, cases_scope=scope, cases_share=share, cases=cases, inputs_scope=_scope(shown.loaded, known.total),
-        stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, drawing_lines=drawing_lines,
-        module_lines=module_lines, run_lines=max((_lines(files.texts.get(file_name(p), "")) for p in started), default=0),
-        written_paths=tuple(written), run_paths=tuple(started),
-        quotes={k: v for k, v in quotes.items() if v and (k in flags or k == "stage_comment")}, **flags,
-    )  # fmt: skip
+        turn=turn.index,
+        cases_scope=scope,
+        cases_share=share,
+        cases=cases,
+        inputs_scope=_scope(shown.loaded, known.total),
+        stage_comment=comment[0] if comment else None,
+        code_lines=executed_lines,
+        plan_lines=plan_lines,
+        drawing_lines=drawing_lines,
+        module_lines=module_lines,
+        run_lines=max((_lines(files.texts.get(file_name(p), "")) for p in started), default=0),
+        written_paths=tuple(written),
+        run_paths=tuple(started),
+        quotes={k: v for k, v in quotes.items() if v and (k in flags or k == "stage_comment")},
+        **flags,
+    )
 
 
 def _combined(quotes: dict[str, str], shown: Shown, cases: bool) -> None:
@@ -157,9 +205,14 @@ def _combined(quotes: dict[str, str], shown: Shown, cases: bool) -> None:
         quotes.setdefault("inspects_inputs", quotes["loads_inputs"])
     if "reads_outputs" in quotes and "counts_files" in quotes:
         quotes.setdefault("checks_outputs", quotes["reads_outputs"])
-    if "made_up_input" in quotes and ("applies_module" not in quotes or "loads_inputs" in quotes or cases):
+    if "made_up_input" in quotes and (
+        "applies_module" not in quotes or "loads_inputs" in quotes or cases
+    ):
         del quotes["made_up_input"]
-    for fact, source in (("inspects_values", "prints_statistics"), ("inspects_shapes", "prints_shapes")):
+    for fact, source in (
+        ("inspects_values", "prints_statistics"),
+        ("inspects_shapes", "prints_shapes"),
+    ):
         if source in quotes:
             quotes.setdefault(fact, quotes[source])
     if "forward_pass" in quotes and len(shown.weights) > 1:
@@ -171,7 +224,8 @@ def _combined(quotes: dict[str, str], shown: Shown, cases: bool) -> None:
 def _case_scope(
     turn: Turn, known: _Known, shown: Shown, executed: Iterable[str]
 ) -> tuple[Scope, float | None, tuple[str, ...]]:
-    """The scope of a turn's work, its share of the known cases in [0, 1], and the case ids it names or prints."""
+    """The scope of a turn's work, its share of the known cases in [0, 1], and the case ids it names
+    or prints."""
     ids = known.files.known
     named, printed = cases_in("\n".join(executed), ids), cases_in(clip(turn.output), ids)
     cases = tuple(dict.fromkeys((*named, *printed)))
@@ -206,7 +260,8 @@ def _file_facts(part: Part, files: Files, quotes: dict[str, str]) -> None:
 
 
 def _store(part: Part, action: Action, files: Files) -> None:
-    """Keep the text of a file that an action writes, adds to or edits; an edit of an unknown file leaves nothing."""
+    """Keep the text of a file that an action writes, adds to or edits; an edit of an unknown file
+    leaves nothing."""
     before = files.texts.get(file_name(part.path))
     if action.kind != "edit":
         files.store(part.path, f"{before or ''}\n{part.text}" if part.append else part.text)
@@ -214,7 +269,10 @@ def _store(part: Part, action: Action, files: Files) -> None:
         arguments = action.arguments or {}
         old = arguments.get("old_string") or arguments.get("old_str")
         known = isinstance(old, str) and old in before
-        files.store(part.path, clip(before.replace(str(old), part.text, 1) if known else f"{before}\n{part.text}"))
+        files.store(
+            part.path,
+            clip(before.replace(str(old), part.text, 1) if known else f"{before}\n{part.text}"),
+        )
 
 
 def _tool_facts(action: Action, files: Files, quotes: dict[str, str]) -> None:
@@ -241,10 +299,15 @@ def _tool_facts(action: Action, files: Files, quotes: dict[str, str]) -> None:
 
 
 def _asks_machine(action: Action) -> bool:
-    """Whether an action searches files with a tool, or starts nothing but programs that show the machine's state."""
+    """Whether an action searches files with a tool, or starts nothing but programs that show the
+    machine's state."""
     if action.kind == "search":
         return True
-    shell = action.kind == "execute" and action.language in ("bash", "sh") and len(action.code) <= _LOOK_CHARS
+    shell = (
+        action.kind == "execute"
+        and action.language in ("bash", "sh")
+        and len(action.code) <= _LOOK_CHARS
+    )
     return shell and asks_machine(listed_commands(action.code))
 
 
@@ -257,16 +320,25 @@ def _without(text: str, files: Iterable[Part]) -> str:
 
 def _todo_done(action: Action) -> bool:
     todos = (action.arguments or {}).get("todos") if action.kind == "todo" else None
-    done = [t.get("status") == "completed" for t in todos if isinstance(t, dict)] if isinstance(todos, list) else []
+    done = (
+        [t.get("status") == "completed" for t in todos if isinstance(t, dict)]
+        if isinstance(todos, list)
+        else []
+    )
     return bool(done) and all(done)
 
 
 def _comment(turn: Turn) -> tuple[Stage, str] | None:
-    """The stage most often named in comments; else the first that the text names at the beginning of a clause."""
+    """The stage most often named in comments; else the first that the text names at the beginning
+    of a clause."""
     found = Counter(match.group(1).upper() for match in _STAGE_COMMENT.finditer(clip(turn.code)))
     if found:
         best = max(STAGES, key=lambda stage: found.get(stage, 0))
-        quote = next(m.group(0).strip() for m in _STAGE_COMMENT.finditer(clip(turn.code)) if m.group(1).upper() == best)
+        quote = next(
+            m.group(0).strip()
+            for m in _STAGE_COMMENT.finditer(clip(turn.code))
+            if m.group(1).upper() == best
+        )
         return best, quote
     match = _STAGE_TEXT.search(turn.text[:400])
     if match is None:
@@ -289,7 +361,9 @@ def _lines(text: str) -> int:
 
 
 def _imports_only(text: str) -> bool:
-    lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    lines = [
+        line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")
+    ]
     imports = sum(1 for line in lines if re.match(r"\s{0,8}(?:import|from)\s\w", line))
     return imports > 0 and imports * 2 >= len(lines)
 

@@ -15,8 +15,9 @@ T = TypeVar("T")
 def once_a_run(function: Callable[[Run], T]) -> Callable[[Run], T]:
     """Remember a pure function's result for as long as the run object lives.
 
-    Keyed by identity, not by equality: comparing two runs costs as much as reading them, and a changed copy of a run is
-    another run. Two threads may compute the same result twice; both get the same value.
+    Keyed by identity, not by equality: comparing two runs costs as much as reading them, and a
+    changed copy of a run is another run. Two threads may compute the same result twice; both get
+    the same value.
     """
     known: dict[int, tuple[weakref.ref[Run], T]] = {}
 

@@ -1,4 +1,5 @@
-"""Python text as a syntax tree, without ever running it: parsing that survives any text, and a walk that skips names."""
+"""Python text as a syntax tree, without ever running it: parsing that survives any text, and a walk
+that skips names."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from typing import NamedTuple
 _ONE_AT_A_TIME = threading.Lock()
 """Filters of warnings are the whole process's."""
 _ATTEMPTS = 10
-"""CPython 3.11 counts the depth of all threads' syntax trees in one place, so that a tree that a library makes in another
-thread can end ours with SystemError ("AST constructor recursion depth mismatch", cpython issue 106905): nothing is wrong
-with the text, and the next attempt succeeds."""
+"""CPython 3.11 counts the depth of all threads' syntax trees in one place, so that a tree that a
+library makes in another thread can end ours with SystemError ("AST constructor recursion depth
+mismatch", cpython issue 106905): nothing is wrong with the text, and the next attempt succeeds."""
 
 
 def parse(text: str) -> ast.Module | None:
@@ -25,7 +26,8 @@ def parse(text: str) -> ast.Module | None:
     for attempt in range(_ATTEMPTS):
         try:
             with _ONE_AT_A_TIME, warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the author's invalid escapes are not ours to report
+                # the author's invalid escapes are not ours to report
+                warnings.simplefilter("ignore")
                 return _tree(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
@@ -47,7 +49,8 @@ def _tree(text: str) -> ast.Module:
 
 
 class Flat:
-    """A syntax tree as a list in the order of the source: the nodes below number `i` are those up to `ends[i]`.
+    """A syntax tree as a list in the order of the source: the nodes below number `i` are those up
+    to `ends[i]`.
 
     What stands in an expression is then a slice: of nodes, of names, of texts.
     """
@@ -125,12 +128,28 @@ class Called(NamedTuple):
 
 @lru_cache(maxsize=2)
 def flat(text: str) -> Flat | None:
-    """The tree of a text as a list, None when it is no Python. Kept for the next who asks: not to be changed."""
+    """The tree of a text as a list, None when it is no Python. Kept for the next who asks: not to
+    be changed."""
     tree = parse(text)
     return None if tree is None else Flat(tree)
 
 
-_NO_NODES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "module", "level", "asname", "type_ignores"})  # fmt: skip
+_NO_NODES = frozenset(
+    {
+        "ctx",
+        "op",
+        "ops",
+        "id",
+        "attr",
+        "arg",
+        "kind",
+        "type_comment",
+        "module",
+        "level",
+        "asname",
+        "type_ignores",
+    }
+)
 """Fields that hold names, contexts or operators: half of a tree, and they show nothing."""
 _CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {
     kind: tuple(name for name in reversed(kind._fields) if name not in _NO_NODES)
@@ -150,7 +169,13 @@ def last_name(node: ast.AST) -> str:
     """`c` of `a.b.c` and of `a.b.c(...)`; "" for what has no name."""
     if isinstance(node, ast.Call):
         node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return (
+        node.attr
+        if isinstance(node, ast.Attribute)
+        else node.id
+        if isinstance(node, ast.Name)
+        else ""
+    )
 
 
 def dotted_name(node: ast.AST) -> str:

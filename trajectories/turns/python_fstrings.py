@@ -1,6 +1,8 @@
-"""F-strings as Python 3.12 reads them (PEP 701: any expression in braces, quotes and backslashes included), for a 3.11.
+"""F-strings as Python 3.12 reads them (PEP 701: any expression in braces, quotes and backslashes
+included), for a 3.11.
 
-Expressions that 3.11 refuses are taken out and named; each is parsed by itself and put back into the tree.
+Expressions that 3.11 refuses are taken out and named; each is parsed by itself and put back into
+the tree.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ _NAME = "_expression_{}_"
 
 
 class _Reader:
-    """Walks over a text once; `text()` is what is left of it, `parts` the expressions taken out, by their names."""
+    """Walks over a text once; `text()` is what is left of it, `parts` the expressions taken out, by
+    their names."""
 
     def __init__(self, text: str) -> None:
         self._text, self._done, self._out = text, 0, list[str]()
@@ -31,7 +34,9 @@ class _Reader:
     def _string(self, found: re.Match[str], take: bool) -> int:
         """Where a string ends. `take`: its expressions are taken out where they must be."""
         formatted, quote, at = "f" in found["prefix"].lower(), found["quote"], found.end()
-        ends = re.compile(rf"\\N\{{[^}}]*\}}|\\.|{quote}" + (r"|\{\{|\{" if formatted else ""), re.S)
+        ends = re.compile(
+            rf"\\N\{{[^}}]*\}}|\\.|{quote}" + (r"|\{\{|\{" if formatted else ""), re.S
+        )
         while (sign := ends.search(self._text, at)) is not None:
             at = self._field(sign.end(), take) if sign[0] == "{" else sign.end()
             if sign[0] == quote:
@@ -39,7 +44,8 @@ class _Reader:
         raise ValueError("a string without an end")
 
     def _field(self, start: int, take: bool) -> int:
-        """Where the replacement field ends whose expression starts here; a format may hold fields again."""
+        """Where the replacement field ends whose expression starts here; a format may hold fields
+        again."""
         depth, at = 0, start
         while (sign := _IN_CODE.search(self._text, at)) is not None:
             at = sign.end()
@@ -68,14 +74,19 @@ class _Reader:
 
 
 def parse_modern(text: str, parse: Callable[[str], ast.Module]) -> ast.Module:
-    """The tree of a text that `parse` of an older Python refused; SyntaxError or ValueError when it is no Python."""
+    """The tree of a text that `parse` of an older Python refused; SyntaxError or ValueError when it
+    is no Python."""
     reader = _Reader(text)
     plain = reader.text()
     if not reader.parts:
         raise SyntaxError("nothing to take out")
     tree = parse(plain)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name) and node.value.id in reader.parts:
+        if (
+            isinstance(node, ast.FormattedValue)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in reader.parts
+        ):
             line, inside = node.value.lineno, f"({reader.parts[node.value.id]}\n)"
             try:
                 within = parse(inside)

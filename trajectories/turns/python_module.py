@@ -36,7 +36,8 @@ class Piece:
 
 @dataclass
 class Module:
-    """Parsed source, by function. Functions of one name are one; `__main__` is what stands under its guard."""
+    """Parsed source, by function. Functions of one name are one; `__main__` is what stands under
+    its guard."""
 
     body: Piece
     main: Piece
@@ -57,7 +58,11 @@ def largest(sizes: Iterable[Size]) -> Size:
     """The largest size, one that an option says before a number."""
     found = set(sizes)
     options = [size for size in found if isinstance(size, str)]
-    return min(options) if options else max((size for size in found if isinstance(size, int)), default=1)
+    return (
+        min(options)
+        if options
+        else max((size for size in found if isinstance(size, int)), default=1)
+    )
 
 
 def smaller(whole: Size, limit: Size | None) -> Size:

@@ -1,6 +1,8 @@
-"""What names stand for in Python code: places of outputs, models, results, and sets of cases of some size.
+"""What names stand for in Python code: places of outputs, models, results, and sets of cases of
+some size.
 
-Names are followed by name alone, whatever function they stand in, from what is assigned to them; nothing is evaluated.
+Names are followed by name alone, whatever function they stand in, from what is assigned to them;
+nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -20,58 +22,237 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _SIDES = (ast.BoolOp, ast.IfExp, ast.BinOp)
 _COLLECTIONS = (*ROWS, ast.Set)
-_TOLD = frozenset([
-    ast.Call, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.While, ast.comprehension,
-    ast.withitem, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Return, ast.Import, ast.ImportFrom,
-    ast.If, ast.Assert, ast.Compare, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp,
-])  # fmt: skip
-_SIZED = frozenset([
-    ast.Name, ast.Call, ast.Attribute, ast.List, ast.Tuple, ast.Set, ast.Subscript, ast.ListComp, ast.SetComp, ast.GeneratorExp,
-    ast.DictComp, ast.BoolOp, ast.IfExp, ast.BinOp,
-])  # fmt: skip
+_TOLD = frozenset(
+    [
+        ast.Call,
+        ast.Assign,
+        ast.AnnAssign,
+        ast.NamedExpr,
+        ast.AugAssign,
+        ast.For,
+        ast.AsyncFor,
+        ast.While,
+        ast.comprehension,
+        ast.withitem,
+        ast.With,
+        ast.AsyncWith,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.ClassDef,
+        ast.Return,
+        ast.Import,
+        ast.ImportFrom,
+        ast.If,
+        ast.Assert,
+        ast.Compare,
+        ast.ListComp,
+        ast.SetComp,
+        ast.GeneratorExp,
+        ast.DictComp,
+    ]
+)
+_SIZED = frozenset(
+    [
+        ast.Name,
+        ast.Call,
+        ast.Attribute,
+        ast.List,
+        ast.Tuple,
+        ast.Set,
+        ast.Subscript,
+        ast.ListComp,
+        ast.SetComp,
+        ast.GeneratorExp,
+        ast.DictComp,
+        ast.BoolOp,
+        ast.IfExp,
+        ast.BinOp,
+    ]
+)
 """What may stand for cases."""
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 LISTING = frozenset(["glob", "iglob", "rglob", "listdir", "iterdir", "scandir", "walk"])
-LOADS = frozenset([
-    "load", "open", "imread", "read_csv", "read_json", "loadtxt", "read_text", "ReadImage", "read_parquet", "read_table",
-    "read_h5ad", "read_10x_mtx", "read_excel", "loads", "dcmread", "genfromtxt", "load_dataset", "fromfile", "memmap", "read_bytes",
-])  # fmt: skip
-_KEEPS = frozenset([
-    "sorted", "list", "tuple", "set", "reversed", "enumerate", "tqdm", "iter", "zip", "filter", "track", "groupby", "join", "dumps",
-    "stack", "array", "concatenate", "asarray", "from_numpy", "tensor", "cat", "DataLoader", "DataFrame",
-])  # fmt: skip
+LOADS = frozenset(
+    [
+        "load",
+        "open",
+        "imread",
+        "read_csv",
+        "read_json",
+        "loadtxt",
+        "read_text",
+        "ReadImage",
+        "read_parquet",
+        "read_table",
+        "read_h5ad",
+        "read_10x_mtx",
+        "read_excel",
+        "loads",
+        "dcmread",
+        "genfromtxt",
+        "load_dataset",
+        "fromfile",
+        "memmap",
+        "read_bytes",
+    ]
+)
+_KEEPS = frozenset(
+    [
+        "sorted",
+        "list",
+        "tuple",
+        "set",
+        "reversed",
+        "enumerate",
+        "tqdm",
+        "iter",
+        "zip",
+        "filter",
+        "track",
+        "groupby",
+        "join",
+        "dumps",
+        "stack",
+        "array",
+        "concatenate",
+        "asarray",
+        "from_numpy",
+        "tensor",
+        "cat",
+        "DataLoader",
+        "DataFrame",
+    ]
+)
 """Calls that hand on as many elements as they are given."""
-POOLS = frozenset(["map", "imap", "imap_unordered", "starmap", "apply", "progress_apply", "thread_map", "process_map"])
-_LOADERS = frozenset([
-    "from_pretrained", "load_state_dict", "load_model", "InferenceSession", "pipeline", "load_checkpoint", "from_checkpoint",
-    "load_from_checkpoint", "create_model", "load_net", "load_weights", "safe_open", "load_file",
-])  # fmt: skip
-_FORWARD = frozenset([
-    "predict", "predict_proba", "predict_one", "generate", "infer", "inference", "forward", "sliding_window_inference",
-    "run_inference", "decision_function", "transcribe", "apply_model",
-])  # fmt: skip
-_OF_MODELS = frozenset([
-    "eval", "to", "cuda", "cpu", "load_state_dict", "parameters", "named_parameters", "state_dict", "train", "modules", "children",
-    "half", "float", "named_modules", "requires_grad_", "size", "items", "keys", "values", "get", "buffers", "compile", "summary",
-    "fit", "save", "save_pretrained", "zero_grad", "encode_text", "get_inputs", "get_outputs", "update",
-])  # fmt: skip
+POOLS = frozenset(
+    [
+        "map",
+        "imap",
+        "imap_unordered",
+        "starmap",
+        "apply",
+        "progress_apply",
+        "thread_map",
+        "process_map",
+    ]
+)
+_LOADERS = frozenset(
+    [
+        "from_pretrained",
+        "load_state_dict",
+        "load_model",
+        "InferenceSession",
+        "pipeline",
+        "load_checkpoint",
+        "from_checkpoint",
+        "load_from_checkpoint",
+        "create_model",
+        "load_net",
+        "load_weights",
+        "safe_open",
+        "load_file",
+    ]
+)
+_FORWARD = frozenset(
+    [
+        "predict",
+        "predict_proba",
+        "predict_one",
+        "generate",
+        "infer",
+        "inference",
+        "forward",
+        "sliding_window_inference",
+        "run_inference",
+        "decision_function",
+        "transcribe",
+        "apply_model",
+    ]
+)
+_OF_MODELS = frozenset(
+    [
+        "eval",
+        "to",
+        "cuda",
+        "cpu",
+        "load_state_dict",
+        "parameters",
+        "named_parameters",
+        "state_dict",
+        "train",
+        "modules",
+        "children",
+        "half",
+        "float",
+        "named_modules",
+        "requires_grad_",
+        "size",
+        "items",
+        "keys",
+        "values",
+        "get",
+        "buffers",
+        "compile",
+        "summary",
+        "fit",
+        "save",
+        "save_pretrained",
+        "zero_grad",
+        "encode_text",
+        "get_inputs",
+        "get_outputs",
+        "update",
+    ]
+)
 """Methods of a model that do not apply it."""
-_MODEL_NAME = re.compile(r"(?:model|net|unet|clf|vlm|llm|pipe|predictor|detector|segmenter|generator|classifier)\d?")
-STATISTICS = frozenset([
-    "min", "max", "mean", "std", "unique", "bincount", "value_counts", "percentile", "Counter", "describe", "nunique", "sum",
-    "histogram", "quantile", "isnan", "isfinite", "count_nonzero", "median", "head", "allclose", "array_equal", "crosstab", "corrcoef",
-])  # fmt: skip
-SHAPES = frozenset(["shape", "dtype", "size", "ndim", "get_zooms", "affine", "mode", "obs", "columns"])
+_MODEL_NAME = re.compile(
+    r"(?:model|net|unet|clf|vlm|llm|pipe|predictor|detector|segmenter|generator|classifier)\d?"
+)
+STATISTICS = frozenset(
+    [
+        "min",
+        "max",
+        "mean",
+        "std",
+        "unique",
+        "bincount",
+        "value_counts",
+        "percentile",
+        "Counter",
+        "describe",
+        "nunique",
+        "sum",
+        "histogram",
+        "quantile",
+        "isnan",
+        "isfinite",
+        "count_nonzero",
+        "median",
+        "head",
+        "allclose",
+        "array_equal",
+        "crosstab",
+        "corrcoef",
+    ]
+)
+SHAPES = frozenset(
+    ["shape", "dtype", "size", "ndim", "get_zooms", "affine", "mode", "obs", "columns"]
+)
 _LIBRARIES = frozenset(["np", "numpy", "os", "plt", "pd", "random", "torch", "F", "json", "re"])
 _BUILTINS = frozenset(dir(builtins))
-WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf|tflite)\b|state_dict", re.IGNORECASE)
+WEIGHTS = re.compile(
+    r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf|tflite)\b|state_dict", re.IGNORECASE
+)
 """Texts that name a file of weights."""
 _NO_CASES = re.compile(
-    r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$", re.IGNORECASE
+    r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$",
+    re.IGNORECASE,
 )
 _INDEX = re.compile(
     r"manifest|index|cases\b|studies|questions\b|patients\b|_list\b|/test\b|\btest\.(?:csv|json)"
-    r"|/public/[^/\s]{1,80}\.(?:csv|tsv|jsonl?|xlsx|parquet)$", re.IGNORECASE)  # fmt: skip
+    r"|/public/[^/\s]{1,80}\.(?:csv|tsv|jsonl?|xlsx|parquet)$",
+    re.IGNORECASE,
+)
 """Files that list cases; a table that lies beside the cases' folders is such a list."""
 _GROWS = frozenset(["append", "add", "extend", "update", "setdefault"])
 MAX_LOOPS = 12
@@ -118,39 +299,69 @@ class Names:
         self.starts = [number for number, _ in self.texts]
         self.written = own
         self.own = {stem: own[stem] for stem in sorted(self.imports) if stem in own}
-        self.classes = {*self.classes, *(name for module in self.own.values() for name in module.classes)}
-        self.classes |= {name for name, original in self.renamed.items() if original in self.classes}
+        self.classes = {
+            *self.classes,
+            *(name for module in self.own.values() for name in module.classes),
+        }
+        self.classes |= {
+            name for name, original in self.renamed.items() if original in self.classes
+        }
         self.objects = {
             name
             for name, n in (self.assigned if self.classes else ())
             if n >= 0 and not self.classes.isdisjoint(self.names[n : self.ends[n]])
         }
-        self.own_functions = {*self.functions, *(name for module in self.own.values() for name in module.functions)}
-        self.padded = any(_PADDED.match(text[:80]) or text.endswith(prefixes) for _, text in self.texts) or any(
-            m.padded for m in self.own.values()
-        )
+        self.own_functions = {
+            *self.functions,
+            *(name for module in self.own.values() for name in module.functions),
+        }
+        self.padded = any(
+            _PADDED.match(text[:80]) or text.endswith(prefixes) for _, text in self.texts
+        ) or any(m.padded for m in self.own.values())
         self.options: dict[str, Size | None] = {"argv": None}
         for call in self.calls.values():
             self._given(call)
         place_marks = [
-            number for number, text in self.texts
+            number
+            for number, text in self.texts
             if len(text) < 400 and ("_" in text or "." in text) and outputs.search(text)
-        ]  # fmt: skip
+        ]
         self.loads = [call.number for call in self.calls.values() if self._loads_model(call)]
-        self.places = self._reached(place_marks, {name for m in self.own.values() for name in m.places})
-        makers = {n for m in self.own.values() for n, found in m.functions.items() if any("loads_model" in p.facts for p in found)}  # fmt: skip
+        self.places = self._reached(
+            place_marks, {name for m in self.own.values() for name in m.places}
+        )
+        makers = {
+            n
+            for m in self.own.values()
+            for n, found in m.functions.items()
+            if any("loads_model" in p.facts for p in found)
+        }
         if self.loads:
-            makers |= {n for number, n in self._functions() if tree.holds(self.loads, number, self.ends[number])}
+            makers |= {
+                n
+                for number, n in self._functions()
+                if tree.holds(self.loads, number, self.ends[number])
+            }
         self.models = self._reached(self.loads, makers) - makers
         for call in self.calls.values():
             function = call.node.func
-            if call.name in ("load_state_dict", "eval") and isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):  # fmt: skip
+            if (
+                call.name in ("load_state_dict", "eval")
+                and isinstance(function, ast.Attribute)
+                and isinstance(function.value, ast.Name)
+            ):
                 self.models.add(function.value.id)
-        self.forwards = [call.number for call in self.calls.values() if self._is_forward(call, False)]
+        self.forwards = [
+            call.number for call in self.calls.values() if self._is_forward(call, False)
+        ]
         """Calls that apply a model wherever they stand."""
-        named = [n for n, name in enumerate(self.names) if name in self.places] if self.places else []
+        named = (
+            [n for n, name in enumerate(self.names) if name in self.places] if self.places else []
+        )
         self.output_marks = sorted({*place_marks, *named})
-        self.sizes: dict[str, Size] = {name: size for m in self.own.values() for name, size in m.sizes.items()}
+        self.sizes: dict[str, Size] = {
+            name: size for m in self.own.values() for name, size in m.sizes.items()
+        }
         self.limits: dict[str, Size] = {}
         for name, number in self.assigned:
             self.sizes[name] = self.size(number)
@@ -186,7 +397,9 @@ class Names:
             self.told.append(number)
             if isinstance(node, ast.Call):
                 name, base = last_name(node), first_name(node.func)
-                self.calls[number] = Called(number, node, name, base, self.ends[number + 1], self.ends[number])
+                self.calls[number] = Called(
+                    number, node, name, base, self.ends[number + 1], self.ends[number]
+                )
                 if loops and name in _GROWS:
                     self.grown += ((base, iterable) for _, iterable in loops[-MAX_LOOPS:])
             elif isinstance(node, ast.Assign):
@@ -194,7 +407,10 @@ class Names:
                 for target in targets:
                     self._assign(target, value)
                     if loops and isinstance(self.nodes[target], ast.Subscript):
-                        self.grown += ((first_name(self.nodes[target]), iterable) for _, iterable in loops[-MAX_LOOPS:])
+                        self.grown += (
+                            (first_name(self.nodes[target]), iterable)
+                            for _, iterable in loops[-MAX_LOOPS:]
+                        )
             elif isinstance(node, _GIVEN) and node.value is not None:
                 parts = self.flat.children(number)
                 self._assign(parts[0], parts[-1])
@@ -223,8 +439,13 @@ class Names:
                     self.origins[(alias.asname or alias.name).split(".", 1)[0]] = origin
 
     def _assign(self, target: int, value: int) -> None:
-        left, right = ([*self.flat.children(n)] if isinstance(self.nodes[n], ROWS) else [] for n in (target, value))  # fmt: skip
-        for one, given in zip(left, right, strict=True) if left and len(left) == len(right) else [(target, value)]:
+        left, right = (
+            [*self.flat.children(n)] if isinstance(self.nodes[n], ROWS) else []
+            for n in (target, value)
+        )
+        for one, given in (
+            zip(left, right, strict=True) if left and len(left) == len(right) else [(target, value)]
+        ):
             self.assigned += ((name, given) for name in _stored(self.nodes[one]))
 
     def _given(self, call: Called) -> None:
@@ -238,10 +459,18 @@ class Names:
         _, *given = self.flat.children(call.number)
         arguments, keywords = given[: len(node.args)], given[len(node.args) :]
         if function is not None:
-            known = [a.arg for a in (*function.args.posonlyargs, *function.args.args) if a.arg not in ("self", "cls")]
+            known = [
+                a.arg
+                for a in (*function.args.posonlyargs, *function.args.args)
+                if a.arg not in ("self", "cls")
+            ]
             self.assigned += zip(known, arguments, strict=False)
             known += (a.arg for a in function.args.kwonlyargs)
-            self.assigned += ((k.arg, n + 1) for k, n in zip(node.keywords, keywords, strict=True) if k.arg in known)
+            self.assigned += (
+                (k.arg, n + 1)
+                for k, n in zip(node.keywords, keywords, strict=True)
+                if k.arg in known
+            )
         elif name in _GROWS and isinstance(node.func, ast.Attribute) and arguments:
             self.assigned.append((call.base, arguments[0]))
         elif name in POOLS and len(arguments) > 1 and isinstance(node.args[0], ast.Name):
@@ -250,12 +479,19 @@ class Names:
                 self.assigned.append((function.args.args[0].arg, ~arguments[1]))
         elif name == "add_argument":
             flags = [
-                str(a.value).lstrip("-").replace("-", "_").lower() for a in node.args if isinstance(a, ast.Constant)
+                str(a.value).lstrip("-").replace("-", "_").lower()
+                for a in node.args
+                if isinstance(a, ast.Constant)
             ]
-            default = next((n + 1 for k, n in zip(node.keywords, keywords, strict=True) if k.arg == "default"), None)
+            default = next(
+                (n + 1 for k, n in zip(node.keywords, keywords, strict=True) if k.arg == "default"),
+                None,
+            )
             value = None if default is None else getattr(self.nodes[default], "value", None)
             for flag in flags:
-                self.options[flag] = flags[-1] if flag != flags[-1] else value if type(value) is int else None
+                self.options[flag] = (
+                    flags[-1] if flag != flags[-1] else value if type(value) is int else None
+                )
                 if default is not None:
                     self.assigned.append((flag, default))
 
@@ -263,7 +499,8 @@ class Names:
         return ((n, node.name) for n in self.told if isinstance(node := self.nodes[n], FUNCTIONS))
 
     def _reached(self, marked: list[int], known: set[str]) -> set[str]:
-        """Names given something that holds one of these nodes, or a name that is known, or one that was so reached."""
+        """Names given something that holds one of these nodes, or a name that is known, or one that
+        was so reached."""
         found = set(known)
         for name, number in self.assigned if marked else ():
             number = number if number >= 0 else ~number
@@ -301,7 +538,11 @@ class Names:
         if isinstance(node, ast.Subscript):
             return self._size_of_part(node, number, depth)
         if isinstance(node, COMPREHENSIONS):
-            first = next(c for c in self.flat.children(number) if isinstance(self.nodes[c], ast.comprehension))
+            first = next(
+                c
+                for c in self.flat.children(number)
+                if isinstance(self.nodes[c], ast.comprehension)
+            )
             return self.size(self.flat.children(first)[1], depth + 1)
         if isinstance(node, _SIDES):
             return largest(self.size(side, depth + 1) for side in self.flat.children(number))
@@ -318,16 +559,26 @@ class Names:
         if name == "islice" and len(arguments) > 1:
             return smaller(self.size(arguments[0], depth + 1), self._limit(arguments[-1]))
         if name in ("head", "sample") and isinstance(node.func, ast.Attribute):
-            owner = self.size(arguments[0] if name == "sample" and len(arguments) > 1 else function + 1, depth + 1)
+            owner = self.size(
+                arguments[0] if name == "sample" and len(arguments) > 1 else function + 1, depth + 1
+            )
             return smaller(owner, self._limit(arguments[-1]) if arguments else 5)
         if name == "range":
             if len(arguments) == 1 and last_name(node.args[0]) == "len":
                 return self.size(self.flat.children(arguments[0])[-1], depth + 1)
             ends = [getattr(a, "value", None) for a in node.args[:2]]
-            return max(1, ends[-1] - (ends[0] if len(ends) > 1 else 0)) if self.padded and ends and all(type(e) is int for e in ends) else 1  # type: ignore[operator]  # fmt: skip
+            return (
+                max(1, ends[-1] - (ends[0] if len(ends) > 1 else 0))
+                if self.padded and ends and all(type(e) is int for e in ends)
+                else 1
+            )  # type: ignore[operator]
         if name in LOADS or name in ("DictReader", "reader"):
             indexed = _INDEX.search(self.text(number, end)) is not None
-            return ALL if indexed else largest(self.size(argument, depth + 1) for argument in arguments)
+            return (
+                ALL
+                if indexed
+                else largest(self.size(argument, depth + 1) for argument in arguments)
+            )
         if self.sizes.get(name, 1) != 1:
             return self.sizes[name]
         if name in self.own_functions:
@@ -335,7 +586,9 @@ class Names:
         return self.size(function + 1, depth + 1) if isinstance(node.func, ast.Attribute) else 1
 
     def _size_of_function(self, name: str, number: int, depth: int) -> None:
-        returned = self.returns[bisect_left(self.returns, number) : bisect_left(self.returns, self.ends[number])]
+        returned = self.returns[
+            bisect_left(self.returns, number) : bisect_left(self.returns, self.ends[number])
+        ]
         self.sizes[name] = largest(self.size(value, depth + 1) for value in returned[:MAX_LOOPS])
 
     def _size_of_part(self, node: ast.Subscript, number: int, depth: int) -> Size:
@@ -353,12 +606,17 @@ class Names:
                 return whole
             lower = node.slice.lower.value if isinstance(node.slice.lower, ast.Constant) else 0
             upper = self._limit(bounds[0 if node.slice.lower is None else 1])
-            return smaller(whole, max(1, upper - lower) if isinstance(upper, int) and type(lower) is int else upper)
+            return smaller(
+                whole,
+                max(1, upper - lower) if isinstance(upper, int) and type(lower) is int else upper,
+            )
         column = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
         return whole if column and not self._is_case(node.slice.value) else 1  # type: ignore[attr-defined]
 
     def _is_case(self, value: object) -> bool:
-        return (self.padded and type(value) is int) or (isinstance(value, str) and _CASE.fullmatch(value) is not None)
+        return (self.padded and type(value) is int) or (
+            isinstance(value, str) and _CASE.fullmatch(value) is not None
+        )
 
     def _limit(self, number: int) -> Size | None:
         """The end of a slice: a number, the name of an option, None where it cannot be told."""
@@ -379,7 +637,9 @@ class Names:
 
     def _loads_model(self, call: Called) -> bool:
         name = call.name
-        if name in _LOADERS or (name == "load" and call.base in ("torch", "joblib", "jit", "keras", "pickle")):
+        if name in _LOADERS or (
+            name == "load" and call.base in ("torch", "joblib", "jit", "keras", "pickle")
+        ):
             return True
         if name not in LOADS and not name.startswith("load"):
             return False
@@ -390,9 +650,16 @@ class Names:
         if isinstance(node.func, ast.Name):
             if name in self.models or (name in _FORWARD and name != "generate" and bool(node.args)):
                 return True
-            if not node.args or name in self.own_functions or name in _BUILTINS or name in self.origins:
+            if (
+                not node.args
+                or name in self.own_functions
+                or name in _BUILTINS
+                or name in self.origins
+            ):
                 return False
-            return not name[:1].isupper() and (quiet or _MODEL_NAME.fullmatch(name.lower()) is not None)
+            return not name[:1].isupper() and (
+                quiet or _MODEL_NAME.fullmatch(name.lower()) is not None
+            )
         if isinstance(node.func, ast.Call | ast.Subscript):
             loaded = self.flat.holds(self.loads, call.number + 1, call.start)
             return bool(node.args) and (quiet or base in self.models or loaded)
@@ -400,7 +667,12 @@ class Names:
             return False
         if name in _FORWARD:
             return True
-        return base in self.models and bool(node.args) and name not in _OF_MODELS and (quiet or name in ("net", "model", "run"))  # fmt: skip
+        return (
+            base in self.models
+            and bool(node.args)
+            and name not in _OF_MODELS
+            and (quiet or name in ("net", "model", "run"))
+        )
 
     def is_output(self, start: int, end: int) -> bool:
         """Whether these nodes name a place of outputs, or what was read from one."""

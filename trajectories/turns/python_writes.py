@@ -1,4 +1,5 @@
-"""Which texts of its own Python code writes to which files: a plan, a module, a report. Read statically, within a budget."""
+"""Which texts of its own Python code writes to which files: a plan, a module, a report. Read
+statically, within a budget."""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ _MAX_PATH = 1_000
 
 
 def python_writes(code: str) -> Iterator[tuple[str, str, bool]]:
-    """(path, text, added to what was there) for open(...).write, write_text, handles and print(file=), in order of the code.
+    """(path, text, added to what was there) for open(...).write, write_text, handles and
+    print(file=), in order of the code.
 
-    The path is as far as it is literal ("" where nothing of it is); what is not known of a text stands as {…}.
+    The path is as far as it is literal ("" where nothing of it is); what is not known of a text
+    stands as {…}.
     """
     tree = flat(code) if "write" in code or ("print" in code and "file" in code) else None
     if tree is None:
@@ -29,7 +32,8 @@ def python_writes(code: str) -> Iterator[tuple[str, str, bool]]:
 
 
 class _Writes:
-    """Resolves names to the texts assigned to them, within a budget: `x = x + x` must not double for ever."""
+    """Resolves names to the texts assigned to them, within a budget: `x = x + x` must not double
+    for ever."""
 
     def __init__(self, tree: Flat) -> None:
         self.steps = _MAX_STEPS
@@ -72,7 +76,11 @@ class _Writes:
     def _write(self, call: ast.Call) -> tuple[str, str, bool] | None:
         if isinstance(call.func, ast.Name):
             target = next((k.value for k in call.keywords if k.arg == "file"), None)
-            if call.func.id != "print" or not isinstance(target, ast.Name) or target.id not in self.handles:
+            if (
+                call.func.id != "print"
+                or not isinstance(target, ast.Name)
+                or target.id not in self.handles
+            ):
                 return None
             parts = [self._text(part) for part in call.args]
             path, append = self._handle(self.handles[target.id])
@@ -94,7 +102,8 @@ class _Writes:
         return None if text is None else (path, text, append)
 
     def _handle(self, opened: ast.Call) -> tuple[str, bool]:
-        """The path of an opened file, and whether a write comes after what is there: appended, or after an earlier one."""
+        """The path of an opened file, and whether a write comes after what is there: appended, or
+        after an earlier one."""
         append = "a" in _mode(opened) or id(opened) in self.written
         self.written.add(id(opened))
         return self._path(opened), append
@@ -137,7 +146,9 @@ class _Writes:
         if name == "join" and call.args and isinstance(call.args[0], ROWS):
             separator = self._text(call.func.value, depth + 1)
             parts = [self._text(part, depth + 1) for part in call.args[0].elts]
-            return ("\n" if separator is None else separator).join(p for p in parts if p is not None)[:_MAX_TEXT]
+            return ("\n" if separator is None else separator).join(
+                p for p in parts if p is not None
+            )[:_MAX_TEXT]
         if name in ("strip", "lstrip", "rstrip"):
             inner = self._text(call.func.value, depth + 1)
             return None if inner is None else str(getattr(inner, name)())
@@ -155,16 +166,23 @@ class _Writes:
         if isinstance(node, ast.Name):
             return self._path(self.assigned[node.id], depth + 1) if node.id in self.assigned else ""
         if isinstance(node, ast.JoinedStr):
-            return "".join(str(v.value) for v in node.values if isinstance(v, ast.Constant))[:_MAX_PATH]
+            return "".join(str(v.value) for v in node.values if isinstance(v, ast.Constant))[
+                :_MAX_PATH
+            ]
         if isinstance(node, ast.BinOp):
             return self._path(node.right, depth + 1) or self._path(node.left, depth + 1)
         if not isinstance(node, ast.Call):
             return ""
         if _opened(node) is not None:
-            if isinstance(node.func, ast.Attribute) and (own := self._path(node.func.value, depth + 1)):
+            if isinstance(node.func, ast.Attribute) and (
+                own := self._path(node.func.value, depth + 1)
+            ):
                 return own
             return self._path(node.args[0], depth + 1) if node.args else ""
-        return next((found for part in reversed(node.args[-8:]) if (found := self._path(part, depth + 1))), "")
+        return next(
+            (found for part in reversed(node.args[-8:]) if (found := self._path(part, depth + 1))),
+            "",
+        )
 
 
 def _opened(node: ast.AST) -> ast.Call | None:
@@ -174,8 +192,16 @@ def _opened(node: ast.AST) -> ast.Call | None:
 
 def _mode(call: ast.Call) -> str:
     # open(path, mode) and path.open(mode)
-    places = call.args[:1] if isinstance(call.func, ast.Attribute) and len(call.args) == 1 else call.args[1:2]
+    places = (
+        call.args[:1]
+        if isinstance(call.func, ast.Attribute) and len(call.args) == 1
+        else call.args[1:2]
+    )
     for value in [*places, *(k.value for k in call.keywords if k.arg == "mode")]:
-        if isinstance(value, ast.Constant) and isinstance(value.value, str) and len(value.value) <= 4:
+        if (
+            isinstance(value, ast.Constant)
+            and isinstance(value.value, str)
+            and len(value.value) <= 4
+        ):
             return value.value
     return "r"

@@ -1,7 +1,8 @@
 """Turns to stages S1-S5: weak reasons for each turn, then one consistent path over the whole run.
 
-The reasons (`stage_signals`) are log-odds. A path that prefers to stay or to go forward, yet may go back, is found
-with Viterbi over all turns; forward-backward over the same weights gives each turn's posterior probability.
+The reasons (`stage_signals`) are log-odds. A path that prefers to stay or to go forward, yet may go
+back, is found with Viterbi over all turns; forward-backward over the same weights gives each turn's
+posterior probability.
 """
 
 from __future__ import annotations
@@ -14,28 +15,37 @@ from .features import features
 from .stage_signals import scenes, signals
 
 _STAY, _NEXT, _SKIP, _BACK = 0.60, 0.20, 0.06, 0.06
-"""Odds of the next turn's stage before normalising: a stage lasts some turns, mostly hands over to the next one, may
-skip some (no validation at all is common) and is sometimes taken up again (a plan amended, a batch repaired)."""
+"""Odds of the next turn's stage before normalising: a stage lasts some turns, mostly hands over to
+the next one, may skip some (no validation at all is common) and is sometimes taken up again (a plan
+amended, a batch repaired)."""
 
 _ALIKE = 1e-9
-"""Log-odds that differ by less are the same: far above rounding (4e-16 a step), far below what any signal weighs."""
+"""Log-odds that differ by less are the same: far above rounding (4e-16 a step), far below what any
+signal weighs."""
 
 _Row = tuple[float, ...]
 
 
 def segment(run: Run, *, explain: bool = False) -> Segmentation:
-    """One stage a turn with its posterior probability in [0, 1]; `explain` adds the signals behind each turn.
+    """One stage a turn with its posterior probability in [0, 1]; `explain` adds the signals behind
+    each turn.
 
-    A run without turns gives an empty segmentation. Deterministic; time grows linearly with turns and code.
+    A run without turns gives an empty segmentation. Deterministic; time grows linearly with turns
+    and code.
     """
     if not run.turns:
         return Segmentation(turn_stages=(), segments=())
     told = features(run)
     found = [signals(scene) for scene in scenes(run, told)]
     weights = [_totals(reasons) for reasons in found]
-    # A to-do list or a look at the machine's state interrupts a stage without ending it, and a turn of which nothing is
+    # A to-do list or a look at the machine's state interrupts a stage without ending it, and a turn
+    # of which nothing is
     # known says nothing: they stand outside the chain, however many there are.
-    chain = [i for i, facts in enumerate(told) if not (facts.todo_only or facts.asks_machine) and found[i]]
+    chain = [
+        i
+        for i, facts in enumerate(told)
+        if not (facts.todo_only or facts.asks_machine) and found[i]
+    ]
     chain = chain or list(range(len(told)))
     linked = [weights[i] for i in chain]
     path = _viterbi(linked)
@@ -44,17 +54,23 @@ def segment(run: Run, *, explain: bool = False) -> Segmentation:
     for i, stage, sure in zip(chain, path, _posterior(linked, path), strict=True):
         stages[i], confidence[i] = stage, sure
     inside = set(chain)
-    for i, (stage, sure) in _surrounded([i in inside for i in range(len(told))], weights, stages, confidence).items():
+    for i, (stage, sure) in _surrounded(
+        [i in inside for i in range(len(told))], weights, stages, confidence
+    ).items():
         if not told[i].todo_only:
             stages[i], confidence[i] = stage, sure
     return Segmentation.of(stages, confidence, tuple(found) if explain else ())
 
 
 def _surrounded(
-    inside: Sequence[bool], weights: Sequence[_Row], stages: Sequence[Stage], confidence: Sequence[float]
+    inside: Sequence[bool],
+    weights: Sequence[_Row],
+    stages: Sequence[Stage],
+    confidence: Sequence[float],
 ) -> dict[int, tuple[Stage, float]]:
-    """For turns outside the chain: the stage around them with its probability. Where the stage changes, what suits the
-    turn best of all from the one before to the one after: a look at the machine between plan and pilot is setup."""
+    """For turns outside the chain: the stage around them with its probability. Where the stage
+    changes, what suits the turn best of all from the one before to the one after: a look at the
+    machine between plan and pilot is setup."""
     known = [(STAGES.index(stage), sure) for stage, sure in zip(stages, confidence, strict=True)]
     following: list[tuple[int, float] | None] = [None]
     for i in reversed(range(len(inside))):
@@ -69,15 +85,22 @@ def _surrounded(
         after = following[i]
         start, end = before[0] if before else 0, after[0] if after else 4
         between = range(end, start - 1, -1) if start <= end else (start, end)
-        odds = [row[s] + (_LOG[start][s] if before else _START[s]) + (_LOG[s][end] if after else 0.0) for s in between]
+        odds = [
+            row[s] + (_LOG[start][s] if before else _START[s]) + (_LOG[s][end] if after else 0.0)
+            for s in between
+        ]
         best = _first_best(odds)
         sure = math.exp(odds[best] - _sum(odds))
-        found[i] = STAGES[between[best]], sure * min(near[1] for near in (before, after, (0, 1.0)) if near)
+        found[i] = (
+            STAGES[between[best]],
+            sure * min(near[1] for near in (before, after, (0, 1.0)) if near),
+        )
     return found
 
 
 def _first_best(odds: Sequence[float]) -> int:
-    """The first of the best, told apart only beyond what rounding moves: equal odds are decided alike on every machine."""
+    """The first of the best, told apart only beyond what rounding moves: equal odds are decided
+    alike on every machine."""
     floor = max(odds) - _ALIKE
     return next(i for i, value in enumerate(odds) if value >= floor)
 
@@ -100,7 +123,8 @@ def _transition(start: int, end: int) -> float:
 
 
 _LOG: tuple[_Row, ...] = tuple(
-    tuple(math.log(_transition(a, b) / sum(_transition(a, c) for c in range(5))) for b in range(5)) for a in range(5)
+    tuple(math.log(_transition(a, b) / sum(_transition(a, c) for c in range(5))) for b in range(5))
+    for a in range(5)
 )
 _START: _Row = tuple(math.log(p) for p in (0.8, 0.1, 0.04, 0.04, 0.02))
 """Runs begin with planning unless the first turn speaks clearly for something else."""
@@ -130,7 +154,9 @@ def _posterior(weights: Sequence[_Row], path: Sequence[Stage]) -> tuple[float, .
     backward = [[0.0] * 5]
     for row in reversed(weights[1:]):
         after = backward[-1]
-        backward.append([_sum([_LOG[a][b] + row[b] + after[b] for b in range(5)]) for a in range(5)])
+        backward.append(
+            [_sum([_LOG[a][b] + row[b] + after[b] for b in range(5)]) for a in range(5)]
+        )
     backward.reverse()
     total = _sum(forward[-1])
     return tuple(

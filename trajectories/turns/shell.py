@@ -1,7 +1,8 @@
-"""Shell text as simple commands: words, places written, the pipe and the loop around them. Nothing is ever run.
+"""Shell text as simple commands: words, places written, the pipe and the loop around them. Nothing
+is ever run.
 
-A scanner of its own: the parsers of shell that there are carry a grammar's binary or a copyleft licence, and `shlex` knows no
-comments inside a line, no redirections and no lines.
+A scanner of its own: the parsers of shell that there are carry a grammar's binary or a copyleft
+licence, and `shlex` knows no comments inside a line, no redirections and no lines.
 """
 
 from __future__ import annotations
@@ -26,10 +27,31 @@ _KINDS = {
 """Kinds of tokens, the first that fits."""
 _TOKEN = re.compile("|".join(f"(?P<{kind}>{form})" for kind, form in _KINDS.items()), re.DOTALL)
 _PIECE = re.compile(rf"({_QUOTED})|\\(.)|([^'\"\\]+|.)", re.DOTALL)
-_KEYWORDS = frozenset(["do", "then", "else", "elif", "if", "while", "until", "!", "{", "}", "time", "sudo", "nohup", "exec", "nice", "setsid"])  # fmt: skip
+_KEYWORDS = frozenset(
+    [
+        "do",
+        "then",
+        "else",
+        "elif",
+        "if",
+        "while",
+        "until",
+        "!",
+        "{",
+        "}",
+        "time",
+        "sudo",
+        "nohup",
+        "exec",
+        "nice",
+        "setsid",
+    ]
+)
 _OF_WRAPPER = re.compile(r"-.*|\d+[smh]?|\{\}", re.DOTALL)
 _SCRIPT = re.compile(r"(?!-)[\w./~${}-]{1,300}\.(?:py|sh|R|js|ipynb)")
-_STARTERS = re.compile(r"python[\d.]*|ipython|torchrun|accelerate|bash|sh|Rscript|node|run|launch|uv|source|\.")
+_STARTERS = re.compile(
+    r"python[\d.]*|ipython|torchrun|accelerate|bash|sh|Rscript|node|run|launch|uv|source|\."
+)
 _HELP = frozenset(["--help", "-h", "--version"])
 _LISTED = re.compile(r"\{[\w.-]{0,80}(?:,[\w.-]{0,80}){1,100}\}")
 _NUMBERS = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
@@ -75,31 +97,46 @@ class Command:
     @cached_property
     def script(self) -> str | None:
         """The script that it starts; asking for its help starts nothing."""
-        if not self.words or _HELP.intersection(self.words[:-1]) - {"-h"} or self.words[-1] in _HELP:
+        if (
+            not self.words
+            or _HELP.intersection(self.words[:-1]) - {"-h"}
+            or self.words[-1] in _HELP
+        ):
             return None
         if self.words[0].startswith("./"):
             return self.words[0]
-        if _STARTERS.fullmatch(self.program) is None or "-c" in self.words[1:3] or self.module is not None:
+        if (
+            _STARTERS.fullmatch(self.program) is None
+            or "-c" in self.words[1:3]
+            or self.module is not None
+        ):
             return None
         return next((word for word in self.words[1:8] if _SCRIPT.fullmatch(word)), None)
 
     @cached_property
     def module(self) -> str | None:
         """The module that `python -m` starts."""
-        if self.program != "python" or "-m" not in self.words[1:5] or _HELP.intersection(self.words):
+        if (
+            self.program != "python"
+            or "-m" not in self.words[1:5]
+            or _HELP.intersection(self.words)
+        ):
             return None
         place = self.words.index("-m") + 1
         return self.words[place] if place < len(self.words) else None
 
     @cached_property
     def options(self) -> dict[str, str]:
-        """Options by name, dashes as underscores, with the word that follows: `--max-cases 3` is max_cases."""
+        """Options by name, dashes as underscores, with the word that follows: `--max-cases 3` is
+        max_cases."""
         found = {name.lower(): value for name, value in self.variables}
         following = (*self.words[2:], "")
         for word, after in zip(self.words[1:], following, strict=False):
             if word.startswith("-"):
                 name, given, value = word.lstrip("-").partition("=")
-                found[name.replace("-", "_")] = value if given else "" if after.startswith("-") else after
+                found[name.replace("-", "_")] = (
+                    value if given else "" if after.startswith("-") else after
+                )
         return found
 
 
@@ -135,18 +172,23 @@ def commands(text: str, depth: int = 0) -> Iterator[Command]:
                 for inner in _INNER.findall(word):
                     yield from commands(inner, depth + 1)
             if "$" in word and variables:
-                word = _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0]), word)[:MAX_WORD]
+                word = _VARIABLE.sub(
+                    lambda found: variables.get(found[1] or found[2], found[0]), word
+                )[:MAX_WORD]
             if goes_to != "nowhere":
                 (targets if goes_to else words).append(word)
             goes_to = ""
         elif kind == "to":
-            # Errors and what is read say nothing of results; `2>&1` and `<` name no file that is written.
+            # Errors and what is read say nothing of results; `2>&1` and `<` name no file that is
+            # written.
             written = ">" in match[0] and not match[0][-1].isdigit()
             goes_to = "" if not written else "nowhere" if match[0][0] == "2" else "file"
         elif kind in ("end", "and"):
             goes_to = ""
             if words or targets:
-                command = _command(words, targets, _line(text, start), piped, kind == "and", loops, fed)
+                command = _command(
+                    words, targets, _line(text, start), piped, kind == "and", loops, fed
+                )
                 if command is not None:
                     if not command.words:  # set for what follows
                         variables.update(command.variables)
@@ -162,7 +204,8 @@ def script_runs(text: str) -> tuple[str, ...]:
 
 
 def words_asked(words: tuple[str, ...]) -> int | None:
-    """How many words these are when a shell has written them out; None where a folder or a variable says it."""
+    """How many words these are when a shell has written them out; None where a folder or a variable
+    says it."""
     total = 0
     for word in words:
         if inner := _INNER.search(word):
@@ -181,16 +224,25 @@ def words_asked(words: tuple[str, ...]) -> int | None:
 
 
 def _printed(command: Command) -> int | None:
-    """How many words a command prints: seq 3, head -3, head -n 3, shuf -n 3; None where it cannot be told."""
-    numbers = [int(word.lstrip("-n")[:6]) for word in command.words[1:] if word.lstrip("-n").isdigit()]
+    """How many words a command prints: seq 3, head -3, head -n 3, shuf -n 3; None where it cannot
+    be told."""
+    numbers = [
+        int(word.lstrip("-n")[:6]) for word in command.words[1:] if word.lstrip("-n").isdigit()
+    ]
     if command.program == "seq" and numbers:
         return max(1, numbers[-1] - (numbers[0] if len(numbers) > 1 else 1) + 1)
     return (numbers[0] if numbers else 10) if command.program in ("head", "shuf") else None
 
 
 def _command(
-    words: list[str], targets: list[str], line: str, piped: bool, background: bool, loops: list[tuple[str, ...]], fed: tuple[str, ...],
-) -> Command | None:  # fmt: skip
+    words: list[str],
+    targets: list[str],
+    line: str,
+    piped: bool,
+    background: bool,
+    loops: list[tuple[str, ...]],
+    fed: tuple[str, ...],
+) -> Command | None:
     """The command of these words; None for what only opens or closes a loop."""
     if words[:1] == ["for"]:
         loops.append(tuple(words[3:]) if words[2:3] == ["in"] else ())
@@ -221,16 +273,30 @@ def _command(
             break
         place += 1
     words = words[place:]
-    return Command(
-        tuple(words), line, tuple(targets), piped, background, tuple(variables), tuple(prefixes), loop or (loops[-1] if loops else None), fed
-    ) if words or targets or variables else None  # fmt: skip
+    return (
+        Command(
+            tuple(words),
+            line,
+            tuple(targets),
+            piped,
+            background,
+            tuple(variables),
+            tuple(prefixes),
+            loop or (loops[-1] if loops else None),
+            fed,
+        )
+        if words or targets or variables
+        else None
+    )
 
 
 def _plain(word: str) -> str:
     """A word as the program gets it: quotes and backslashes taken off."""
     if "'" not in word and '"' not in word and "\\" not in word:
         return word[:MAX_WORD]
-    return "".join(m[1][1:-1] if m[1] else m[2] or m[3] or "" for m in _PIECE.finditer(word[:MAX_WORD]))
+    return "".join(
+        m[1][1:-1] if m[1] else m[2] or m[3] or "" for m in _PIECE.finditer(word[:MAX_WORD])
+    )
 
 
 def _line(text: str, start: int) -> str:

@@ -9,11 +9,23 @@ from .actions import PLAN_NAME
 from .shell import Command
 
 _SUBCOMMANDS: tuple[tuple[str, str, str], ...] = (
-    ("installs_packages", "pip|uv|mamba|conda|apt|apt-get|npm|yum|apk|gem|cargo|brew", "install|add|sync|create"),
+    (
+        "installs_packages",
+        "pip|uv|mamba|conda|apt|apt-get|npm|yum|apk|gem|cargo|brew",
+        "install|add|sync|create",
+    ),
     ("installs_packages", "R", "INSTALL"),
     ("installs_packages", "virtualenv", ""),
-    ("checks_environment", "pip|conda|mamba|npm|apt|dpkg|rpm|ollama", "list|freeze|show|check|info|env|ls|-l|--list|-qa|ps"),
-    ("checks_environment", "nvidia-smi|rocm-smi|nproc|free|df|uname|arch|lscpu|lsmem|lspci|lsblk|which|type|command|ulimit|printenv|env|getconf|hostname|locale", ""),
+    (
+        "checks_environment",
+        "pip|conda|mamba|npm|apt|dpkg|rpm|ollama",
+        "list|freeze|show|check|info|env|ls|-l|--list|-qa|ps",
+    ),
+    (
+        "checks_environment",
+        "nvidia-smi|rocm-smi|nproc|free|df|uname|arch|lscpu|lsmem|lspci|lsblk|which|type|command|ulimit|printenv|env|getconf|hostname|locale",
+        "",
+    ),
     ("builds", "make|cmake|gcc|g\\+\\+|clang|ninja", ""),
     ("builds", "cargo|go", "build"),
     ("obtains_weights", "wget|aria2c|gdown", ""),
@@ -28,12 +40,52 @@ _SUBCOMMANDS: tuple[tuple[str, str, str], ...] = (
     ("runs_tests", "pytest|nosetests", ""),
     ("starts_background", "tmux|screen", ""),
     ("reads_docs", "man|pydoc", ""),
-)  # fmt: skip
-_TABLE = tuple((fact, re.compile(programs), re.compile(words)) for fact, programs, words in _SUBCOMMANDS)
+)
+_TABLE = tuple(
+    (fact, re.compile(programs), re.compile(words)) for fact, programs, words in _SUBCOMMANDS
+)
 _TEST_MODULES = frozenset(["pytest", "unittest", "doctest", "nose", "nose2"])
 _TRAINS = re.compile(r"(?:.*/)?train(?:ing)?_?\w{0,20}(?:\.py)?|--do_train")
-_READERS = frozenset(["cat", "head", "tail", "less", "more", "sed", "nl", "bat", "awk", "jq", "xxd", "zcat", "column", "hexdump", "od", "strings"])  # fmt: skip
-_LOOKERS = frozenset([*_READERS, "ls", "find", "wc", "file", "du", "tree", "stat", "grep", "diff", "cmp", "test", "[", "for", "md5sum", "sha256sum"])  # fmt: skip
+_READERS = frozenset(
+    [
+        "cat",
+        "head",
+        "tail",
+        "less",
+        "more",
+        "sed",
+        "nl",
+        "bat",
+        "awk",
+        "jq",
+        "xxd",
+        "zcat",
+        "column",
+        "hexdump",
+        "od",
+        "strings",
+    ]
+)
+_LOOKERS = frozenset(
+    [
+        *_READERS,
+        "ls",
+        "find",
+        "wc",
+        "file",
+        "du",
+        "tree",
+        "stat",
+        "grep",
+        "diff",
+        "cmp",
+        "test",
+        "[",
+        "for",
+        "md5sum",
+        "sha256sum",
+    ]
+)
 _COPIERS = frozenset(["cp", "mv", "rsync", "install"])
 _PREPARES = frozenset(["mkdir", "chmod", "touch", "cd", "export", "set"])
 _LOG = re.compile(r"\.(?:log|out)$|nohup")
@@ -49,19 +101,37 @@ _STATE = re.compile(
 _NOTHING = frozenset(["echo", "printf", "true", ":", "cd", "wait", "fi", "done"])
 _FIND_ACTS = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint\w*|fls)")
 _FILTERS = frozenset(
-    ["head", "tail", "sort", "uniq", "grep", "wc", "cut", "tr", "awk", "sed", "column", "less", "more", "cat"]
+    [
+        "head",
+        "tail",
+        "sort",
+        "uniq",
+        "grep",
+        "wc",
+        "cut",
+        "tr",
+        "awk",
+        "sed",
+        "column",
+        "less",
+        "more",
+        "cat",
+    ]
 )
 """After a pipe they only pass on or cut what comes; before one they read files."""
 _MACHINE_FILE = re.compile(r"/(?:proc|sys|etc)/")
 
 
 def shell_facts(listed: Sequence[Command], outputs: re.Pattern[str]) -> dict[str, str]:
-    """Facts of commands with the line each was seen on. `outputs` recognises places of delivered files."""
+    """Facts of commands with the line each was seen on. `outputs` recognises places of delivered
+    files."""
     seen: dict[str, str] = {}
     inside = False  # the folder of the outputs
     for command in listed:
         if command.program == "cd" and command.operands:
-            inside = outputs.search(command.operands[0]) is not None or (inside and command.operands[0][:1] not in "/~")
+            inside = outputs.search(command.operands[0]) is not None or (
+                inside and command.operands[0][:1] not in "/~"
+            )
         for fact in _facts(command, outputs, inside):
             seen.setdefault(fact, command.line)
     programs = {c.program for c in listed if c.words}
@@ -81,8 +151,9 @@ def _facts(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str
     found = [
         fact
         for fact, programs, subcommands in _TABLE
-        if programs.fullmatch(program) and (not subcommands.pattern or subcommands.fullmatch(sub) or subcommands.fullmatch(first))
-    ]  # fmt: skip
+        if programs.fullmatch(program)
+        and (not subcommands.pattern or subcommands.fullmatch(sub) or subcommands.fullmatch(first))
+    ]
     if program == "uv" and operands[:2] == ("pip", "install"):
         found.append("installs_packages")
     if program in ("R", "Rscript") and any("install.packages(" in word for word in words):
@@ -102,7 +173,9 @@ def _facts(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str
         found.append("obtains_weights")
     if program == "tar" and first.lstrip("-").startswith("c"):
         found.append("packages_outputs")
-    if (program in ("tail", "cat") and any(map(_LOG.search, operands))) or (program == "ps" and first):
+    if (program in ("tail", "cat") and any(map(_LOG.search, operands))) or (
+        program == "ps" and first
+    ):
         found.append("watches_progress")
     if command.background or "nohup" in command.prefixes or "setsid" in command.prefixes:
         found.append("starts_background")
@@ -120,17 +193,25 @@ def _files(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str
     if any(map(PLAN_NAME.search, named)):
         written = [
             *command.targets,
-            *(words[1:] if program == "tee" or (program == "sed" and words[1:2] and words[1][:2] == "-i") else ()),
+            *(
+                words[1:]
+                if program == "tee" or (program == "sed" and words[1:2] and words[1][:2] == "-i")
+                else ()
+            ),
         ]
         written += words[-1:] if program in _COPIERS else ()
         return ["revises_plan" if any(map(PLAN_NAME.search, written)) else "reads_plan"]
     if any(map(outputs.search, (*named, *(command.loop or ())))):
-        if any(map(outputs.search, command.targets)) or (program in _COPIERS and outputs.search(words[-1])):
+        if any(map(outputs.search, command.targets)) or (
+            program in _COPIERS and outputs.search(words[-1])
+        ):
             return ["writes_outputs"]
         return ["reads_outputs"] if program in _LOOKERS else []
     if inside and program in _LOOKERS and not command.piped:
         return ["reads_outputs"]
-    if program not in _LOOKERS or (command.piped and not any("/" in word or "." in word for word in command.operands)):
+    if program not in _LOOKERS or (
+        command.piped and not any("/" in word or "." in word for word in command.operands)
+    ):
         return []
     if program == "sed" and words[1:2] and words[1][:2] == "-i":
         return []
@@ -138,20 +219,26 @@ def _files(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str
         return ["reads_docs"]
     if program in _READERS and any(map(_DOCUMENT.search, command.operands)):
         return ["reads_docs"]
-    if program in (*_READERS, "file", "md5sum", "sha256sum") and any(map(_WEIGHTS.search, command.operands)):
+    if program in (*_READERS, "file", "md5sum", "sha256sum") and any(
+        map(_WEIGHTS.search, command.operands)
+    ):
         return ["looks_at_weights"]
-    reads = program in _READERS and any(word[:1].isalnum() or word[:1] in "/.$*~" for word in command.operands)
+    reads = program in _READERS and any(
+        word[:1].isalnum() or word[:1] in "/.$*~" for word in command.operands
+    )
     return ["inspects_inputs"] if reads and not command.targets and not command.piped else []
 
 
 def asks_machine(listed: Sequence[Command]) -> bool:
-    """Whether commands do nothing but show the machine's state or list files (nvidia-smi, ps, pip list, ls)."""
+    """Whether commands do nothing but show the machine's state or list files (nvidia-smi, ps, pip
+    list, ls)."""
     found = [_shows_state(command) for command in listed if command.words or command.targets]
     return None not in found and True in found
 
 
 def _shows_state(command: Command) -> bool | None:
-    """True where a command shows the machine's state, False where it adds nothing to one that does, else None."""
+    """True where a command shows the machine's state, False where it adds nothing to one that does,
+    else None."""
     if any(target != "/dev/null" for target in command.targets):
         return None
     program, options = command.program, command.words[1:]
@@ -165,10 +252,22 @@ def _shows_state(command: Command) -> bool | None:
         return True if not command.operands else None
     if program in _FILTERS:
         files = [word for word in options if "/" in word]
-        return False if command.piped else True if files and all(map(_MACHINE_FILE.match, files)) else None
+        return (
+            False
+            if command.piped
+            else True
+            if files and all(map(_MACHINE_FILE.match, files))
+            else None
+        )
     if program == "python" and command.module == "pip":
         program, options = "pip", options[2:]
     listing = [
-        table for fact, programs, table in _TABLE if fact == "checks_environment" and programs.fullmatch(program)
+        table
+        for fact, programs, table in _TABLE
+        if fact == "checks_environment" and programs.fullmatch(program)
     ]
-    return True if options and any(table.pattern and table.fullmatch(options[0]) for table in listing) else None
+    return (
+        True
+        if options and any(table.pattern and table.fullmatch(options[0]) for table in listing)
+        else None
+    )

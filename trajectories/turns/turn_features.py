@@ -1,4 +1,5 @@
-"""The facts of one turn: the vocabulary that the segmentation, the heuristic judge and the error-code detectors share."""
+"""The facts of one turn: the vocabulary that the segmentation, the heuristic judge and the
+error-code detectors share."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ Scope = Literal["none", "one", "few", "all", "unknown"]
 
 
 class TurnFeatures(Frozen):
-    """Facts of one turn. A failed attempt shows the facts of what it attempted; `failed` says that it failed."""
+    """Facts of one turn. A failed attempt shows the facts of what it attempted; `failed` says that
+    it failed."""
 
     turn: int
     writes_plan: bool = False
@@ -27,20 +29,23 @@ class TurnFeatures(Frozen):
     """Input data is loaded and its shape, dtype, spacing, range or content printed."""
     loads_inputs: bool = False
     compares_candidates: bool = False
-    """At least two weight files run in one turn, or code and text speak of variants while a model runs."""
+    """At least two weight files run in one turn, or code and text speak of variants while a model
+    runs."""
     installs_packages: bool = False
     checks_environment: bool = False
     """Versions, devices, hardware, or installed packages are asked for."""
     asks_machine: bool = False
-    """Every action only asks the machine for its state or lists files (nvidia-smi, ps, pip list, ls, a search tool), none
-    of them delivered ones."""
+    """Every action only asks the machine for its state or lists files (nvidia-smi, ps, pip list,
+    ls, a search tool), none of them delivered ones."""
     obtains_weights: bool = False
     """Weights, repositories or data sets are downloaded."""
     looks_at_weights: bool = False
-    """The first bytes or the kind of a file of weights, or of another file of the model's folder, are looked at."""
+    """The first bytes or the kind of a file of weights, or of another file of the model's folder,
+    are looked at."""
     loads_model: bool = False
     forward_pass: bool = False
-    """A model is applied to something (a classical method shows as `writes_outputs` or `classical_method`)."""
+    """A model is applied to something (a classical method shows as `writes_outputs` or
+    `classical_method`)."""
     dummy_forward: bool = False
     """A model is applied to made-up input (zeros, random numbers)."""
     made_up_input: bool = False
@@ -100,7 +105,8 @@ class TurnFeatures(Frozen):
     """A README, summary or results text (Markdown, not the plan) is written."""
     message_only: bool = False
     stage_comment: Stage | None = None
-    """The stage that the turn itself names in a comment (else in a sentence's beginning). Evidence, not the law."""
+    """The stage that the turn itself names in a comment (else in a sentence's beginning). Evidence,
+    not the law."""
     failed: bool = False
     blocked: bool = False
     timed_out: bool = False

@@ -1,1 +1,2 @@
-"""Judges behind a model's API: one structured call a question (`judge`), how it is made (`transport`), its price, its pictures."""
+"""Judges behind a model's API: one structured call a question (`judge`), how it is made
+(`transport`), its price, its pictures."""

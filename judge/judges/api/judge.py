@@ -1,11 +1,13 @@
-"""A judge behind any model that litellm reaches: one structured call a question, at most one repair, failures kept apart.
+"""A judge behind any model that litellm reaches: one structured call a question, at most one
+repair, failures kept apart.
 
     judge = ApiJudge("openai/gpt-5.4-mini")
     reply = await judge.judge(request)
 
-Outcomes of a call become verdicts in `questions.replies`; what can go wrong on the way becomes `unscored` with its reason:
-cut by length `truncated`, refused `refused`, no usable JSON `unparsable`, provider down `judge_error`. JudgeError is
-raised only when no call can succeed (credentials, unknown model, rejected request, nobody listening).
+Outcomes of a call become verdicts in `questions.replies`; what can go wrong on the way becomes
+`unscored` with its reason: cut by length `truncated`, refused `refused`, no usable JSON
+`unparsable`, provider down `judge_error`. JudgeError is raised only when no call can succeed
+(credentials, unknown model, rejected request, nobody listening).
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ _PICTURE_TOKENS = 1_600
 
 
 class Breaker:
-    """Stops calling a provider that failed `after` times in a row; after `rest_s` seconds one call tries again."""
+    """Stops calling a provider that failed `after` times in a row; after `rest_s` seconds one call
+    tries again."""
 
     def __init__(self, after: int = 5, rest_s: float = 60.0) -> None:
         self.after, self.rest_s = after, rest_s
@@ -68,12 +71,13 @@ class Breaker:
 class ApiJudge(Messages):
     """A `Judge` (see base.py) over litellm.
 
-    model: as litellm names it; with `api_base` and no provider in the name, an OpenAI-compatible server is meant.
-    temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of a run's record. timeout: seconds a try.
-    seed: sent when given, plus the sample's number. samples: answers asked for each question, made one as panel.py says.
-    api_key: only when not from the environment (`key_for`); never shown.
-    images: send plan.png along where the model takes images; outputs: also a picture of one output of each kind.
-    price: what this model costs at this address, whatever the built-in table says.
+    model: as litellm names it; with `api_base` and no provider in the name, an OpenAI-compatible
+    server is meant. temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of a
+    run's record. timeout: seconds a try. seed: sent when given, plus the sample's number. samples:
+    answers asked for each question, made one as panel.py says. api_key: only when not from the
+    environment (`key_for`); never shown. images: send plan.png along where the model takes images;
+    outputs: also a picture of one output of each kind. price: what this model costs at this
+    address, whatever the built-in table says.
     """
 
     def __init__(
@@ -95,19 +99,37 @@ class ApiJudge(Messages):
         outputs: bool = False,
     ) -> None:
         if not model.strip():
-            raise ConfigError("a judge needs a model's name", "for example --judge openai/gpt-5.4-mini")
+            raise ConfigError(
+                "a judge needs a model's name", "for example --judge openai/gpt-5.4-mini"
+            )
         if not 0 <= temperature <= 2:
-            raise ConfigError(f"temperature {temperature} is outside 0-2", "use 0 for the most repeatable verdicts")
+            raise ConfigError(
+                f"temperature {temperature} is outside 0-2",
+                "use 0 for the most repeatable verdicts",
+            )
         if evidence_budget < MIN_BUDGET:
-            raise ConfigError(f"evidence budget {evidence_budget} is below {MIN_BUDGET} characters", f"the default is {DEFAULT_BUDGET}")  # fmt: skip
+            raise ConfigError(
+                f"evidence budget {evidence_budget} is below {MIN_BUDGET} characters",
+                f"the default is {DEFAULT_BUDGET}",
+            )
         if max_tokens < 1 or not 0 < timeout < math.inf or samples < 1:
-            raise ConfigError("max_tokens, timeout and samples must be above 0", "leave them out for the defaults")
+            raise ConfigError(
+                "max_tokens, timeout and samples must be above 0", "leave them out for the defaults"
+            )
         if api_base is not None and not re.match(r"https?://[^/\s]", api_base):
-            raise ConfigError(f"{api_base.rpartition('@')[2]!r} is no http(s) address", "for example --api-base http://localhost:8000/v1")  # fmt: skip
+            raise ConfigError(
+                f"{api_base.rpartition('@')[2]!r} is no http(s) address",
+                "for example --api-base http://localhost:8000/v1",
+            )
         self._model = model
         self._named_base, self._api_base = api_base, effective_api_base(model, api_base)
         self._target = f"openai/{model}" if api_base is not None and "/" not in model else model
-        self._temperature, self._max_tokens, self._timeout, self._seed = temperature, max_tokens, timeout, seed
+        self._temperature, self._max_tokens, self._timeout, self._seed = (
+            temperature,
+            max_tokens,
+            timeout,
+            seed,
+        )
         self._samples = samples
         self._api_key = api_key
         self._retry = retry or Retry()
@@ -118,7 +140,10 @@ class ApiJudge(Messages):
         self._reached = False
         sees = images and takes_images(self._target)
         super().__init__(
-            evidence_budget, images=sees, outputs=outputs and sees, breakpoint_=takes_cache_control(self._target)
+            evidence_budget,
+            images=sees,
+            outputs=outputs and sees,
+            breakpoint_=takes_cache_control(self._target),
         )
 
     @property
@@ -159,9 +184,10 @@ class ApiJudge(Messages):
     def estimate(self, request: Request) -> Estimate:
         """What a call would take; no call is made.
 
-        At the least: one answer of a few words an item, with the record read from the provider's cache when another
-        question on it went before. At most: the longest reply, and the longest again after a repair that sends the first
-        one back, nothing cached. Requests that fail are counted but cost nothing, as providers bill answers.
+        At the least: one answer of a few words an item, with the record read from the provider's
+        cache when another question on it went before. At most: the longest reply, and the longest
+        again after a repair that sends the first one back, nothing cached. Requests that fail are
+        counted but cost nothing, as providers bill answers.
         """
         system = prompts.fill("system", {"nonce": ""})
         prefix, question = f"{system}{self.prefix(request)}", self.asked(request)
@@ -173,7 +199,13 @@ class ApiJudge(Messages):
         cold = self._usage(1, least, answer, 0, low_prefix if self._breakpoint else 0)
         warm = self._usage(1, least, answer, low_prefix, 0) if self._caches else cold
         twice = 2 * most + self._max_tokens + 600
-        high = self._usage(2 * self._retry.attempts, twice, 2 * self._max_tokens, 0, twice if self._breakpoint else 0)
+        high = self._usage(
+            2 * self._retry.attempts,
+            twice,
+            2 * self._max_tokens,
+            0,
+            twice if self._breakpoint else 0,
+        )
         first = Estimate(warm if request.warm else cold, high)
         return sum([Estimate(warm, high)] * (self._samples - 1), first)
 
@@ -182,7 +214,12 @@ class ApiJudge(Messages):
         return self._price is not None and self._price.cached is not None
 
     def _usage(
-        self, calls: int, tokens_in: int | None, tokens_out: int | None, cached: int | None, written: int | None
+        self,
+        calls: int,
+        tokens_in: int | None,
+        tokens_out: int | None,
+        cached: int | None,
+        written: int | None,
     ) -> Usage:
         cost = self._price.cost(tokens_in, tokens_out, cached, written) if self._price else None
         return Usage(calls, tokens_in, tokens_out, cost, cached, written)
@@ -204,7 +241,8 @@ class ApiJudge(Messages):
         first = request.sample * self._samples
         return [replace(request, sample=first + i) for i in range(self._samples)]
 
-    # The same calls by other means (provider batches): what would be sent, and what an answer comes to.
+    # The same calls by other means (provider batches): what would be sent, and what an answer comes
+    # to.
 
     def endpoint(self) -> tuple[str, str | None]:
         """OpenAI-compatible address and API key (None: none is set; never to be shown or kept).
@@ -212,11 +250,23 @@ class ApiJudge(Messages):
         ConfigError for a model that is reached in another way.
         """
         if "/" in self._target and not self._target.startswith("openai/"):
-            raise ConfigError(f"{self.name} is not reached at an OpenAI-compatible address", "name it openai/MODEL and give --api-base")  # fmt: skip
-        if "/" not in self._target and not self._target.startswith(("gpt-", "o1", "o3", "o4", "chatgpt")):
-            raise ConfigError(f"{self.name}: no OpenAI-compatible address is known for this model", "give --api-base")
+            raise ConfigError(
+                f"{self.name} is not reached at an OpenAI-compatible address",
+                "name it openai/MODEL and give --api-base",
+            )
+        if "/" not in self._target and not self._target.startswith(
+            ("gpt-", "o1", "o3", "o4", "chatgpt")
+        ):
+            raise ConfigError(
+                f"{self.name}: no OpenAI-compatible address is known for this model",
+                "give --api-base",
+            )
         base = self._api_base or "https://api.openai.com/v1"
-        key = self._api_key or key_for(self._target, self._named_base) or os.environ.get("OPENAI_API_KEY")
+        key = (
+            self._api_key
+            or key_for(self._target, self._named_base)
+            or os.environ.get("OPENAI_API_KEY")
+        )
         return base.rstrip("/"), key if key != "none" else None
 
     def bodies(self, request: Request) -> tuple[dict[str, Any], ...]:
@@ -231,13 +281,20 @@ class ApiJudge(Messages):
                     break
                 except CallFailed as failed:
                     if not self._weaken(failed.message, used):
-                        raise JudgeError(f"{self.name}: {failed.message}", "check the model's name and parameters") from None  # fmt: skip
+                        raise JudgeError(
+                            f"{self.name}: {failed.message}",
+                            "check the model's name and parameters",
+                        ) from None
         return tuple(found)
 
     def once(self, request: Request) -> Usage:
         """The most that one answer to each body can take, without retries and repairs."""
-        most = estimate_tokens(prompts.fill("system", {"nonce": ""}) + self.prefix(request) + self.asked(request))
-        answer = self._usage(1, most + _PICTURE_TOKENS * len(self._shown(request)), self._max_tokens, 0, 0)
+        most = estimate_tokens(
+            prompts.fill("system", {"nonce": ""}) + self.prefix(request) + self.asked(request)
+        )
+        answer = self._usage(
+            1, most + _PICTURE_TOKENS * len(self._shown(request)), self._max_tokens, 0, 0
+        )
         return sum([answer] * self._samples, Usage())
 
     def reply_to(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply:
@@ -254,7 +311,11 @@ class ApiJudge(Messages):
 
     def _used(self, calls: int, answer: Completion) -> Usage:
         return self._usage(
-            calls, answer.input_tokens, answer.output_tokens, answer.cached_tokens, answer.cache_write_tokens
+            calls,
+            answer.input_tokens,
+            answer.output_tokens,
+            answer.cached_tokens,
+            answer.cache_write_tokens,
         )
 
     def _parse(self, request: Request, answer: Completion) -> Parsed:
@@ -262,7 +323,9 @@ class ApiJudge(Messages):
 
     def _reply_to(self, request: Request, answer: Completion | CallFailed) -> Reply:
         if isinstance(answer, CallFailed):
-            return self._conclude(request, None, (reason_of(answer), answer.message), Usage(answer.calls), ())
+            return self._conclude(
+                request, None, (reason_of(answer), answer.message), Usage(answer.calls), ()
+            )
         usage, raw = self._used(1, answer), (answer.text or answer.refusal or "",)
         if (end := ended_badly(answer)) is not None:
             return self._conclude(request, None, end, usage, raw)
@@ -299,50 +362,86 @@ class ApiJudge(Messages):
         return self._conclude(request, best, lost, usage, tuple(raw))
 
     def _conclude(
-        self, request: Request, best: Parsed | None, lost: tuple[UnscoredReason, str], usage: Usage,
+        self,
+        request: Request,
+        best: Parsed | None,
+        lost: tuple[UnscoredReason, str],
+        usage: Usage,
         raw: tuple[str, ...],
-    ) -> Reply:  # fmt: skip
+    ) -> Reply:
         """The reply from the best that was parsed (None: nothing) and why the rest is missing."""
         record = self.record(request)
         warnings = [f"{self.name}: {describe_omissions(record)}"] if record.truncated else []
         unseen = [picture for picture in self.pictures(request) if picture.png is None]
-        warnings += [f"{self.name}: not shown: {picture.title}: {picture.problem}" for picture in unseen]
+        warnings += [
+            f"{self.name}: not shown: {picture.title}: {picture.problem}" for picture in unseen
+        ]
         if best is None:
             results = unscored(request.criteria, *lost)
         else:
-            results = to_results(best, request.question, request.criteria, record, self._quotes(request))
+            results = to_results(
+                best, request.question, request.criteria, record, self._quotes(request)
+            )
             results = tuple(with_reason(r, lost) for r in results)
             looked = self._looked(request)
-            on_plan = {c.id for c in request.criteria if is_criteria(request.question) and "plan.png" in c.text}
+            on_plan = {
+                c.id
+                for c in request.criteria
+                if is_criteria(request.question) and "plan.png" in c.text
+            }
             results = tuple(with_detail(r, looked) if r.id in on_plan else r for r in results)
-            warnings += [f"{self.name}, {request.question}: {text}" for text in (*best.ignored, *citations(results))]
+            warnings += [
+                f"{self.name}, {request.question}: {text}"
+                for text in (*best.ignored, *citations(results))
+            ]
         if self._dropped:
-            warnings.append(f"{self.name}: does not take {', '.join(sorted(self._dropped))}; its defaults were used")
-        # A reply cut by its length limit may be whole next time; evidence left out will be left out again.
+            warnings.append(
+                f"{self.name}: does not take {', '.join(sorted(self._dropped))}; its defaults were"
+                " used"
+            )
+        # A reply cut by its length limit may be whole next time; evidence left out will be left out
+        # again.
         cut = best is None and lost[0] == "truncated"
-        transient = {r.id for r in results if r.status == "unscored" and (r.reason == "unparsable" or cut)}
+        transient = {
+            r.id for r in results if r.status == "unscored" and (r.reason == "unparsable" or cut)
+        }
         return Reply(
-            results=results, usage=usage, warnings=tuple(warnings), raw=raw, transient=frozenset(transient),
-        )  # fmt: skip
+            results=results,
+            usage=usage,
+            warnings=tuple(warnings),
+            raw=raw,
+            transient=frozenset(transient),
+        )
 
-    async def _call(self, messages: list[dict[str, Any]], request: Request) -> tuple[Completion, Usage]:
-        """One completion, with the request's form weakened step by step when the provider does not take it."""
+    async def _call(
+        self, messages: list[dict[str, Any]], request: Request
+    ) -> tuple[Completion, Usage]:
+        """One completion, with the request's form weakened step by step when the provider does not
+        take it."""
         if self._breaker.open:
             raise Stopped(
-                "judge_error", "the provider failed repeatedly and is left alone for a while; run again later"
+                "judge_error",
+                "the provider failed repeatedly and is left alone for a while; run again later",
             )
         while True:
             options = self._options(request)
             used = (self._form, frozenset(self._dropped))
             try:
-                answer, calls = await complete(self._target, messages, options, self._retry, self._key(), self.name)
+                answer, calls = await complete(
+                    self._target, messages, options, self._retry, self._key(), self.name
+                )
             except CallFailed as failed:
                 if failed.kind == "parameter" and self._weaken(failed.message, used):
                     continue
                 if failed.kind == "parameter":
-                    raise JudgeError(f"{self.name}: the provider rejected the request: {failed.message}", "check the model's name and parameters") from None  # fmt: skip
+                    raise JudgeError(
+                        f"{self.name}: the provider rejected the request: {failed.message}",
+                        "check the model's name and parameters",
+                    ) from None
                 if failed.kind == "unreachable" and not self._reached:
-                    raise JudgeError(f"{self.name}: {failed.message}", "check --api-base and the network") from None
+                    raise JudgeError(
+                        f"{self.name}: {failed.message}", "check --api-base and the network"
+                    ) from None
                 if failed.kind in ("provider", "unreachable"):
                     self._breaker.record(ok=False)
                 raise Stopped(reason_of(failed), failed.message, failed.calls) from None
@@ -363,16 +462,22 @@ class ApiJudge(Messages):
         if self._seed is not None or request.sample:
             options["seed"] = (self._seed or 0) + request.sample
         if self._form == "schema":
-            schema = {"name": "verdicts", "strict": True, "schema": reply_schema(request.question, request.criteria)}
+            schema = {
+                "name": "verdicts",
+                "strict": True,
+                "schema": reply_schema(request.question, request.criteria),
+            }
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif self._form == "json":
             options["response_format"] = {"type": "json_object"}
         return {k: v for k, v in options.items() if k not in self._dropped}
 
     def _weaken(self, message: str, used: tuple[Form | None, frozenset[str]]) -> bool:
-        """Ask for less next time; False when there is nothing left to drop. Remembered for all later calls.
+        """Ask for less next time; False when there is nothing left to drop. Remembered for all
+        later calls.
 
-        `used` is what the rejected call asked for: a call beside it may have weakened the request already.
+        `used` is what the rejected call asked for: a call beside it may have weakened the request
+        already.
         """
         if used != (self._form, frozenset(self._dropped)):
             return True
@@ -387,9 +492,11 @@ class ApiJudge(Messages):
         return False
 
     def _key(self) -> str | None:
-        """The key to send (`key_for`); None: whatever litellm finds in the environment for the provider.
+        """The key to send (`key_for`); None: whatever litellm finds in the environment for the
+        provider.
 
-        An address that the environment names and the key beside it are meant for each other; it may want none.
+        An address that the environment names and the key beside it are meant for each other; it may
+        want none.
         """
         key = self._api_key or key_for(self._target, self._named_base)
         if (
@@ -403,7 +510,8 @@ class ApiJudge(Messages):
 
 
 def _first_form(target: str) -> Form:
-    """By JSON Schema where the model is known to take it or is unknown (local servers mostly do), else JSON mode."""
+    """By JSON Schema where the model is known to take it or is unknown (local servers mostly do),
+    else JSON mode."""
     module = litellm()
     try:
         if module.supports_response_schema(model=target):

@@ -24,7 +24,8 @@ def reason_of(failed: CallFailed) -> UnscoredReason:
 
 
 def ended_badly(answer: Completion) -> tuple[UnscoredReason, str] | None:
-    """Looked at before the text: a reply that was cut or refused may still hold something that parses."""
+    """Looked at before the text: a reply that was cut or refused may still hold something that
+    parses."""
     if answer.refusal is not None or answer.finish in _REFUSED:
         return "refused", (answer.refusal or f"finish reason {answer.finish}")[:200]
     if answer.finish == "length":
@@ -57,5 +58,6 @@ def citations(results: tuple[CriterionResult, ...]) -> list[str]:
     if good == len(checks):
         return []
     return [
-        f"{good} of {len(checks)} quotes verified, {checks.count('moved')} moved, {checks.count('not_found')} not found"
+        f"{good} of {len(checks)} quotes verified, {checks.count('moved')} moved,"
+        f" {checks.count('not_found')} not found"
     ]

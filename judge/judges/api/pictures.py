@@ -1,4 +1,5 @@
-"""Pictures for models that take images: plan.png, and on request one output of each kind laid over its input.
+"""Pictures for models that take images: plan.png, and on request one output of each kind laid over
+its input.
 
 Files are opened within limits and drawn anew; nothing is passed on as it came.
 """
@@ -25,7 +26,8 @@ MAX_BYTES = 10_000_000
 MAX_PIXELS = 40_000_000
 """That its header may promise: a small file can unpack to gigabytes."""
 SIDE = 1_024
-"""Pixels of the longer side as sent; diagrams stay readable, and providers bill no more than about 1,600 tokens."""
+"""Pixels of the longer side as sent; diagrams stay readable, and providers bill no more than about
+1,600 tokens."""
 PLAN = "plan.png as it was delivered"
 _KINDS = 3
 """Pictures of outputs, at the most."""
@@ -63,7 +65,11 @@ def plan_picture(run: Run) -> Picture | None:
             with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
                 if image.width * image.height > MAX_PIXELS:
                     return Picture(
-                        PLAN, problem=f"{image.width:,} x {image.height:,} pixels, at most {MAX_PIXELS:,} are opened"
+                        PLAN,
+                        problem=(
+                            f"{image.width:,} x {image.height:,} pixels, at most {MAX_PIXELS:,} are"
+                            " opened"
+                        ),
                     )
                 image.draft("RGB", (SIDE, SIDE))
                 image.thumbnail((SIDE, SIDE))
@@ -74,17 +80,25 @@ def plan_picture(run: Run) -> Picture | None:
 
 
 def output_pictures(run: Run, public: Path | None) -> tuple[Picture, ...]:
-    """One output of each kind (file name), over its input where the public inputs are given: masks in red, boxes as
-    frames, images beside what they were made from. Empty for tracks whose outputs are no pictures."""
+    """One output of each kind (file name), over its input where the public inputs are given: masks
+    in red, boxes as frames, images beside what they were made from. Empty for tracks whose outputs
+    are no pictures."""
     track = TRACKS.find(run.track)
-    if run.outputs.root is None or track is None or track.output not in ("masks", "boxes", "images"):
+    if (
+        run.outputs.root is None
+        or track is None
+        or track.output not in ("masks", "boxes", "images")
+    ):
         return ()
     inputs = find_public(public, run.task) if public is not None else None
     first: dict[str, OutputFile] = {}
     for file in run.outputs.files:
         if file.case is not None and file.name.endswith((".nii.gz", ".npy", "prediction.json")):
             first.setdefault(file.name, file)
-    return tuple(_output(run, file, inputs, track.output == "masks") for file in list(first.values())[:_KINDS])
+    return tuple(
+        _output(run, file, inputs, track.output == "masks")
+        for file in list(first.values())[:_KINDS]
+    )
 
 
 def _output(run: Run, file: OutputFile, inputs: PublicInputs | None, masks: bool) -> Picture:
@@ -110,15 +124,21 @@ def _planes(run: Run, file: OutputFile, inputs: PublicInputs | None) -> tuple[An
         if math.prod(npy_head(file.path, run.folder).shape) > MAX_PIXELS:
             return None, None
         shown = npy_array(file.path, run.folder)
-        path = inputs.array_path(file.case) if inputs is not None and file.case is not None else None
+        path = (
+            inputs.array_path(file.case) if inputs is not None and file.case is not None else None
+        )
         under = npy_array(path, path.parent) if path is not None else None
-        return (shown if shown.ndim == 2 else None), under if under is not None and under.shape == shown.shape else None
+        return (shown if shown.ndim == 2 else None), (
+            under if under is not None and under.shape == shown.shape else None
+        )
     head = volume_head(file.path, run.folder)
     volume = volume_array(file.path, head) if len(head.shape) == 3 else None
     if volume is None:
         return None, None
     plane = int(np.argmax((volume != 0).sum(axis=(0, 1))))
-    reference = inputs.volume_path(file.case) if inputs is not None and file.case is not None else None
+    reference = (
+        inputs.volume_path(file.case) if inputs is not None and file.case is not None else None
+    )
     under = None
     if reference is not None:
         below: VolumeHead = volume_head(reference, reference.parent)
@@ -135,7 +155,9 @@ def _drawn(shown: Any, under: Any, title: str, *, mask: bool) -> Picture:
         base = np.zeros(shown.shape, np.uint8) if under is None else _grey(under)
         colour = np.stack([base] * 3, axis=-1)
         colour[shown != 0] = colour[shown != 0] // 2 + np.array([127, 0, 0], np.uint8)
-        title = f"{title}, the plane with most of it in red{'' if under is None else ' over the input'}"
+        title = (
+            f"{title}, the plane with most of it in red{'' if under is None else ' over the input'}"
+        )
     else:
         parts = [_grey(part) for part in (under, shown) if part is not None]
         colour = np.stack([np.concatenate(parts, axis=1)] * 3, axis=-1)
@@ -143,7 +165,8 @@ def _drawn(shown: Any, under: Any, title: str, *, mask: bool) -> Picture:
     image = Image.fromarray(colour)
     scale = min(SIDE / max(image.size), 8)
     image = image.resize(
-        (max(1, int(image.width * scale)), max(1, int(image.height * scale))), Image.Resampling.NEAREST
+        (max(1, int(image.width * scale)), max(1, int(image.height * scale))),
+        Image.Resampling.NEAREST,
     )
     return Picture(title, _png(image))
 
@@ -173,7 +196,9 @@ def _boxes(run: Run, file: OutputFile, inputs: PublicInputs | None, title: str) 
             image = opened.convert("RGB")
     draw = ImageDraw.Draw(image)
     for box in (boxes if isinstance(boxes, list) else [])[:500]:
-        corners: list[Any] = [box.get(key) for key in ("x1", "y1", "x2", "y2")] if isinstance(box, dict) else [None]
+        corners: list[Any] = (
+            [box.get(key) for key in ("x1", "y1", "x2", "y2")] if isinstance(box, dict) else [None]
+        )
         if not all(isinstance(c, int | float) and abs(c) < 1e6 for c in corners):
             continue
         x1, y1, x2, y2 = (float(c) for c in corners)

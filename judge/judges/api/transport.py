@@ -1,8 +1,10 @@
-"""One chat completion: at an OpenAI-compatible address that was named by one request of ours, which costs a quarter of the
-CPU; anywhere else through litellm, quiet, without its retries and without its prices. Errors are sorted by what helps.
+"""One chat completion: at an OpenAI-compatible address that was named by one request of ours, which
+costs a quarter of the CPU; anywhere else through litellm, quiet, without its retries and without
+its prices. Errors are sorted by what helps.
 
-litellm (1.83 or later) is imported on first use, with the environment that keeps it from opening sockets or reading
-.env files. What it returns for missing data is undone here: usage of 0 and 0 is an absent usage.
+litellm (1.83 or later) is imported on first use, with the environment that keeps it from opening
+sockets or reading .env files. What it returns for missing data is undone here: usage of 0 and 0 is
+an absent usage.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 
 @dataclass(frozen=True)
 class Retry:
-    """How often and how long one call is tried. Waits are drawn from [0, min(longest_s, first_s * 2^n)] (full jitter)."""
+    """How often and how long one call is tried. Waits are drawn from [0, min(longest_s, first_s *
+    2^n)] (full jitter)."""
 
     attempts: int = 5
     total_s: float = 240.0
@@ -56,16 +59,20 @@ class Completion:
     """All input, cached or not: litellm adds what providers count apart."""
     output_tokens: int | None
     cached_tokens: int | None = None
-    """Of the input, what was read from the provider's cache; 0 where it counts tokens and says nothing of a cache."""
+    """Of the input, what was read from the provider's cache; 0 where it counts tokens and says
+    nothing of a cache."""
     cache_write_tokens: int | None = None
     """Of the input, what was written into it."""
 
 
 class CallFailed(Exception):
-    """A call that gave no answer. `kind` says what to make of it; `message` is one line without secrets."""
+    """A call that gave no answer. `kind` says what to make of it; `message` is one line without
+    secrets."""
 
     def __init__(
-        self, kind: Literal["provider", "parameter", "context", "policy", "unreachable"], message: str
+        self,
+        kind: Literal["provider", "parameter", "context", "policy", "unreachable"],
+        message: str,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -76,10 +83,16 @@ class CallFailed(Exception):
 
 def litellm() -> Any:
     """The module, silenced."""
-    # It makes a coroutine in a thread; a call that is abandoned meanwhile (a second Ctrl-C) leaves it behind. And pydantic
-    # speaks of litellm's own types, whose silencing in one thread another thread may undo: so each time.
-    warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
-    warnings.filterwarnings("ignore", r".* using the `ReadOnly` qualifier|Pydantic serializer warnings", UserWarning)
+    # It makes a coroutine in a thread; a call that is abandoned meanwhile (a second Ctrl-C) leaves
+    # it behind. And pydantic
+    # speaks of litellm's own types, whose silencing in one thread another thread may undo: so each
+    # time.
+    warnings.filterwarnings(
+        "ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning
+    )
+    warnings.filterwarnings(
+        "ignore", r".* using the `ReadOnly` qualifier|Pydantic serializer warnings", UserWarning
+    )
     return _imported()
 
 
@@ -90,11 +103,14 @@ def _imported() -> Any:
     try:
         import litellm as module
     except ImportError as error:
-        raise JudgeError(f"litellm cannot be imported: {error}", "pip install litellm, or use --judge rules") from None  # fmt: skip
+        raise JudgeError(
+            f"litellm cannot be imported: {error}", "pip install litellm, or use --judge rules"
+        ) from None
     module.suppress_debug_info = True
     module.telemetry = False
     module.drop_params = False
-    # aiohttp sessions of litellm outlive the event loop they belong to; httpx clients do no harm there.
+    # aiohttp sessions of litellm outlive the event loop they belong to; httpx clients do no harm
+    # there.
     module.disable_aiohttp_transport = True
     bound_litellm()
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
@@ -103,7 +119,8 @@ def _imported() -> Any:
 
 
 def redact(text: str, *secrets: str | None) -> str:
-    """One line of at most 200 characters, without anything that looks like a key and without the given secrets."""
+    """One line of at most 200 characters, without anything that looks like a key and without the
+    given secrets."""
     return sanitize_line(mask(" ".join(text[:_MOST_SAID].split()), *secrets))[:200]
 
 
@@ -115,12 +132,14 @@ async def complete(
     api_key: str | None = None,
     name: str = "",
 ) -> tuple[Completion, int]:
-    """The completion and how many requests it took. Raises CallFailed, or JudgeError when no call can succeed.
+    """The completion and how many requests it took. Raises CallFailed, or JudgeError when no call
+    can succeed.
 
-    The content of a message is text or a list of blocks: `{"type": "text", "text": ...}`, with `"cache_control":
-    {"type": "ephemeral"}` where a cached prefix ends (`takes_cache_control`), and `{"type": "image_url", ...}`
-    (`takes_images`). `options` go to litellm as they are (timeout, api_base, temperature, response_format, ...); `name`
-    is what messages call the model, when that differs.
+    The content of a message is text or a list of blocks: `{"type": "text", "text": ...}`, with
+    `"cache_control": {"type": "ephemeral"}` where a cached prefix ends (`takes_cache_control`), and
+    `{"type": "image_url", ...}` (`takes_images`). `options` go to litellm as they are (timeout,
+    api_base, temperature, response_format, ...); `name` is what messages call the model, when that
+    differs.
     """
     import tenacity
 
@@ -130,7 +149,9 @@ async def complete(
         async for attempt in tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(retry.attempts),
             wait=lambda state: _wait(state, retry),
-            retry=tenacity.retry_if_exception(lambda error: _status(error) in _RETRIED and not _hopeless(error)),
+            retry=tenacity.retry_if_exception(
+                lambda error: _status(error) in _RETRIED and not _hopeless(error)
+            ),
             before_sleep=_say,
             reraise=True,
         ):
@@ -141,14 +162,22 @@ async def complete(
                     call = _post(model, messages, options, str(api_key))
                 else:
                     call = _through_litellm(
-                        model=model, messages=list(messages), max_retries=0, num_retries=0, api_key=api_key, **options
+                        model=model,
+                        messages=list(messages),
+                        max_retries=0,
+                        num_retries=0,
+                        api_key=api_key,
+                        **options,
                     )
-                # A server that drips keeps each of its client's waits short: the time of a try counts as a whole.
+                # A server that drips keeps each of its client's waits short: the time of a try
+                # counts as a whole.
                 most = max(1.0, min(left, options.get("timeout", left) + 1.0))
                 return await asyncio.wait_for(call, most), attempts
     except Exception as error:
         cause = error.cause if isinstance(error, _GaveUp) else error
-        sorted_out = cause if isinstance(cause, CallFailed) else _sort(cause, name or model, model, api_key)
+        sorted_out = (
+            cause if isinstance(cause, CallFailed) else _sort(cause, name or model, model, api_key)
+        )
         if isinstance(sorted_out, CallFailed):
             sorted_out.calls = attempts
         raise sorted_out from None
@@ -162,9 +191,12 @@ async def _through_litellm(**call: Any) -> Completion:
 
 
 class _NoAnswer(Exception):
-    """A request that brought no completion: the status that it came back with, or stands for what went wrong."""
+    """A request that brought no completion: the status that it came back with, or stands for what
+    went wrong."""
 
-    def __init__(self, status_code: int, text: str, code: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status_code: int, text: str, code: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(text)
         self.status_code, self.code, self.headers = status_code, code, headers
 
@@ -179,7 +211,9 @@ async def _post(
     url = f"{options['api_base'].rstrip('/')}/chat/completions"
     try:
         with own_client() as session:
-            answer = await session.post(url, content=body, headers=headers, timeout=options.get("timeout"))
+            answer = await session.post(
+                url, content=body, headers=headers, timeout=options.get("timeout")
+            )
     except httpx.TimeoutException as error:
         raise _NoAnswer(408, f"no answer in time ({type(error).__name__})") from error
     except httpx.HTTPError as error:
@@ -187,7 +221,11 @@ async def _post(
     try:
         value = loads(answer.text)
     except ValueError:
-        raise _NoAnswer(answer.status_code if answer.is_error else 502, answer.text[:_MOST_SAID], headers=answer.headers) from None  # fmt: skip
+        raise _NoAnswer(
+            answer.status_code if answer.is_error else 502,
+            answer.text[:_MOST_SAID],
+            headers=answer.headers,
+        ) from None
     if answer.is_success:
         try:
             return completion_from_body(value)
@@ -195,7 +233,9 @@ async def _post(
             raise _NoAnswer(502, failed.message) from None
     told = value.get("error") if isinstance(value, dict) else None
     told = told if isinstance(told, dict) else {"message": value if told is None else told}
-    text = " ".join(str(told[key])[:_MOST_SAID] for key in ("message", "type", "code") if told.get(key))
+    text = " ".join(
+        str(told[key])[:_MOST_SAID] for key in ("message", "type", "code") if told.get(key)
+    )
     raise _NoAnswer(answer.status_code, text, str(told.get("code")), answer.headers)
 
 
@@ -208,7 +248,8 @@ class _GaveUp(Exception):
 
 
 def wait_s(state: Any, retry: Retry, asked: float | None) -> float:
-    """Seconds until the next try of a call (a tenacity state): drawn at random, beyond those that the provider asks for."""
+    """Seconds until the next try of a call (a tenacity state): drawn at random, beyond those that
+    the provider asks for."""
     import tenacity
 
     jitter = tenacity.wait_random_exponential(multiplier=retry.first_s, max=retry.longest_s)(state)
@@ -219,7 +260,9 @@ def _wait(state: Any, retry: Retry) -> float:
     error = state.outcome.exception()
     spent = state.seconds_since_start or 0.0
     told = (getattr(error, name, None) for name in ("headers", "litellm_response_headers"))
-    asked = retry_after(next(filter(None, told), None) or getattr(getattr(error, "response", None), "headers", None))
+    asked = retry_after(
+        next(filter(None, told), None) or getattr(getattr(error, "response", None), "headers", None)
+    )
     wait = wait_s(state, retry, asked)
     if spent + wait > retry.total_s:
         raise _GaveUp(error)
@@ -234,7 +277,8 @@ def _say(state: Any) -> None:
 
 
 def retry_after(headers: Mapping[str, str] | None, now: float | None = None) -> float | None:
-    """Seconds that `Retry-After` asks for (a number, or an HTTP date), at least 0; None when absent or unreadable."""
+    """Seconds that `Retry-After` asks for (a number, or an HTTP date), at least 0; None when absent
+    or unreadable."""
     value = next((v for k, v in (headers or {}).items() if k.lower() == "retry-after"), None)
     if value is None:
         return None
@@ -264,16 +308,23 @@ def _hopeless(error: BaseException) -> bool:
 
 
 def _no_key(text: str) -> bool:
-    said = r"api[_ ]?key.{0,80}(?:must be set|not set|missing|required|not provided)|missing .{0,40}(?:api key|credentials)"
+    said = (
+        r"api[_ ]?key.{0,80}(?:must be set|not set|missing|required|not provided)|missing"
+        r" .{0,40}(?:api key|credentials)"
+    )
     return bool(re.search(said, text, re.DOTALL))
 
 
-def _sort(error: BaseException, model: str, target: str, api_key: str | None) -> JudgeError | CallFailed:
+def _sort(
+    error: BaseException, model: str, target: str, api_key: str | None
+) -> JudgeError | CallFailed:
     """What a failed call means: JudgeError (nothing will work), or CallFailed with its kind."""
     status, kind = _status(error), type(error).__name__
     text = str(error).split("Traceback (most recent call last)")[0]
     lower = text.lower()
-    said = redact(re.sub(r"^(?:litellm\.)?(?:\w*(?:Error|Exception|Timeout): )*", "", text), api_key)
+    said = redact(
+        re.sub(r"^(?:litellm\.)?(?:\w*(?:Error|Exception|Timeout): )*", "", text), api_key
+    )
     code = getattr(error, "code", None)
     if (
         kind == "ContextWindowExceededError"
@@ -281,22 +332,43 @@ def _sort(error: BaseException, model: str, target: str, api_key: str | None) ->
         or status == 413
         or "maximum context length" in lower
     ):
-        return CallFailed("context", f"the evidence does not fit the model; lower the evidence budget: {said}")
-    if kind == "ContentPolicyViolationError" or code in ("content_policy_violation", "content_filter"):
+        return CallFailed(
+            "context", f"the evidence does not fit the model; lower the evidence budget: {said}"
+        )
+    if kind == "ContentPolicyViolationError" or code in (
+        "content_policy_violation",
+        "content_filter",
+    ):
         return CallFailed("policy", f"refused by the provider: {said}")
     if status in (401, 403) or _no_key(lower):
-        what = "no API key is set" if _no_key(lower) else f"the provider refused the credentials ({status})"
+        what = (
+            "no API key is set"
+            if _no_key(lower)
+            else f"the provider refused the credentials ({status})"
+        )
         return JudgeError(f"{model}: {what}", f"set {_variables(target)}")
     if status == 402 or _hopeless(error):
-        return JudgeError(f"{model}: the account's quota is used up", "check the provider's billing, or use another judge")  # fmt: skip
+        return JudgeError(
+            f"{model}: the account's quota is used up",
+            "check the provider's billing, or use another judge",
+        )
     if "llm provider not provided" in lower:
-        return JudgeError(f"{model}: no provider is known for this model", "name it provider/model, or give --api-base")
+        return JudgeError(
+            f"{model}: no provider is known for this model",
+            "name it provider/model, or give --api-base",
+        )
     if status in (400, 422) and _parameter(lower):
         return CallFailed("parameter", said)
     if status == 404:
-        return JudgeError(f"{model}: the provider does not know this model or address: {said}", "check the model's name and --api-base")  # fmt: skip
+        return JudgeError(
+            f"{model}: the provider does not know this model or address: {said}",
+            "check the model's name and --api-base",
+        )
     if status in (400, 405, 422):
-        return JudgeError(f"{model}: the provider rejected the request ({status}): {said}", "check the model's name and parameters")  # fmt: skip
+        return JudgeError(
+            f"{model}: the provider rejected the request ({status}): {said}",
+            "check the model's name and parameters",
+        )
     if _never_connected(error):
         return CallFailed("unreachable", f"cannot connect: {said}")
     return CallFailed("provider", f"provider failed ({status or kind}): {said}")
@@ -308,7 +380,10 @@ def _variables(target: str) -> str:
         missing = litellm().validate_environment(model=target)["missing_keys"]
     except Exception:  # for unknown names litellm raises many types
         missing = []
-    return " and ".join(str(name) for name in missing) or "the provider's API key variable to a valid key"
+    return (
+        " and ".join(str(name) for name in missing)
+        or "the provider's API key variable to a valid key"
+    )
 
 
 def _never_connected(error: BaseException | None) -> bool:
@@ -316,32 +391,57 @@ def _never_connected(error: BaseException | None) -> bool:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        if type(error).__name__ in ("ConnectError", "ConnectTimeout", "gaierror", "ConnectionRefusedError"):
+        if type(error).__name__ in (
+            "ConnectError",
+            "ConnectTimeout",
+            "gaierror",
+            "ConnectionRefusedError",
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
 def _parameter(text: str) -> bool:
-    return any(word in text for word in ("response_format", "json_schema", "json_object", "temperature", "seed", "max_tokens", "structured"))  # fmt: skip
+    return any(
+        word in text
+        for word in (
+            "response_format",
+            "json_schema",
+            "json_object",
+            "temperature",
+            "seed",
+            "max_tokens",
+            "structured",
+        )
+    )
 
 
 def _completion(answer: Any) -> Completion:
-    """What the provider said. Raises litellm-like errors for none of it: an answer without choices has text None."""
+    """What the provider said. Raises litellm-like errors for none of it: an answer without choices
+    has text None."""
     choice = answer.choices[0] if getattr(answer, "choices", None) else None
     message = getattr(choice, "message", None)
     extra = getattr(message, "provider_specific_fields", None) or {}
-    refusal = getattr(message, "refusal", None) or extra.get("refusal")  # its place since litellm 1.110; before it
+    # its place since litellm 1.110; before it
+    refusal = getattr(message, "refusal", None) or extra.get("refusal")
     content = getattr(message, "content", None)
     usage = getattr(answer, "usage", None)
     given, made = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
     counted = (
-        isinstance(given, int) and isinstance(made, int) and 0 < given <= _MOST_TOKENS and 0 <= made <= _MOST_TOKENS
+        isinstance(given, int)
+        and isinstance(made, int)
+        and 0 < given <= _MOST_TOKENS
+        and 0 <= made <= _MOST_TOKENS
     )
     read, written = _cached(usage, given) if counted and given is not None else (None, None)
     return Completion(
         text=whole_text(content) if isinstance(content, str) else None,
-        finish=whole_text(str(getattr(choice, "finish_reason", None) or "stop")) if choice is not None else "none",
+        finish=(
+            whole_text(str(getattr(choice, "finish_reason", None) or "stop"))
+            if choice is not None
+            else "none"
+        ),
         refusal=whole_text(refusal) if isinstance(refusal, str) else None,
         input_tokens=given if counted else None,
         output_tokens=made if counted else None,
@@ -351,14 +451,26 @@ def _completion(answer: Any) -> Completion:
 
 
 def _cached(usage: Any, given: int) -> tuple[int | None, int | None]:
-    """Tokens read from and written into the provider's cache; None and None when they cannot be parts of the input.
+    """Tokens read from and written into the provider's cache; None and None when they cannot be
+    parts of the input.
 
-    litellm brings the providers' own fields to `prompt_tokens_details`; what it does not know stays on the usage.
+    litellm brings the providers' own fields to `prompt_tokens_details`; what it does not know stays
+    on the usage.
     """
     details = getattr(usage, "prompt_tokens_details", None)
-    named = (("cached_tokens", "cache_read_input_tokens"), ("cache_creation_tokens", "cache_creation_input_tokens"))
+    named = (
+        ("cached_tokens", "cache_read_input_tokens"),
+        ("cache_creation_tokens", "cache_creation_input_tokens"),
+    )
     read, written = (
-        next((v for v in (getattr(details, inner, None), getattr(usage, outer, None)) if v is not None), 0)
+        next(
+            (
+                v
+                for v in (getattr(details, inner, None), getattr(usage, outer, None))
+                if v is not None
+            ),
+            0,
+        )
         for inner, outer in named
     )
     if not (isinstance(read, int) and isinstance(written, int) and read >= 0 and written >= 0):
@@ -367,15 +479,18 @@ def _cached(usage: Any, given: int) -> tuple[int | None, int | None]:
 
 
 _CLAUDE_HOSTS = ("bedrock", "vertex_ai", "azure_ai", "openrouter", "databricks")
-"""Providers besides Anthropic that serve its models and to which litellm hands a breakpoint on (read in 1.106)."""
+"""Providers besides Anthropic that serve its models and to which litellm hands a breakpoint on
+(read in 1.106)."""
 
 
 def takes_cache_control(model: str) -> bool:
-    """Whether a block's `cache_control` makes this model's provider cache the prompt up to that block.
+    """Whether a block's `cache_control` makes this model's provider cache the prompt up to that
+    block.
 
-    True for Claude, at Anthropic and where others serve it. False where prefixes are cached without being asked (OpenAI,
-    DeepSeek, Gemini, servers of one's own), some of which refuse the mark. For Gemini litellm makes of it a stored,
-    separately billed object out of whole messages, the question included, by further requests that usage does not show.
+    True for Claude, at Anthropic and where others serve it. False where prefixes are cached without
+    being asked (OpenAI, DeepSeek, Gemini, servers of one's own), some of which refuse the mark. For
+    Gemini litellm makes of it a stored, separately billed object out of whole messages, the
+    question included, by further requests that usage does not show.
     """
     provider, _, name = model.partition("/")
     if not name:
@@ -389,8 +504,8 @@ def takes_cache_control(model: str) -> bool:
 def takes_images(model: str) -> bool:
     """Whether the model is known to read images; False for one that litellm's table does not have.
 
-    The table is read without litellm's own `supports_vision`, which for some providers asks a server; a name that it does
-    not have with its provider is looked up without.
+    The table is read without litellm's own `supports_vision`, which for some providers asks a
+    server; a name that it does not have with its provider is looked up without.
     """
     try:
         table = litellm().model_cost
@@ -401,8 +516,11 @@ def takes_images(model: str) -> bool:
     return next((answer for answer in said if answer is not None), False) is True
 
 
-def request_body(model: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON body that a live call to an OpenAI-compatible address would send, for sending it by other means.
+def request_body(
+    model: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The JSON body that a live call to an OpenAI-compatible address would send, for sending it by
+    other means.
 
     Raises CallFailed of kind `parameter` for an option that the model is known not to take.
     """
@@ -419,7 +537,8 @@ def request_body(model: str, messages: Sequence[Mapping[str, Any]], options: Map
 
 
 def completion_from_body(body: Any) -> Completion:
-    """The completion in the body of an answer that came by other means. Raises CallFailed for what is none."""
+    """The completion in the body of an answer that came by other means. Raises CallFailed for what
+    is none."""
     module = litellm()
     try:
         answer = module.utils.convert_to_model_response_object(

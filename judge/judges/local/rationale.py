@@ -1,11 +1,14 @@
-"""Short rationales of a local judge: where in the record to look and why, as JSON that a grammar keeps in form.
+"""Short rationales of a local judge: where in the record to look and why, as JSON that a grammar
+keeps in form.
 
 A rationale explains a verdict that stands already; it never changes it. The model may write only
-`{"turn": T, "quote": Q, "reason": R}`, evidence before reason: T is a turn that it was shown, Q consists of words that
-stand in that turn, R is plain text, and both end after a number of tokens. So a rationale always parses and never
-cites what is not there; whether the words are the right ones is another question.
+`{"turn": T, "quote": Q, "reason": R}`, evidence before reason: T is a turn that it was shown, Q
+consists of words that stand in that turn, R is plain text, and both end after a number of tokens.
+So a rationale always parses and never cites what is not there; whether the words are the right ones
+is another question.
 
-Needs llguidance (extra `local`). The evidence is not read again: its key-value cache is used and given back as it was.
+Needs llguidance (extra `local`). The evidence is not read again: its key-value cache is used and
+given back as it was.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ _LONGEST = 160
 _MOST_QUOTABLE = 400
 """Pieces of the record that may be quoted from; the grammar grows with them."""
 _UNQUOTED = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd]+')
-"""What JSON would have to escape, and what `sanitize` left: quotes are taken from the text between."""
+"""What JSON would have to escape, and what `sanitize` left: quotes are taken from the text between.
+"""
 _PLAIN = r'[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd]'
 
 
@@ -45,17 +49,22 @@ class Rationale:
 
 
 def quotable(packed: Record, quotes: QuoteIndex) -> dict[int, tuple[str, ...]]:
-    """Pieces of the shown evidence that can be quoted as they stand, by turn; the facts and our headings are none."""
+    """Pieces of the shown evidence that can be quoted as they stand, by turn; the facts and our
+    headings are none."""
     found: dict[int, tuple[str, ...]] = {}
     count = 0
-    heading = re.compile(rf"^\[(?:turn (\d+)(?:, [^\]\n]*)?|(plan\.md))\] {re.escape(packed.nonce)}$", re.MULTILINE)
+    heading = re.compile(
+        rf"^\[(?:turn (\d+)(?:, [^\]\n]*)?|(plan\.md))\] {re.escape(packed.nonce)}$", re.MULTILINE
+    )
     ours = re.compile(rf"^\[[^\n]*\] {re.escape(packed.nonce)}$", re.MULTILINE)
     for match in heading.finditer(packed.text):
         turn = int(match.group(1) or 0)
         end = ours.search(packed.text, match.end())
         body = packed.text[match.end() : end.start() if end else len(packed.text)]
         pieces = dict.fromkeys(piece.strip() for piece in _UNQUOTED.split(body))
-        good = [p for p in pieces if len(p) >= _SHORTEST and quotes.check(turn, p).check == "verified"]
+        good = [
+            p for p in pieces if len(p) >= _SHORTEST and quotes.check(turn, p).check == "verified"
+        ]
         good = good[: max(0, _MOST_QUOTABLE - count)]
         count += len(good)
         if good:
@@ -86,13 +95,20 @@ class RationaleWriter:
         try:
             import llguidance.hf
         except ImportError as error:
-            raise JudgeError(f"local judge: {error.name or error} is not installed", "pip install 'ambjudge[local]'") from None  # fmt: skip
+            raise JudgeError(
+                f"local judge: {error.name or error} is not installed",
+                "pip install 'ambjudge[local]'",
+            ) from None
         self._model, self._reason_tokens = model, reason_tokens
         size = int(model.get_output_embeddings().weight.shape[0])
         try:
             self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size)
-        except Exception as error:  # raised as ValueError or as a panic's type, depending on the tokenizer
-            raise JudgeError(f"local judge: the tokenizer cannot be used for rationales: {type(error).__name__}", "score without rationales") from None  # fmt: skip
+        # raised as ValueError or as a panic's type, depending on the tokenizer
+        except Exception as error:
+            raise JudgeError(
+                f"local judge: the tokenizer cannot be used for rationales: {type(error).__name__}",
+                "score without rationales",
+            ) from None
 
     @property
     def longest(self) -> int:
@@ -103,13 +119,19 @@ class RationaleWriter:
         """What keeps a rationale in form, fresh for each; None when the pieces make no grammar."""
         from llguidance import LLMatcher
 
-        found = LLMatcher(self._tokens, grammar(pieces, QUOTE_TOKENS, self._reason_tokens), log_level=0)
+        found = LLMatcher(
+            self._tokens, grammar(pieces, QUOTE_TOKENS, self._reason_tokens), log_level=0
+        )
         return None if found.is_error() else found
 
-    def write(self, cache: Any, prefix: int, question: Sequence[int], matcher: Any) -> tuple[Rationale | None, int]:
-        """A rationale after `question`, and how many tokens it took; None when the model could not finish it.
+    def write(
+        self, cache: Any, prefix: int, question: Sequence[int], matcher: Any
+    ) -> tuple[Rationale | None, int]:
+        """A rationale after `question`, and how many tokens it took; None when the model could not
+        finish it.
 
-        `cache` holds the keys and values of the `prefix` tokens before, and holds just them again afterwards.
+        `cache` holds the keys and values of the `prefix` tokens before, and holds just them again
+        afterwards.
         """
         import torch
 
@@ -122,7 +144,10 @@ class RationaleWriter:
                 at += len(feed)
                 feed = list(matcher.compute_ff_tokens())
                 if not feed:
-                    allowed = torch.frombuffer(bytearray(matcher.compute_logit_bias()), dtype=torch.uint8) > 0
+                    allowed = (
+                        torch.frombuffer(bytearray(matcher.compute_logit_bias()), dtype=torch.uint8)
+                        > 0
+                    )
                     if not allowed.any():
                         break
                     feed = [int(logits.masked_fill(~allowed, float("-inf")).argmax())]
@@ -144,9 +169,13 @@ class RationaleWriter:
         with torch.inference_mode():
             positions = torch.arange(at, at + len(feed), device=device)
             out = self._model(
-                torch.tensor([list(feed)], device=device), past_key_values=cache, use_cache=True, logits_to_keep=1,
-                position_ids=positions[None], cache_position=positions,
-            )  # fmt: skip
+                torch.tensor([list(feed)], device=device),
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+                position_ids=positions[None],
+                cache_position=positions,
+            )
             return out.logits[0, -1].float().cpu()
 
 

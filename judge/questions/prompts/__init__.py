@@ -1,7 +1,7 @@
 """The prompt files, their hash, and the one way to fill them.
 
-A slot is `<<name>>`. `fill` replaces all slots in a single pass, so that text put into one slot is never read as another
-slot, and no template language ever sees a transcript.
+A slot is `<<name>>`. `fill` replaces all slots in a single pass, so that text put into one slot is
+never read as another slot, and no template language ever sees a transcript.
 """
 
 from __future__ import annotations
@@ -32,5 +32,6 @@ def prompt_sha256(names: tuple[str, ...] = NAMES) -> str:
 
 
 def fill(name: str, slots: Mapping[str, str]) -> str:
-    """The prompt `name` with its slots filled. KeyError for a slot that is not given (a mistake of ours)."""
+    """The prompt `name` with its slots filled. KeyError for a slot that is not given (a mistake of
+    ours)."""
     return _SLOT.sub(lambda match: slots[match.group(1)], load(name))
