@@ -79,7 +79,5 @@ clean:  ## remove the environment and caches
 	rm -rf $(VENV) data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 .PHONY: schema
-schema: $(VENV)/.core  ## write judge/card/scorecard.schema.json anew after a change of the scorecard's models
-	$(BIN)/python -c "import json; from ambjudge.judge.card.scorecard import ScoreCard as C; \
-	s = {'\$$schema': 'https://json-schema.org/draft/2020-12/schema', '\$$id': 'ambjudge.scorecard/1', **C.model_json_schema(by_alias=True, mode='serialization')}; \
-	open('judge/card/scorecard.schema.json', 'w').write(json.dumps(s, indent=1, ensure_ascii=False) + '\n')"
+schema: $(VENV)/.core  ## write judge/card/scorecard.schema.json after a change of the scorecard's models
+	$(BIN)/python -m ambjudge.judge.card.json_schema judge/card/scorecard.schema.json

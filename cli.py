@@ -183,8 +183,8 @@ def run(args: list[str] | None = None) -> int:
     """The exit code of one command line; errors go to stderr as one line each."""
     argv = sys.argv[1:] if args is None else args
     # Streams that the caller closed are None: what would go there goes nowhere.
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")
     loud = (
         sum(a.count("v") for a in argv if a.startswith("-v") and set(a[1:]) == {"v"})
         + argv.count("--verbose")

@@ -56,8 +56,9 @@ class Detector:
 
     @property
     def doc(self) -> str:
-        """The first line of the function's docstring."""
-        return (self.function.__doc__ or "").strip().splitlines()[0]
+        """The first paragraph of the function's docstring, as one line."""
+        summary = (self.function.__doc__ or "").strip().partition("\n\n")[0]
+        return " ".join(summary.split())
 
 
 _OURS = (

@@ -202,7 +202,7 @@ def _comparison(name: str, sign: str, text: str) -> Predicate:
     field = NUMBERS.get(name.lower())
     if name.startswith(OUTCOME):
         key = name.removeprefix(OUTCOME).lower()
-        field = lambda row: _outcome_number(row.outcomes.get(key))  # noqa: E731
+        field = lambda row: _outcome_number(row.outcomes.get(key))
     if field is None:
         raise QueryError(f"no number '{_shown(name)}'", _suggest(name.lower(), NUMBERS))
     try:

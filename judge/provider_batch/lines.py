@@ -79,7 +79,7 @@ class Answers(ExitStack):
 
     def new_file(self) -> BinaryIO:
         """A place for one more file of answers; `index` it when it is written."""
-        file = self.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 closed with the others
+        file = self.enter_context(tempfile.TemporaryFile())
         self._files.append(file)
         return file
 

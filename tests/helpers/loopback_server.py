@@ -358,7 +358,7 @@ class PromptCache:
                 max((len(os.path.commonprefix([prompt, old])) for old in self._seen), default=0)
                 // 512
                 * 128
-            )  # noqa: RUF071
+            )
             read = same if same >= 1_024 else 0
             return read, len(prompt) // 4 - read
 

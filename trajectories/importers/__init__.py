@@ -59,7 +59,7 @@ IMPORTERS: Door[Importer] = Door(
             ("parquet", "parquet"),
             ("anthropic", "anthropic_messages"),
             ("openai", "openai_chat"),
-            ("conversation", "own"),
+            ("conversation", "conversation_json"),
         )
     },
     _fits,
