@@ -24,8 +24,8 @@ from .error_codes.registry import Detector
 from .errors import InputError
 from .judge.base import Judge, QuestionName, Reply, Request, answers, is_criteria
 from .judge.card.stage_results import CriterionResult
-from .judge.checks.check import check_outputs
-from .judge.checks.outcome import TrackCheck
+from .judge.checks.case_checks import TrackCheck
+from .judge.checks.check_outputs import check_outputs
 from .judge.checks.submission import Submission
 from .judge.engine import prepare
 from .judge.facts.tagging import output_facts

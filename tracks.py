@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .plugins import Door
 
 if TYPE_CHECKING:
-    from .judge.checks.outcome import TrackCheck
+    from .judge.checks.case_checks import TrackCheck
     from .judge.checks.submission import Submission
     from .judge.checks.workspace import Workspace
     from .trajectories.models import Run

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ambjudge.error_codes.context import CodeContext
 from ambjudge.error_codes.fired import Fired, context, fired
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.trajectories.models import Run, Segmentation
 from ambjudge.trajectories.reading.load import iter_runs, load_run

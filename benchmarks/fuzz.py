@@ -140,7 +140,7 @@ def _delivered(run: Path) -> Any:
 
 
 def _output(place: Place, data: bytes, rng: random.Random) -> None:
-    from ambjudge.judge.checks.check import check_outputs
+    from ambjudge.judge.checks.check_outputs import check_outputs
 
     theirs = rng.choice(_output_files())
     run = place.folder / theirs.relative_to(RUNS).parts[0]

@@ -14,7 +14,7 @@ from ..trajectories.record.facts import Fact
 from .card.stage_results import CriterionResult, UnscoredReason
 
 if TYPE_CHECKING:
-    from .checks.check import OutputCheck
+    from .checks.check_outputs import OutputCheck
 
 _Kept = TypeVar("_Kept")
 

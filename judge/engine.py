@@ -50,7 +50,7 @@ from .card.scoring import (
 )
 from .card.scoring_rules import LIKE, Like
 from .card.stage_results import CriterionResult, FiredCode, StageResult, unscored
-from .checks.check import OutputCheck, check_outputs
+from .checks.check_outputs import OutputCheck, check_outputs
 from .checks.grades import grades
 from .checks.harness_branch import (
     DIGITS,

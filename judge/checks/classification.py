@@ -11,11 +11,11 @@ from collections import Counter
 
 from ...tracks import PLAN_ITEMS, Track
 from ...trajectories.turns.briefs import balanced
+from .case_checks import CaseCheck, Fact, TrackCheck
+from .csv_table import parse_csv
 from .demands import class_names, foreign_label
-from .files import Refused, read_text
-from .outcome import CaseCheck, Fact, TrackCheck
 from .submission import Submission, identical
-from .table import parse_csv
+from .untrusted_files import Refused, read_text
 
 NAME = "predictions.csv"
 HEADER = ["patient_id", "label"]

@@ -15,10 +15,10 @@ from typing import Any
 
 from ...tracks import PLAN_ITEMS, Branch, Track, by_score
 from ...trajectories.reading.json_bytes import number
+from .case_checks import Fact, FactKind, TrackCheck
 from .demands import wants_pixels, wants_score
-from .files import read_json
-from .outcome import Fact, FactKind, TrackCheck
 from .submission import Submission, identical
+from .untrusted_files import read_json
 
 NAME = "prediction.json"
 

@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...tracks import PLAN_ITEMS, Bands, Branch, Track
+from .case_checks import Fact, TrackCheck
 from .demands import demanded, wrong_unit
-from .files import Refused, npy_array
-from .outcome import Fact, TrackCheck
 from .submission import Submission
+from .untrusted_files import Refused, npy_array
 
 NAME = "enhanced.npy"
 UNITS, NORMALISED = 50.0, 2.0

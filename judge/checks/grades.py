@@ -18,7 +18,7 @@ from ...trajectories.models import Report, Run
 from ...trajectories.reading.json_bytes import count, number
 from ..card.scorecard import FailureKind, Grades, Medal, PartScore, Rating
 from ..card.scoring import VALID_SHARE
-from .check import OutputCheck
+from .check_outputs import OutputCheck
 from .report_metrics import named
 
 _MEDALS: Mapping[Rating, Medal] = {"A": "good", "B": "okay", "C": "fail", "F": "fail"}

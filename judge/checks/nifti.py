@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ...trajectories.reading.layout import Fence
-from .files import Refused, describe, guard
+from .untrusted_files import Refused, describe, guard
 
 if TYPE_CHECKING:
     import numpy as np

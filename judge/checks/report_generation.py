@@ -12,10 +12,10 @@ from pathlib import Path
 from string import printable
 
 from ...tracks import Branch, Track, by_score
+from .case_checks import Fact, TrackCheck
 from .demands import sections, wrong_wording
-from .files import read_text
-from .outcome import Fact, TrackCheck
 from .submission import Submission, identical
+from .untrusted_files import read_text
 
 NAME = "report.txt"
 _FILLER = re.compile(

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from ...tracks import PLAN_ITEMS, Branch, Track, by_score
 from ...trajectories.turns.briefs import allowed_labels
+from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
+from .csv_table import parse_csv
 from .demands import planar
-from .files import Refused, read_text
 from .nifti import (
     VolumeHead,
     VolumeStats,
@@ -27,9 +28,8 @@ from .nifti import (
     volume_stats,
     voxel_ml,
 )
-from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .submission import NOT_THERE, Submission
-from .table import parse_csv
+from .untrusted_files import Refused, read_text
 
 _LESION, _ORGAN, _DSEG = "lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz"
 _PREFIXED = ("liver_lesion.nii.gz", "kidney_lesion.nii.gz", "pancreas_lesion.nii.gz")

@@ -11,9 +11,9 @@ from pathlib import Path
 from ...trajectories.models import OutputFile, Run
 from ...trajectories.reading.layout import Fence
 from ..card.scoring_rules import LIKE, Rules
-from .files import Refused
-from .outcome import CaseCheck, Fact, FactKind, TrackCheck
-from .public import PublicInputs
+from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
+from .public_inputs import PublicInputs
+from .untrusted_files import Refused
 
 NOT_THERE: tuple[FactKind, ...] = ("missing", "misnamed", "misplaced", "link")
 _MAX_STRAYS = 2000

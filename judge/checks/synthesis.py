@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...tracks import PLAN_ITEMS, Track, by_score
+from .case_checks import Fact, TrackCheck
 from .demands import demanded, wrong_unit
 from .nifti import affine_differs, volume_head, volume_stats
-from .outcome import Fact, TrackCheck
 from .submission import Submission
 
 NAME = "sct.nii.gz"

@@ -18,9 +18,9 @@ from ...error_codes.detectors.answers import is_placeholder
 from ...tracks import PLAN_ITEMS, Branch, Track, by_score
 from ...trajectories.reading.json_bytes import number
 from ..card.scoring_rules import Rules
-from .files import Refused, read_json
-from .outcome import Fact, TrackCheck
+from .case_checks import Fact, TrackCheck
 from .submission import Submission, identical
+from .untrusted_files import Refused, read_json
 from .vqa_answers import answers_by_file
 from .workspace import workspace_of
 

@@ -9,8 +9,8 @@ from ...error_codes.detectors.answers import AnswerCode, answer_codes
 from ...tracks import TRACKS
 from ...trajectories.models import Run
 from ...trajectories.turns.per_run_cache import once_a_run
-from .files import Refused, fence_of, read_json
-from .public import find_public
+from .public_inputs import find_public
+from .untrusted_files import Refused, fence_of, read_json
 
 ANSWER = "answer.json"
 

@@ -11,7 +11,7 @@ from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
 from ..card.scorecard import RULES, Contradiction
 from ..card.stage_results import CriterionResult
-from ..checks.check import OutputCheck
+from ..checks.check_outputs import OutputCheck
 
 
 def find_contradictions(

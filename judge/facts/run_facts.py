@@ -23,10 +23,10 @@ from ...trajectories.models import OutputFile, Run, Segmentation
 from ...trajectories.reading.layout import Fence
 from ...trajectories.record.facts import Fact, FactSource, numbered
 from ..card.scoring import VALID_SHARE
-from ..checks.check import OutputCheck
-from ..checks.files import Refused, fence_of, guard, image_size, npy_head, read_json
+from ..checks.case_checks import Fact as CheckFact
+from ..checks.check_outputs import OutputCheck
 from ..checks.nifti import volume_head
-from ..checks.outcome import Fact as CheckFact
+from ..checks.untrusted_files import Refused, fence_of, guard, image_size, npy_head, read_json
 
 MAX_FACTS = 60
 MAX_CHARS = 12_000

@@ -18,7 +18,7 @@ from ...trajectories.models import Run, Segmentation, Stage
 from ..base import Reply
 from ..card.scorecard import CodeReading, Contradiction, EpisodeInfo, PlanItem
 from ..card.stage_results import CriterionResult, FiredCode
-from ..checks.check import OutputCheck
+from ..checks.check_outputs import OutputCheck
 from ..checks.vqa_answers import findings, read_answers
 from ..questions.items import PLAN_ITEM
 

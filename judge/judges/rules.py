@@ -28,7 +28,7 @@ from ..base import Reply, Request
 from ..card.scorecard import RULES as RULES
 from ..card.scoring import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
 from ..card.stage_results import CriterionResult
-from ..checks.check import OutputCheck, check_outputs
+from ..checks.check_outputs import OutputCheck, check_outputs
 
 VERSION = "8"
 """Part of every verdict's key: raise it when a rule changes, so that stored verdicts of the old

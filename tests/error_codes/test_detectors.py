@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ambjudge.error_codes.fired import context
 from ambjudge.error_codes.registry import DETECTORS, detector, detectors
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.testing import check_detector
 from ambjudge.trajectories.reading.load import load_run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ambjudge.error_codes.fired import context, fired, primary_failure
 from ambjudge.judge.card.stage_results import FiredCode
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ambjudge.judge.checks.check import OutputCheck, check_outputs
+from ambjudge.judge.checks.check_outputs import OutputCheck, check_outputs
 from conversations import converse
 
 nib = pytest.importorskip("nibabel")

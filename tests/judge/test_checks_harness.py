@@ -12,7 +12,7 @@ import pytest
 from ambjudge.analysis.statistics.ranking import failed
 from ambjudge.error_codes.fired import context, fired
 from ambjudge.judge.card.scorecard import Policy
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ambjudge.judge.checks.public import PublicInputs, find_public
+from ambjudge.judge.checks.public_inputs import PublicInputs, find_public
 
 CASES = [
     pytest.param(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.judge.card.scoring import apply_breach
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.trajectories.models import Outputs
 from ambjudge.trajectories.reading.load import load_run
 from tiny_runs import of_kind

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.checks.model_calls import model_call_found
 from conversations import converse
 from hypothesis import HealthCheck, given, settings

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.card.scorecard import Policy
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.checks.nifti import _stats
-from ambjudge.judge.checks.public import find_public
+from ambjudge.judge.checks.public_inputs import find_public
 from ambjudge.trajectories.reading.load import load_run
 from PIL import Image
 

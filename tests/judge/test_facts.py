@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from ambjudge.error_codes.fired import context, fired
 from ambjudge.error_codes.registry import detectors
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.facts.run_facts import MAX_CHARS, MAX_FACTS, run_facts
 from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.trajectories.models import OutputFile, Outputs, Violation

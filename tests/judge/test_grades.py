@@ -9,7 +9,7 @@ import pytest
 from ambjudge.analysis.statistics.outcomes import part_scores, ratings
 from ambjudge.analysis.tables.cohorts import cohort
 from ambjudge.analysis.tables.frames import conform
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.checks.grades import grades
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.harness_report import parse_report

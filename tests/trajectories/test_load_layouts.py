@@ -14,8 +14,8 @@ from ambjudge.analysis.report.html_report import render
 from ambjudge.analysis.report.results import analyse
 from ambjudge.cli import run as command
 from ambjudge.errors import InputError
-from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.checks.expected import expected_cases
+from ambjudge.judge.checks.check_outputs import check_outputs
+from ambjudge.judge.checks.expected_cases import expected_cases
 from ambjudge.judge.checks.vqa_answers import read_answers
 from ambjudge.tracks import track_of
 from ambjudge.trajectories.models import Run

@@ -17,9 +17,9 @@ from typing import Any
 from ....sanitize import sanitize_line
 from ....tracks import TRACKS
 from ....trajectories.models import OutputFile, Run
-from ...checks.files import Refused, npy_array, npy_head, read_data, read_json
 from ...checks.nifti import VolumeHead, volume_array, volume_head
-from ...checks.public import PublicInputs, find_public
+from ...checks.public_inputs import PublicInputs, find_public
+from ...checks.untrusted_files import Refused, npy_array, npy_head, read_data, read_json
 
 MAX_BYTES = 10_000_000
 """Of the file."""

@@ -12,8 +12,8 @@ from ...trajectories.models import Run
 from ...trajectories.reading.harness_report import submit_answer
 from ...trajectories.reading.json_bytes import number
 from ..card.scoring_rules import Rules
-from .expected import Expected, expected_cases, missing_cases
-from .outcome import CaseCheck, Fact
+from .case_checks import CaseCheck, Fact
+from .expected_cases import Expected, expected_cases, missing_cases
 from .report_metrics import scored_above_zero, submission_flag
 
 _DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from .files import Refused
+from .untrusted_files import Refused
 
 _MAX_ROWS = 200_000
 

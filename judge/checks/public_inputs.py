@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import InputError
-from .files import Refused, image_size, npy_head, read_json
 from .nifti import VolumeHead, volume_head
+from .untrusted_files import Refused, image_size, npy_head, read_json
 
 T = TypeVar("T")
 

@@ -33,16 +33,16 @@ from ..card.scoring import (
 )
 from ..card.scoring_rules import LIKE, Rules
 from ..card.stage_results import StageChecks
+from .case_checks import CaseCheck, Fact, TrackCheck
 from .demands import files as demanded_files
 from .demands import other_format
-from .expected import expected_cases
-from .files import fence_of
+from .expected_cases import expected_cases
 from .model_calls import model_call_found
-from .outcome import CaseCheck, Fact, TrackCheck
-from .public import PublicInputs, find_public
+from .output_summary import Found, against_report, denied, from_report, from_trace
+from .public_inputs import PublicInputs, find_public
 from .report_metrics import accuracy, scored_above_zero
-from .reported import Found, against_report, denied, from_report, from_trace
 from .submission import Submission
+from .untrusted_files import fence_of
 from .workspace import Workspace
 
 _PLAN_FILES = ("plan.md", "plan.png")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from ...trajectories.models import Run
 from ...trajectories.reading.harness_report import submit_answer
 from ...trajectories.reading.json_bytes import count
-from .public import PublicInputs
+from .public_inputs import PublicInputs
 
 Source = Literal["public", "agent_summary", "report", "submit", "trace"]
 _DIGIT = re.compile("[0-9]")

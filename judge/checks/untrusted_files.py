@@ -19,7 +19,7 @@ from ...trajectories.models import Run
 from ...trajectories.reading.json_bytes import parse_json
 from ...trajectories.reading.layout import Fence
 from ...trajectories.turns.per_run_cache import once_a_run
-from .outcome import FactKind
+from .case_checks import FactKind
 
 if TYPE_CHECKING:
     import numpy as np
