@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from .errors import AmbjudgeError, ConfigError, InputError
-from .judge.card.scorecard import Policy, ScoreCard
+from .judge.card.fields import Policy
+from .judge.card.scorecard import ScoreCard
 from .judge.card.scoring import Breach, Missing
 from .judge.engine import Prepared
 from .judge.judges.limits import Budget

@@ -35,7 +35,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from ambjudge.judge.base import Reply
-from ambjudge.judge.card.scorecard import Policy
+from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.engine import assemble, prepare
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.harness_report import parse_report

@@ -35,12 +35,12 @@ from .table_files import format_of, target_of, texts_of, write_parquet, write_te
 if TYPE_CHECKING:
     from ..judge.ad_hoc import Answered, RunAnswer
     from ..judge.base import Judge
-    from ..judge.card.scorecard import Evidence
     from ..judge.questions.items import Answer
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.scope import Scope
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
+    from ..trajectories.record.quotes import Evidence
 
 
 @click.command(

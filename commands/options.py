@@ -305,7 +305,7 @@ def open_session_store(
     Where nothing can be written the rules judge goes on without one, with a note, as its verdicts
     cost nothing; a model's verdicts must not be lost, so there it is the StoreError that it is.
     """
-    from ..judge.card.scorecard import RULES
+    from ..judge.card.fields import RULES
 
     try:
         where = store_place(settings, paths, flags.get("store"))
@@ -358,7 +358,7 @@ def judge_named(settings: Settings, flags: dict[str, Any]) -> tuple[tuple[str, .
 def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     """Flags over settings over defaults; InputError for an unknown track or a missing --public
     folder."""
-    from ..judge.card.scorecard import Policy
+    from ..judge.card.fields import Policy
     from ..judge.questions.items import Wanted
     from ..judge.session import ScoreOptions
     from ..tracks import TRACKS

@@ -177,7 +177,7 @@ def _as_stored(
 
     The rules stand back for a judge that reads. InputError where several do.
     """
-    from ..judge.card.scorecard import RULES
+    from ..judge.card.fields import RULES
 
     if settings.get("judge", flags["judges"]):
         return flags

@@ -12,9 +12,11 @@ from ..trajectories.stages import STAGES, stage_title
 
 if TYPE_CHECKING:
     from ..judge.base import Usage
+    from ..judge.card.fields import JudgeInfo, PlanItem
     from ..judge.card.read_share import Standing
-    from ..judge.card.scorecard import Evidence, JudgeInfo, PlanItem, ScoreCard
+    from ..judge.card.scorecard import ScoreCard
     from ..judge.card.stage_results import CriterionResult, FiredCode, StageResult
+    from ..trajectories.record.quotes import Evidence
 
 _ENDINGS = {
     "submitted": "submitted",

@@ -217,6 +217,10 @@ def documents(
 def of_model(model: type[BaseModel], *modules: ModuleType) -> list[str]:
     """A pydantic model and the models in it, with what the source says of each field."""
     said = {key: text for module in modules for key, text in said_of_fields(module).items()}
+    inherited_from = {base.__name__ for base in model.__mro__}
+    for (name, field), text in list(said.items()):
+        if name in inherited_from:
+            said[model.__name__, field] = text
     return documents(
         model.model_json_schema(by_alias=True, mode="serialization"), said, model.__name__
     )
@@ -224,8 +228,8 @@ def of_model(model: type[BaseModel], *modules: ModuleType) -> list[str]:
 
 def scorecard() -> list[str]:
     """The document that `score` writes."""
-    from ambjudge.judge.card import scorecard as module
-    from ambjudge.judge.card import stage_results
+    from ambjudge.judge.card import fields, stage_results
+    from ambjudge.judge.card.scorecard import ScoreCard
     from ambjudge.trajectories import models
     from ambjudge.trajectories.record import quotes
 
@@ -233,7 +237,7 @@ def scorecard() -> list[str]:
         "# Scorecard\n\nOne JSON object a run, as `ambjudge score --json` writes it. [As JSON"
         " Schema](scorecard.schema.json)."
     )
-    return [top, *of_model(module.ScoreCard, module, stage_results, models, quotes)]
+    return [top, *of_model(ScoreCard, fields, stage_results, models, quotes)]
 
 
 def run() -> list[str]:

@@ -23,9 +23,10 @@ from pydantic import ConfigDict, Field, JsonValue
 from ..errors import ConfigError
 from ..trajectories.models import Tier, TrackName
 from ..trajectories.reading.json_bytes import whole_text
+from ..trajectories.record.quotes import Evidence
 from ..version import __version__
 from .base import Judge, answers
-from .card.scorecard import Evidence, RunInfo
+from .card.fields import RunInfo
 from .card.stage_results import CriterionResult, Part, UnscoredReason, Vote, Whole
 from .judges.limits import Allowance
 from .questions.items import AnswerKind, AskItem, Wanted

@@ -25,9 +25,7 @@ from ..trajectories.summary import run_info, stage_costs
 from ..trajectories.turns.segment import segment
 from ..version import __version__
 from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
-from .card.presumed import presume
-from .card.read_share import shares
-from .card.scorecard import (
+from .card.fields import (
     CardResources,
     CardStatus,
     FactInfo,
@@ -35,9 +33,11 @@ from .card.scorecard import (
     Policy,
     RubricInfo,
     RunInfo,
-    ScoreCard,
     StageUse,
 )
+from .card.presumed import presume
+from .card.read_share import shares
+from .card.scorecard import ScoreCard
 from .card.scoring import (
     Cap,
     Split,

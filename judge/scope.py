@@ -10,7 +10,7 @@ from ..rubrics.load import rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Tier, TrackName
 from .base import Judge, QuestionName, Request
-from .card.scorecard import Policy
+from .card.fields import Policy
 from .engine import Prepared, prepare
 from .questions.items import Wanted
 

@@ -30,7 +30,8 @@ from ..trajectories.reading.load import load_conversation
 from ..trajectories.reading.remote import RemotePath, find_runs, is_address, staged
 from ..version import __version__
 from .base import Around, Judge, QuestionName, Reply, Request, Usage, answers, used
-from .card.scorecard import CardLine, Policy, ScoreCard
+from .card.fields import Policy
+from .card.scorecard import CardLine, ScoreCard
 from .engine import Prepared, ask_all, assemble
 from .judges.limits import Allowance, Budget, GuardedJudge, Pacer
 from .judges.rules import RULES

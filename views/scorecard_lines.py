@@ -10,9 +10,10 @@ from ..trajectories.stages import STAGE_NAMES
 from .lines import Line, Part, Target, bar, decimals, grade, line, numbers, section, stop
 
 if TYPE_CHECKING:
-    from ..judge.card.scorecard import Evidence, ScoreCard
+    from ..judge.card.scorecard import ScoreCard
     from ..judge.card.stage_results import CriterionResult, FiredCode, StageChecks
     from ..rubrics.model import Criterion, Rubric
+    from ..trajectories.record.quotes import Evidence
 
 
 def sign(result: CriterionResult) -> Part:

@@ -16,10 +16,11 @@ from ..views.scorecard_lines import not_fired, sign
 from .transcript import Citation, Limits, TurnView, turns_of
 
 if TYPE_CHECKING:
-    from ..judge.card.scorecard import Evidence, ScoreCard
+    from ..judge.card.scorecard import ScoreCard
     from ..judge.card.stage_results import CriterionResult, FiredCode
     from ..rubrics.model import Criterion, Rubric
     from ..trajectories.models import Run
+    from ..trajectories.record.quotes import Evidence
 
 LIMITS = (
     Limits(400, 1600, 190_000, 1200),

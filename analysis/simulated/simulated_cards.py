@@ -7,16 +7,16 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from ...judge.card.scorecard import (
+from ...judge.card.fields import (
     CardResources,
     CardStatus,
     JudgeInfo,
     Policy,
     RubricInfo,
     RunInfo,
-    ScoreCard,
     StageUse,
 )
+from ...judge.card.scorecard import ScoreCard
 from ...judge.card.stage_results import CriterionResult, FiredCode, StageChecks, StageResult
 from ...trajectories.models import STAGES, Segment, Stage
 from ...version import __version__

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from ...errors import ConfigError
+from ...judge.card.fields import RULES
 from ...judge.card.read_share import ENOUGH, READ_STAGES
-from ...judge.card.scorecard import RULES
 from ..tables.codes_read import CODES, sampled
 from ..tables.frames import FREE, GROUP, OUTCOME, WEIGHTS
 from ..tables.score_names import limits_of

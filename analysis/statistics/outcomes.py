@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 import polars as pl
 
-from ...judge.card.scorecard import FailureKind, Medal, Rating
+from ...judge.card.fields import FailureKind, Medal, Rating
 from ..statistics.design import prepared
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ import polars as pl
 
 from ...errors import InputError
 from ...judge.base import JUDGED
-from ...judge.card.scorecard import JudgeInfo, ScoreCard
+from ...judge.card.fields import JudgeInfo
+from ...judge.card.scorecard import ScoreCard
 from ...trajectories.models import STAGES, Outcome
 from .card_sources import Scoring, read_cards
 from .codes_read import CODE_SOURCES, CODES, with_readings

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .scorecard import SCHEMA, ScoreCard
+from .fields import SCHEMA
+from .scorecard import ScoreCard
 
 
 def scorecard_schema() -> dict[str, Any]:

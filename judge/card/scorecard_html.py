@@ -11,13 +11,13 @@ from ...trajectories.stages import stage_title
 from .read_share import total_words
 
 if TYPE_CHECKING:
-    from .scorecard import ScoreCard
+    from .fields import ScoreCardFields
     from .stage_results import CriterionResult, StageResult
 
 _LONGEST = 300
 
 
-def card_html(card: ScoreCard) -> str:
+def card_html(card: ScoreCardFields) -> str:
     """Totals, stages with their criteria, and fired codes; reasons and quotes open on a click."""
     run = card.run
     who = " · ".join(str(part) for part in (run.task, run.track, run.tier, run.agent) if part)

@@ -15,7 +15,7 @@ from ...tracks import TRACKS, Track
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ...trajectories.reading.layout import Fence, find_outputs
 from ...trajectories.turns.briefs import validation_artefacts
-from ..card.scorecard import Policy, TaskFrom
+from ..card.fields import Policy, TaskFrom
 from ..card.scoring import (
     NEARLY_COMPLETE,
     UNKNOWN,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ...tracks import TRACKS, Branch
 from ...trajectories.models import STAGES, Run, TrackName
-from ..card.scorecard import Policy
+from ..card.fields import Policy
 from ..card.scoring import Bounds, Cap, Zeroed
 from .workspace import USAGE, Workspace
 

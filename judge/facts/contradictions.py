@@ -9,7 +9,7 @@ from ...tracks import PLAN_ITEMS, TRACKS
 from ...trajectories.models import Run, Segmentation
 from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
-from ..card.scorecard import RULES, Contradiction
+from ..card.fields import RULES, Contradiction
 from ..card.stage_results import CriterionResult
 from ..checks.check_outputs import OutputCheck
 

@@ -16,7 +16,7 @@ from ...error_codes.output_facts import OutputFacts
 from ...error_codes.taxonomy import taxonomy
 from ...trajectories.models import Run, Segmentation, Stage
 from ..base import Reply
-from ..card.scorecard import CodeReading, Contradiction, EpisodeInfo, PlanItem
+from ..card.fields import CodeReading, Contradiction, EpisodeInfo, PlanItem
 from ..card.stage_results import CriterionResult, FiredCode
 from ..checks.check_outputs import OutputCheck
 from ..checks.vqa_answers import findings, read_answers

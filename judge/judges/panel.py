@@ -23,6 +23,7 @@ from statistics import median_low, mode
 from pydantic import JsonValue
 
 from ...errors import ConfigError, JudgeError
+from ...trajectories.record.quotes import Evidence
 from ..base import (
     Estimate,
     EstimatingJudge,
@@ -34,7 +35,6 @@ from ..base import (
     answers,
     is_criteria,
 )
-from ..card.scorecard import Evidence
 from ..card.stage_results import CriterionResult, Vote, unscored
 
 _MOST_EVIDENCE = 10

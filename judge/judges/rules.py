@@ -25,7 +25,7 @@ from ...trajectories.turns.failures import Failure, failures
 from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
 from ..base import Reply, Request
-from ..card.scorecard import RULES as RULES
+from ..card.fields import RULES as RULES
 from ..card.scoring import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
 from ..card.stage_results import CriterionResult
 from ..checks.check_outputs import OutputCheck, check_outputs

@@ -19,9 +19,8 @@ from typing import Any
 from ...rubrics.model import Criterion
 from ...trajectories.reading.json_bytes import whole_text
 from ...trajectories.record import Record
-from ...trajectories.record.quotes import QuoteIndex, normalise
+from ...trajectories.record.quotes import Evidence, QuoteIndex, normalise
 from ..base import QuestionName, is_criteria
-from ..card.scorecard import Evidence
 from ..card.stage_results import CriterionResult
 from .forms import Doubtful, Stated, closed, form_of
 

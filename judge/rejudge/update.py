@@ -11,7 +11,8 @@ from ...rubrics.load import builtin_ids, load_rubric, rubric_for
 from ...rubrics.model import Rubric
 from ...tracks import TRACKS
 from ..base import Judge, Usage
-from ..card.scorecard import Policy, ScoreCard
+from ..card.fields import Policy
+from ..card.scorecard import ScoreCard
 from ..runner import Progress
 from ..session import Outcome, ScoreOptions, Scorer, Scores, score_with
 from ..store import Store

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
-from ..card.scorecard import CardLine, Gist, Policy, ScoreCard
+from ..card.fields import Gist, Policy
+from ..card.scorecard import CardLine, ScoreCard
 from . import schema
 from .connection import StorePart, clean_row, clean_text, now, to_json
 

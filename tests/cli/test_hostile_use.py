@@ -16,11 +16,12 @@ import pytest
 from ambjudge.cli import run
 from ambjudge.commands.render import scorecard
 from ambjudge.commands.runs import each_result
-from ambjudge.judge.card.scorecard import Evidence, JudgeInfo, PlanItem
+from ambjudge.judge.card.fields import JudgeInfo, PlanItem
 from ambjudge.judge.card.stage_results import FiredCode
 from ambjudge.judge.engine import score
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.record.quotes import Evidence
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "data" / "recorded"

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from ambjudge.analysis.statistics.ranking import failed
 from ambjudge.error_codes.fired import context, fired
-from ambjudge.judge.card.scorecard import Policy
+from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.rubrics.load import load_rubric

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.judge.card.scorecard import Policy
+from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.checks.nifti import _stats
 from ambjudge.judge.checks.public_inputs import find_public

@@ -14,7 +14,8 @@ import ambjudge.judge.card.scoring_rules as choices
 import nibabel as nib
 import numpy as np
 import pytest
-from ambjudge.judge.card.scorecard import Policy, ScoreCard
+from ambjudge.judge.card.fields import Policy
+from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.card.scoring_rules import LIKE, Rules
 from ambjudge.judge.card.verify import verify
 from ambjudge.judge.engine import score

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 import stored
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Estimate, Reply, Usage
-from ambjudge.judge.card.scorecard import Evidence
 from ambjudge.judge.card.stage_results import CriterionResult, Vote
 from ambjudge.judge.store import is_final, open_store
+from ambjudge.trajectories.record.quotes import Evidence
 from stored import RECORDED, RUBRIC, key, scored, sound, spent
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Reply, Request
-from ambjudge.judge.card.scorecard import Policy
+from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.session import Outcome, ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
