@@ -39,10 +39,10 @@ def _read(name: str, path: Path, place: Place, rng: random.Random) -> None:
     from ambjudge.trajectories.importers import IMPORTERS
     from ambjudge.trajectories.importers.exporters import EXPORTERS
     from ambjudge.trajectories.importers.recognise import recognise
-    from ambjudge.trajectories.importers.saving import Names, save_run
+    from ambjudge.trajectories.importers.saving import FolderNames, save_run
     from ambjudge.trajectories.reading.load import load_conversation
 
-    found, names = recognise(path), Names()
+    found, names = recognise(path), FolderNames()
     for draft in IMPORTERS.get(found if found and rng.random() < 0.2 else name).read(path):
         if isinstance(draft, AmbjudgeError):
             continue
@@ -50,7 +50,7 @@ def _read(name: str, path: Path, place: Place, rng: random.Random) -> None:
             raise draft
         try:
             written = save_run(
-                draft, place.folder / "new" / names.name(draft.name), path, force=True
+                draft, place.folder / "new" / names.assign(draft.name), path, force=True
             )
             load_conversation(written).model_dump_json()
             if rng.random() < 0.1:

@@ -75,9 +75,9 @@ def run(obj: dict[str, Any], format: str, sources: tuple[str, ...], flags: dict[
         from ..tracks import TRACKS
 
         TRACKS.get(flags["track"])
-    from ..trajectories.importers.saving import Names
+    from ..trajectories.importers.saving import FolderNames
 
-    names, complaints, passed = Names(), _Complaints(format), 0
+    names, complaints, passed = FolderNames(), _Complaints(format), 0
     done = failed = 0
     for path, item in _drafts(format, sources):
         if item is None:
@@ -86,7 +86,7 @@ def run(obj: dict[str, Any], format: str, sources: tuple[str, ...], flags: dict[
         try:
             if isinstance(item, InputError):
                 raise item
-            _write(item, names.name(item.name), path, flags, obj["quiet"])
+            _write(item, names.assign(item.name), path, flags, obj["quiet"])
             done += 1
         except InputError as error:
             failed += 1

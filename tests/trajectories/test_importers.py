@@ -19,7 +19,7 @@ from ambjudge.errors import InputError
 from ambjudge.trajectories.importers import IMPORTERS
 from ambjudge.trajectories.importers.draft import Draft
 from ambjudge.trajectories.importers.exporters import plain_result, to_anthropic, to_openai
-from ambjudge.trajectories.importers.saving import Names, safe_name, save_run
+from ambjudge.trajectories.importers.saving import FolderNames, safe_name, save_run
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import load_run
 from hypothesis import HealthCheck, given, settings
@@ -672,8 +672,8 @@ def test_ids_become_names_that_are_safe(wanted: str, name: str) -> None:
 
 @given(st.lists(st.text(max_size=20), max_size=30))
 def test_names_are_safe_and_never_alike(ids: list[str]) -> None:
-    names = Names()
-    made = [names.name(wanted) for wanted in ids]
+    names = FolderNames()
+    made = [names.assign(wanted) for wanted in ids]
     assert len({name.casefold() for name in made}) == len(ids)
     assert all(name and "/" not in name and not name.startswith(".") for name in made)
 

@@ -432,7 +432,7 @@ def test_a_table_without_messages_names_its_columns(tmp_path: Path) -> None:
 
 def test_outcomes_are_bounded_and_what_is_none_is_named(tmp_path: Path) -> None:
     draft = Draft("a", "openai")
-    draft.tell(
+    draft.add_outcomes(
         {
             "score": {"f1": 0.5, "per_case": [1, 2]},
             "log": "x" * 5000,
@@ -443,7 +443,7 @@ def test_outcomes_are_bounded_and_what_is_none_is_named(tmp_path: Path) -> None:
     )
     assert {name: told.value for name, told in draft.outcomes.items()} == {"score.f1": 0.5}
     assert set(draft.lost) == {"field score.per_case", "field log", "field deep.a.b"}
-    draft.tell({str(n): n for n in range(500)}, "tests")
+    draft.add_outcomes({str(n): n for n in range(500)}, "tests")
     assert len(draft.outcomes) == MAX_OUTCOMES
     assert sum(draft.lost.values()) == 3 + 500 - (MAX_OUTCOMES - 1)
 

@@ -17,9 +17,9 @@ from ...errors import InputError
 from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Draft, call_of, id_of, object_of, objects_of, plain, total_of
-from .files import runs_of
-from .recognise import holding
+from .draft import Draft, as_id, as_object, as_objects, parse_call, sum_counts, unwrap_text
+from .files import read_runs
+from .recognise import has_keys
 
 _EXPECTED = "expected objects with `messages` of `role` and `content`, and `system` beside them"
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -28,24 +28,24 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every transcript of the file."""
-    return runs_of(path, lambda value: "role" in object_of(value), _draft)
+    return read_runs(path, lambda value: "role" in as_object(value), _draft)
 
 
 def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
-    head = object_of(value)
+    head = as_object(value)
     messages = value if isinstance(value, list) else head.get("messages")
-    if not isinstance(messages, list) or not any("role" in object_of(m) for m in messages):
+    if not isinstance(messages, list) or not any("role" in as_object(m) for m in messages):
         raise InputError(f"{where}is no Messages API transcript", _EXPECTED, path)
-    if any(object_of(m).get("role") == "tool" or object_of(m).get("tool_calls") for m in messages):
+    if any(as_object(m).get("role") == "tool" or as_object(m).get("tool_calls") for m in messages):
         raise InputError(
             f"{where}has tool messages of OpenAI's chat shape", "use the format `openai`", path
         )
-    draft = Draft(id_of(head.get("id")) or name, "anthropic", model=text_or_none(head.get("model")))
+    draft = Draft(as_id(head.get("id")) or name, "anthropic", model=text_or_none(head.get("model")))
     for key in ("agent", "task", "tier"):
         setattr(draft, key, text_or_none(head.get(key)))
-    draft.system(plain(head.get("system")))
+    draft.system(unwrap_text(head.get("system")))
     for message in messages:
-        role = object_of(message).get("role")
+        role = as_object(message).get("role")
         if role == "assistant":
             add_assistant(draft, message)
         elif role == "user":
@@ -63,20 +63,20 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
     """An assistant message with its calls; answers of server tools inside it come right after."""
     content = message.get("content")
     texts, thoughts, calls, answers = [], [], [], []
-    for block in objects_of(content):
+    for block in as_objects(content):
         kind = block.get("type")
         if kind in _CALLS:
-            calls.append(call_of(block))
+            calls.append(parse_call(block))
         elif kind in _THOUGHTS:
             thoughts.append(block)
         elif isinstance(kind, str) and kind.endswith("_tool_result"):
             answers.append(block)
         else:
             texts.append(block)
-    usage = object_of(message.get("usage"))
+    usage = as_object(message.get("usage"))
     draft.model = draft.model or text_or_none(message.get("model"))
     draft.assistant(
-        content if isinstance(content, str) else plain(texts),
+        content if isinstance(content, str) else unwrap_text(texts),
         calls,
         reasoning=thoughts,
         ts=ts,
@@ -99,13 +99,13 @@ def add_user(draft: Draft, content: Any, ts: float | None = None) -> None:
             add_result(draft, block, ts)
         else:
             rest.append(block)
-    draft.user(plain(rest))
+    draft.user(unwrap_text(rest))
 
 
 def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> None:
     """The answer to one call. Results of Anthropic's code execution say their streams and return
     code."""
-    content, call_id = block.get("content"), id_of(block.get("tool_use_id"))
+    content, call_id = block.get("content"), as_id(block.get("tool_use_id"))
     if isinstance(content, dict) and "return_code" in content:
         draft.result(
             call_id,
@@ -123,7 +123,7 @@ def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> 
 def input_total(usage: dict[str, Any]) -> int | None:
     """All input tokens: the API counts those written to and read from its cache apart from the
     rest."""
-    return total_of(
+    return sum_counts(
         usage.get("input_tokens"),
         usage.get("cache_creation_input_tokens"),
         usage.get("cache_read_input_tokens"),
@@ -133,7 +133,7 @@ def input_total(usage: dict[str, Any]) -> int | None:
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
-    holding(
+    has_keys(
         "messages.content.type=tool_use",
         "messages.content.type=tool_result",
         "system messages.role",

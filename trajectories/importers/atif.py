@@ -21,8 +21,8 @@ from ..reading.json_bytes import is_file, number, read_json, text_or_none
 from ..reading.layout import inside
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, call_of, id_of, object_of, objects_of
-from .recognise import holding
+from .draft import Call, Draft, as_id, as_object, as_objects, parse_call
+from .recognise import has_keys
 from .terminal_bench import keystrokes
 
 _EXPECTED = "expected an object with `schema_version` and `steps` of `source` and `message`"
@@ -38,24 +38,24 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     whole = path.with_name(f"{path.name.partition('.')[0]}.json")
     if whole.name != path.name and is_file(whole):
         return
-    data = object_of(read_json(path))
-    steps = objects_of(data.get("steps"))
+    data = as_object(read_json(path))
+    steps = as_objects(data.get("steps"))
     if not any(step.get("source") in ("agent", "user", "system") for step in steps):
         raise InputError("is no ATIF trajectory", _EXPECTED, path)
-    agent, metrics = object_of(data.get("agent")), object_of(data.get("final_metrics"))
+    agent, metrics = as_object(data.get("agent")), as_object(data.get("final_metrics"))
     draft = Draft(
-        id_of(data.get("session_id")) or path.stem, "atif", agent=text_or_none(agent.get("name"))
+        as_id(data.get("session_id")) or path.stem, "atif", agent=text_or_none(agent.get("name"))
     )
     draft.model = text_or_none(agent.get("model_name"))
     draft.origin["schema_version"] = data.get("schema_version")
     _trial(draft, path)
     for step in (*steps, *_continued(draft, data, path)):
         _step(draft, step)
-    draft.total(cost_usd=metrics.get("total_cost_usd"))
+    draft.add_totals(cost_usd=metrics.get("total_cost_usd"))
     if not any("input_tokens" in event for event in draft.events()):
         sent, received = metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens")
-        draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
-    draft.tell(metrics.get("extra"), "final_metrics.extra")
+        draft.add_totals(prompt_tokens=sent or None, completion_tokens=received or None)
+    draft.add_outcomes(metrics.get("extra"), "final_metrics.extra")
     if value := data.get("subagent_trajectories"):
         draft.lost["trajectories of sub-agents"] += len(value) if isinstance(value, list) else 1
     yield draft
@@ -75,15 +75,15 @@ def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[
             draft.lost["continuations"] += 1
             return
         seen.add(part.name)
-        data = object_of(read_json(part))
-        yield from objects_of(data.get("steps"))
+        data = as_object(read_json(part))
+        yield from as_objects(data.get("steps"))
 
 
 def _step(draft: Draft, step: dict[str, Any]) -> None:
-    since, message = draft.since(step.get("timestamp")), step.get("message")
+    since, message = draft.elapsed(step.get("timestamp")), step.get("message")
     if step.get("source") == "agent":
         calls = _calls(step)
-        used = object_of(step.get("metrics"))
+        used = as_object(step.get("metrics"))
         draft.model = draft.model or text_or_none(step.get("model_name"))
         draft.assistant(
             message,
@@ -96,8 +96,8 @@ def _step(draft: Draft, step: dict[str, Any]) -> None:
     else:
         calls = []
         (draft.system if step.get("source") == "system" else draft.user)(message)
-    for result in objects_of(object_of(step.get("observation")).get("results")):
-        call_id = id_of(result.get("source_call_id"))
+    for result in as_objects(as_object(step.get("observation")).get("results")):
+        call_id = as_id(result.get("source_call_id"))
         if result.get("subagent_trajectory_ref"):
             draft.lost["trajectories of sub-agents"] += 1
         if result.get("content") is None:
@@ -109,15 +109,15 @@ def _step(draft: Draft, step: dict[str, Any]) -> None:
 
 
 def _calls(step: dict[str, Any]) -> list[Call]:
-    calls = [call_of(call) for call in objects_of(step.get("tool_calls"))]
-    results = objects_of(object_of(step.get("observation")).get("results"))
+    calls = [parse_call(call) for call in as_objects(step.get("tool_calls"))]
+    results = as_objects(as_object(step.get("observation")).get("results"))
     if len(results) != 1 or results[0].get("source_call_id") or results[0].get("content") is None:
         return calls
-    typed = [object_of(call.arguments).get("keystrokes") for call in calls]
+    typed = [as_object(call.arguments).get("keystrokes") for call in calls]
     if len(calls) > 1 and all(isinstance(keys, str) for keys in typed):
         return [Call(calls[0].name, {"keystrokes": "".join(map(str, typed))}, calls[0].id)]
     if not calls and (keys := keystrokes(content_text(step.get("message")))):
-        return [Call("terminal", {"keystrokes": keys}, f"step-{id_of(step.get('step_id'))}")]
+        return [Call("terminal", {"keystrokes": keys}, f"step-{as_id(step.get('step_id'))}")]
     return calls
 
 
@@ -128,25 +128,25 @@ def _trial(draft: Draft, path: Path) -> None:
         beside = folder / "result.json"
         if is_file(beside) and inside(folder, beside):
             try:
-                result = object_of(read_json(beside))
+                result = as_object(read_json(beside))
             except InputError as error:
                 draft.lost[f"unreadable result.json ({error.message})"] += 1
                 continue
             draft.name = text_or_none(result.get("trial_name")) or draft.name
             draft.task = text_or_none(result.get("task_name"))
-            draft.tell(
-                object_of(result.get("verifier_result")).get("rewards"),
+            draft.add_outcomes(
+                as_object(result.get("verifier_result")).get("rewards"),
                 "result.json verifier_result.rewards",
             )
-            draft.tell(
-                object_of(result.get("exception_info")).get("exception_type"),
+            draft.add_outcomes(
+                as_object(result.get("exception_info")).get("exception_type"),
                 "result.json",
                 "exception_type",
             )
             return
         reward = folder / "verifier" / "reward.txt"
         if is_file(reward) and inside(folder, reward) and reward.stat().st_size <= _MAX_REWARD:
-            draft.tell(
+            draft.add_outcomes(
                 number(reward.read_text("utf-8", "replace").strip()),
                 "verifier/reward.txt",
                 "reward",
@@ -155,5 +155,5 @@ def _trial(draft: Draft, path: Path) -> None:
 
 
 IMPORTER = Importer(
-    read, (".json",), holding("schema_version steps.source", "steps.step_id steps.source")
+    read, (".json",), has_keys("schema_version steps.source", "steps.step_id steps.source")
 )

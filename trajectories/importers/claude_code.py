@@ -21,9 +21,9 @@ from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
 from .anthropic_messages import add_assistant, add_user
-from .draft import Draft, id_of, object_of, objects_of
-from .files import entries_of
-from .recognise import holding
+from .draft import Draft, as_id, as_object, as_objects
+from .files import read_entries
+from .recognise import has_keys
 
 _EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _SYNTHETIC = "<synthetic>"
@@ -31,7 +31,7 @@ _SYNTHETIC = "<synthetic>"
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The session of the file; broken lines come first, as errors."""
-    entries, broken = entries_of(path)
+    entries, broken = read_entries(path)
     yield from broken
     talk = [
         e
@@ -51,7 +51,7 @@ def _draft(path: Path, entries: list[dict[str, Any]], talk: list[dict[str, Any]]
     draft = Draft(path.stem, "claude-code", agent="claude-code")
     first = talk[0]
     for key, name in (("sessionId", "session"), ("version", "version")):
-        if id_of(first.get(key)):
+        if as_id(first.get(key)):
             draft.origin[name] = first[key]
     main = [entry for entry in talk if entry.get("isSidechain") is not True]
     if main and len(main) < len(talk):
@@ -59,7 +59,7 @@ def _draft(path: Path, entries: list[dict[str, Any]], talk: list[dict[str, Any]]
     kept: list[dict[str, Any]] = []
     seen: set[str] = set()
     for entry in main or talk:
-        uuid = id_of(entry.get("uuid"))
+        uuid = as_id(entry.get("uuid"))
         if uuid is not None and uuid in seen:
             continue
         seen.add(uuid or "")
@@ -68,7 +68,7 @@ def _draft(path: Path, entries: list[dict[str, Any]], talk: list[dict[str, Any]]
         else:
             kept.append(entry)
     for entry in _whole_replies(kept):
-        since = draft.since(entry.get("timestamp"))
+        since = draft.elapsed(entry.get("timestamp"))
         if entry["type"] == "assistant":
             add_assistant(draft, entry["message"], since)
         else:
@@ -95,12 +95,12 @@ def _whole_replies(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         message = entry["message"]
         if entry["type"] != "assistant":
             if not any(
-                block.get("type") == "tool_result" for block in objects_of(message.get("content"))
+                block.get("type") == "tool_result" for block in as_objects(message.get("content"))
             ):
                 reply = {}
             whole.append(entry)
             continue
-        if not (reply and id_of(message.get("id")) and message["id"] == reply["message"].get("id")):
+        if not (reply and as_id(message.get("id")) and message["id"] == reply["message"].get("id")):
             blocks, reply = {}, {}
             whole.append(reply)
         blocks.update((json.dumps(block, sort_keys=True), block) for block in _blocks(message))
@@ -134,11 +134,11 @@ def _blocks(message: dict[str, Any]) -> list[Any]:
 
 def _add_user(draft: Draft, entry: dict[str, Any], since: float | None) -> None:
     content = entry["message"].get("content")
-    blocks = objects_of(content)
+    blocks = as_objects(content)
     results = [block for block in blocks if block.get("type") == "tool_result"]
     extra = entry.get("toolUseResult")
     for block in results:
-        _add_result(draft, block, object_of(extra) if len(results) == 1 else {}, since)
+        _add_result(draft, block, as_object(extra) if len(results) == 1 else {}, since)
     add_user(draft, [b for b in content if b not in results] if results else content, since)
 
 
@@ -148,7 +148,7 @@ def _add_result(
     text, failed = content_text(block.get("content")), block.get("is_error") is True
     code = _EXIT.match(text) if failed else None
     call_id, stdout, stderr = (
-        id_of(block.get("tool_use_id")),
+        as_id(block.get("tool_use_id")),
         *map(content_text, (extra.get("stdout"), extra.get("stderr"))),
     )
     said = "" if failed else stdout + stderr
@@ -164,4 +164,4 @@ def _squash(text: str) -> str:
     return "".join(text.split())
 
 
-IMPORTER = Importer(read, (".jsonl",), holding("message.role sessionId", "message.role uuid"))
+IMPORTER = Importer(read, (".jsonl",), has_keys("message.role sessionId", "message.role uuid"))

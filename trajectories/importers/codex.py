@@ -18,10 +18,10 @@ from ...errors import InputError
 from ..reading.json_bytes import number, text_or_none
 from . import Importer
 from .codex_events import is_event, read_events
-from .draft import Draft, id_of, object_of
-from .files import entries_of
+from .draft import Draft, as_id, as_object
+from .files import read_entries
 from .openai_responses import Items
-from .recognise import holding
+from .recognise import has_keys
 
 _ENDED = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,10})$", re.MULTILINE)
 _SPENT = re.compile(r"^Wall time: (\d{1,6}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
@@ -31,7 +31,7 @@ _HEAD = 400
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The session of the file; broken lines come first, as errors."""
-    entries, broken = entries_of(path)
+    entries, broken = read_entries(path)
     yield from broken
     if any(map(is_event, entries)):
         yield read_events(path.stem, entries)
@@ -46,7 +46,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     draft = Draft(path.stem, "codex", agent="codex")
     turns = Items(draft)
     for entry in entries:
-        _entry(draft, turns, entry, draft.since(entry.get("timestamp")))
+        _entry(draft, turns, entry, draft.elapsed(entry.get("timestamp")))
     turns.end()
     yield draft
 
@@ -54,23 +54,23 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 def _item(entry: dict[str, Any]) -> dict[str, Any]:
     """The response item of a line; nothing for other lines."""
     if "payload" in entry:
-        return object_of(entry["payload"]) if entry.get("type") == "response_item" else {}
+        return as_object(entry["payload"]) if entry.get("type") == "response_item" else {}
     kind = str(entry.get("type"))
     bare = kind in ("message", "reasoning") or kind.endswith(("_call", "_call_output"))
     return entry if bare else {}
 
 
 def _entry(draft: Draft, turns: Items, entry: dict[str, Any], since: float | None) -> None:
-    kind, payload = entry.get("type"), object_of(entry.get("payload"))
+    kind, payload = entry.get("type"), as_object(entry.get("payload"))
     if item := _item(entry):
         if str(item.get("type")).endswith("_output"):
             _ended(turns, item)
         turns.add(item, since)
     elif kind == "session_meta" or ("payload" not in entry and "instructions" in entry):
         meta = payload or entry
-        draft.name = id_of(meta.get("id")) or draft.name
+        draft.name = as_id(meta.get("id")) or draft.name
         draft.system(
-            meta.get("instructions") or object_of(meta.get("base_instructions")).get("text")
+            meta.get("instructions") or as_object(meta.get("base_instructions")).get("text")
         )
         draft.origin.update(
             {key: meta[key] for key in ("cli_version", "originator") if text_or_none(meta.get(key))}
@@ -83,22 +83,22 @@ def _entry(draft: Draft, turns: Items, entry: dict[str, Any], since: float | Non
     elif (
         kind == "event_msg"
         and payload.get("type") == "exec_command_end"
-        and id_of(payload.get("call_id"))
+        and as_id(payload.get("call_id"))
     ):
-        spent = object_of(payload.get("duration"))
+        spent = as_object(payload.get("duration"))
         seconds = number(spent.get("secs"))
         seconds = None if seconds is None else seconds + (number(spent.get("nanos")) or 0) / 1e9
         turns.ran[str(payload["call_id"])] = (payload.get("exit_code"), seconds)
     elif kind == "event_msg" and payload.get("type") == "token_count":
-        used = object_of(object_of(payload.get("info")).get("total_token_usage"))
-        draft.total(
+        used = as_object(as_object(payload.get("info")).get("total_token_usage"))
+        draft.add_totals(
             prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens")
         )
 
 
 def _ended(turns: Items, item: dict[str, Any]) -> None:
     """Notes the exit code and the seconds that stand before the output itself."""
-    output, call_id = item.get("output"), id_of(item.get("call_id"))
+    output, call_id = item.get("output"), as_id(item.get("call_id"))
     if isinstance(output, str) and call_id and call_id not in turns.ran:
         head, output_follows, _ = output[:_HEAD].partition("\nOutput:")
         if output_follows and (found := _ENDED.search(head)):
@@ -109,7 +109,7 @@ def _ended(turns: Items, item: dict[str, Any]) -> None:
 IMPORTER = Importer(
     read,
     (".jsonl",),
-    holding(
+    has_keys(
         "type=session_meta payload",
         "type=response_item payload.type",
         "type=turn_context payload",

@@ -12,7 +12,7 @@ import shlex
 from typing import Any
 
 from ..reading.json_bytes import text_or_none
-from .draft import Call, Draft, id_of, object_of, objects_of
+from .draft import Call, Draft, as_id, as_object, as_objects
 
 _EVENTS = ("thread.", "turn.", "item.")
 _FAILED = ("failed", "declined")
@@ -41,22 +41,24 @@ class _Stream:
         draft.lost["prompt, which this stream does not hold"] += 1
 
     def add(self, entry: dict[str, Any]) -> None:
-        kind, item = entry.get("type"), object_of(entry.get("item"))
-        id = id_of(item.get("id")) or ""
+        kind, item = entry.get("type"), as_object(entry.get("item"))
+        id = as_id(item.get("id")) or ""
         if kind == "thread.started":
-            self.draft.name = id_of(entry.get("thread_id")) or self.draft.name
+            self.draft.name = as_id(entry.get("thread_id")) or self.draft.name
         elif kind in ("item.started", "item.updated"):
             self.begun[id] = item
         elif kind == "item.completed":
             self.begun.pop(id, None)
             self._item(item, ended=True)
         elif kind == "turn.completed":
-            used = object_of(entry.get("usage"))  # the sum of the thread so far
-            self.draft.total(
+            used = as_object(entry.get("usage"))  # the sum of the thread so far
+            self.draft.add_totals(
                 prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens")
             )
         elif kind == "turn.failed":
-            self.draft.tell(object_of(entry.get("error")).get("message"), "turn.failed", "error")
+            self.draft.add_outcomes(
+                as_object(entry.get("error")).get("message"), "turn.failed", "error"
+            )
 
     def end(self) -> Draft:
         for item in self.begun.values():
@@ -93,11 +95,11 @@ class _Stream:
 
 def _call(kind: Any, item: dict[str, Any]) -> Call | None:
     """What the agent did by an item; None where it did nothing."""
-    id = id_of(item.get("id"))
+    id = as_id(item.get("id"))
     if kind == "command_execution":
         return Call("shell", {"command": _argv(text_or_none(item.get("command")) or "")}, id)
     if kind == "file_change":
-        changes = objects_of(item.get("changes"))
+        changes = as_objects(item.get("changes"))
         return Call(
             "apply_patch", {"changes": changes, **(changes[0] if len(changes) == 1 else {})}, id
         )
@@ -116,8 +118,8 @@ def _answer(kind: Any, item: dict[str, Any]) -> tuple[Any, Any]:
         return item.get("aggregated_output") or "", item.get("exit_code")
     if kind == "mcp_tool_call":
         return (
-            object_of(item.get("error")).get("message")
-            or object_of(item.get("result")).get("content")
+            as_object(item.get("error")).get("message")
+            or as_object(item.get("result")).get("content")
             or "",
             None,
         )

@@ -10,7 +10,7 @@ from ..reading.json_bytes import read_json, text_or_none
 from ..reading.load import load_conversation
 from . import Importer
 from .anthropic_messages import add_assistant, add_user
-from .draft import Draft, object_of, objects_of
+from .draft import Draft, as_object, as_objects
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
@@ -18,7 +18,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     chat messages."""
     run = load_conversation(path)
     value = read_json(path)
-    head = object_of(value)
+    head = as_object(value)
     draft = Draft(
         run.id,
         "conversation",
@@ -34,8 +34,8 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         run.task_outcome,
     )
     draft.system(head.get("system_prompt"))
-    for message in objects_of(value if isinstance(value, list) else head.get("messages")):
-        kinds = {text_or_none(block.get("type")) for block in objects_of(message.get("content"))}
+    for message in as_objects(value if isinstance(value, list) else head.get("messages")):
+        kinds = {text_or_none(block.get("type")) for block in as_objects(message.get("content"))}
         if (
             message.get("role") == "assistant"
             and "tool_use" in kinds

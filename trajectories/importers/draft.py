@@ -90,9 +90,9 @@ class Draft:
         """Assistant messages so far."""
         return len(self._turns)
 
-    def since(self, stamp: Any) -> float | None:
-        """Seconds since the first moment asked about; None for what is no moment (`moment`)."""
-        when = moment(stamp)
+    def elapsed(self, stamp: Any) -> float | None:
+        """Seconds since the first moment asked about; None for what is no moment (`unix_time`)."""
+        when = unix_time(stamp)
         if when is None:
             return None
         if self._start is None:
@@ -100,7 +100,7 @@ class Draft:
         self._last = max(self._last, when - self._start)
         return when - self._start
 
-    def tell(self, value: Any, source: str, name: str = "") -> None:
+    def add_outcomes(self, value: Any, source: str, name: str = "") -> None:
         """Keep what the source found out about the run: scalars of `value` as outcomes, `name` and
         keys before them.
 
@@ -114,7 +114,7 @@ class Draft:
             else:
                 self.outcomes[key] = outcome
 
-    def total(self, **found: Any) -> None:
+    def add_totals(self, **found: Any) -> None:
         """Totals of the run by their names in `totals`, as far as they are amounts; of sums told
         again and again the largest."""
         for name, value in found.items():
@@ -203,7 +203,7 @@ class Draft:
         """
         turn, slot = self._find(call_id)
         output = self._text(text)
-        body = object_in(output)
+        body = parse_object(output)
         submit = turn is not None and _kind(turn.calls[slot]) == "submit"
         if body and not stderr and exit_code is None and (submit or RESULT_KEYS & set(body)):
             content = output
@@ -298,10 +298,10 @@ def _kind(call: Call) -> str:
     return make_action(call.name, call.arguments, None).kind
 
 
-def call_of(call: dict[str, Any]) -> Call:
+def parse_call(call: dict[str, Any]) -> Call:
     """A tool call, under whatever names a format has for its name, its arguments and its id."""
-    call = object_of(call.get("tool_call")) or call
-    said = object_of(call.get("function")) or call
+    call = as_object(call.get("tool_call")) or call
+    said = as_object(call.get("function")) or call
     names = (content_text(said.get(key)) for key in ("name", "function_name", "function"))
     arguments = next(
         (said[key] for key in ("arguments", "input", "args") if said.get(key) is not None), None
@@ -309,11 +309,11 @@ def call_of(call: dict[str, Any]) -> Call:
     return Call(
         next(filter(None, names), "unknown"),
         arguments,
-        id_of(call.get("id")) or id_of(call.get("tool_call_id")),
+        as_id(call.get("id")) or as_id(call.get("tool_call_id")),
     )
 
 
-def id_of(value: Any) -> str | None:
+def as_id(value: Any) -> str | None:
     """An id as text: a string, or an integer written out."""
     return (
         str(value)
@@ -322,27 +322,27 @@ def id_of(value: Any) -> str | None:
     )
 
 
-def object_of(value: Any) -> dict[str, Any]:
+def as_object(value: Any) -> dict[str, Any]:
     """The object, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
-def object_in(value: Any) -> dict[str, Any]:
+def parse_object(value: Any) -> dict[str, Any]:
     """The object, also where it is kept as JSON text; an empty one for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = loads(value)
         except ValueError:
             return {}
-    return object_of(value)
+    return as_object(value)
 
 
-def objects_of(value: Any) -> list[dict[str, Any]]:
+def as_objects(value: Any) -> list[dict[str, Any]]:
     """The objects of a list; empty for anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def plain(content: Any) -> Any:
+def unwrap_text(content: Any) -> Any:
     """One block of nothing but text as that text, no blocks as no text, anything else as it is."""
     only = content[0] if isinstance(content, list) and len(content) == 1 else None
     if (
@@ -354,13 +354,13 @@ def plain(content: Any) -> Any:
     return None if content == [] else content
 
 
-def total_of(*parts: Any) -> int | None:
+def sum_counts(*parts: Any) -> int | None:
     """The sum of the counts that are known; None when none is."""
     known = [value for part in parts if (value := count(part)) is not None]
     return sum(known) if known else None
 
 
-def moment(stamp: Any) -> float | None:
+def unix_time(stamp: Any) -> float | None:
     """Seconds since 1970 of an ISO 8601 time (without a zone: UTC) or a Unix time; None for
     anything else."""
     if isinstance(stamp, str):

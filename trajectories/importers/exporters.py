@@ -13,7 +13,7 @@ from typing import Any
 from ...plugins import Door
 from ..reading.json_bytes import loads
 from ..reading.messages import content_text
-from .draft import Draft, object_in, object_of, objects_of, plain
+from .draft import Draft, as_object, as_objects, parse_object, unwrap_text
 
 Exporter = Callable[[Draft], dict[str, Any]]
 """The value to write as JSON; what the format has no place for is counted in `Draft.lost`."""
@@ -58,7 +58,7 @@ def to_anthropic(draft: Draft) -> dict[str, Any]:
     for message in draft.messages:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
-            thoughts = objects_of(message.get("reasoning_details"))
+            thoughts = as_objects(message.get("reasoning_details"))
             blocks = [
                 block
                 for block in thoughts
@@ -70,9 +70,9 @@ def to_anthropic(draft: Draft) -> dict[str, Any]:
                 draft.lost["thoughts without a signature"] += 1
             blocks += _blocks(content, draft)
             waiting = []
-            for call in objects_of(message.get("tool_calls")):
+            for call in as_objects(message.get("tool_calls")):
                 asked += 1
-                function = object_of(call.get("function"))
+                function = as_object(call.get("function"))
                 waiting.append(call.get("id") or f"call-{asked}")
                 blocks.append(
                     {
@@ -98,17 +98,17 @@ def to_anthropic(draft: Draft) -> dict[str, Any]:
             _user(messages, _blocks(content, draft))
     head: dict[str, Any] = {"model": draft.model} if draft.model else {}
     if system:
-        head["system"] = plain(system)
+        head["system"] = unwrap_text(system)
     for message in messages:
         if message["role"] == "user":
-            message["content"] = plain(message["content"])
+            message["content"] = unwrap_text(message["content"])
     return {**head, "messages": messages}
 
 
 def plain_result(content: Any) -> tuple[Any, bool]:
     """A tool's answer without the harness's JSON where that says nothing more, and whether it was
     marked as an error."""
-    body, keys = object_in(content), {"exit_code", "stdout", "stderr"}
+    body, keys = parse_object(content), {"exit_code", "stdout", "stderr"}
     if not keys <= set(body) <= {*keys, "is_error"}:
         return content, False
     failed, stdout, stderr = body.get("is_error") is True, body["stdout"], body["stderr"]
@@ -134,10 +134,10 @@ def _blocks(content: Any, draft: Draft) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     found = []
-    for block in objects_of(content):
+    for block in as_objects(content):
         kind = block.get("type")
         source = (
-            block.get("image") if kind == "image" else object_of(block.get("image_url")).get("url")
+            block.get("image") if kind == "image" else as_object(block.get("image_url")).get("url")
         )
         if isinstance(source, str):
             match = _DATA.match(source)
@@ -156,7 +156,7 @@ def _openai_block(block: Any) -> Any:
     """Images of other formats as `image_url`; everything else as it is."""
     if not isinstance(block, dict) or block.get("type") != "image":
         return block
-    source = object_of(block.get("source"))
+    source = as_object(block.get("source"))
     url = block.get("image") or source.get("url")
     if isinstance(source.get("data"), str):
         url = f"data:{source.get('media_type')};base64,{source['data']}"

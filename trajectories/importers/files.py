@@ -77,7 +77,7 @@ def documents(path: Path) -> Iterator[Document | InputError]:
             yield error
 
 
-def entries_of(path: Path) -> tuple[list[dict[str, Any]], list[InputError]]:
+def read_entries(path: Path) -> tuple[list[dict[str, Any]], list[InputError]]:
     """The objects of a log that has one a line, and an error for every line that is none."""
     entries: list[dict[str, Any]] = []
     broken: list[InputError] = []
@@ -95,7 +95,7 @@ def entries_of(path: Path) -> tuple[list[dict[str, Any]], list[InputError]]:
     return entries, broken
 
 
-def runs_of(
+def read_runs(
     path: Path, is_part: Callable[[Any], bool], draft: Callable[[Any, str, Path, str], Draft]
 ) -> Iterator[Draft | InputError]:
     """The runs of a file: one of all its lines where each `is_part` of a run, else one a value, and
@@ -108,7 +108,7 @@ def runs_of(
     values = [item for item in found if isinstance(item, Document)]
     if values and values[0].line is not None and all(is_part(item.value) for item in values):
         yield from (item for item in found if isinstance(item, InputError))
-        yield tried(draft, [item.value for item in values], path.stem, path, "")
+        yield draft_or_error(draft, [item.value for item in values], path.stem, path, "")
         return
     for item in found:
         if isinstance(item, InputError):
@@ -119,12 +119,12 @@ def runs_of(
         for position, part in enumerate(value if several else [value], 1):
             alone = line is None and (not several or len(value) == 1)
             where = "" if alone else f"[{position - 1}]: " if line is None else f"line {line}: "
-            yield tried(
+            yield draft_or_error(
                 draft, part, path.stem if alone else f"{path.stem}-{line or position}", path, where
             )
 
 
-def tried(draft: Callable[..., Draft], *given: Any) -> Draft | InputError:
+def draft_or_error(draft: Callable[..., Draft], *given: Any) -> Draft | InputError:
     """The draft made of what is given, or the error that says why there is none."""
     try:
         return draft(*given)

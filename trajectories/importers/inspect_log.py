@@ -21,9 +21,9 @@ from ...errors import InputError
 from ..reading.json_bytes import MAX_BYTES, decode, number, parse_json, read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Draft, call_of, id_of, object_of, objects_of, plain, total_of
-from .files import tried
-from .recognise import holding
+from .draft import Draft, as_id, as_object, as_objects, parse_call, sum_counts, unwrap_text
+from .files import draft_or_error
+from .recognise import has_keys
 
 _EXPECTED = "expected an Inspect log: `eval` and `samples`, or a .eval file"
 _ZSTANDARD = 93
@@ -51,7 +51,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         raise InputError(
             "is no zip file", "a .eval log that was cut short? Convert or copy it again", path
         )
-    log = object_of(read_json(path))
+    log = as_object(read_json(path))
     samples = log.get("samples")
     if not isinstance(log.get("eval"), dict):
         raise InputError("is no Inspect log", _EXPECTED, path)
@@ -62,7 +62,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
             path,
         )
     for position, sample in enumerate(samples):
-        yield tried(_draft, log, sample, path, f"samples[{position}]")
+        yield draft_or_error(_draft, log, sample, path, f"samples[{position}]")
 
 
 def _packed(path: Path) -> Iterator[Draft | InputError]:
@@ -79,7 +79,7 @@ def _packed(path: Path) -> Iterator[Draft | InputError]:
             )
             if header is None or not names:
                 raise InputError("holds no header.json or no samples", _EXPECTED, path)
-            log = object_of(_member(archive, header, path))
+            log = as_object(_member(archive, header, path))
             if not isinstance(log.get("eval"), dict):
                 raise InputError("is no Inspect log", _EXPECTED, path)
             total = 0
@@ -154,47 +154,47 @@ def _zstandard(info: zipfile.ZipInfo, path: Path) -> bytes:
 
 
 def _draft(log: dict[str, Any], sample: Any, path: Path, where: str) -> Draft:
-    spec, sample = object_of(log.get("eval")), object_of(sample)
+    spec, sample = as_object(log.get("eval")), as_object(sample)
     messages = sample.get("messages")
     if not isinstance(messages, list) or not messages:
         raise InputError(f"{where} holds no messages", _EXPECTED, path)
     task = text_or_none(spec.get("task"))
     epoch = sample.get("epoch")
     name = "_".join(
-        filter(None, (task or path.stem, id_of(sample.get("id")), "epoch", id_of(epoch) or "1"))
+        filter(None, (task or path.stem, as_id(sample.get("id")), "epoch", as_id(epoch) or "1"))
     )
     draft = Draft(
         name, "inspect", agent=_agent(log), model=text_or_none(spec.get("model")), task=task
     )
-    draft.tier = text_or_none(object_of(sample.get("metadata")).get("tier"))
+    draft.tier = text_or_none(as_object(sample.get("metadata")).get("tier"))
     draft.repeat = epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else None
     for key in ("eval_id", "run_id", "created"):
         if text_or_none(spec.get(key)):
             draft.origin[key] = spec[key]
-    draft.origin.update({"sample": id_of(sample.get("id")), "epoch": draft.repeat})
+    draft.origin.update({"sample": as_id(sample.get("id")), "epoch": draft.repeat})
     for key in ("error", "limit"):
         if sample.get(key):
             draft.origin[key] = sample[key]
     events = _Events(sample, draft)
-    attached = object_of(sample.get("attachments"))
+    attached = as_object(sample.get("attachments"))
     for message in messages:
-        _add(draft, object_of(_resolve(message, attached, draft)), events)
+        _add(draft, as_object(_resolve(message, attached, draft)), events)
     draft.wall_time_s = number(sample.get("total_time"))
     if not events.replies:
-        usage = [object_of(u) for u in object_of(sample.get("model_usage")).values()]
+        usage = [as_object(u) for u in as_object(sample.get("model_usage")).values()]
         sent, received = (
-            total_of(*map(_input, usage)),
-            total_of(*(u.get("output_tokens") for u in usage)),
+            sum_counts(*map(_input, usage)),
+            sum_counts(*(u.get("output_tokens") for u in usage)),
         )
-        draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
+        draft.add_totals(prompt_tokens=sent or None, completion_tokens=received or None)
     outside = len(events.replies) - sum(
-        m.get("role") == "assistant" for m in map(object_of, messages)
+        m.get("role") == "assistant" for m in map(as_object, messages)
     )
     if outside > 0:
         draft.lost["model calls that are not among the messages"] += outside
-    for scorer, score in object_of(sample.get("scores")).items():
-        _score(draft, str(scorer), object_of(score))
-    draft.tell(sample.get("metadata"), "metadata", "metadata")
+    for scorer, score in as_object(sample.get("scores")).items():
+        _score(draft, str(scorer), as_object(score))
+    draft.add_outcomes(sample.get("metadata"), "metadata", "metadata")
     return draft
 
 
@@ -203,7 +203,7 @@ def _score(draft: Draft, scorer: str, score: dict[str, Any]) -> None:
     (`value_to_float`)."""
     value = score.get("value")
     said = _LETTERS.get(value, value) if isinstance(value, str) else value
-    draft.tell(
+    draft.add_outcomes(
         said, f"scores.{scorer}.value" + (f" ({value})" if said is not value else ""), scorer
     )
 
@@ -211,8 +211,8 @@ def _score(draft: Draft, scorer: str, score: dict[str, Any]) -> None:
 def _agent(log: dict[str, Any]) -> str | None:
     """The solver: named for the evaluation, else the last step of the plan unless that is a
     building block."""
-    named = text_or_none(object_of(log.get("eval")).get("solver"))
-    steps = objects_of(object_of(log.get("plan")).get("steps"))
+    named = text_or_none(as_object(log.get("eval")).get("solver"))
+    steps = as_objects(as_object(log.get("plan")).get("steps"))
     last = text_or_none(steps[-1].get("solver")) if steps else None
     return named or (None if last is None or last.rsplit("/", 1)[-1] in _NO_AGENTS else last)
 
@@ -221,17 +221,17 @@ class _Events:
     """Times and tokens of a sample's events, by the id of the message or call that they made."""
 
     def __init__(self, sample: dict[str, Any], draft: Draft) -> None:
-        draft.since(sample.get("started_at"))
+        draft.elapsed(sample.get("started_at"))
         self.replies: dict[str, dict[str, Any]] = {}
         self.calls: dict[str, dict[str, Any]] = {}
-        events = objects_of(sample.get("events")) or objects_of(
-            object_of(sample.get("transcript")).get("events")
+        events = as_objects(sample.get("events")) or as_objects(
+            as_object(sample.get("transcript")).get("events")
         )
         for event in events:
-            began = draft.since(event.get("timestamp"))
-            done = draft.since(event.get("completed"))
+            began = draft.elapsed(event.get("timestamp"))
+            done = draft.elapsed(event.get("completed"))
             if event.get("event") == "model":
-                self._model(object_of(event.get("output")), done)
+                self._model(as_object(event.get("output")), done)
             elif event.get("event") == "tool" and text_or_none(event.get("id")):
                 spent = number(event.get("working_time"))
                 if spent is None and began is not None and done is not None:
@@ -239,11 +239,11 @@ class _Events:
                 self.calls[event["id"]] = {"ts": done, "exec_time_s": spent}
 
     def _model(self, output: dict[str, Any], done: float | None) -> None:
-        choice = next(iter(objects_of(output.get("choices"))), {})
-        key = id_of(object_of(choice.get("message")).get("id"))
+        choice = next(iter(as_objects(output.get("choices"))), {})
+        key = as_id(as_object(choice.get("message")).get("id"))
         if key is None:
             return
-        usage = object_of(output.get("usage"))
+        usage = as_object(output.get("usage"))
         self.replies[key] = {
             "ts": done,
             "input_tokens": _input(usage),
@@ -254,32 +254,32 @@ class _Events:
 
 def _input(usage: dict[str, Any]) -> int | None:
     """All input tokens: Inspect counts those of the cache apart from the rest."""
-    return total_of(
+    return sum_counts(
         *(usage.get(f"input_tokens{part}") for part in ("", "_cache_read", "_cache_write"))
     )
 
 
 def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
-    role, content, key = message.get("role"), message.get("content"), id_of(message.get("id")) or ""
+    role, content, key = message.get("role"), message.get("content"), as_id(message.get("id")) or ""
     if role == "system":
-        draft.system(plain(content))
+        draft.system(unwrap_text(content))
     elif role == "user":
-        draft.user(plain(content))
+        draft.user(unwrap_text(content))
     elif role == "assistant":
         blocks = content if isinstance(content, list) else []
-        thoughts = [_thought(b) for b in objects_of(blocks) if b.get("type") == "reasoning"]
-        served = [b for b in objects_of(blocks) if b.get("type") == "tool_use"]
-        rest = [b for b in blocks if object_of(b).get("type") not in ("reasoning", "tool_use")]
-        calls = [call_of(call) for call in (*served, *objects_of(message.get("tool_calls")))]
+        thoughts = [_thought(b) for b in as_objects(blocks) if b.get("type") == "reasoning"]
+        served = [b for b in as_objects(blocks) if b.get("type") == "tool_use"]
+        rest = [b for b in blocks if as_object(b).get("type") not in ("reasoning", "tool_use")]
+        calls = [parse_call(call) for call in (*served, *as_objects(message.get("tool_calls")))]
         draft.assistant(
-            plain(rest) if blocks else content,
+            unwrap_text(rest) if blocks else content,
             calls,
             reasoning=thoughts,
             **events.replies.get(key, {}),
         )
         for block in served:
             draft.result(
-                id_of(block.get("id")),
+                as_id(block.get("id")),
                 content_text(block.get("result")),
                 stderr=content_text(block.get("error")),
             )
@@ -290,9 +290,9 @@ def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
 
 
 def _answer(draft: Draft, message: dict[str, Any], events: _Events) -> None:
-    error, content = object_of(message.get("error")), message.get("content")
+    error, content = as_object(message.get("error")), message.get("content")
     said = content_text(error.get("message"))
-    call_id = id_of(message.get("tool_call_id"))
+    call_id = as_id(message.get("tool_call_id"))
     text: Any = "" if said and content_text(content) == said else content
     draft.result(
         call_id,
@@ -330,7 +330,7 @@ def _resolve(value: Any, attached: dict[str, Any], draft: Draft) -> Any:
 
 
 def _recognises(head: bytes, name: str) -> bool:
-    return name.lower().endswith(".eval") or holding("eval.task", "eval.run_id", "eval.model")(
+    return name.lower().endswith(".eval") or has_keys("eval.task", "eval.run_id", "eval.model")(
         head, name
     )
 

@@ -19,9 +19,9 @@ from ...errors import InputError
 from ..reading.json_bytes import read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of, total_of
+from .draft import Call, Draft, as_id, as_object, as_objects, sum_counts
 from .openai_chat import chat_calls
-from .recognise import holding
+from .recognise import has_keys
 
 _EXPECTED = "expected an object with `info` and `messages`, or the list of messages"
 _FENCES = ("```bash", "```sh", "```mswea_bash_command")
@@ -31,26 +31,26 @@ _CODE = re.compile(r"\s*<returncode>(-?\d{1,10})</returncode>")
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The run of the file."""
     value = read_json(path)
-    data = object_of(value)
+    data = as_object(value)
     info, messages = (
-        object_of(data.get("info")),
-        objects_of(value if isinstance(value, list) else data.get("messages")),
+        as_object(data.get("info")),
+        as_objects(value if isinstance(value, list) else data.get("messages")),
     )
     if not any(message.get("role") == "assistant" for message in messages):
         raise InputError("is no trajectory of mini-swe-agent", _EXPECTED, path)
     name = path.name.removesuffix(".json").removesuffix(".traj")
-    task = id_of(data.get("instance_id"))
+    task = as_id(data.get("instance_id"))
     draft = Draft(task or name, "mini-swe-agent", agent="mini-swe-agent", task=task)
-    config = object_of(object_of(info.get("config")).get("model"))
+    config = as_object(as_object(info.get("config")).get("model"))
     draft.model = text_or_none(config.get("model_name"))
     draft.origin.update(
         {key: info[key] for key in ("mini_version", "submission") if text_or_none(info.get(key))}
     )
-    draft.tell(info.get("exit_status"), "info", "exit_status")
+    draft.add_outcomes(info.get("exit_status"), "info", "exit_status")
     draft.submitted = info.get("exit_status") == "Submitted" or None
     known = ("config", "model_stats", "mini_version", "exit_status", "submission")
-    draft.tell({key: item for key, item in info.items() if key not in known}, "info")
-    draft.total(cost_usd=object_of(info.get("model_stats")).get("instance_cost") or None)
+    draft.add_outcomes({key: item for key, item in info.items() if key not in known}, "info")
+    draft.add_totals(cost_usd=as_object(info.get("model_stats")).get("instance_cost") or None)
     waiting: list[str] = []
     for number_of, message in enumerate(messages):
         waiting = _add(draft, message, number_of, waiting)
@@ -63,28 +63,28 @@ def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[st
     role, content, extra = (
         message.get("role"),
         message.get("content"),
-        object_of(message.get("extra")),
+        as_object(message.get("extra")),
     )
-    since = draft.since(extra.get("timestamp"))
+    since = draft.elapsed(extra.get("timestamp"))
     if role == "system":
         draft.system(content)
     elif role == "assistant":
         calls = list(chat_calls(message)) or _commands(content_text(content), extra, number_of)
-        usage = object_of(object_of(extra.get("response")).get("usage"))
+        usage = as_object(as_object(extra.get("response")).get("usage"))
         draft.assistant(
             content,
             calls,
             ts=since,
             reasoning=text_or_none(message.get("reasoning_content")),
-            input_tokens=total_of(usage.get("prompt_tokens")),
-            output_tokens=total_of(usage.get("completion_tokens")),
+            input_tokens=sum_counts(usage.get("prompt_tokens")),
+            output_tokens=sum_counts(usage.get("completion_tokens")),
         )
         return [call.id or "" for call in calls]
     elif role == "tool" or (role in ("user", "exit") and waiting):
         text = content_text(content)
         head, code = _CODE.match(text), extra.get("returncode")
         code = head[1] if code is None and head else code
-        call_id = id_of(message.get("tool_call_id")) or (waiting[0] if waiting else None)
+        call_id = as_id(message.get("tool_call_id")) or (waiting[0] if waiting else None)
         draft.result(call_id, "" if role == "exit" else text, exit_code=code, ts=since)
         return [one for one in waiting if one != call_id]
     elif role == "user":
@@ -97,7 +97,7 @@ def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[st
 def _commands(text: str, extra: dict[str, Any], number_of: int) -> list[Call]:
     listed = [
         command
-        for action in objects_of(extra.get("actions"))
+        for action in as_objects(extra.get("actions"))
         if (command := text_or_none(action.get("command")))
     ]
     fenced = [] if listed else _fenced(text)
@@ -127,7 +127,7 @@ def _fenced(text: str) -> list[str]:
 IMPORTER = Importer(
     read,
     (".json",),
-    holding(
+    has_keys(
         "info.mini_version messages.role",
         "info.exit_status info.submission messages.role",
         "messages.extra.actions",

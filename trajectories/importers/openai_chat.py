@@ -17,16 +17,16 @@ from typing import Any
 from ...errors import InputError
 from ..reading.json_bytes import loads, text_or_none
 from . import Importer
-from .draft import Call, Draft, call_of, id_of, object_of, objects_of
-from .files import runs_of
-from .recognise import holding
+from .draft import Call, Draft, as_id, as_object, as_objects, parse_call
+from .files import read_runs
+from .recognise import has_keys
 
 _EXPECTED = "expected objects with `messages`, or lists of messages with `role`"
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every conversation of the file."""
-    return runs_of(path, _is_message, conversation_of)
+    return read_runs(path, _is_message, conversation_of)
 
 
 TURNS = ("messages", "conversations", "conversation", "trajectory", "history", "turns")
@@ -93,21 +93,21 @@ def listed(head: dict[str, Any]) -> Any:
 
 def conversation_of(value: Any, name: str, path: Path, where: str) -> Draft:
     """One conversation, `where` being its place in the file. InputError for what is none."""
-    head = object_of(value)
+    head = as_object(value)
     request = "messages" not in head and isinstance(head.get("body"), dict)
     if request:
         head = {**head["body"], "id": head.get("custom_id")}
     messages = [_message(item) for item in value] if isinstance(value, list) else listed(head)
     if not isinstance(messages, list) or not any(_is_message(m) for m in messages):
         raise InputError(f"{where}is no chat conversation", _EXPECTED, path)
-    instance = id_of(head.get("instance_id"))
-    draft = Draft(id_of(head.get("id")) or instance or name, "openai")
+    instance = as_id(head.get("instance_id"))
+    draft = Draft(as_id(head.get("id")) or instance or name, "openai")
     draft.model = text_or_none(head.get("model")) or text_or_none(head.get("model_name"))
     for key in ("agent", "task", "tier"):
         setattr(draft, key, text_or_none(head.get(key)))
     draft.task = draft.task or instance
     if not request:
-        draft.tell({key: item for key, item in head.items() if key not in _KNOWN}, "")
+        draft.add_outcomes({key: item for key, item in head.items() if key not in _KNOWN}, "")
     if text_or_none(head.get("system")):
         draft.system(head["system"])
     for message in messages:
@@ -122,7 +122,7 @@ def conversation_of(value: Any, name: str, path: Path, where: str) -> Draft:
 
 def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
     role, content = message["role"], message.get("content")
-    if any(block.get("type") in ("tool_use", "tool_result") for block in objects_of(content)):
+    if any(block.get("type") in ("tool_use", "tool_result") for block in as_objects(content)):
         raise InputError(
             f"{where}has blocks of Anthropic's Messages API", "use the format `anthropic`", path
         )
@@ -136,7 +136,7 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
             for key, value in message.items()
             if key not in ("content", "tool_call_id", "role")
         }
-        draft.result(id_of(message.get("tool_call_id")), content, extra=extra)
+        draft.result(as_id(message.get("tool_call_id")), content, extra=extra)
         draft.messages[-1]["role"] = role
         if "tool_call_id" not in message:
             del draft.messages[-1]["tool_call_id"]
@@ -146,14 +146,14 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
 
 def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
     """The tool calls of an assistant message."""
-    for call in objects_of(message.get("tool_calls")):
-        yield call_of(call)
+    for call in as_objects(message.get("tool_calls")):
+        yield parse_call(call)
     if isinstance(legacy := message.get("function_call"), dict):
-        yield call_of(legacy)
+        yield parse_call(legacy)
 
 
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
-    holding("messages.role", "body.messages.role", "role content", "conversations.from"),
+    has_keys("messages.role", "body.messages.role", "role content", "conversations.from"),
 )

@@ -17,9 +17,9 @@ from ...errors import InputError
 from ..reading.json_bytes import number, text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_in, object_of, objects_of
-from .files import runs_of
-from .recognise import holding
+from .draft import Call, Draft, as_id, as_object, as_objects, parse_object
+from .files import read_runs
+from .recognise import has_keys
 
 _EXPECTED = "expected responses (`output`), requests (`input`), or lists of items with `type`"
 _SERVED = ("output", "outputs", "result", "results", "error")
@@ -28,35 +28,35 @@ _SERVED = ("output", "outputs", "result", "results", "error")
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every run of the file: one a value, or one of all lines where each line is an item."""
-    return runs_of(path, _is_item, _draft)
+    return read_runs(path, _is_item, _draft)
 
 
 def _is_item(value: Any) -> bool:
     return bool(
-        text_or_none(object_of(value).get("type")) or text_or_none(object_of(value).get("role"))
+        text_or_none(as_object(value).get("type")) or text_or_none(as_object(value).get("role"))
     )
 
 
 def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
-    head = object_of(value)
+    head = as_object(value)
     whole = (
-        object_of(object_of(head.get("response")).get("body"))
-        or object_of(head.get("response"))
+        as_object(as_object(head.get("response")).get("body"))
+        or as_object(head.get("response"))
         or head
     )
     given = head.get("input", whole.get("input"))
-    before = [{"role": "user", "content": given}] if isinstance(given, str) else objects_of(given)
-    items = objects_of(value) or [*before, *objects_of(whole.get("output"))]
+    before = [{"role": "user", "content": given}] if isinstance(given, str) else as_objects(given)
+    items = as_objects(value) or [*before, *as_objects(whole.get("output"))]
     if not any(map(_is_item, items)):
         raise InputError(f"{where}holds no items of the Responses API", _EXPECTED, path)
-    draft = Draft(id_of(head.get("custom_id")) or id_of(whole.get("id")) or name, "responses")
+    draft = Draft(as_id(head.get("custom_id")) or as_id(whole.get("id")) or name, "responses")
     draft.model = text_or_none(whole.get("model"))
     draft.system(whole.get("instructions"))
     turns = Items(draft)
     for item in items:
         turns.add(item)
-    turns.end(object_of(whole.get("usage")))
-    draft.tell(object_of(whole.get("metadata")), "metadata")
+    turns.end(as_object(whole.get("usage")))
+    draft.add_outcomes(as_object(whole.get("metadata")), "metadata")
     if whole.get("tools"):
         draft.lost["list of tool definitions"] += 1
     return draft
@@ -116,13 +116,13 @@ class Items:
         self._texts, self._thoughts, self._calls, self._answers, self._ts = [], [], [], [], None
 
     def _call(self, kind: str, item: dict[str, Any]) -> None:
-        call_id = id_of(item.get("call_id")) or id_of(item.get("id"))
+        call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
         name = content_text(item.get("name")) or kind.removesuffix("_call")
         arguments: Any = item.get("arguments")
         if kind == "custom_tool_call":
             arguments = {"input": item.get("input")}
         elif arguments is None:
-            action = object_of(item.get("action"))
+            action = as_object(item.get("action"))
             arguments = action or {
                 k: v for k, v in item.items() if k in ("code", "query", "queries", "input")
             }
@@ -133,12 +133,12 @@ class Items:
                 break
 
     def _answer(self, item: dict[str, Any], ts: float | None) -> None:
-        call_id = id_of(item.get("call_id")) or id_of(item.get("id"))
+        call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
         output = item.get("output")
         code, seconds = self.ran.get(call_id or "", (None, None))
-        body = object_in(output)
+        body = parse_object(output)
         if isinstance(body.get("output"), str):  # what a shell answered, and beside it how it ended
-            output, meta = body["output"], object_of(body.get("metadata"))
+            output, meta = body["output"], as_object(body.get("metadata"))
             code, seconds = (
                 meta.get("exit_code", code),
                 number(meta.get("duration_seconds")) or seconds,
@@ -148,20 +148,20 @@ class Items:
 
 def _plain(content: Any) -> Any:
     """Blocks of text as one text where there is nothing but text."""
-    blocks = objects_of(content)
+    blocks = as_objects(content)
     if blocks and all(str(b.get("type")).endswith(("text", "refusal")) for b in blocks):
         return "\n".join(content_text(b.get("text") or b.get("refusal")) for b in blocks)
     return content
 
 
 def _thoughts(item: dict[str, Any]) -> Iterator[str]:
-    for part in (*objects_of(item.get("summary")), *objects_of(item.get("content"))):
+    for part in (*as_objects(item.get("summary")), *as_objects(item.get("content"))):
         if text := text_or_none(part.get("text")):
             yield text
 
 
 def _text(value: Any) -> Any:
-    blocks = objects_of(value)
+    blocks = as_objects(value)
     if blocks and any(isinstance(block.get("text"), str) for block in blocks):
         return _plain(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -170,7 +170,7 @@ def _text(value: Any) -> Any:
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
-    holding(
+    has_keys(
         "output.type",
         "response.output.type",
         "response.body.output.type",

@@ -18,9 +18,9 @@ from ...errors import InputError
 from ..reading.json_bytes import number, text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, call_of, id_of, object_of, objects_of
-from .files import runs_of
-from .recognise import holding
+from .draft import Call, Draft, as_id, as_object, as_objects, parse_call
+from .files import read_runs
+from .recognise import has_keys
 
 _EXPECTED = (
     "expected a list of events with `action` or `observation`, or an object with `trajectory` or"
@@ -53,7 +53,7 @@ _NOT_ARGUMENTS = {
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every run of the file."""
-    return runs_of(path, _is_event, _draft)
+    return read_runs(path, _is_event, _draft)
 
 
 def _is_event(value: Any) -> bool:
@@ -65,7 +65,7 @@ def _is_event(value: Any) -> bool:
 
 
 def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
-    head = object_of(value)
+    head = as_object(value)
     listed = value if isinstance(value, list) else head.get("trajectory") or head.get("history")
     # The oldest evaluation output pairs each action with its observation.
     flat = [
@@ -75,18 +75,18 @@ def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
     ]
     if not any(_is_event(event) for event in flat):
         raise InputError(f"{where}holds no OpenHands events", _EXPECTED, path)
-    metadata = object_of(head.get("metadata"))
-    task = id_of(head.get("instance_id"))
+    metadata = as_object(head.get("metadata"))
+    task = as_id(head.get("instance_id"))
     draft = Draft(
         task or name, "openhands", task=task, agent=text_or_none(metadata.get("agent_class"))
     )
-    draft.model = text_or_none(object_of(metadata.get("llm_config")).get("model"))
+    draft.model = text_or_none(as_object(metadata.get("llm_config")).get("model"))
     _Reader(draft).take(flat)
-    metrics = object_of(head.get("metrics"))
-    draft.total(cost_usd=metrics.get("accumulated_cost") or None)
-    draft.tell(head.get("test_result"), "test_result")
+    metrics = as_object(head.get("metrics"))
+    draft.add_totals(cost_usd=metrics.get("accumulated_cost") or None)
+    draft.add_outcomes(head.get("test_result"), "test_result")
     for key in ("resolved", "error"):
-        draft.tell(head.get(key), key, key)
+        draft.add_outcomes(head.get(key), key, key)
     return draft
 
 
@@ -118,9 +118,9 @@ class _Reader:
     def take(self, events: list[Any]) -> None:
         if strange := sum(not isinstance(event, dict) for event in events):
             self.draft.lost["events that are no objects"] += strange
-        for group in _grouped(objects_of(events)):
+        for group in _grouped(as_objects(events)):
             event = group[0]
-            action, args = event.get("action"), object_of(event.get("args"))
+            action, args = event.get("action"), as_object(event.get("args"))
             if isinstance(action, dict) and not event.get("llm_message"):
                 self._turn(group)
             elif "llm_message" in event:
@@ -128,7 +128,7 @@ class _Reader:
             elif "tool_call_id" in event:
                 self._result(event)
             elif action == "message" and event.get("source") == "user":
-                self.draft.since(event.get("timestamp"))
+                self.draft.elapsed(event.get("timestamp"))
                 self._images(args)
                 self.draft.user(args.get("content"))
             elif action == "system":
@@ -152,25 +152,25 @@ class _Reader:
     def _message(self, event: dict[str, Any]) -> None:
         """What the user or the agent says in the later shape."""
         since, message = (
-            self.draft.since(event.get("timestamp")),
-            object_of(event.get("llm_message")),
+            self.draft.elapsed(event.get("timestamp")),
+            as_object(event.get("llm_message")),
         )
         texts = _texts(message.get("content"))
         if message.get("role") == "assistant":
             self.draft.assistant(texts or None, reasoning=_reasoning(message), ts=since)
         elif message:
             self.draft.user(texts)
-        for block in objects_of(message.get("content")):
+        for block in as_objects(message.get("content")):
             self._images(block)
 
     def _turn(self, actions: list[dict[str, Any]]) -> None:
         response = _response(actions[0])
-        choice = next(iter(objects_of(response.get("choices"))), {})
-        message, usage = object_of(choice.get("message")), object_of(response.get("usage"))
-        requested = {id_of(call.get("id")): call for call in objects_of(message.get("tool_calls"))}
+        choice = next(iter(as_objects(response.get("choices"))), {})
+        message, usage = as_object(choice.get("message")), as_object(response.get("usage"))
+        requested = {as_id(call.get("id")): call for call in as_objects(message.get("tool_calls"))}
         calls, thoughts = [], []
         for event in actions:
-            args = object_of(event.get("args"))
+            args = as_object(event.get("args"))
             if event["action"] == "message":
                 self._images(args)
                 thoughts.append(content_text(args.get("content")))
@@ -181,13 +181,13 @@ class _Reader:
                 if isinstance(event["action"], dict)
                 else self._call(event, requested)
             )
-            spent = number(object_of(event.get("llm_metrics")).get("accumulated_cost"))
-            self.draft.total(cost_usd=spent or None)
+            spent = number(as_object(event.get("llm_metrics")).get("accumulated_cost"))
+            self.draft.add_totals(cost_usd=spent or None)
         text = (
             message.get("content") if text_or_none(content_text(message.get("content"))) else None
         )
         self.draft.model = self.draft.model or text_or_none(response.get("model"))
-        stamps = [self.draft.since(event.get("timestamp")) for event in actions]
+        stamps = [self.draft.elapsed(event.get("timestamp")) for event in actions]
         self.draft.assistant(
             text or "\n".join(filter(None, thoughts)) or None,
             calls,
@@ -200,12 +200,12 @@ class _Reader:
 
     def _call(self, event: dict[str, Any], requested: dict[str | None, dict[str, Any]]) -> Call:
         """An action of the first shape, with the arguments that the response itself has for it."""
-        meta, key = object_of(event.get("tool_call_metadata")), id_of(event.get("id")) or ""
-        call_id = id_of(meta.get("tool_call_id")) or f"event-{key or self.draft.turns}"
-        function = object_of(object_of(requested.get(call_id)).get("function"))
+        meta, key = as_object(event.get("tool_call_metadata")), as_id(event.get("id")) or ""
+        call_id = as_id(meta.get("tool_call_id")) or f"event-{key or self.draft.turns}"
+        function = as_object(as_object(requested.get(call_id)).get("function"))
         own = {
             name: value
-            for name, value in object_of(event.get("args")).items()
+            for name, value in as_object(event.get("args")).items()
             if name not in _NOT_ARGUMENTS
         }
         self.calls[key] = self.last = call_id
@@ -218,8 +218,8 @@ class _Reader:
 
     def _observation(self, event: dict[str, Any]) -> None:
         """What came back in the first shape."""
-        since, extras = self.draft.since(event.get("timestamp")), object_of(event.get("extras"))
-        meta, cause = object_of(extras.get("metadata")), id_of(event.get("cause"))
+        since, extras = self.draft.elapsed(event.get("timestamp")), as_object(event.get("extras"))
+        meta, cause = as_object(extras.get("metadata")), as_id(event.get("cause"))
         call_id = self.last if cause is None else self.calls.get(cause)
         text = _whole(meta, event.get("content"))
         self._images(extras)
@@ -232,8 +232,8 @@ class _Reader:
 
     def _result(self, event: dict[str, Any]) -> None:
         """What came back in the later shape."""
-        call_id, seen = id_of(event.get("tool_call_id")), object_of(event.get("observation"))
-        since = self.draft.since(event.get("timestamp"))
+        call_id, seen = as_id(event.get("tool_call_id")), as_object(event.get("observation"))
+        since = self.draft.elapsed(event.get("timestamp"))
         refusal = text_or_none(event.get("error")) or text_or_none(event.get("rejection_reason"))
         if refusal is not None:
             self.draft.result(call_id, refusal, failed=True, ts=since)
@@ -241,10 +241,10 @@ class _Reader:
         body = next((seen[key] for key in ("content", "output", "message") if seen.get(key)), "")
         problem = content_text(seen["error"]) if isinstance(seen.get("error"), str) else ""
         failed = seen.get("is_error") is True or seen.get("error") is True or bool(problem)
-        for block in objects_of(body):
+        for block in as_objects(body):
             self._images(block)
         text, code = (
-            _whole(object_of(seen.get("metadata")), body),
+            _whole(as_object(seen.get("metadata")), body),
             _exit_code(seen.get("exit_code")),
         )
         self.draft.result(call_id, text, stderr=problem, exit_code=code, failed=failed, ts=since)
@@ -257,13 +257,13 @@ class _Reader:
 
 def _later_call(event: dict[str, Any]) -> Call:
     """An action of the later shape."""
-    call = call_of(object_of(event.get("tool_call")))
+    call = parse_call(as_object(event.get("tool_call")))
     if not isinstance(call.arguments, str | dict):
         call.arguments = {key: value for key, value in event["action"].items() if key != "kind"}
     return Call(
         text_or_none(event.get("tool_name")) or call.name,
         call.arguments,
-        id_of(event.get("tool_call_id")) or call.id,
+        as_id(event.get("tool_call_id")) or call.id,
     )
 
 
@@ -272,7 +272,7 @@ def _is_action(event: dict[str, Any]) -> bool:
 
 
 def _response_id(event: dict[str, Any]) -> str | None:
-    return id_of(event.get("llm_response_id")) or text_or_none(_response(event).get("id"))
+    return as_id(event.get("llm_response_id")) or text_or_none(_response(event).get("id"))
 
 
 def _whole(meta: dict[str, Any], content: Any) -> str:
@@ -284,23 +284,23 @@ def _exit_code(value: Any) -> Any:
 
 
 def _response(event: dict[str, Any]) -> dict[str, Any]:
-    return object_of(object_of(event.get("tool_call_metadata")).get("model_response"))
+    return as_object(as_object(event.get("tool_call_metadata")).get("model_response"))
 
 
 def _texts(content: Any) -> str:
     return "\n".join(
-        text for block in objects_of(content) if (text := content_text(block.get("text")))
+        text for block in as_objects(content) if (text := content_text(block.get("text")))
     )
 
 
 def _reasoning(event: dict[str, Any]) -> str | list[dict[str, Any]] | None:
-    return objects_of(event.get("thinking_blocks")) or text_or_none(event.get("reasoning_content"))
+    return as_objects(event.get("thinking_blocks")) or text_or_none(event.get("reasoning_content"))
 
 
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
-    holding(
+    has_keys(
         *(
             f"{where}{key} {where}source"
             for where in ("", "history.", "trajectory.")

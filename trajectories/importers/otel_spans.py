@@ -20,9 +20,9 @@ from ...errors import InputError
 from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, call_of, id_of, object_of, objects_of
+from .draft import Call, Draft, as_id, as_object, as_objects, parse_call
 from .files import documents
-from .recognise import holding
+from .recognise import has_keys
 from .spans import Span, indexed, scores_of, spans_of, value_of
 
 _EXPECTED = "expected OTLP JSON (`resourceSpans`), Langfuse observations, or Phoenix spans"
@@ -77,7 +77,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     for trace, spans in traces.items():
         draft = _draft(trace or path.stem, spans)
         for name, value in scores.get(trace, ()):
-            draft.tell(value, "scores", name)
+            draft.add_outcomes(value, "scores", name)
         if not draft.turns:
             hint = (
                 "the messages of models' calls are not in it: was the capture of contents"
@@ -96,15 +96,15 @@ def _draft(trace: str, spans: list[Span]) -> Draft:
     tools = {
         key: span
         for span in spans
-        if span.kind == "tool" and (key := id_of(span.get("gen_ai.tool.call.id", "tool_call.id")))
+        if span.kind == "tool" and (key := as_id(span.get("gen_ai.tool.call.id", "tool_call.id")))
     }
     for span in spans:
         draft.agent = draft.agent or text_or_none(span.get("gen_ai.agent.name", "agent.name"))
-        for told in objects_of(span.attributes.get("_evaluations")):
-            about = object_of(object_of(told.get("gen_ai")).get("evaluation"))
-            score = object_of(about.get("score"))
+        for told in as_objects(span.attributes.get("_evaluations")):
+            about = as_object(as_object(told.get("gen_ai")).get("evaluation"))
+            score = as_object(about.get("score"))
             value = score.get("value") if score.get("value") is not None else score.get("label")
-            draft.tell(
+            draft.add_outcomes(
                 value, "gen_ai.evaluation.result", content_text(about.get("name")) or "evaluation"
             )
     draft.agent = draft.agent or next(
@@ -112,8 +112,8 @@ def _draft(trace: str, spans: list[Span]) -> Draft:
     )
     talk = _Talk(draft, tools)
     for span in spans:
-        draft.since(span.start)
-        until = draft.since(span.end)
+        draft.elapsed(span.start)
+        until = draft.elapsed(span.end)
         if span.kind == "llm":
             talk.take(span, until)
     talk.close()
@@ -205,14 +205,14 @@ def _messages(value: Any, role: str = "user") -> list[dict[str, Any]]:
     """Messages of any of the shapes, a bare text as one of `role`."""
     if isinstance(value, str):
         return [{"role": role, "content": value}] if value.strip() else []
-    head = object_of(value)
+    head = as_object(value)
     for key in ("messages", "choices"):
         if isinstance(head.get(key), list):
-            value = [object_of(item.get("message")) or item for item in objects_of(head[key])]
+            value = [as_object(item.get("message")) or item for item in as_objects(head[key])]
     found = indexed(value) or (
         [head] if "content" in head or "tool_calls" in head or "parts" in head else []
     )
-    return [object_of(item.get("message")) or item for item in found]
+    return [as_object(item.get("message")) or item for item in found]
 
 
 def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -223,9 +223,9 @@ def _said(message: Any) -> str:
     """The text of a message, or of a list of parts."""
     if isinstance(message, list):
         message = {"parts": message}
-    parts = _parts(object_of(message))
+    parts = _parts(as_object(message))
     if not parts:
-        return content_text(object_of(message).get("content"))
+        return content_text(as_object(message).get("content"))
     texts = (
         part.get("content") or part.get("text")
         for part in parts
@@ -237,7 +237,7 @@ def _said(message: Any) -> str:
 def _calls(message: dict[str, Any]) -> list[Call]:
     found = [part for part in _parts(message) if part.get("type") in ("tool_call", "tool_use")]
     found += indexed(message.get("tool_calls"))
-    return [call_of(call) for call in found]
+    return [parse_call(call) for call in found]
 
 
 def _answers(message: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
@@ -251,17 +251,17 @@ def _answers(message: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
                 ),
                 "",
             )
-            yield id_of(part.get("id") or part.get("tool_use_id")), text
+            yield as_id(part.get("id") or part.get("tool_use_id")), text
     if message.get("role") == "tool" and not any(
         part.get("type") == "tool_call_response" for part in _parts(message)
     ):
-        yield id_of(message.get("tool_call_id")), _said(message)
+        yield as_id(message.get("tool_call_id")), _said(message)
 
 
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
-    holding(
+    has_keys(
         "resourceSpans",
         "resource_spans",
         "traceId type=GENERATION",

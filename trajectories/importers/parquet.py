@@ -18,7 +18,7 @@ from ...errors import InputError
 from ..reading.table_errors import table_errors
 from . import Importer
 from .draft import Draft
-from .files import tried
+from .files import draft_or_error
 from .openai_chat import TURNS, conversation_of
 
 _MAX_BYTES = 512 * 1024 * 1024
@@ -69,7 +69,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
                 )
             values = list(batch.iter_rows(named=True))
         for row in values:
-            yield tried(_row, row, at, path)
+            yield draft_or_error(_row, row, at, path)
             at += 1
     if at < rows:  # polars may give up without a word
         raise InputError(

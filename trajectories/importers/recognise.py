@@ -67,7 +67,7 @@ def _paths(value: Any, at: str) -> Iterator[str]:
             yield from _paths(item, path)
 
 
-def holding(*alternatives: str) -> Recogniser:
+def has_keys(*alternatives: str) -> Recogniser:
     """Recognises files whose head has all paths (between blanks, as `shape` gives them) of one of
     these."""
     wanted = [frozenset(paths.split()) for paths in alternatives]

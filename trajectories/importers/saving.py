@@ -17,13 +17,13 @@ _MAX_NAME = 100
 _MAX_BYTES = 200
 
 
-class Names:
+class FolderNames:
     """Folder names for run ids, no two alike, also where case does not count."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def name(self, wanted: str) -> str:
+    def assign(self, wanted: str) -> str:
         """The id as a folder name; "-2", "-3" ... after it when it came before in this import."""
         base = safe_name(wanted)
         name, n = base, 1

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..reading.json_bytes import loads, number, text_or_none
-from .draft import id_of, moment, object_of, objects_of
+from .draft import as_id, as_object, as_objects, unix_time
 
 _MAX_PARTS = 12
 _MAX_INDEX = 10_000
@@ -57,20 +57,20 @@ def value_of(value: Any) -> Any:
 
 def spans_of(value: Any) -> Iterator[Span]:
     """The spans of one JSON value of an export; nothing for what is none."""
-    head = object_of(value)
-    for resource in objects_of(head.get("resourceSpans") or head.get("resource_spans")):
-        about = _otlp(object_of(resource.get("resource")).get("attributes"))
-        for scope in objects_of(resource.get("scopeSpans") or resource.get("scope_spans")):
-            for span in objects_of(scope.get("spans")):
+    head = as_object(value)
+    for resource in as_objects(head.get("resourceSpans") or head.get("resource_spans")):
+        about = _otlp(as_object(resource.get("resource")).get("attributes"))
+        for scope in as_objects(resource.get("scopeSpans") or resource.get("scope_spans")):
+            for span in as_objects(scope.get("spans")):
                 yield _of_otlp(span, about)
     if "resourceSpans" in head or "resource_spans" in head:
         return
     for item in (
-        objects_of(value)
-        or objects_of(head.get("observations") or head.get("data") or head.get("spans"))
+        as_objects(value)
+        or as_objects(head.get("observations") or head.get("data") or head.get("spans"))
         or [head]
     ):
-        trace = id_of(item.get("traceId") or item.get("trace_id")) or id_of(head.get("id"))
+        trace = as_id(item.get("traceId") or item.get("trace_id")) or as_id(head.get("id"))
         if (
             isinstance(item.get("type"), str)
             and trace
@@ -83,16 +83,16 @@ def spans_of(value: Any) -> Iterator[Span]:
 
 def scores_of(value: Any) -> Iterator[tuple[str | None, str, Any]]:
     """(trace, name, value) of Langfuse's scores beside the observations."""
-    head = object_of(value)
-    for score in objects_of(head.get("scores")):
+    head = as_object(value)
+    for score in as_objects(head.get("scores")):
         told = score.get("value") if score.get("value") is not None else score.get("stringValue")
         if name := text_or_none(score.get("name")):
-            yield id_of(score.get("traceId")) or id_of(head.get("id")), name, told
+            yield as_id(score.get("traceId")) or as_id(head.get("id")), name, told
 
 
 def _of_otlp(span: dict[str, Any], resource: dict[str, Any]) -> Span:
     attributes = {**_otlp(span.get("attributes"))}
-    for event in objects_of(span.get("events")):
+    for event in as_objects(span.get("events")):
         if event.get("name") == "gen_ai.evaluation.result":
             attributes.setdefault("_evaluations", []).append(
                 _nested(_otlp(event.get("attributes")))
@@ -103,12 +103,12 @@ def _of_otlp(span: dict[str, Any], resource: dict[str, Any]) -> Span:
     operation = next((told for name in named if (told := attributes.get(name))), None)
     nested = _nested(attributes)
     nested["_service"] = resource.get("service.name")
-    status = object_of(span.get("status")).get("code")
+    status = as_object(span.get("status")).get("code")
     kind = _kind(operation) or (
         "llm" if any(key.startswith("gen_ai.prompt.") for key in attributes) else ""
     )
     return Span(
-        id_of(span.get("traceId") or span.get("trace_id")) or "",
+        as_id(span.get("traceId") or span.get("trace_id")) or "",
         kind,
         str(span.get("name") or ""),
         _nanoseconds(span.get("startTimeUnixNano")),
@@ -129,7 +129,7 @@ def _of_langfuse(item: dict[str, Any], trace: str) -> Span:
         ),
     }
     since, until = (
-        moment(item.get(a) or item.get(b))
+        unix_time(item.get(a) or item.get(b))
         for a, b in (("startTime", "start_time"), ("endTime", "end_time"))
     )
     return Span(
@@ -147,15 +147,15 @@ def _of_phoenix(item: dict[str, Any]) -> Span:
     flat = {
         k.removeprefix("attributes."): v for k, v in item.items() if k.startswith("attributes.")
     }
-    context = object_of(item.get("context"))
-    attributes = _nested({**object_of(value_of(item.get("attributes"))), **flat})
-    trace = id_of(context.get("trace_id")) or id_of(item.get("context.trace_id")) or ""
+    context = as_object(item.get("context"))
+    attributes = _nested({**as_object(value_of(item.get("attributes"))), **flat})
+    trace = as_id(context.get("trace_id")) or as_id(item.get("context.trace_id")) or ""
     return Span(
         trace,
         _kind(item.get("span_kind")),
         str(item.get("name") or ""),
-        moment(item.get("start_time")),
-        moment(item.get("end_time")),
+        unix_time(item.get("start_time")),
+        unix_time(item.get("end_time")),
         attributes,
         item.get("status_code") == "ERROR",
     )
@@ -168,15 +168,15 @@ def _kind(operation: Any) -> str:
 
 def _otlp(attributes: Any) -> dict[str, Any]:
     """OTLP's list of keys and typed values as an object."""
-    return {str(pair.get("key")): _typed(pair.get("value")) for pair in objects_of(attributes)}
+    return {str(pair.get("key")): _typed(pair.get("value")) for pair in as_objects(attributes)}
 
 
 def _typed(value: Any) -> Any:
-    box = object_of(value)
+    box = as_object(value)
     if "arrayValue" in box:
-        return [_typed(item) for item in objects_of(object_of(box["arrayValue"]).get("values"))]
+        return [_typed(item) for item in as_objects(as_object(box["arrayValue"]).get("values"))]
     if "kvlistValue" in box:
-        return _otlp(object_of(box["kvlistValue"]).get("values"))
+        return _otlp(as_object(box["kvlistValue"]).get("values"))
     if "intValue" in box:
         return number(box["intValue"])
     return next(
@@ -207,7 +207,7 @@ def indexed(value: Any) -> list[dict[str, Any]]:
             :_MAX_INDEX
         ]
         return [value[key] for key in keys if isinstance(value[key], dict)]
-    return objects_of(value)
+    return as_objects(value)
 
 
 def _nanoseconds(value: Any) -> float | None:

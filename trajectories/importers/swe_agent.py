@@ -17,21 +17,23 @@ from ...errors import InputError
 from ..reading.json_bytes import number, read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_in, object_of, objects_of
-from .files import tried
+from .draft import Call, Draft, as_id, as_object, as_objects, parse_object
+from .files import draft_or_error
 from .openai_chat import chat_calls
-from .recognise import holding
+from .recognise import has_keys
 
 _EXPECTED = "expected an object with `trajectory` (steps of action and observation) or `history`"
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The run of the file; a file of attempts of which none was chosen brings each of them."""
-    data = object_of(read_json(path))
-    attempts = objects_of(data.get("attempts"))
+    data = as_object(read_json(path))
+    attempts = as_objects(data.get("attempts"))
     if attempts and "trajectory" not in data:
         for position, attempt in enumerate(attempts, 1):
-            yield tried(_draft, attempt, path, f"-attempt-{position}", f"attempts[{position - 1}] ")
+            yield draft_or_error(
+                _draft, attempt, path, f"-attempt-{position}", f"attempts[{position - 1}] "
+            )
         return
     draft = _draft(data, path, "", "")
     if len(attempts) > 1:
@@ -40,19 +42,19 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 
 def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
-    steps, history = objects_of(data.get("trajectory")), objects_of(data.get("history"))
+    steps, history = as_objects(data.get("trajectory")), as_objects(data.get("history"))
     if not any("action" in step or "observation" in step for step in steps) and not history:
         raise InputError(f"{where}is no SWE-agent trajectory", _EXPECTED, path)
-    config = object_in(data.get("replay_config"))
+    config = parse_object(data.get("replay_config"))
     problem, model = (
-        object_of(config.get("problem_statement")),
-        object_of(object_of(config.get("agent")).get("model")),
+        as_object(config.get("problem_statement")),
+        as_object(as_object(config.get("agent")).get("model")),
     )
     draft = Draft(
         path.stem + suffix, "swe-agent", agent="swe-agent", model=text_or_none(model.get("name"))
     )
     draft.task = text_or_none(problem.get("id")) or path.stem
-    _info(draft, object_of(data.get("info")))
+    _info(draft, as_object(data.get("info")))
     replies = _brief(draft, history)
     if steps:
         for index, step in enumerate(steps, 1):
@@ -79,12 +81,14 @@ def _info(draft: Draft, info: dict[str, Any]) -> None:
         "swe_rex_version",
         "swe_rex_hash",
     )
-    draft.tell({key: item for key, item in info.items() if key not in told}, "info")
-    stats = object_of(info.get("model_stats"))
+    draft.add_outcomes({key: item for key, item in info.items() if key not in told}, "info")
+    stats = as_object(info.get("model_stats"))
     if not number(stats.get("api_calls")):
         return  # Replayed demonstrations count nothing: their zeros say "not counted".
     sent, received = stats.get("tokens_sent"), stats.get("tokens_received")
-    draft.total(prompt_tokens=sent, completion_tokens=received, cost_usd=stats.get("instance_cost"))
+    draft.add_totals(
+        prompt_tokens=sent, completion_tokens=received, cost_usd=stats.get("instance_cost")
+    )
 
 
 def _brief(draft: Draft, history: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -110,7 +114,7 @@ def _step(
     calls = list(chat_calls(reply)) if same else []
     if not calls and action.strip():
         calls = [_command(action, index)]
-    thoughts = objects_of(reply.get("thinking_blocks")) if same else []
+    thoughts = as_objects(reply.get("thinking_blocks")) if same else []
     draft.assistant(said or content_text(step.get("thought")), calls, reasoning=thoughts)
     seen = content_text(step.get("observation"))
     if calls:
@@ -144,7 +148,7 @@ def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
             draft.assistant(content_text(item.get("content")), calls)
         elif started and role in ("tool", "user"):
             ids = item.get("tool_call_ids")
-            named = id_of(ids[0]) if isinstance(ids, list) and ids else None
+            named = as_id(ids[0]) if isinstance(ids, list) and ids else None
             if named or open_call:
                 draft.result(named or open_call, item.get("content"))
                 open_call = None
@@ -153,5 +157,5 @@ def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
 
 
 IMPORTER = Importer(
-    read, (".traj",), holding("trajectory.action", "attempts.trajectory.action", "history.role")
+    read, (".traj",), has_keys("trajectory.action", "attempts.trajectory.action", "history.role")
 )

@@ -18,8 +18,8 @@ from ...errors import InputError
 from ..reading.json_bytes import decode, is_file, loads, read_bytes, read_json, text_or_none
 from ..reading.layout import inside
 from . import Importer
-from .draft import Call, Draft, object_of, objects_of
-from .recognise import holding
+from .draft import Call, Draft, as_object, as_objects
+from .recognise import has_keys
 
 _EXPECTED = "expected a trial's results.json: `trial_name`, `task_id`, `is_resolved`"
 _EPISODES = ("agent-logs", "agent_logs", "logs")
@@ -28,8 +28,8 @@ _MOST = 10_000
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The run of the trial, or of every trial that the results of a whole run list."""
-    data = object_of(read_json(path))
-    trials = objects_of(data.get("results")) if "trial_name" not in data else []
+    data = as_object(read_json(path))
+    trials = as_objects(data.get("results")) if "trial_name" not in data else []
     if not trials and not text_or_none(data.get("trial_name")):
         raise InputError("is no result of Terminal-Bench", _EXPECTED, path)
     if not trials:
@@ -54,12 +54,12 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
         task=text_or_none(trial.get("task_id")),
     )
     for key in ("is_resolved", "failure_mode"):
-        draft.tell(trial.get(key), "results.json", key)
-    draft.tell(trial.get("parser_results"), "results.json", "tests")
+        draft.add_outcomes(trial.get(key), "results.json", key)
+    draft.add_outcomes(trial.get("parser_results"), "results.json", "tests")
     sent, received = trial.get("total_input_tokens"), trial.get("total_output_tokens")
-    draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
+    draft.add_totals(prompt_tokens=sent or None, completion_tokens=received or None)
     for key in ("agent_started_at", "agent_ended_at"):
-        draft.since(trial.get(key))
+        draft.elapsed(trial.get(key))
     begins = ("episode-0/prompt.txt", "episode-0/response.txt")
     found = (
         folder / name
@@ -108,7 +108,7 @@ def keystrokes(reply: str) -> str:
         value = loads(reply[start : end + 1]) if 0 <= start < end else None
     except ValueError:
         return ""
-    commands = objects_of(object_of(value).get("commands"))
+    commands = as_objects(as_object(value).get("commands"))
     return "".join(
         typed for command in commands if isinstance(typed := command.get("keystrokes"), str)
     )
@@ -117,5 +117,5 @@ def keystrokes(reply: str) -> str:
 IMPORTER = Importer(
     read,
     ("results.json",),
-    holding("trial_name task_id is_resolved", "results.trial_name results.is_resolved"),
+    has_keys("trial_name task_id is_resolved", "results.trial_name results.is_resolved"),
 )
