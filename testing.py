@@ -27,11 +27,11 @@ from .judge.card.stage_results import CriterionResult
 from .judge.checks.case_checks import TrackCheck
 from .judge.checks.check_outputs import check_outputs
 from .judge.checks.submission import Submission
+from .judge.checks.track import CheckedTrack
 from .judge.engine import prepare
 from .judge.facts.tagging import output_facts
 from .judge.questions.verdict_keys import identity
 from .rubrics.load import load_rubric
-from .tracks import Track
 from .trajectories.importers import Importer
 from .trajectories.importers.conversation_json import read as read_own
 from .trajectories.importers.draft import Draft
@@ -174,7 +174,7 @@ class ScriptedJudge:
         )
 
 
-def check_track(track: Track) -> None:
+def check_track(track: CheckedTrack) -> None:
     """Its rubrics are there and its own, and its check names every case of a submission, whatever
     the files hold."""
     for rubric in track.rubrics:

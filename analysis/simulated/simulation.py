@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from ...errors import ConfigError
-from ...tracks import OURS
+from ...tracks import BUILT_IN
 from ..statistics.estimate import Bools, Floats, Ints
 from ..tables.codes_read import CODES
 from ..tables.frames import RUN_SCHEMA, WEIGHTS, conform
@@ -27,7 +27,7 @@ ORDER = (0, 1, 3, 2, 4)
 TURN_SHARES = (0.15, 0.2, 0.25, 0.3, 0.1)
 """Of a run's turns by stage, in order (assumed)."""
 LEVELS = np.array([0.0, 0.2, 0.5, 1.0])
-TRACK_NAMES = OURS
+TRACK_NAMES = BUILT_IN
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...tracks import TRACKS, Track
+from ...tracks import TRACKS
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ...trajectories.reading.layout import Fence, find_outputs
 from ...trajectories.turns.briefs import validation_artefacts
@@ -42,6 +42,7 @@ from .output_summary import Found, against_report, denied, from_report, from_tra
 from .public_inputs import PublicInputs, find_public
 from .report_metrics import accuracy, scored_above_zero
 from .submission import Submission
+from .track import CheckedTrack, checked_track
 from .untrusted_files import fence_of
 from .workspace import Workspace
 
@@ -105,7 +106,7 @@ def check_outputs(
     task, task_from = _task(run, None, None)
     if run.track is None:
         return OutputCheck(track=None, task=task, task_from=task_from)
-    track = TRACKS.find(run.track)
+    track = checked_track(run.track)
     if track is None:
         known = ", ".join(TRACKS.names)
         said = f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}"
@@ -157,7 +158,9 @@ def _track_files() -> frozenset[str]:
     return frozenset(name for track in TRACKS for name in track.files)
 
 
-def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rules) -> Found | None:
+def _from_files(
+    run: Run, track: CheckedTrack, public: PublicInputs | None, rules: Rules
+) -> Found | None:
     if run.outputs.root is None:
         return None
     # Links may stay within the run, as for the loader.
@@ -232,7 +235,7 @@ def _also_demanded(run: Run) -> tuple[Fact, ...]:
     )
 
 
-def _delivered(submission: Submission, track: Track) -> set[str]:
+def _delivered(submission: Submission, track: CheckedTrack) -> set[str]:
     """Cases that have their required file, before anyone says which are expected."""
     if track.delivered is not None:
         return track.delivered(submission)
@@ -257,10 +260,10 @@ def _readable(checked: TrackCheck) -> int:
     return checked.valid if checked.readable is None else checked.readable
 
 
-def _results(run: Run, track: Track, checked: TrackCheck, rules: Rules) -> bool | None:
+def _results(run: Run, track: CheckedTrack, checked: TrackCheck, rules: Rules) -> bool | None:
     """has_valid_results: an output that can be used where one is enough, else a metric above zero;
     nothing delivered scores nothing."""
-    if track.one_is_enough:
+    if track.one_output_suffices:
         return (_readable(checked) if track.output == "answers" else checked.valid) > 0
     if checked.cases and (
         checked.delivered == 0 or (track.output == "images" and checked.valid == 0)
@@ -284,7 +287,12 @@ def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float |
 
 
 def _conclude(
-    run: Run, track: Track, policy: Policy, rules: Rules, found: Found, warnings: tuple[str, ...]
+    run: Run,
+    track: CheckedTrack,
+    policy: Policy,
+    rules: Rules,
+    found: Found,
+    warnings: tuple[str, ...],
 ) -> OutputCheck:
     way = track.branch if rules.rounded else None
     if way is not None and way.rate_digits is not None:
@@ -297,9 +305,11 @@ def _conclude(
     )
     if closed:
         output_valid = submission_valid = False
-        if results is None and (found.completion == 0 or not track.one_is_enough):
+        if results is None and (found.completion == 0 or not track.one_output_suffices):
             results = False  # a closed gate scores nothing above zero
-    said = None if way is None or track.one_is_enough else _reported(run, "S5", UNKNOWN, policy)
+    said = (
+        None if way is None or track.one_output_suffices else _reported(run, "S5", UNKNOWN, policy)
+    )
     if said is not None and submission_valid is not None:
         # the metric itself may have been rounded to 0
         results = said - 0.5 * submission_valid >= 0.5
@@ -308,8 +318,8 @@ def _conclude(
     called: bool | None = None
     broken = False
     workspace = None
-    if rules.workspace and track.branch is not None and track.branch.workspace is not None:
-        workspace = track.branch.workspace(run, found.expected.count)
+    if rules.workspace and track.workspace is not None:
+        workspace = track.workspace(run, found.expected.count)
     if track.output == "answers":
         called = model_call_found(run) if workspace is None else workspace.called
         if called is None and run.report is not None:

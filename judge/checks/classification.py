@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...tracks import PLAN_ITEMS, Track
+from ...tracks import PLAN_ITEMS
 from ...trajectories.turns.briefs import balanced
 from .case_checks import CaseCheck, Fact, TrackCheck
 from .csv_table import parse_csv
 from .demands import class_names, foreign_label
 from .submission import Submission, identical
+from .track import CheckedTrack
 from .untrusted_files import Refused, read_text
 
 NAME = "predictions.csv"
@@ -160,9 +161,9 @@ def delivered(submission: Submission) -> set[str]:
     return {case for case, _ in rows}
 
 
-TRACK = Track(
+TRACK = CheckedTrack(
     "classification",
-    check,
+    check=check,
     output="labels",
     files=(NAME,),
     delivered=delivered,

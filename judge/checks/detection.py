@@ -13,11 +13,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...tracks import PLAN_ITEMS, Branch, Track, by_score
+from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.reading.json_bytes import number
 from .case_checks import Fact, FactKind, TrackCheck
 from .demands import wants_pixels, wants_score
 from .submission import Submission, identical
+from .track import CheckedTrack
 from .untrusted_files import read_json
 
 NAME = "prediction.json"
@@ -173,18 +174,18 @@ def _box(box: Any, size: tuple[int, int] | None, true_is_one: bool) -> list[tupl
     return found
 
 
-TRACK = Track(
+TRACK = CheckedTrack(
     "detection",
-    check,
+    check=check,
     output="boxes",
     files=(NAME,),
     rubrics=("detection",),
     words=("chest-abnormality", "-det-", "detect", "bccd"),
     gate=True,
-    branch=Branch(),
+    branch=HarnessBranch(),
     metrics=("map", "ap50", "ap_50", "ap@"),
     near_zero=0.1,
-    bands=by_score(0.60, 0.30),  # eval_det2d, medal_tier.py
+    bands=score_bands(0.60, 0.30),  # eval_det2d, medal_tier.py
     parts={"per_class_ap": "class"},
     items=PLAN_ITEMS,
 )

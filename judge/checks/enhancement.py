@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Bands, Branch, Track
+from ...tracks import PLAN_ITEMS, Bands, HarnessBranch
 from .case_checks import Fact, TrackCheck
 from .demands import demanded, wrong_unit
 from .submission import Submission
+from .track import CheckedTrack
 from .untrusted_files import Refused, npy_array
 
 NAME = "enhanced.npy"
@@ -143,15 +144,17 @@ BANDS: Mapping[str, Bands] = {
 <task>/baseline_bands.json)."""
 
 
-TRACK = Track(
+TRACK = CheckedTrack(
     "enhancement",
-    check,
+    check=check,
     output="images",
     files=(NAME,),
     rubrics=("enhancement",),
     words=("denois", "enhanc", "super-resolution", "ldct", "-sr-"),
     counts_valid=True,
-    branch=Branch(missing="renormalize", breach_turns=(0, 0, 0), judged_digits=4, s4_digits=4),
+    branch=HarnessBranch(
+        missing="renormalize", breach_turns=(0, 0, 0), judged_digits=4, s4_digits=4
+    ),
     metrics=("ssim", "psnr"),
     levels=("mean", "std"),
     bands=BANDS,

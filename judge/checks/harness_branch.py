@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...tracks import TRACKS, Branch
+from ...tracks import TRACKS, HarnessBranch
 from ...trajectories.models import STAGES, Run, TrackName
 from ..card.fields import Policy
 from ..card.scoring import Bounds, Cap, Zeroed
@@ -17,7 +17,7 @@ NO_ARTEFACTS = 0.5
 """Of S3 without calibration, before and after tool usage is blended in."""
 
 
-def branch_of(policy: Policy, name: TrackName | None) -> Branch | None:
+def branch_of(policy: Policy, name: TrackName | None) -> HarnessBranch | None:
     """The branch that numbers go by; None by the paper's rules, and for tracks without one."""
     track = TRACKS.find(name) if name is not None and policy.like == "harness" else None
     return None if track is None else track.branch
@@ -37,7 +37,7 @@ def settled(policy: Policy, run: Run) -> Policy:
     )
 
 
-def penalty(branch: Branch | None, breach_turn: int | None) -> Zeroed:
+def penalty(branch: HarnessBranch | None, breach_turn: int | None) -> Zeroed:
     """Scores of a disqualified run: the stages before the breach, by its turn, are nobody's and 0
     in sums; all else is 0."""
     turns = () if branch is None or branch.breach_turns is None else branch.breach_turns

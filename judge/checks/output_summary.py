@@ -72,7 +72,7 @@ def from_report(run: Run, track: Track, rules: Rules) -> Found | None:
         )
     parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if answers else None
     results = scored_above_zero(track, report, rules.psnr_needed)
-    if track.one_is_enough:
+    if track.one_output_suffices:
         counted = (
             report.n_valid,
             parse_rate,

@@ -11,10 +11,11 @@ from collections import Counter
 from pathlib import Path
 from string import printable
 
-from ...tracks import Branch, Track, by_score
+from ...tracks import HarnessBranch, score_bands
 from .case_checks import Fact, TrackCheck
 from .demands import sections, wrong_wording
 from .submission import Submission, identical
+from .track import CheckedTrack
 from .untrusted_files import read_text
 
 NAME = "report.txt"
@@ -123,19 +124,19 @@ def _cut_off(texts: dict[str, str]) -> tuple[Fact, ...]:
     )
 
 
-TRACK = Track(
+TRACK = CheckedTrack(
     "report_generation",
-    check,
+    check=check,
     output="texts",
     files=(NAME,),
     rubrics=("report_generation",),
     aliases=("report",),
     words=("report",),
     gate=True,
-    branch=Branch(breach_turns=None, judged_digits=4, rate_digits=4, s4_digits=4),
+    branch=HarnessBranch(breach_turns=None, judged_digits=4, rate_digits=4, s4_digits=4),
     counts_valid=True,
     # eval_report_gen, failure_classifier.py
     weak={"observation_f1": 0.25, "report_similarity": 0.30},
-    bands=by_score(0.80, 0.55),  # eval_report_gen, mimic-cxr-report-task/config.yaml
+    bands=score_bands(0.80, 0.55),  # eval_report_gen, mimic-cxr-report-task/config.yaml
     items={"plan": "S1a", "picture": "S1i", "pilot": "S3a"},
 )

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Branch, Track, by_score
+from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.turns.briefs import allowed_labels
 from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
 from .csv_table import parse_csv
@@ -29,6 +29,7 @@ from .nifti import (
     voxel_ml,
 )
 from .submission import NOT_THERE, Submission
+from .track import CheckedTrack
 from .untrusted_files import Refused, read_text
 
 _LESION, _ORGAN, _DSEG = "lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz"
@@ -274,9 +275,9 @@ def _decision_csv(submission: Submission) -> tuple[Fact, ...]:
     return ()
 
 
-TRACK = Track(
+TRACK = CheckedTrack(
     "segmentation",
-    check,
+    check=check,
     output="masks",
     files=(_LESION, _ORGAN, _DSEG, "agents_decision.csv"),
     required=required,
@@ -284,11 +285,11 @@ TRACK = Track(
     rubrics=("segmentation", "segmentation-multiclass"),
     words=("-seg-", "segment", "kidney", "liver", "pancreas", "feta"),
     gate=True,
-    branch=Branch(),
+    branch=HarnessBranch(),
     metrics=("dice",),
     headline="lesion_dice",
     near_zero=0.1,
-    bands=by_score(0.70, 0.30),  # eval_seg, medal_tier.py
+    bands=score_bands(0.70, 0.30),  # eval_seg, medal_tier.py
     parts={"per_class_dice": "tissue"},
     unit="ml",
     items=PLAN_ITEMS,

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Track, by_score
+from ...tracks import PLAN_ITEMS, score_bands
 from .case_checks import Fact, TrackCheck
 from .demands import demanded, wrong_unit
 from .nifti import affine_differs, volume_head, volume_stats
 from .submission import Submission
+from .track import CheckedTrack
 
 NAME = "sct.nii.gz"
 
@@ -62,16 +63,16 @@ def check(submission: Submission) -> TrackCheck:
 
 OKAY = 0.95
 """SSIM of the medal `okay`; a run below it counts as failed."""
-TRACK = Track(
+TRACK = CheckedTrack(
     "synthesis",
-    check,
+    check=check,
     output="images",
     files=(NAME,),
     rubrics=("synthesis",),
     words=("synth", "sct"),
     metrics=("ssim", "psnr"),
     fails_below=OKAY,
-    bands=by_score(0.98, OKAY),
+    bands=score_bands(0.98, OKAY),
     levels=("mean", "std", "max"),
     items=PLAN_ITEMS,
 )

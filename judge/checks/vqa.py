@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ...error_codes.detectors.answers import is_placeholder
-from ...tracks import PLAN_ITEMS, Branch, Track, by_score
+from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.reading.json_bytes import number
 from ..card.scoring_rules import Rules
 from .case_checks import Fact, TrackCheck
 from .submission import Submission, identical
+from .track import CheckedTrack
 from .untrusted_files import Refused, read_json
 from .vqa_answers import answers_by_file
 from .workspace import workspace_of
@@ -151,20 +152,21 @@ def _answer(
     return []
 
 
-TRACK = Track(
+TRACK = CheckedTrack(
     "vqa",
-    check,
+    check=check,
     output="answers",
     files=(NAME,),
     rubrics=("vqa",),
     words=("vqa", "slake", "vqa-rad", "pathvqa", "medxpert", "medframe"),
     keys=("length_finish_count", "artifacts_dir"),
-    branch=Branch(
-        "renormalize", None, judged_digits=4, rate_digits=4, s4_digits=4, workspace=workspace_of
+    branch=HarnessBranch(
+        missing="renormalize", breach_turns=None, judged_digits=4, rate_digits=4, s4_digits=4
     ),
+    workspace=workspace_of,
     metrics=("accuracy",),
     near_zero=0.2,
-    bands=by_score(0.40, 0.25),  # eval_vqa, medal_tier.py
+    bands=score_bands(0.40, 0.25),  # eval_vqa, medal_tier.py
     parts={
         f"breakdown.{name}": name.replace("_", " ")
         for name in ("question_type", "body_system", "medical_task")

@@ -206,16 +206,16 @@ def _results(check: OutputCheck) -> str:
     """has_valid_results with what decides it: a valid output where one is enough, else a metric
     above zero."""
     track = TRACKS.find(check.track)
-    has, one_is_enough = (
+    has, one_output_suffices = (
         check.s5_checks.has_valid_results,
-        track is not None and track.one_is_enough,
+        track is not None and track.one_output_suffices,
     )
     if has is None:
         return "unknown, as the run brings no metric of the harness"
     if has:
         return (
             "yes, at least one output is valid"
-            if one_is_enough
+            if one_output_suffices
             else "yes, a metric of the harness is above zero"
         )
     if check.cases and not any(case.delivered for case in check.cases):

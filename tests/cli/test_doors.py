@@ -9,6 +9,7 @@ import pytest
 from ambjudge import score
 from ambjudge.cli import run
 from ambjudge.commands.registry import COMMANDS, commands
+from ambjudge.judge.checks.track import checked_track
 from ambjudge.judge.judges.panel import Panel
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.select import JUDGES, make_judge
@@ -21,14 +22,16 @@ from ambjudge.testing import (
     check_track,
     tiny_run,
 )
-from ambjudge.tracks import OURS, TRACKS
+from ambjudge.tracks import BUILT_IN, TRACKS
 from ambjudge.trajectories.importers import IMPORTERS
 from ambjudge.trajectories.importers.exporters import EXPORTERS
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_tracks(name: str) -> None:
-    check_track(TRACKS.get(name))
+    track = checked_track(name)
+    assert track is TRACKS.get(name)
+    check_track(track)
 
 
 def test_a_run_of_a_track_that_is_not_installed_here(tmp_path: Path) -> None:

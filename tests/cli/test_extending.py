@@ -154,6 +154,9 @@ def test_what_is_broken_is_one_line_and_the_rest_works(call, tmp_path):
     site = tmp_path / "site"
     (site / "bad").mkdir(parents=True)
     (site / "bad" / "__init__.py").write_text("")
+    (site / "bad" / "data.py").write_text(
+        "from ambjudge.tracks import Track\nTRACK = Track('unchecked')\n"
+    )
     (site / "bad" / "late.py").write_text("import os\nraise SystemExit('gone')\n")
     (site / "bad" / "tags.py").write_text(
         "from ambjudge.error_codes.registry import detector\n@detector('bad_first', code='E1',"
@@ -166,7 +169,11 @@ def test_what_is_broken_is_one_line_and_the_rest_works(call, tmp_path):
         "bad",
         "0.1",
         {
-            "ambjudge.tracks": {"vqa": "bad.nothing:T", "odd": "bad:__name__"},
+            "ambjudge.tracks": {
+                "vqa": "bad.nothing:T",
+                "odd": "bad:__name__",
+                "unchecked": "bad.data:TRACK",
+            },
             "ambjudge.detectors": {"bad": "bad.tags"},
             "ambjudge.judges": {"bad": "bad.late:make", "rules": "bad:make"},
             "ambjudge.windows": {"bad": "bad"},
@@ -181,9 +188,10 @@ def test_what_is_broken_is_one_line_and_the_rest_works(call, tmp_path):
         "judge 'rules' of bad 0.1 left out: ambjudge has one of this name",
         "track 'vqa' of bad 0.1 left out: ambjudge has one of this name",
         (
-            "track 'odd' of bad 0.1 cannot be used: it is no Track named 'odd' (update or remove"
+            "track 'odd' of bad 0.1 cannot be used: it is not a Track named 'odd' (update or remove"
             " bad, or"
         ),
+        "track 'unchecked' of bad 0.1 cannot be used: it has no check; make it a CheckedTrack",
         (
             "module of detectors 'bad' of bad 0.1 cannot be used: ValueError: detector"
             " 'missing_files' is there"
@@ -201,6 +209,7 @@ def test_what_is_broken_is_one_line_and_the_rest_works(call, tmp_path):
     } == {
         "tracks: vqa",
         "tracks: odd",
+        "tracks: unchecked",
         "detectors: bad",
         "judges: bad",
         "judges: rules",
@@ -212,8 +221,9 @@ def test_what_fails_on_a_run_is_said_and_scores_nothing(call, tmp_path):
     site = tmp_path / "site"
     site.mkdir()
     (site / "frail.py").write_text(
-        "from ambjudge.error_codes.registry import detector\nfrom ambjudge.tracks import Track\ndef"
-        " check(submission):\n    return {}['cases']\nTRACK = Track('frail', check,"
+        "from ambjudge.error_codes.registry import detector\nfrom ambjudge.judge.checks.track"
+        " import CheckedTrack\ndef"
+        " check(submission):\n    return {}['cases']\nTRACK = CheckedTrack('frail', check=check,"
         " files=('x.txt',))\n@detector('frail_one', code='E1', stage='S1',"
         " independence='from_trace')\ndef a(ctx):\n    return 1 / 0\n"
     )

@@ -10,7 +10,7 @@ import pytest
 from ambjudge.error_codes.registry import detectors
 from ambjudge.error_codes.taxonomy import Code, Taxonomy, taxonomy
 from ambjudge.errors import AmbjudgeError
-from ambjudge.tracks import OURS
+from ambjudge.tracks import BUILT_IN
 from pydantic import ValidationError
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def test_a_reader_of_a_paper_code_is_told_what_counts_and_what_does_not(code):
     assert code.does_not
     assert set(code.nearest) == {c.code for c in PAPER if c != code}
     # The tracks whose codes the paper describes; the other two have no published text.
-    assert set(code.examples) == set(OURS) - {"classification", "synthesis"}
+    assert set(code.examples) == set(BUILT_IN) - {"classification", "synthesis"}
     # With the description and the example of one track: a third of a screen.
     assert 1 + len(code.counts) + len(code.does_not) + len(code.nearest) <= MAX_LINES
     assert all(text.endswith(".") for text in guidance(code))

@@ -18,7 +18,7 @@ from ambjudge.rubrics.load import (
 )
 from ambjudge.rubrics.model import EVIDENCE_SCOPES, Criterion, Level, Rubric, StageRubric
 from ambjudge.rubrics.validate import SCHEMA_PATH, schema
-from ambjudge.tracks import OURS
+from ambjudge.tracks import BUILT_IN
 from ambjudge.trajectories.models import TIERS
 
 FOLDER = SCHEMA_PATH.parent
@@ -28,8 +28,8 @@ IDS = builtin_ids()
 
 
 def test_there_is_a_rubric_for_every_track_and_one_for_unknown_tracks():
-    assert {*OURS, "segmentation-multiclass", "workflow"} == set(IDS)
-    assert {load_rubric(i).track for i in IDS} == {*OURS, None}
+    assert {*BUILT_IN, "segmentation-multiclass", "workflow"} == set(IDS)
+    assert {load_rubric(i).track for i in IDS} == {*BUILT_IN, None}
 
 
 @pytest.mark.parametrize("rubric_id", IDS)
@@ -203,5 +203,5 @@ def test_schema_has_the_enumerations_of_the_model():
     item = data["$defs"]["criterion"]["properties"]
     assert tuple(item["evidence"]["items"]["enum"]) == EVIDENCE_SCOPES
     assert tuple(item["credit"]["items"]["enum"]) == tuple(item["tiers"]["items"]["enum"]) == TIERS
-    assert all(re.search(data["properties"]["track"]["pattern"], name) for name in OURS)
+    assert all(re.search(data["properties"]["track"]["pattern"], name) for name in BUILT_IN)
     assert item["id"]["pattern"] == Criterion.model_json_schema()["properties"]["id"]["pattern"]

@@ -17,7 +17,7 @@ from ambjudge.errors import InputError
 from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.checks.expected_cases import expected_cases
 from ambjudge.judge.checks.vqa_answers import read_answers
-from ambjudge.tracks import track_of
+from ambjudge.tracks import infer_track
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import load_run
 
@@ -278,7 +278,7 @@ TASKS = {
 
 def test_tasks_of_the_harness_have_their_track():
     assert {
-        track: tuple(t for t in tasks if track_of((), t, {}) == track)
+        track: tuple(t for t in tasks if infer_track((), t, {}) == track)
         for track, tasks in TASKS.items()
     } == TASKS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ...errors import InputError
-from ...tracks import TRACKS, track_of
+from ...tracks import TRACKS, infer_track
 from ..models import Action, Resources, Run, Status, Tier, TrackName, Turn, Violation
 from .external_outcomes import read_outcomes
 from .harness_report import report_identity, report_runtime, submit_answer
@@ -227,7 +227,7 @@ def _identity(head: dict[str, Any], side: SideFiles, brief: str, path: Path) -> 
         "agent": text_or_none(first("agent", "agent_name")),
         "model": text_or_none(first("model", "model_name")),
         "task": task,
-        "track": track_of(
+        "track": infer_track(
             (text_or_none(first("track")), stated.group(1) if stated else None), task, head
         ),
         "tier": tier.lower() if isinstance(tier, str) else None,
