@@ -234,7 +234,7 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
 def _task_score(draft: Draft, name: str) -> list[str]:
     """Takes the outcome for the Task score; what is to be said where it is none."""
     told = draft.outcomes.get(name)
-    if told is not None and told.unit is not None:
+    if told is not None and told.as_task_score is not None:
         draft.task_outcome = name
         return []
     why = (

@@ -139,9 +139,9 @@ def new(rubric: str | None) -> int:
 
     A copy of the one with this id; without one, two questions that can be put to runs of any kind.
     """
-    from ..rubrics.load import starter
+    from ..rubrics.load import starter_rubric
 
-    console.raw(starter(rubric).rstrip())
+    console.raw(starter_rubric(rubric).rstrip())
     return 0
 
 
@@ -153,7 +153,7 @@ def validate(files: tuple[str, ...]) -> int:
     Exit 1 when there is a problem, 2 when a file cannot be read.
     """
     from ..errors import InputError
-    from ..rubrics.load import notes_on, validate_file
+    from ..rubrics.load import file_notes, validate_file
     from ..trajectories.reading.json_bytes import read_bytes
 
     bad = unreadable = 0
@@ -166,7 +166,7 @@ def validate(files: tuple[str, ...]) -> int:
             continue
         problems = validate_file(name)
         bad += bool(problems)
-        for problem in problems or notes_on(name):
+        for problem in problems or file_notes(name):
             console.say(
                 f"{name}:{problem.line}:{problem.column}:"
                 f" {'' if problems else 'note: '}{problem.message}"

@@ -127,7 +127,7 @@ def _shown(
     reading: Reading, segmentation: Segmentation, reader: str, right: Mapping[str, float]
 ) -> Fired:
     quote, last = reading.quote, len(segmentation.turn_stages)
-    place = 0 if quote is None else quote.place
+    place = 0 if quote is None else quote.actual_turn
     at = next((turn for turn in (place, *sorted(reading.turns)) if 1 <= turn <= last), 0)
     stage = segmentation.turn_stages[at - 1] if at else _USUAL.get(reading.code, "S5")
     return Fired(

@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from ..errors import ConfigError
 from ..trajectories.models import Tier, TrackName
-from ..trajectories.reading.json_bytes import whole_text
+from ..trajectories.reading.json_bytes import without_lone_surrogates
 from ..trajectories.record.quotes import Evidence
 from ..version import __version__
 from .base import Judge, answers
@@ -216,10 +216,10 @@ class _Reader:
         return self.keys.context("ask", run.track or self.scope.track, run.tier or self.scope.tier)
 
     def _answer(self, path: Path, run: StoredRun, result: CriterionResult) -> RunAnswer:
-        stands = (e.place for e in result.evidence if e.check != "not_found")
+        stands = (e.actual_turn for e in result.evidence if e.check != "not_found")
         known = {name: getattr(run, name) for name in RunInfo.model_fields}
         said = {
-            "path": whole_text(str(path)),
+            "path": without_lone_surrogates(str(path)),
             "track": run.track or self.scope.track,
             "tier": run.tier or self.scope.tier,
         }

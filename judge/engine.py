@@ -17,7 +17,7 @@ from ..error_codes.registry import packages
 from ..error_codes.trace_facts import bare_facts
 from ..plugins import stamps
 from ..rubrics.load import builtin_ids, load_rubric, rubric_for
-from ..rubrics.model import Rubric, in_all_stages
+from ..rubrics.model import Rubric, has_all_stages
 from ..tracks import TRACKS
 from ..trajectories.models import Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
@@ -114,7 +114,7 @@ class Prepared:
         """Criteria to judge, credited and inapplicable ones, by stage."""
         return {
             stage: split_criteria(self.rubric.stages[stage], self.run.tier)
-            for stage in self.rubric.judged
+            for stage in self.rubric.judged_stages
         }
 
     @cached_property
@@ -226,7 +226,7 @@ def prepare(
         else rubric_for(run.track, run.task)
     )
     policy = policy or Policy()
-    whole = in_all_stages(chosen.stages)
+    whole = has_all_stages(chosen.stages)
     fixed = settled(policy, run) if whole else policy.model_copy(update={"like": "paper"})
     return Prepared(
         run, chosen, fixed, wanted or Wanted(), Path(public) if public else None, policy.like
@@ -245,12 +245,12 @@ def read_stages(ready: Prepared, reply: Reply | None) -> tuple[Segmentation, Sta
         return rules, "rules"
     read = cast("tuple[Stage, ...]", tuple(said))
     if ready.wanted.stages == "judge":
-        return Segmentation.of(read), "judge"
+        return Segmentation.from_stages(read), "judge"
     mixed = tuple(
         theirs if sure < unsure_below(ready.run.track) else ours
         for ours, theirs, sure in zip(rules.turn_stages, read, rules.confidence, strict=True)
     )
-    return Segmentation.of(mixed), "mixed"
+    return Segmentation.from_stages(mixed), "mixed"
 
 
 def assemble(
@@ -269,7 +269,9 @@ def assemble(
     )
     branch = branch_of(policy, run.track)
     segmentation, stages_from = read_stages(ready, replies.get("stages"))
-    results = {stage: _stage_results(ready, stage, replies.get(stage)) for stage in rubric.judged}
+    results = {
+        stage: _stage_results(ready, stage, replies.get(stage)) for stage in rubric.judged_stages
+    }
     contradictions = find_contradictions(run, segmentation, results, check)
     if policy.strict_evidence:
         against = {found.criterion for found in contradictions}
@@ -282,7 +284,7 @@ def assemble(
         **{stage: (cap,) for stage, cap in counted.stage_caps.items()},
     }
     known = {"S4": (counted.s4, counted.s4_bounds), "S5": (counted.s5, counted.s5_bounds)}
-    for stage in rubric.judged:
+    for stage in rubric.judged_stages:
         digits = None if branch is None else branch.judged_digits
         value, span = stage_score(
             results[stage], rubric.stages[stage].criteria, policy.missing, digits
@@ -467,13 +469,13 @@ def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[s
     if ready.wished != ready.policy.like:
         why = (
             "no branch of the public harness"
-            if in_all_stages(ready.rubric.stages)
+            if has_all_stages(ready.rubric.stages)
             else "a rubric of other stages"
         )
         lines.append(f"track {ready.run.track}: {why}, scored by the paper's rules")
     if ready.run.track is None:
         lines += [fact.text for fact in bare_facts(ready.found.context)]
-    if ready.run.track is None and in_all_stages(ready.rubric.stages):
+    if ready.run.track is None and has_all_stages(ready.rubric.stages):
         lines.append(
             "track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)"
         )

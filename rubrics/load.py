@@ -3,7 +3,7 @@
 - `load_rubric(id_or_path)`: a built-in rubric by its id, or any file
 - `rubric_for(track, task, given)`: the one that judges a run: the given one, else the built-in one
   that fits
-- `validate_file(path)`: every problem of a file; `notes_on(path)`: what is valid and may yet not be
+- `validate_file(path)`: every problem of a file; `file_notes(path)`: what is valid and may yet not be
   meant
 - `criterion_sha256`, `rubric_sha256`: what verdicts and scorecards are keyed by
 """
@@ -83,7 +83,7 @@ def load_rubric(id_or_path: Rubric | str | Path) -> Rubric:
         first, more = problems[0], len(problems) - 1
         hint = first.hint + (f"; {more} more: ambjudge rubric validate {path}" if more else "")
         raise error_at(path, (first.line, first.column), first.message, hint)
-    return build(document)
+    return build_rubric(document)
 
 
 def rubric_for(
@@ -118,12 +118,12 @@ def validate_file(path: str | Path) -> list[Problem]:
         return [Problem.of(error)]
 
 
-def notes_on(path: str | Path) -> list[Problem]:
+def file_notes(path: str | Path) -> list[Problem]:
     """What may not be meant in a file that has no problem."""
     return find_notes(read_document(Path(path)))
 
 
-def build(document: Document) -> Rubric:
+def build_rubric(document: Document) -> Rubric:
     """A rubric from a valid document: shorthands expanded, items in canonical order, hash set."""
     data = expand(document.value)
     rubric = Rubric.model_validate(data)
@@ -175,7 +175,7 @@ def _id(criterion: dict[str, Any]) -> str:
 def _builtin(rubric_id: str) -> Rubric:
     path, ours = _files()[rubric_id]
     # Ours are validated by the tests: the JSON Schema costs more than all the rest of loading.
-    return build(read_document(path)) if ours else load_rubric(path)
+    return build_rubric(read_document(path)) if ours else load_rubric(path)
 
 
 def _looks_like_path(text: str) -> bool:
@@ -219,7 +219,7 @@ def criterion_sha256(criterion: Criterion) -> str:
     return _hash(kept)
 
 
-def starter(rubric_id: str | None = None) -> str:
+def starter_rubric(rubric_id: str | None = None) -> str:
     """A rubric to begin one's own with, as commented YAML that is valid at once: a copy of the one
     with this id, under an id of its own, or one of two criteria for runs of any kind."""
     if rubric_id is None:

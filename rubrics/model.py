@@ -64,7 +64,7 @@ class Criterion(Node):
     """The rubric's, as a judge is told it before this item."""
 
     @property
-    def told(self) -> str:
+    def full_text(self) -> str:
         """The text, behind the rubric's preamble where there is one."""
         return f"{self.preamble}\n{self.text}" if self.preamble else self.text
 
@@ -113,7 +113,7 @@ class Rubric(Node):
         return tuple(c for s in stages for c in self.stages[s].criteria)
 
     @property
-    def judged(self) -> tuple[str, ...]:
+    def judged_stages(self) -> tuple[str, ...]:
         """The stages that a judge scores."""
         return tuple(stage for stage in sorted(self.stages) if self.stages[stage].criteria)
 
@@ -122,6 +122,6 @@ class Rubric(Node):
         return {stage: self.stages[stage].weight for stage in sorted(self.stages)}
 
 
-def in_all_stages(stages: Mapping[str, Any]) -> bool:
+def has_all_stages(stages: Mapping[str, Any]) -> bool:
     """Whether these are all five stages of the benchmark, and nothing else."""
     return set(stages) == set(STAGES)

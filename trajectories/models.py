@@ -223,7 +223,7 @@ class Outcome(Frozen):
     """The format and the field that it stood in."""
 
     @property
-    def unit(self) -> float | None:
+    def as_task_score(self) -> float | None:
         """As a Task score: a number in [0, 1], 1 and 0 for yes and no; None for what is neither."""
         return (
             float(self.value) if not isinstance(self.value, str) and 0 <= self.value <= 1 else None
@@ -302,7 +302,7 @@ class Run(Frozen):
     outcomes: dict[str, Outcome] = {}
     """By name, what another harness found out: its scores, flags and words."""
     task_outcome: str | None = None
-    """The outcome that the user named as the Task score; its `unit` is a number."""
+    """The outcome that the user named as the Task score; its `as_task_score` is a number."""
     imported: str | None = None
     """The format that the run was imported from."""
     resources: Resources
@@ -360,7 +360,7 @@ class Segmentation(Frozen):
     signals: tuple[tuple[Signal, ...], ...] = ()
 
     @classmethod
-    def of(
+    def from_stages(
         cls,
         stages: Sequence[Stage],
         confidence: Sequence[float] | None = None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .models import STAGES, Frozen, Run, Segmentation, Stage
-from .reading.json_bytes import total, whole_text
+from .reading.json_bytes import exact_sum, without_lone_surrogates
 
 
 class StageCost(Frozen):
@@ -32,7 +32,7 @@ def stage_costs(run: Run, segmentation: Segmentation) -> dict[Stage, StageCost]:
                 a.observation is not None and a.observation.kind in ("failed", "timeout", "blocked")
                 for a in actions
             ),
-            exec_time_s=total(times),
+            exec_time_s=exact_sum(times),
         )
     return costs
 
@@ -41,7 +41,7 @@ def run_info(run: Run) -> dict[str, Any]:
     """The `run` object that every JSON of ambjudge carries."""
     return {
         "id": run.id,
-        "path": whole_text(str(run.path)),
+        "path": without_lone_surrogates(str(run.path)),
         "sha256": run.sha256,
         "agent": run.agent,
         "model": run.model,

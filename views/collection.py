@@ -242,10 +242,10 @@ class Collection:
     def conversation(self, row: RunRow) -> Path | None:
         """Where the run's conversation is; scorecards may name it from another folder than the
         present one."""
-        from ..trajectories.reading.layout import nearby
+        from ..trajectories.reading.layout import resolve_run_path
 
         base = (self.cards_file or self.path).absolute().parent
-        return nearby(Path(row.path), (base, *base.parents[:3]))
+        return resolve_run_path(Path(row.path), (base, *base.parents[:3]))
 
     def open(self, row: RunRow) -> Opened:
         """Read a run and its scorecard; what cannot be read is missing and noted. Scores nothing."""

@@ -52,7 +52,7 @@ def stage_style(name: str) -> str:
 def evidence_target(result: CriterionResult) -> Target:
     """A criterion with the turns and quotes that its value rests on; a moved quote where it really
     stands."""
-    items = [(e.place, e.quote) for e in result.evidence]
+    items = [(e.actual_turn, e.quote) for e in result.evidence]
     return Target("criterion", result.id, tuple(t for t, _ in items), tuple(q for _, q in items))
 
 
@@ -219,7 +219,7 @@ def _evidence_line(item: Evidence, id: str) -> Line:
     where = "plan" if item.turn == 0 else f"turn {item.turn}"
     words = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
     quote: Part = (f" “{words}”" if words else "", "quote" if item.check == "verified" else "bad")
-    target = Target("evidence", id, (item.place,), (item.quote,))
+    target = Target("evidence", id, (item.actual_turn,), (item.quote,))
     return line(
         ("   ↳ ", "dim"),
         (where, "link"),
@@ -275,7 +275,7 @@ def not_fired(card: ScoreCard) -> Iterator[tuple[str, str]]:
 def code_target(code: FiredCode, number: int, mark: str = "") -> Target:
     """Where a code leads to: its turns, with the quoted words in the one that holds them. `number`
     is its place among the scorecard's codes; `mark` sets apart those that did not fire."""
-    place = code.quote.place if code.quote is not None else None
+    place = code.quote.actual_turn if code.quote is not None else None
     quotes = tuple(
         code.quote.quote if code.quote is not None and turn == place else "" for turn in code.turns
     )
@@ -335,7 +335,7 @@ def _plan_lines(card: ScoreCard) -> list[Line]:
     }
     lines = section("What the plan promised")
     for number, item in enumerate(card.plan):
-        place = item.quote.place if item.quote is not None else None
+        place = item.quote.actual_turn if item.quote is not None else None
         words = item.quote.quote if item.quote is not None else ""
         turns = item.turns or ((place,) if place is not None else ())
         where = f" {item.state}, turn {numbers(item.turns)}" if item.turns else f" {item.state}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ..trajectories.record.quotes import quoted_parts
+from ..trajectories.record.quotes import split_at_ellipses
 from .transcript_layout import Block
 
 _LONGEST_QUOTE = 2000
@@ -54,7 +54,7 @@ def locate(quote: str, blocks: Sequence[Block], numbers: Sequence[int]) -> list[
 
     The first place is taken. Parts around an ellipsis must follow each other in one block.
     """
-    parts = quoted_parts(" ".join(quote[:_LONGEST_QUOTE].split()))
+    parts = split_at_ellipses(" ".join(quote[:_LONGEST_QUOTE].split()))
     if not parts:
         return []
     patterns = [re.compile(r"\s+".join(re.escape(word) for word in part.split())) for part in parts]

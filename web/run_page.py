@@ -183,7 +183,11 @@ class Contents:
     def _code(self, place: str, code: FiredCode, fired: bool) -> CodeItem:
         """A code beside all its turns, its quote in the one that holds it."""
         style, mark = ("code", "!") if fired else ("unknown", "?")
-        at = None if code.quote is None or code.quote.check == "not_found" else code.quote.place
+        at = (
+            None
+            if code.quote is None or code.quote.check == "not_found"
+            else code.quote.actual_turn
+        )
         turns = dict.fromkeys([*code.turns[:MOST_EVIDENCE], *([] if at is None else [at])])
         words = code.quote.quote if code.quote is not None else ""
         cites = tuple(
@@ -196,7 +200,7 @@ class Contents:
     def _cite(
         self, evidence: Evidence | None, mark: str, style: str, name: str, says: str, place: str
     ) -> Citation:
-        turn = -1 if evidence is None else evidence.place
+        turn = -1 if evidence is None else evidence.actual_turn
         quote = evidence.quote if evidence is not None and evidence.check != "not_found" else ""
         citation = Citation(turn, quote, mark, style, name, says, place)
         self.citations.append(citation)

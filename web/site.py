@@ -23,7 +23,7 @@ from ..errors import AmbjudgeError, InputError
 from ..judge.card.scorecard import ScoreCard
 from ..rubrics.load import builtin_ids, load_rubric
 from ..sanitize import sanitize
-from ..trajectories.reading.layout import nearby
+from ..trajectories.reading.layout import resolve_run_path
 from ..trajectories.reading.load import load_conversation
 from ..trajectories.stages import STAGES
 from ..version import __version__
@@ -207,7 +207,7 @@ class Site:
     def _run(self, card: ScoreCard) -> tuple[Run | None, str]:
         """The run that a card is of. Another one at its path is not shown: a card may name any
         file."""
-        where = nearby(Path(card.run.path), self.near)
+        where = resolve_run_path(Path(card.run.path), self.near)
         if where is None:
             return None, ""
         try:

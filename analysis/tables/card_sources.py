@@ -19,7 +19,7 @@ from ...trajectories.reading.json_bytes import (
     TooManyError,
     bounded_lines,
     read_bytes,
-    too_many,
+    has_too_many_values,
 )
 from ...trajectories.reading.layout import CONVERSATION_NAMES, TRACE_NAMES
 from ...trajectories.reading.remote import find_files, is_address, staged
@@ -154,7 +154,7 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
             stream.seek(0)
             if path.suffix == ".json" or start.startswith(b"["):
                 text = read_bytes(path, MAX_CARDS)
-                if too_many(text.decode("utf-8", "replace")):
+                if has_too_many_values(text.decode("utf-8", "replace")):
                     raise InputError(
                         str(TooManyError()), "give JSON Lines, one scorecard a line", path
                     )

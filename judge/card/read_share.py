@@ -36,7 +36,7 @@ class Shares(NamedTuple):
 def shares(stages: Mapping[str, StageResult], rubric: Rubric) -> Shares:
     """Of a run's stages; what does not apply has no weight. With nothing to read all is read."""
     weight = {"read": 0.0, "presumed": 0.0, "none": 0.0}
-    for name in rubric.judged:
+    for name in rubric.judged_stages:
         if name not in stages:
             continue
         heavy = {criterion.id: criterion.weight for criterion in rubric.stages[name].criteria}

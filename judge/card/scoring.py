@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ...rubrics.model import Criterion, StageRubric, in_all_stages
+from ...rubrics.model import Criterion, StageRubric, has_all_stages
 from ...trajectories.models import STAGES, Stage, Tier
 from .stage_results import CriterionResult
 
@@ -487,7 +487,7 @@ def aggregate(
         ),
     )
     task_low, task_high = UNKNOWN if task is None else (unit(task, "task"),) * 2
-    if not in_all_stages(weights):
+    if not has_all_stages(weights):
         return Aggregate(agentic, bounds, None, (0.0, 100.0))
     return Aggregate(
         agentic=agentic,

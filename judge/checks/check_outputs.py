@@ -400,7 +400,7 @@ def _task(
         return 0.0, "gate"
     score = run.report.task_score if run.report is not None else None
     if score is None and run.task_outcome is not None:
-        return run.outcomes[run.task_outcome].unit, "outcome"
+        return run.outcomes[run.task_outcome].as_task_score, "outcome"
     if score is None and completion == 0:
         return 0.0, "outputs"
     return score, None if score is None else "report"

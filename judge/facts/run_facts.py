@@ -21,7 +21,7 @@ from ...sanitize import sanitize_line
 from ...tracks import TRACKS
 from ...trajectories.models import OutputFile, Run, Segmentation
 from ...trajectories.reading.layout import Fence
-from ...trajectories.record.facts import Fact, FactSource, numbered
+from ...trajectories.record.facts import Fact, FactSource, number_facts
 from ..card.scoring import VALID_SHARE
 from ..checks.case_checks import Fact as CheckFact
 from ..checks.check_outputs import OutputCheck
@@ -73,7 +73,7 @@ def run_facts(
         trace_facts(ctx),
         finding_facts(found),
     )
-    return numbered(_bounded(parts))
+    return number_facts(_bounded(parts))
 
 
 def _bounded(parts: Sequence[Sequence[Fact]]) -> list[Fact]:

@@ -146,7 +146,7 @@ def _reading(code: str, result: CriterionResult | None) -> Reading | None:
     said = cast(dict[str, Any], result.answer) if isinstance(result.answer, dict) else {}
     state = "cannot_tell" if result.value is None else "present" if result.value > 0.5 else "absent"
     proof = [e for e in result.evidence if e.check != "not_found"]
-    places = {e.place for e in proof}
+    places = {e.actual_turn for e in proof}
     shown = proof or list(result.evidence)
     vote = next((v.probability for v in result.votes if v.probability is not None), None)
     turns = tuple(said.get("turns") or ()) or tuple(sorted(places - {0}))

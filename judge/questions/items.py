@@ -136,7 +136,7 @@ class Wanted:
         if self.stages != "rules":
             found["stages"] = stage_items()
         if self.criteria:
-            for stage in rubric.judged:
+            for stage in rubric.judged_stages:
                 found[stage] = split_criteria(rubric.stages[stage], tier).to_judge
         if self.diagnosis:
             found["diagnosis"] = diagnosis_items(track)

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...rubrics.model import Criterion
-from ...trajectories.reading.json_bytes import whole_text
+from ...trajectories.reading.json_bytes import without_lone_surrogates
 from ...trajectories.record import Record
 from ...trajectories.record.quotes import Evidence, QuoteIndex, normalise
 from ..base import QuestionName, is_criteria
@@ -137,7 +137,7 @@ def _read(text: str | None) -> dict[str, Any]:
         data = _decode(body)
         if not body.isascii() or "\\u" in body:
             # Halves of surrogate pairs, which no scorecard can be written with.
-            data = _decode(whole_text(json.dumps(data, ensure_ascii=False)))
+            data = _decode(without_lone_surrogates(json.dumps(data, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
         raise Doubtful(
             str(error)

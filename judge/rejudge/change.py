@@ -141,7 +141,10 @@ class _Game:
         self.criteria = tuple({c.id: c for c in rubric.criteria()} for rubric in self.rubrics)
         self.stages = sorted({*old_rubric.stages, *new_rubric.stages})
         self.stage_of = {
-            c.id: s for rubric in self.rubrics for s in rubric.judged for c in rubric.criteria(s)
+            c.id: s
+            for rubric in self.rubrics
+            for s in rubric.judged_stages
+            for c in rubric.criteria(s)
         }
         self.results = tuple(
             {r.id: r for s in card.stages.values() for r in s.criteria} for card in (old, new)

@@ -199,4 +199,4 @@ def _make(name: str, rows: tuple[_Row, ...], plan: Plan) -> tuple[Run, Segmentat
         resources=Resources(turns=len(turns), calls=len(turns), failed_calls=0),
         status=Status(submitted=True, completed=True, disqualified=False, ended="submitted"),
     )
-    return run, Segmentation.of(tuple(row[0] for row in rows))
+    return run, Segmentation.from_stages(tuple(row[0] for row in rows))

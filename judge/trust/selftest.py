@@ -126,7 +126,7 @@ def cases(
 
     for run, segmentation in runs if runs is not None else (diligent(), careless()):
         chosen = rubric or rubric_for(run.track, run.task)
-        for stage in chosen.judged:
+        for stage in chosen.judged_stages:
             criteria = chosen.criteria(stage)
             base = Request(run, segmentation, chosen, stage, criteria)
             same_ids = tuple((c.id, c.id) for c in criteria)
@@ -222,7 +222,7 @@ def _pilot_last(run: Run, segmentation: Segmentation) -> tuple[Run, Segmentation
     order = {"S1": 0, "S2": 0, "S4": 1, "S3": 2, "S5": 3}
     old = sorted(run.turns, key=lambda turn: order[stages[turn.index - 1]])
     turns = tuple(t.model_copy(update={"index": i}) for i, t in enumerate(old, 1))
-    return run.model_copy(update={"turns": turns}), Segmentation.of(
+    return run.model_copy(update={"turns": turns}), Segmentation.from_stages(
         tuple(stages[t.index - 1] for t in old)
     )
 

@@ -21,7 +21,7 @@ from ambjudge.trajectories.record import check_quote
 from tiny_runs import SUBMIT, say, write_run
 
 STAGES = ("S1", "S2", "S3", "S4", "S5")
-SEGMENTS = Segmentation.of(STAGES)
+SEGMENTS = Segmentation.from_stages(STAGES)
 PROOF = "one case first"
 
 
@@ -84,7 +84,7 @@ def test_what_takes_reading_is_not_read_where_nobody_read_the_run(run):
 
 def test_a_run_without_turns_is_not_read_at_all(run):
     empty = run.model_copy(update={"turns": ()})
-    assert set(merge(empty, Segmentation.of(()), (), ()).states.values()) == {"not_read"}
+    assert set(merge(empty, Segmentation.from_stages(()), (), ()).states.values()) == {"not_read"}
 
 
 def test_the_same_finding_twice_is_one(run):
@@ -263,5 +263,5 @@ async def test_cards_carry_that_share_as_the_confidence(tmp_path, judge_server):
 def test_a_reading_of_an_older_run_does_not_break_on_its_turns(run):
     """A reading may name turns of a longer version of the run."""
     shorter = run.model_copy(update={"turns": run.turns[:2]})
-    merged = merge(shorter, Segmentation.of(STAGES[:2]), (), [reading(run, turns=(5,))])
+    merged = merge(shorter, Segmentation.from_stages(STAGES[:2]), (), [reading(run, turns=(5,))])
     assert codes(merged.read) == ["E3"]

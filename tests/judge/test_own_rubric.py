@@ -18,7 +18,7 @@ from ambjudge.judge.rejudge.change import split_change
 from ambjudge.judge.session import ScoreOptions
 from ambjudge.judge.store import open_store
 from ambjudge.library import score
-from ambjudge.rubrics.load import load_rubric, starter
+from ambjudge.rubrics.load import load_rubric, starter_rubric
 from ambjudge.rubrics.model import Rubric
 from ambjudge.testing import ScriptedJudge, tiny_run
 from ambjudge.trajectories.models import Run
@@ -31,7 +31,7 @@ from ambjudge.views.scorecard_lines import scorecard_lines
 @pytest.fixture
 def mine(tmp_path: Path) -> Rubric:
     file = tmp_path / "mine.yaml"
-    file.write_text(starter(), "utf-8")
+    file.write_text(starter_rubric(), "utf-8")
     return load_rubric(file)
 
 
@@ -131,7 +131,9 @@ def test_a_change_of_weights_is_told_apart_from_one_of_verdicts(
 ) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
-        starter().replace("weight: 0.6", "weight: 0.4").replace("weight: 0.4\n", "weight: 0.6\n"),
+        starter_rubric()
+        .replace("weight: 0.6", "weight: 0.4")
+        .replace("weight: 0.4\n", "weight: 0.6\n"),
         "utf-8",
     )
     heavier = load_rubric(file)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import RubricError
 from ambjudge.rubrics.document import MAX_BYTES, parse_document
-from ambjudge.rubrics.load import build, load_rubric, validate_file
+from ambjudge.rubrics.load import build_rubric, load_rubric, validate_file
 from ambjudge.rubrics.validate import find_problems
 from hypothesis import given
 from hypothesis import strategies as st
@@ -355,5 +355,5 @@ def test_any_damage_to_a_rubric_is_found_or_harmless(data):
         message = str(error)
     else:
         problems = find_problems(document)
-        message = str(problems[0]) if problems else f"x.yaml: {build(document).id}"
+        message = str(problems[0]) if problems else f"x.yaml: {build_rubric(document).id}"
     assert message.startswith("x.yaml:")

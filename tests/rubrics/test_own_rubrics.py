@@ -11,9 +11,9 @@ from ambjudge.rubrics.load import (
     builtin_ids,
     criterion_sha256,
     dump_rubric,
+    file_notes,
     load_rubric,
-    notes_on,
-    starter,
+    starter_rubric,
     validate_file,
 )
 
@@ -23,8 +23,8 @@ def test_what_one_begins_with_is_valid_at_once_and_commented(
     name: str | None, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(starter(name), "utf-8")
-    assert validate_file(file) == notes_on(file) == []
+    file.write_text(starter_rubric(name), "utf-8")
+    assert validate_file(file) == file_notes(file) == []
     assert file.read_text("utf-8").startswith("#")
     mine = load_rubric(file)
     if name is not None:
@@ -38,21 +38,23 @@ def test_what_one_begins_with_is_valid_at_once_and_commented(
 def test_a_stage_of_the_benchmark_left_out_is_noted(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
-        starter("vqa")
+        starter_rubric("vqa")
         .replace("  S5:\n    weight: 0.10\n", "")
         .replace("S3:\n    weight: 0.35", "S3:\n    weight: 0.45"),
         "utf-8",
     )
-    (note,) = notes_on(file)
+    (note,) = file_notes(file)
     assert "no S5" in note.message
     assert "Overall" in note.hint
 
 
 def test_verdicts_go_stale_with_the_preamble_they_were_told(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(starter(), "utf-8")
+    file.write_text(starter_rubric(), "utf-8")
     before = load_rubric(file)
-    file.write_text(starter().replace("Labels of the test set", "Labels of the last fold"), "utf-8")
+    file.write_text(
+        starter_rubric().replace("Labels of the test set", "Labels of the last fold"), "utf-8"
+    )
     after = load_rubric(file)
     assert diff_rubrics(before, after).stale == ("checked", "labels")
     plain = before.criteria()[0].model_copy(update={"preamble": None})

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ambjudge.rubrics.diff import diff_rubrics, render_diff
 from ambjudge.rubrics.document import parse_document
-from ambjudge.rubrics.load import build, builtin_ids, criterion_sha256, load_rubric
+from ambjudge.rubrics.load import build_rubric, builtin_ids, criterion_sha256, load_rubric
 from ambjudge.rubrics.validate import SCHEMA_PATH
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ def _plain(rubric_id="segmentation"):
 def _rubric(data):
     # Through JSON, so that lists that the test uses twice do not become aliases.
     text = yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False)
-    return build(parse_document(text, Path("x.yaml")))
+    return build_rubric(parse_document(text, Path("x.yaml")))
 
 
 def _item(data, name):
@@ -80,7 +80,7 @@ def test_order_and_layout_never_change_the_hash(rubric_id, seed, flow, width):
     text = yaml.safe_dump(
         shuffled(_plain(rubric_id)), sort_keys=False, default_flow_style=flow, width=width, indent=3
     )
-    again = build(parse_document("# a comment\n\n" + text, Path("x.yaml")))
+    again = build_rubric(parse_document("# a comment\n\n" + text, Path("x.yaml")))
     assert again == load_rubric(rubric_id)
     assert again.sha256 == load_rubric(rubric_id).sha256
     assert render_diff(diff_rubrics(again, load_rubric(rubric_id))) == ""

@@ -14,7 +14,12 @@ import pytest
 from ambjudge import score
 from ambjudge.errors import InputError
 from ambjudge.trajectories.models import Run
-from ambjudge.trajectories.reading.json_bytes import MAX_LINE, MAX_VALUES, bounded_lines, too_many
+from ambjudge.trajectories.reading.json_bytes import (
+    MAX_LINE,
+    MAX_VALUES,
+    bounded_lines,
+    has_too_many_values,
+)
 from ambjudge.trajectories.reading.load import MAX_MESSAGES, iter_runs, load_run
 from ambjudge.trajectories.reading.messages import MAX_TEXT
 from hypothesis import HealthCheck, given, settings
@@ -144,9 +149,13 @@ REFUSED = {
 
 
 def test_values_are_counted_before_they_take_memory() -> None:
-    assert not too_many(json.dumps(['[{,\\"' * MAX_VALUES])), "within a text they are no values"
-    assert too_many('{"a":1},' * (MAX_VALUES // 2 + 1))
-    assert too_many('"' + '\\"' * MAX_VALUES + '",' * MAX_VALUES) is False, "a text without end"
+    assert not has_too_many_values(json.dumps(['[{,\\"' * MAX_VALUES])), (
+        "within a text they are no values"
+    )
+    assert has_too_many_values('{"a":1},' * (MAX_VALUES // 2 + 1))
+    assert has_too_many_values('"' + '\\"' * MAX_VALUES + '",' * MAX_VALUES) is False, (
+        "a text without end"
+    )
 
 
 def test_answers_find_their_calls_in_time_linear_in_both(tmp_path, no_runaway) -> None:

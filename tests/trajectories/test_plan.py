@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.trajectories.models import Action, Observation, Turn
-from ambjudge.trajectories.reading.layout import Listed
+from ambjudge.trajectories.reading.layout import RunFolder
 from ambjudge.trajectories.reading.messages import make_action
-from ambjudge.trajectories.reading.planfile import MAX_PLAN_BYTES, read_plan, writes_plan_image
+from ambjudge.trajectories.reading.plan_files import MAX_PLAN_BYTES, read_plan, writes_plan_image
 
 OK = Observation(exit_code=0, kind="ok")
 UNKNOWN = Observation(stdout="File written", kind="unknown")
@@ -27,7 +27,7 @@ def tool(name: str, seen: Observation | None = UNKNOWN, **arguments) -> Action:
 def plan_of(tmp_path, *actions: Action):
     warnings: list[str] = []
     turns = [Turn(index=i, actions=(a,)) for i, a in enumerate(actions, 1)]
-    return read_plan(Listed(tmp_path), turns, warnings), warnings
+    return read_plan(RunFolder(tmp_path), turns, warnings), warnings
 
 
 PLACES = [

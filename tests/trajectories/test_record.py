@@ -24,7 +24,7 @@ from ambjudge.trajectories.record import (
     QuoteIndex,
     estimate_tokens,
     make_record,
-    numbered,
+    number_facts,
 )
 from ambjudge.trajectories.turns.segment import segment
 from hypothesis import given, settings
@@ -155,7 +155,7 @@ def test_every_shown_line_is_quotable_from_its_turn(name: str) -> None:
 
 
 def test_facts_are_shown_by_number_and_cut_as_a_list() -> None:
-    facts = numbered(
+    facts = number_facts(
         [
             Fact(kind="missing", text=f"case_{i} has no mask", turns=(i, i + 1), source="file")
             for i in range(1, 100)
@@ -328,7 +328,7 @@ TEXT = st.text(max_size=2_000) | st.builds(
 )
 def test_any_run_fits_any_budget(turns, budget, plan, brief) -> None:
     run = made(turns, plan, brief)
-    facts = numbered([Fact(kind="x", text=brief[:300], source="trace")] * 5)
+    facts = number_facts([Fact(kind="x", text=brief[:300], source="trace")] * 5)
     shown = record(run, facts, budget_chars=budget)
     assert counted(shown) <= budget
     assert shown == record(run, facts, budget_chars=budget)

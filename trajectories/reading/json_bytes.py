@@ -151,13 +151,13 @@ def loads(text: str) -> Any:
     can hold, become U+FFFD; nesting deeper than `MAX_DEPTH` is refused, because models could not be
     written as JSON again.
     """
-    if too_many(text):
+    if has_too_many_values(text):
         raise TooManyError
     try:
         if text.startswith("\ufeff"):
             raise json.JSONDecodeError("Unexpected UTF-8 BOM (decode using utf-8-sig)", text, 0)
         value = _DECODER.decode(text)
-        if "\\u" in text or whole_text(text) is not text:
+        if "\\u" in text or without_lone_surrogates(text) is not text:
             return _storable(value, MAX_DEPTH)
         if text.count("[") + text.count("{") > MAX_DEPTH:
             _refuse_depth(value)
@@ -183,7 +183,7 @@ class TooManyError(ValueError):
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{,]', re.DOTALL)
 
 
-def too_many(text: str) -> bool:
+def has_too_many_values(text: str) -> bool:
     """Whether JSON text, or JSON Lines, has more than `MAX_VALUES` values, told before any of them
     takes memory."""
     if len(text) <= MAX_VALUES or sum(map(text.count, "[{,")) <= MAX_VALUES:
@@ -214,17 +214,19 @@ def _refuse_depth(value: Any) -> None:
 
 def _storable(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        return whole_text(value)
+        return without_lone_surrogates(value)
     if isinstance(value, _NESTED) and depth <= 0:
         raise NestingError
     if isinstance(value, dict):
-        return {whole_text(key): _storable(item, depth - 1) for key, item in value.items()}
+        return {
+            without_lone_surrogates(key): _storable(item, depth - 1) for key, item in value.items()
+        }
     if isinstance(value, list):
         return [_storable(item, depth - 1) for item in value]
     return value
 
 
-def whole_text(text: str) -> str:
+def without_lone_surrogates(text: str) -> str:
     """The text with halves of surrogate pairs replaced by U+FFFD, so that it can be encoded."""
     if text.isascii():
         return text
@@ -274,7 +276,7 @@ def read_jsonl(
     same time, so that `MAX_VALUES` is for all lines together: InputError beyond.
     """
     text = decode(read_bytes(path) if data is None else data, path)
-    if kept and too_many(text):
+    if kept and has_too_many_values(text):
         raise InputError(str(TooManyError()), "split or shorten it", path)
     number = end = 0
     while end < len(text):
@@ -311,7 +313,7 @@ def bounded_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         offset += len(line)
 
 
-def total(values: Collection[float]) -> float | None:
+def exact_sum(values: Collection[float]) -> float | None:
     """Their exactly rounded sum: `sum` rounds otherwise from Python 3.12 on. None of none, and
     beyond all floats."""
     try:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from ...errors import InputError
 from ..models import OutputFile, Outputs
-from .json_bytes import is_file, whole_text
+from .json_bytes import is_file, without_lone_surrogates
 
 CONVERSATION_NAMES = (
     "conversation.json",
@@ -56,7 +56,7 @@ MAX_OUTPUT_FILES = 200_000
 _MAX_OUTPUT_DEPTH = 16
 
 
-def nearby(path: Path, folders: Iterable[Path]) -> Path | None:
+def resolve_run_path(path: Path, folders: Iterable[Path]) -> Path | None:
     """The file that a scorecard names: as it stands, or, where that is relative, from one of the
     folders."""
     places = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
@@ -188,7 +188,7 @@ def inside(folder: Path, path: Path) -> bool:
 _Kind = Literal["file", "folder", "link", "other"]
 
 
-class Listed:
+class RunFolder:
     """A run's folder, each folder below it listed once: what is there is known without asking about
     every name that might be.
 
@@ -261,8 +261,8 @@ def _kinds(folder: str) -> dict[str, _Kind] | None:
     return found
 
 
-def _listed(run: Path | Listed) -> Listed:
-    return run if isinstance(run, Listed) else Listed(run)
+def _listed(run: Path | RunFolder) -> RunFolder:
+    return run if isinstance(run, RunFolder) else RunFolder(run)
 
 
 def run_folder(conversation: Path, listing: Callable[[str], Listing] | None = None) -> Path:
@@ -293,7 +293,7 @@ def run_id(conversation: Path) -> str:
     the stem for odd names."""
     if conversation.name not in (*CONVERSATION_NAMES, *TRACE_NAMES):
         return (
-            whole_text(conversation.name.removesuffix(".gz").removesuffix(".json"))
+            without_lone_surrogates(conversation.name.removesuffix(".gz").removesuffix(".json"))
             or "conversation"
         )
     folder = run_folder(conversation)
@@ -301,10 +301,10 @@ def run_id(conversation: Path) -> str:
     while parts[0].rstrip("0123456789").rstrip("_- .").lower() in _GENERIC and folder.parent.name:
         folder = folder.parent
         parts.insert(0, folder.name)
-    return whole_text("/".join(parts)) or "conversation"
+    return without_lone_surrogates("/".join(parts)) or "conversation"
 
 
-def side_file(run: Path | Listed, *names: str) -> Path | None:
+def side_file(run: Path | RunFolder, *names: str) -> Path | None:
     """The first of these files, plain or in gzip, in the run folder or a process/ folder; links
     that leave it are not followed."""
     forms = (form for plain in names for form in (plain, f"{plain}.gz"))
@@ -315,7 +315,7 @@ def side_file(run: Path | Listed, *names: str) -> Path | None:
 
 def side_files(folder: Path) -> list[Path]:
     """All files that are read beside the conversation, the plan and the outputs."""
-    run = Listed(folder)
+    run = RunFolder(folder)
     logs = ("trace.jsonl", "tool_calls.jsonl", "tool_log.jsonl", "api_responses.jsonl")
     found = [side_file(run, name) for name in logs]
     return [
@@ -334,19 +334,19 @@ def is_run(folder: Path) -> bool:
     )
 
 
-def report_file(run: Path | Listed) -> Path | None:
+def report_file(run: Path | RunFolder) -> Path | None:
     """The harness report: detail_report.json, or the vqa branch's report.json."""
     run = _listed(run)
     return side_file(run, "detail_report.json") or run.file("report.json")
 
 
-def summary_file(run: Path | Listed) -> Path | None:
+def summary_file(run: Path | RunFolder) -> Path | None:
     """agent_summary.json, or the vqa branch's summary."""
     run = _listed(run)
     return side_file(run, "agent_summary.json") or run.file(_RUN_SUMMARY)
 
 
-def brief_file(run: Path | Listed) -> Path | None:
+def brief_file(run: Path | RunFolder) -> Path | None:
     """The system prompt that the harness rendered, where the agent could not write it before where
     it could."""
     places = (
@@ -358,7 +358,7 @@ def brief_file(run: Path | Listed) -> Path | None:
     return _listed(run).file(*places)
 
 
-def find_plan(run: Listed, name: str, warnings: list[str]) -> Path | None:
+def find_plan(run: RunFolder, name: str, warnings: list[str]) -> Path | None:
     """plan.md or plan.png in any of the places where runs keep them; links that leave the run are
     not followed, and said."""
     for folder in _PLAN_FOLDERS:
@@ -372,7 +372,7 @@ def find_plan(run: Listed, name: str, warnings: list[str]) -> Path | None:
 
 
 def find_outputs(
-    run: Path | Listed, questions: Collection[str] = (), *, leave: bool = False
+    run: Path | RunFolder, questions: Collection[str] = (), *, leave: bool = False
 ) -> Outputs:
     """Files under agents_outputs/ (or agent_outputs/), by case; links that `leave` the run's folder
     are followed on wish.
@@ -403,7 +403,7 @@ def find_outputs(
 
 
 def _list_outputs(
-    run: Listed, root: str, cases: Collection[str] | None = None, leave: bool = False
+    run: RunFolder, root: str, cases: Collection[str] | None = None, leave: bool = False
 ) -> Iterator[OutputFile]:
     """Regular files only: opening a pipe or a device of a hostile run would hang. Of `cases` alone,
     where given."""
@@ -430,10 +430,10 @@ def _list_outputs(
                 entries[name] == "link" and not leave and not inside(run.top, path)
             ):
                 continue
-            case = whole_text(parts[0]) if parts else None
+            case = without_lone_surrogates(parts[0]) if parts else None
             yield OutputFile(
                 case=case,
-                name=whole_text("/".join((*parts[1:], name))),
+                name=without_lone_surrogates("/".join((*parts[1:], name))),
                 path=path,
                 size=status.st_size,
             )

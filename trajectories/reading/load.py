@@ -13,10 +13,19 @@ from ...tracks import TRACKS, infer_track
 from ..models import Action, Resources, Run, Status, Tier, TrackName, Turn, Violation
 from .external_outcomes import read_outcomes
 from .harness_report import report_identity, report_runtime, submit_answer
-from .json_bytes import amount, count, decode, number, parse_json, read_bytes, text_or_none, total
-from .layout import TRACE_NAMES, Listed, find_conversations, find_outputs, run_folder, run_id
+from .json_bytes import (
+    amount,
+    count,
+    decode,
+    exact_sum,
+    number,
+    parse_json,
+    read_bytes,
+    text_or_none,
+)
+from .layout import TRACE_NAMES, RunFolder, find_conversations, find_outputs, run_folder, run_id
 from .messages import TurnBuilder
-from .planfile import read_plan
+from .plan_files import read_plan
 from .side_files import SideFiles, feed
 
 _EXPECTED = "expected an object with `messages`, or a list of messages with `role`"
@@ -76,7 +85,7 @@ def _read(path: Path) -> Run:
     data = read_bytes(path)
     digest = hashlib.sha256(data)
     folder = run_folder(path)
-    listed = Listed(folder)
+    listed = RunFolder(folder)
     shape: Literal["object", "list", "trace"]
     head: dict[str, Any]
     side: SideFiles | None = None
@@ -121,7 +130,7 @@ def _read(path: Path) -> Run:
     status = _status(turns, side, answer, identity["track"])
     outcomes = read_outcomes(head.get("outcomes"), warnings)
     named = outcomes.get(str(head.get("task_outcome")))
-    if head.get("task_outcome") is not None and (named is None or named.unit is None):
+    if head.get("task_outcome") is not None and (named is None or named.as_task_score is None):
         warnings.append(
             f"task_outcome: no outcome {str(head['task_outcome'])[:80]!r} in [0, 1]; the Task score"
             " stays unknown"
@@ -145,7 +154,9 @@ def _read(path: Path) -> Run:
         summary=side.summary,
         warnings=tuple(warnings),
         outcomes=outcomes,
-        task_outcome=head["task_outcome"] if named is not None and named.unit is not None else None,
+        task_outcome=head["task_outcome"]
+        if named is not None and named.as_task_score is not None
+        else None,
         imported=_format(head.get("imported")),
         **identity,
     )
@@ -337,7 +348,7 @@ def _resources(turns: list[Turn], side: SideFiles, head: dict[str, Any]) -> Reso
     calls = side.events("api_call")
 
     def counted(key: str) -> float | None:
-        return total([v for e in calls if (v := number(e.get(key))) is not None])
+        return exact_sum([v for e in calls if (v := number(e.get(key))) is not None])
 
     last = side.trace[-1] if side.trace else {}
     # killed: the last sign of life

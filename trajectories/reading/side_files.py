@@ -18,8 +18,8 @@ from ...errors import InputError
 from ..models import Report, Turn
 from .harness_report import flat_report, parse_report, report_summary
 from .json_bytes import count, decode, number, parse_json, read_bytes, read_jsonl
-from .layout import Listed, brief_file, report_file, side_file, summary_file
-from .matching import with_records
+from .layout import RunFolder, brief_file, report_file, side_file, summary_file
+from .log_matching import attach_log_entries
 from .messages import tool_kind
 
 Entry = dict[str, Any]
@@ -30,7 +30,7 @@ class SideFiles:
     """What came with one run beside its conversation; `digest` is fed with every file that was
     read."""
 
-    def __init__(self, run: Listed, warnings: list[str], digest: Any) -> None:
+    def __init__(self, run: RunFolder, warnings: list[str], digest: Any) -> None:
         self._run, self._warnings, self._digest = run, warnings, digest
         self.trace = _typed(self._lines(side_file(run, "trace.jsonl")))
         self.calls = [
@@ -121,7 +121,7 @@ class SideFiles:
             executions if isinstance(executions, list) and executions else self.events("code_exec")
         )
         known = [item for item in source if isinstance(item, dict)]
-        return with_records(turns, self.events("api_call"), known, self.calls, self._warnings)
+        return attach_log_entries(turns, self.events("api_call"), known, self.calls, self._warnings)
 
     def _add_tokens(self) -> None:
         """Tokens of each reply, where they stand in a log of the replies (branch eval_report_gen)."""

@@ -9,7 +9,7 @@ from .assembly import Record as Record
 from .assembly import estimate_tokens as estimate_tokens
 from .assembly import make_record as make_record
 from .facts import Fact as Fact
-from .facts import numbered as numbered
+from .facts import number_facts as number_facts
 from .quotes import Evidence as Evidence
 from .quotes import QuoteIndex as QuoteIndex
 from .quotes import check_quote as check_quote

@@ -20,7 +20,7 @@ from ...sanitize import replaced, sanitize, sanitize_line
 from ..models import STAGE_NAMES, Run, Segmentation
 from .budget import DECIDES, forms, shares, shorten, weights
 from .facts import Fact
-from .parts import Reader, Shown
+from .turn_rendering import RenderedTurn, TurnRenderer
 
 PACKING = "2"
 """Version of the record's form; part of a judge's parameters, as other bytes give other verdicts
@@ -126,7 +126,7 @@ def make_record(
         raise ValueError(
             f"segmentation of {len(segmentation.turn_stages)} turns for a run of {len(run.turns)}"
         )
-    reader = Reader(_most_read(run))
+    reader = TurnRenderer(_most_read(run))
     content = [reader.read(turn) for turn in run.turns]
     told, ids, left_out = _facts(run, facts, content, budget_chars // 4)
     front = [f"[facts] {_NONCE}\n{told}"]
@@ -139,7 +139,7 @@ def make_record(
     titles = [_title(segmentation, turn.index) for turn in run.turns]
     room = budget_chars - _size("\n\n".join(front)) - 2
     holder = _holder(content, plan, budget_chars // 4)
-    shown: dict[int, Shown] | None = None
+    shown: dict[int, RenderedTurn] | None = None
     if holder:
         line = f"[plan.md] {_NONCE}\nas written in turn {holder[0]}"
         shown = _fitted(content, titles, worth, room - _size(line) - 2, holder)
@@ -185,7 +185,7 @@ def _most_read(run: Run) -> int:
 
 
 def _facts(
-    run: Run, facts: Sequence[Fact], content: Sequence[Shown], limit: int
+    run: Run, facts: Sequence[Fact], content: Sequence[RenderedTurn], limit: int
 ) -> tuple[str, tuple[str, ...], list[Omission]]:
     """The facts section in at most `limit` characters: what is known without reading, then the
     numbered facts."""
@@ -275,7 +275,7 @@ def _delivered(run: Run) -> str:
     return f"{count}: {listing}" if listing else count
 
 
-def _hidden(run: Run, content: Iterable[Shown]) -> int:
+def _hidden(run: Run, content: Iterable[RenderedTurn]) -> int:
     return (
         replaced(run.brief)
         + replaced(run.plan.text or "")
@@ -283,7 +283,7 @@ def _hidden(run: Run, content: Iterable[Shown]) -> int:
     )
 
 
-def _holder(content: Sequence[Shown], plan: str, most: int) -> tuple[int, int] | None:
+def _holder(content: Sequence[RenderedTurn], plan: str, most: int) -> tuple[int, int] | None:
     """The turn, and which of its parts, that shows the delivered plan word for word and is not too
     long to stay whole."""
     if not plan:
@@ -302,12 +302,12 @@ def _title(segmentation: Segmentation, turn: int) -> str:
 
 
 def _fitted(
-    content: Sequence[Shown],
+    content: Sequence[RenderedTurn],
     titles: Sequence[str],
     worth: Sequence[float],
     room: int,
     holder: tuple[int, int] | None,
-) -> dict[int, Shown]:
+) -> dict[int, RenderedTurn]:
     """The turns that are shown, their texts made shorter until all fit into `room` characters."""
     blocks = {s.turn: _block(titles[s.turn - 1], s) for s in content}
     if sum(_size(block) + 2 for block in blocks.values()) <= room:
@@ -353,8 +353,8 @@ def _fitted(
 
 
 def _kept(
-    content: Sequence[Shown], frames: dict[int, int], worth: Sequence[float], room: int
-) -> list[Shown]:
+    content: Sequence[RenderedTurn], frames: dict[int, int], worth: Sequence[float], room: int
+) -> list[RenderedTurn]:
     """The turns for which there is room at all; where not for all, those of most weight, later ones
     first among equals."""
     least = {
@@ -382,16 +382,16 @@ def _kept(
 _GAP = len("[turns 10000-10000 left out] ") + _NONCE_LENGTH + 2
 
 
-def _gaps_size(content: Sequence[Shown], kept: Sequence[Shown]) -> int:
+def _gaps_size(content: Sequence[RenderedTurn], kept: Sequence[RenderedTurn]) -> int:
     return 0 if len(kept) == len(content) else _GAP * (len(kept) + 1)
 
 
-def _with_bodies(shown: Shown, bodies: Sequence[str]) -> Shown:
+def _with_bodies(shown: RenderedTurn, bodies: Sequence[str]) -> RenderedTurn:
     parts = tuple(replace(part, body=body) for part, body in zip(shown.parts, bodies, strict=True))
     return replace(shown, parts=parts)
 
 
-def _block(title: str, shown: Shown) -> str:
+def _block(title: str, shown: RenderedTurn) -> str:
     lines = [title]
     for part in shown.parts:
         if part.heading:
@@ -407,7 +407,10 @@ def _size(text: str) -> int:
 
 
 def _whole(
-    front: Sequence[str], content: Sequence[Shown], shown: dict[int, Shown], titles: Sequence[str]
+    front: Sequence[str],
+    content: Sequence[RenderedTurn],
+    shown: dict[int, RenderedTurn],
+    titles: Sequence[str],
 ) -> str:
     blocks = list(front)
     gap: list[int] = []
@@ -433,7 +436,7 @@ def _missing(what: str, whole: str, shown: str) -> list[Omission]:
 
 
 def _omissions(
-    content: Sequence[Shown], shown: dict[int, Shown], worth: Sequence[float]
+    content: Sequence[RenderedTurn], shown: dict[int, RenderedTurn], worth: Sequence[float]
 ) -> list[Omission]:
     found = []
     for given in content:

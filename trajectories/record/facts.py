@@ -21,7 +21,7 @@ class Fact(Frozen):
     empty."""
 
     id: str = ""
-    """`F1`, `F2`, ... once numbered (`numbered`); "" before."""
+    """`F1`, `F2`, ... once numbered (`number_facts`); "" before."""
     kind: str
     text: str
     turns: tuple[int, ...] = ()
@@ -31,7 +31,7 @@ class Fact(Frozen):
     """By the track's rules it makes the output invalid."""
 
 
-def numbered(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+def number_facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """The same facts in their order, named F1..Fn."""
     return tuple(
         fact.model_copy(update={"id": f"F{number}"}) for number, fact in enumerate(facts, 1)

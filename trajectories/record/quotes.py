@@ -52,7 +52,7 @@ class Evidence(Frozen):
     """Where the quote really stands, when it was moved."""
 
     @property
-    def place(self) -> int:
+    def actual_turn(self) -> int:
         """The turn in which the words stand, as far as is known."""
         return self.turn if self.found_turn is None else self.found_turn
 
@@ -88,7 +88,7 @@ def _unescape(match: re.Match[str]) -> str:
     return mark if mark is not None else "\\"
 
 
-def quoted_parts(normal: str) -> list[str]:
+def split_at_ellipses(normal: str) -> list[str]:
     """What stands around the ellipses of a quote whose white space is single spaces; parts without
     a letter or digit are none."""
     return [part for part in _ELLIPSIS.split(normal) if any(char.isalnum() for char in part)]
@@ -124,7 +124,7 @@ class QuoteIndex:
         """
         wanted = normalise(quote)
         if any(char.isalnum() for char in wanted):
-            parts = quoted_parts(wanted)
+            parts = split_at_ellipses(wanted)
             if _stands(self.text(turn), wanted, parts):
                 return Evidence(turn=turn, quote=quote, check="verified")
             for other in sorted(

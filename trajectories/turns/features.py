@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ..models import STAGES, Action, Run, Stage, Turn
-from ..reading.planfile import writes_plan_image
+from ..reading.plan_files import writes_plan_image
 from .actions import PLAN_NAME, Part, clip, split
 from .cases import case_ids, cases_in, output_places
 from .executed import Files, Shown

@@ -59,7 +59,7 @@ def segment(run: Run, *, explain: bool = False) -> Segmentation:
     ).items():
         if not told[i].todo_only:
             stages[i], confidence[i] = stage, sure
-    return Segmentation.of(stages, confidence, tuple(found) if explain else ())
+    return Segmentation.from_stages(stages, confidence, tuple(found) if explain else ())
 
 
 def _surrounded(

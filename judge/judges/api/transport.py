@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from ....errors import JudgeError
 from ....sanitize import mask, sanitize_line
-from ....trajectories.reading.json_bytes import loads, whole_text
+from ....trajectories.reading.json_bytes import loads, without_lone_surrogates
 from ..limits import throttled
 from .session import bound_litellm, client, own_client
 
@@ -436,13 +436,13 @@ def _completion(answer: Any) -> Completion:
     )
     read, written = _cached(usage, given) if counted and given is not None else (None, None)
     return Completion(
-        text=whole_text(content) if isinstance(content, str) else None,
+        text=without_lone_surrogates(content) if isinstance(content, str) else None,
         finish=(
-            whole_text(str(getattr(choice, "finish_reason", None) or "stop"))
+            without_lone_surrogates(str(getattr(choice, "finish_reason", None) or "stop"))
             if choice is not None
             else "none"
         ),
-        refusal=whole_text(refusal) if isinstance(refusal, str) else None,
+        refusal=without_lone_surrogates(refusal) if isinstance(refusal, str) else None,
         input_tokens=given if counted else None,
         output_tokens=made if counted else None,
         cached_tokens=read,

@@ -178,7 +178,7 @@ class Scorer:
         """The tokens that ask, right behind the evidence, why this verdict was given."""
         texts = {level.value: level.text for level in criterion.scale}
         answer = result.answer if result.value is None else texts.get(result.value, "")
-        slots = {"title": criterion.title, "text": criterion.told, "answer": str(answer or "")}
+        slots = {"title": criterion.title, "text": criterion.full_text, "answer": str(answer or "")}
         return [*self._ids(prompts.fill(RATIONALE_PROMPT, slots)), *self._frame()[1]]
 
     def answers(
@@ -312,7 +312,7 @@ def questions(criterion: Criterion) -> list[tuple[str, dict[str, str]]]:
             f"{letter}. {text}"
             for letter, (_, text) in zip(string.ascii_uppercase, order, strict=False)
         )
-        slots = {"title": criterion.title, "text": criterion.told, "answers": lines}
+        slots = {"title": criterion.title, "text": criterion.full_text, "answers": lines}
         asked.append((prompts.fill(PROMPTS[1], slots), letters))
     return asked
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..models import Action, Plan, Turn
 from ..turns.actions import PLAN_NAME, split
-from .layout import Listed, find_plan
+from .layout import RunFolder, find_plan
 
 MAX_PLAN_BYTES = 4 * 1024 * 1024
 """What is read of a plan.md; a longer one is cut with a warning."""
@@ -62,7 +62,7 @@ def _succeeded(action: Action) -> bool:
     return True
 
 
-def read_plan(run: Listed, turns: Sequence[Turn], warnings: list[str]) -> Plan:
+def read_plan(run: RunFolder, turns: Sequence[Turn], warnings: list[str]) -> Plan:
     """The run's plan. When no file came with the run, the text that its successful writes and edits
     add up to."""
     path, image = find_plan(run, "plan.md", warnings), find_plan(run, "plan.png", warnings)

@@ -37,7 +37,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Shown:
+class RenderedTurn:
     """The parts of one turn. `bases`: turns that hold the text which a rewritten file is shown
     against."""
 
@@ -46,7 +46,7 @@ class Shown:
     bases: tuple[int, ...] = ()
 
 
-class Reader:
+class TurnRenderer:
     """Makes the parts of a run's turns, given in order: later ones refer to what earlier ones
     showed.
 
@@ -58,7 +58,7 @@ class Reader:
         self._rewrites = Rewrites()
         self._earlier = Earlier()
 
-    def read(self, turn: Turn) -> Shown:
+    def read(self, turn: Turn) -> RenderedTurn:
         """Text, then call and result of each action, then what the user said before the next turn."""
         self._earlier.turn = turn.index
         found: list[Part] = []
@@ -79,7 +79,7 @@ class Reader:
             for reply in turn.replies
             if reply.strip()
         ]
-        return Shown(turn.index, tuple(found), tuple(dict.fromkeys(bases)))
+        return RenderedTurn(turn.index, tuple(found), tuple(dict.fromkeys(bases)))
 
     def _result(self, number: int, action: Action) -> Part:
         seen = action.observation

@@ -33,7 +33,7 @@ class _Record(NamedTuple):
     full: Observation | None = None
 
 
-def with_records(
+def attach_log_entries(
     turns: Sequence[Turn],
     replies: Sequence[Entry],
     executions: Sequence[Entry],
