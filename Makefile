@@ -61,7 +61,7 @@ bench: $(VENV)/.test data test-slow bench-statistics  ## benchmarks; figures go 
 COHORTS ?= 100
 SEED ?= 70000
 bench-statistics: $(VENV)/.test  ## statistics against planted truth; COHORTS=400 SEED=1 for others
-	$(BIN)/python benchmarks/estimators.py
+	$(BIN)/python benchmarks/statistics_speed.py
 	$(BIN)/python benchmarks/coverage.py --cohorts $(COHORTS) --seed $(SEED)
 
 fuzz: $(VENV)/.test  ## mutated files through every reader; COUNT=1000000 SEED=1 for more

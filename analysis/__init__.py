@@ -1,12 +1,19 @@
-"""From scorecards to tables: frames, leaderboards, effects of fired codes, agreement, sample sizes,
-simulation.
+"""From scorecards to tables, statistics, figures and the report.
 
-Names load on first use, so that importing this package loads neither numpy nor polars. No module
-bears the name of a function: importing a module would put it in the function's place.
+- `tables`: scorecards and labels as polars frames; one `Cohort` says which runs are analysed.
+- `statistics`: estimates with intervals: leaderboards, effects of error codes, agreement with human
+  labels, power. Start with `statistics/interval_estimates.py` (what an estimate is) and
+  `statistics/run_arrays.py` (how a run frame becomes arrays).
+- `report` and `figures`: every table by name with its notes, findings in sentences, HTML report.
+- `simulated`: cohorts with known true effects, for tests and for planning.
+
+Names load on first use, so that importing this package loads neither numpy nor polars. No direct
+submodule may bear the name of an exported function: importing it would replace the function.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
     from .report.results import Analysis, analyse
     from .simulated.simulated_cards import simulated_scorecards
     from .simulated.simulation import simulate
+    from .statistics.alternative_models import robustness
     from .statistics.descriptive import (
         code_prevalence,
         cost_score,
@@ -24,27 +32,32 @@ if TYPE_CHECKING:
         stage_use,
         tier_contrast,
     )
-    from .statistics.diagnostics import circularity, leave_one_out, placebo
-    from .statistics.dose import cliff, recovery
+    from .statistics.effect_diagnostics import circularity, leave_one_out, placebo
     from .statistics.effects import code_effects, decompose_effects
-    from .statistics.estimate import Estimate, wide
     from .statistics.heterogeneity import effects_by, explained_variance
+    from .statistics.interval_estimates import Estimate, wide
     from .statistics.judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
-    from .statistics.planning import power
+    from .statistics.label_sampling import label_plan
+    from .statistics.power_analysis import power
     from .statistics.ranking import leaderboard, pairwise, rank_sets, rank_stability
     from .statistics.rasch import abilities
     from .statistics.raters import agreement, judge_pairs, rater_agreement, reliability
     from .statistics.repeated_success import first_breaks, pass_k
-    from .statistics.robust import robustness
-    from .statistics.sample_sizes import label_plan, variance_components
+    from .statistics.score_by_code_count import cliff, recovery
+    from .statistics.score_variance import variance_components
     from .tables.cohorts import Cohort, cohort, criteria, frame
     from .tables.frames import read_frame, write_frame
     from .tables.label_tables import read_labels
     from .tables.score_checks import validate_scores
 
-_NAMES = {
-    "statistics.rasch": ("abilities",),
-    "tables.cohorts": ("Cohort", "cohort", "criteria", "frame"),
+_EXPORTS = {
+    "report.failure_texts": ("failure_clusters",),
+    "report.html_report": ("write_report",),
+    "report.report_tables": ("TABLES", "all_tables"),
+    "report.results": ("Analysis", "analyse"),
+    "simulated.simulated_cards": ("simulated_scorecards",),
+    "simulated.simulation": ("simulate",),
+    "statistics.alternative_models": ("robustness",),
     "statistics.descriptive": (
         "code_prevalence",
         "cost_score",
@@ -53,29 +66,27 @@ _NAMES = {
         "stage_use",
         "tier_contrast",
     ),
-    "statistics.diagnostics": ("circularity", "leave_one_out", "placebo"),
-    "statistics.dose": ("cliff", "recovery"),
+    "statistics.effect_diagnostics": ("circularity", "leave_one_out", "placebo"),
     "statistics.effects": ("code_effects", "decompose_effects"),
-    "statistics.estimate": ("Estimate", "wide"),
-    "report.failure_texts": ("failure_clusters",),
-    "tables.frames": ("read_frame", "write_frame"),
     "statistics.heterogeneity": ("effects_by", "explained_variance"),
-    "report.html_report": ("write_report",),
+    "statistics.interval_estimates": ("Estimate", "wide"),
     "statistics.judge_error": ("corrected_code_effects", "corrected_leaderboard", "judged_mean"),
-    "tables.label_tables": ("read_labels",),
-    "statistics.planning": ("power",),
+    "statistics.label_sampling": ("label_plan",),
+    "statistics.power_analysis": ("power",),
     "statistics.ranking": ("leaderboard", "pairwise", "rank_sets", "rank_stability"),
+    "statistics.rasch": ("abilities",),
     "statistics.raters": ("agreement", "judge_pairs", "rater_agreement", "reliability"),
     "statistics.repeated_success": ("first_breaks", "pass_k"),
-    "report.report_tables": ("TABLES", "all_tables"),
-    "report.results": ("Analysis", "analyse"),
-    "statistics.robust": ("robustness",),
-    "statistics.sample_sizes": ("label_plan", "variance_components"),
+    "statistics.score_by_code_count": ("cliff", "recovery"),
+    "statistics.score_variance": ("variance_components",),
+    "tables.cohorts": ("Cohort", "cohort", "criteria", "frame"),
+    "tables.frames": ("read_frame", "write_frame"),
+    "tables.label_tables": ("read_labels",),
     "tables.score_checks": ("validate_scores",),
-    "simulated.simulated_cards": ("simulated_scorecards",),
-    "simulated.simulation": ("simulate",),
 }
-_WHERE = {name: module for module, names in _NAMES.items() for name in names}
+"""Module -> the names that it exports here."""
+
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [
     "TABLES",
@@ -133,11 +144,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _WHERE:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

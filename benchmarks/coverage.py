@@ -33,7 +33,7 @@ import polars as pl
 from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.simulated.simulation import Settings, Simulation, sample_truth, simulate
 from ambjudge.analysis.statistics.effects import code_effects
-from ambjudge.analysis.statistics.estimate import t_quantile
+from ambjudge.analysis.statistics.interval_estimates import t_quantile
 from ambjudge.analysis.statistics.jackknife import codes_of, cr3, demean
 from ambjudge.analysis.statistics.judge_error import (
     FEW_POSITIVES,
@@ -41,7 +41,7 @@ from ambjudge.analysis.statistics.judge_error import (
     corrected_leaderboard,
     human_scores,
 )
-from ambjudge.analysis.statistics.overlap import overlap
+from ambjudge.analysis.statistics.overlap_weighting import overlap
 from ambjudge.analysis.statistics.ranking import leaderboard, pairwise, rank_sets
 from ambjudge.analysis.statistics.raters import agreement
 from ambjudge.analysis.tables.codes_read import CODES

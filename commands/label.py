@@ -191,7 +191,7 @@ def next_(
     """
     from pathlib import Path
 
-    from ..analysis.statistics.sample_sizes import drawn_labels, label_plan
+    from ..analysis.statistics.label_sampling import drawn_labels, label_plan
     from ..analysis.tables.cohorts import cohort
     from ..errors import InputError
     from ..judge.trust.human_labels import export_labels

@@ -13,7 +13,7 @@ from .cohort_input import labels_of, read_cards, say_json
 from .options import OUTCOME, PATHS, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
-    from ..analysis.statistics.planning import Plan
+    from ..analysis.statistics.power_analysis import Plan
 
 
 @click.command(
@@ -76,7 +76,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     """The exit code: 0; 1 when some inputs could not be read."""
     from ..analysis.report.results import read, rows
     from ..analysis.statistics.comparison import check_size
-    from ..analysis.statistics.planning import (
+    from ..analysis.statistics.power_analysis import (
         difference_noise,
         effect_error,
         effect_noise,
@@ -85,7 +85,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         power,
         sentences,
     )
-    from ..analysis.statistics.sample_sizes import variance_components
+    from ..analysis.statistics.score_variance import variance_components
 
     code, outcome = flags["code"], flags["outcome"]
     if flags["half_width"] is not None or flags["agreement"]:
@@ -152,7 +152,7 @@ def _labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) 
     """How many labels make an interval as narrow as asked for."""
     from ..analysis.report.results import read
     from ..analysis.statistics.comparison import check_size
-    from ..analysis.statistics.planning import agreement_error, effect_error, mean_error
+    from ..analysis.statistics.power_analysis import agreement_error, effect_error, mean_error
 
     size, code, item, outcome = (
         flags["half_width"],
@@ -214,7 +214,7 @@ def _labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) 
 def _grid(planned: Plan, rows: list[dict[str, Any]], tasks: list[int], repeats: list[int]) -> None:
     """Tasks down, repeats across."""
     from ..analysis.report.display import number
-    from ..analysis.statistics.planning import share
+    from ..analysis.statistics.power_analysis import share
 
     cell = {
         (row["tasks"], row["repeats"]): f"{share(row['power'])} ({number(row['mde80'])})"

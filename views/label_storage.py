@@ -70,7 +70,7 @@ class LabelBook:
         """Runs in the order in which to label them: rare codes first, labelled ones left out; each
         says how it was drawn."""
         from ..analysis import frame
-        from ..analysis.statistics.sample_sizes import drawn_labels, label_plan
+        from ..analysis.statistics.label_sampling import drawn_labels, label_plan
 
         if not cards:
             return []

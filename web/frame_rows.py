@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ..analysis.statistics.design import unread
+from ..analysis.statistics.run_arrays import unread
 from ..analysis.tables.frames import GROUP, OUTCOME
 from ..error_codes.paper_codes import BY_READING, CODES
 from ..trajectories.stages import STAGES

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..statistics.dose import completed
+from ..statistics.score_by_code_count import completed
 from ..tables.score_names import Score
 from . import style
 from .figure_result import (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ..statistics.design import design
-from ..statistics.dose import GROUPS
+from ..statistics.run_arrays import design
+from ..statistics.score_by_code_count import GROUPS
 from ..tables.codes_read import CODES
 from ..tables.score_names import OVERALL, Score
 from . import style

@@ -13,7 +13,7 @@ from ..tables.codes_read import CODES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..statistics.design import Design
+    from ..statistics.run_arrays import Design
 
 Tables = Mapping[str, pl.DataFrame]
 """Tables by name, as `analysis.all_tables` returns them; a figure that lacks its table says so."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..statistics.design import prepared
+from ..statistics.run_arrays import prepared
 from ..tables.frames import stage_columns
 from ..tables.score_names import Score, score_name
 from . import style

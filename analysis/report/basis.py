@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from ...judge.card.read_share import ENOUGH
-from ..statistics.design import judges_by_use, unread
+from ..statistics.run_arrays import judges_by_use, unread
 
 BASIS_SCHEMA: dict[str, Any] = {
     "judge": pl.String,

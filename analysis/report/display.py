@@ -13,8 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from ..statistics.estimate import finite, wide
-from ..statistics.outcomes import SHARES
+from ..statistics.benchmark_ratings import SHARES
+from ..statistics.interval_estimates import finite, wide
 
 NONE = "–"
 ESTIMATE = ("value", "interval", "same_interval")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ...judge.card.read_share import ENOUGH
-from ..statistics.design import MIN_READ
-from ..statistics.estimate import MIN_RUNS, adjusted
+from ..statistics.interval_estimates import MIN_RUNS, adjusted
+from ..statistics.run_arrays import MIN_READ
 from ..tables.codes_read import CODES
 from ..tables.score_names import OVERALL, Score
 from .basis import sentences

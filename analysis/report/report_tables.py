@@ -14,6 +14,8 @@ from typing import Any, Literal
 import polars as pl
 
 from ...errors import AmbjudgeError, ConfigError
+from ..statistics.alternative_models import robustness
+from ..statistics.benchmark_ratings import part_scores, ratings
 from ..statistics.descriptive import (
     code_prevalence,
     cost_score,
@@ -22,20 +24,19 @@ from ..statistics.descriptive import (
     stage_use,
     tier_contrast,
 )
-from ..statistics.design import check_outcome, prepared
-from ..statistics.diagnostics import circularity, leave_one_out, placebo
-from ..statistics.dose import cliff, recovery
+from ..statistics.effect_diagnostics import circularity, leave_one_out, placebo
 from ..statistics.effects import code_effects, decompose_effects
 from ..statistics.heterogeneity import effects_by, explained_variance
 from ..statistics.judge_error import corrected_code_effects, corrected_leaderboard, human_scores
-from ..statistics.outcomes import part_scores, ratings
-from ..statistics.planning import difference_noise, power
+from ..statistics.label_sampling import label_plan
+from ..statistics.power_analysis import difference_noise, power
 from ..statistics.ranking import leaderboard, pairwise, rank_stability
 from ..statistics.rasch import abilities
 from ..statistics.raters import agreement, reliability
 from ..statistics.repeated_success import first_breaks, pass_k
-from ..statistics.robust import robustness
-from ..statistics.sample_sizes import label_plan, order_probability, variance_components
+from ..statistics.run_arrays import check_outcome, prepared
+from ..statistics.score_by_code_count import cliff, recovery
+from ..statistics.score_variance import order_probability, variance_components
 from ..tables.codes_read import reading_counts
 from ..tables.cohorts import Cohort, cohort
 from ..tables.frames import conform

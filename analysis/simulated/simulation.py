@@ -18,7 +18,7 @@ import polars as pl
 
 from ...errors import ConfigError
 from ...tracks import BUILT_IN
-from ..statistics.estimate import Bools, Floats, Ints
+from ..statistics.interval_estimates import Bools, Floats, Ints
 from ..tables.codes_read import CODES
 from ..tables.frames import RUN_SCHEMA, WEIGHTS, conform
 

@@ -19,9 +19,7 @@ import polars as pl
 from ...errors import ConfigError, InputError
 from ..report.display import interval, number, probability
 from ..tables.score_names import limits_of
-from .design import READ_SCORES, check_outcome, design, pointless, prepared
-from .estimate import MIN_RUNS, Estimate, Population, Rows, t_two_sided, tidy
-from .grids import (
+from .agent_scores import (
     Contrast,
     Grid,
     agent_score,
@@ -31,6 +29,8 @@ from .grids import (
     unbalanced,
     variance_new,
 )
+from .interval_estimates import MIN_RUNS, Estimate, Population, Rows, t_two_sided, tidy
+from .run_arrays import READ_SCORES, check_outcome, design, pointless, prepared
 
 By = Literal["agent", "judge", "rubric", "release"]
 Joined = Literal["run", "task"]

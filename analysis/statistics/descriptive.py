@@ -15,8 +15,8 @@ from ...judge.trust.measures import wilson
 from ..tables.codes_read import CODES
 from ..tables.frames import GROUP, PRESUMED, stage_columns
 from ..tables.score_names import limits_of
-from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
-from .estimate import (
+from .benchmark_ratings import SHARES
+from .interval_estimates import (
     MIN_RUNS,
     SHARE_LIMITS,
     Bools,
@@ -31,8 +31,8 @@ from .estimate import (
     transformed,
 )
 from .jackknife import both, codes_of, demean, of_sums, ratio
-from .outcomes import SHARES
 from .ranking import failed
+from .run_arrays import Design, code_columns, design, numbers, prepared, task_key, too_few_read
 
 ALL = "(all)"
 TOTALS = ("agentic", "task_score", "overall")

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from ..tables.score_names import limits_of
-from .design import PARTS, designs, overall_parts, prepared, zeroing
-from .diagnostics import ALARM, alarms
-from .estimate import Estimate, Population, Rows, adjusted, detectable, tidy
-from .overlap import MIN_CELLS, MIN_FIRED, Fitted, fitted, overlap, robustness_value
+from .effect_diagnostics import ALARM, alarms
+from .interval_estimates import Estimate, Population, Rows, adjusted, detectable, tidy
+from .overlap_weighting import MIN_CELLS, MIN_FIRED, Fitted, fitted, overlap, robustness_value
+from .run_arrays import PARTS, designs, overall_parts, prepared, zeroing
 
 EFFECT_KEYS: dict[str, Any] = {
     "code": pl.String,

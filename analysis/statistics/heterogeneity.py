@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES
-from .design import design
-from .estimate import Estimate, Rows, adjusted, tidy
+from .interval_estimates import Estimate, Rows, adjusted, tidy
 from .jackknife import demean
-from .overlap import average_effects
+from .overlap_weighting import average_effects
+from .run_arrays import design
 
 SEED = 20260601
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .estimate import NO_LIMITS, Bools, Estimate, Floats, Ints, estimate
+from .interval_estimates import NO_LIMITS, Bools, Estimate, Floats, Ints, estimate
 
 
 def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:

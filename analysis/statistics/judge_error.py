@@ -21,13 +21,22 @@ from ..tables.codes_read import CODES
 from ..tables.cohorts import Cohort
 from ..tables.frames import WEIGHTS
 from ..tables.label_tables import CONVENIENCE, Labels, weighted
+from .agent_scores import ONE_TASK, Grid, agent_score, contrasts, grid, variance_new
 from .descriptive import balance
-from .design import Design, design
-from .estimate import Bools, Estimate, Floats, Population, Rows, estimate, t_quantile, tidy
-from .grids import ONE_TASK, Grid, agent_score, contrasts, grid, variance_new
+from .interval_estimates import (
+    Bools,
+    Estimate,
+    Floats,
+    Population,
+    Rows,
+    estimate,
+    t_quantile,
+    tidy,
+)
 from .jackknife import codes_of, group_sums
-from .overlap import fitted
+from .overlap_weighting import fitted
 from .ranking import possible_ranks
+from .run_arrays import Design, design
 
 MIN_POSITIVES, FEW_POSITIVES = 10, 30
 """Human positives of a code: below the first its effect is not corrected; below the second the

@@ -21,19 +21,7 @@ import polars as pl
 from ...judge.card.read_share import ENOUGH
 from ...judge.card.scoring import VALID_SHARE
 from ...tracks import TRACKS
-from .design import READ_SCORES, design, pointless, prepared, task_key, unread
-from .estimate import (
-    Bools,
-    Estimate,
-    Floats,
-    Ints,
-    Rows,
-    adjusted,
-    estimate,
-    t_two_sided,
-    tidy,
-)
-from .grids import (
+from .agent_scores import (
     METHOD,
     ONE_TASK,
     Contrast,
@@ -45,7 +33,19 @@ from .grids import (
     unbalanced,
     variance_new,
 )
-from .outcomes import SHARES
+from .benchmark_ratings import SHARES
+from .interval_estimates import (
+    Bools,
+    Estimate,
+    Floats,
+    Ints,
+    Rows,
+    adjusted,
+    estimate,
+    t_two_sided,
+    tidy,
+)
+from .run_arrays import READ_SCORES, design, pointless, prepared, task_key, unread
 
 LEADERBOARD_KEYS: dict[str, Any] = {
     "scope": pl.String,

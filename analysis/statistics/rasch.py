@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .design import design, prepared
-from .estimate import Estimate, Floats, Rows, estimate, tidy
-from .grids import grid
+from .agent_scores import grid
+from .interval_estimates import Estimate, Floats, Rows, estimate, tidy
 from .ranking import failed
+from .run_arrays import design, prepared
 
 SD_ABILITY, SD_DIFFICULTY = 3.0, 1.5
 """Of the priors, in logits: all but flat, and a spread that tasks usually have."""

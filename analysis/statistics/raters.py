@@ -19,8 +19,8 @@ from ...judge.trust.measures import cohen_kappa, wilson
 from ..tables.codes_read import CODES, sampled
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import CONVENIENCE, Labels, weighted
-from .design import UNKNOWN
-from .estimate import Floats, finite, t_quantile
+from .interval_estimates import Floats, finite, t_quantile
+from .run_arrays import UNKNOWN
 
 AGREEMENT_SCHEMA: dict[str, Any] = {
     "item": pl.String,

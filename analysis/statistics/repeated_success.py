@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from ...trajectories.models import STAGES
-from .design import design, prepared
-from .estimate import SHARE_LIMITS, Bools, Floats, Rows, estimate, tidy
-from .grids import METHOD, ONE_TASK, Grid, Score, agent_score, grid, variance_new
+from .agent_scores import METHOD, ONE_TASK, Grid, Score, agent_score, grid, variance_new
+from .interval_estimates import SHARE_LIMITS, Bools, Floats, Rows, estimate, tidy
 from .jackknife import both, of_sums, ratio
 from .ranking import failed
+from .run_arrays import design, prepared
 
 KS = (1, 2, 3, 5, 10, 20)
 BROKEN = 0.5

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..statistics.design import LACKING, PARTS, overall_parts, unread
-from ..statistics.overlap import REFUSE_FIRED
+from ..statistics.overlap_weighting import REFUSE_FIRED
+from ..statistics.run_arrays import LACKING, PARTS, overall_parts, unread
 from .codes_read import CODES, reading_counts, sampled
 from .frames import WEIGHTS
 

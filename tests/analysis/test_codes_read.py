@@ -25,7 +25,7 @@ from ambjudge.analysis.figures import draw
 from ambjudge.analysis.report.display import display
 from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
-from ambjudge.analysis.statistics.design import design, designs
+from ambjudge.analysis.statistics.run_arrays import design, designs
 from ambjudge.analysis.tables.codes_read import CODES, READ_SCHEMA
 from ambjudge.analysis.tables.label_tables import Labels, read_labels
 from ambjudge.judge.card.scorecard import ScoreCard

@@ -17,7 +17,7 @@ from ambjudge.analysis.statistics.comparison import (
     tost,
     verdict,
 )
-from ambjudge.analysis.statistics.estimate import estimate
+from ambjudge.analysis.statistics.interval_estimates import estimate
 from ambjudge.errors import ConfigError, InputError
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired

@@ -18,6 +18,7 @@ from ambjudge.analysis import (
     simulate,
 )
 from ambjudge.analysis.simulated.simulation import truth
+from ambjudge.analysis.statistics.alternative_models import wild_p
 from ambjudge.analysis.statistics.jackknife import (
     codes_of,
     cr3,
@@ -26,8 +27,7 @@ from ambjudge.analysis.statistics.jackknife import (
     demean,
     of_sums,
 )
-from ambjudge.analysis.statistics.overlap import overlap
-from ambjudge.analysis.statistics.robust import wild_p
+from ambjudge.analysis.statistics.overlap_weighting import overlap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from ambjudge.analysis import code_effects, simulate, variance_components
-from ambjudge.analysis.statistics.planning import (
+from ambjudge.analysis.statistics.power_analysis import (
     LabelError,
     Noise,
     difference_noise,

@@ -16,8 +16,8 @@ from ambjudge.analysis import (
     variance_components,
     wide,
 )
-from ambjudge.analysis.statistics.planning import difference_noise
-from ambjudge.analysis.statistics.sample_sizes import Components, order_probability
+from ambjudge.analysis.statistics.power_analysis import difference_noise
+from ambjudge.analysis.statistics.score_variance import Components, order_probability
 from scipy import stats
 
 

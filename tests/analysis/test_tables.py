@@ -17,7 +17,7 @@ from ambjudge.analysis import (
 )
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
 from ambjudge.analysis.simulated.simulation import settings_of
-from ambjudge.analysis.statistics.estimate import ESTIMATE_SCHEMA, adjusted
+from ambjudge.analysis.statistics.interval_estimates import ESTIMATE_SCHEMA, adjusted
 from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.label_tables import read_labels
 from ambjudge.errors import ConfigError

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.analysis.statistics.outcomes import part_scores, ratings
+from ambjudge.analysis.statistics.benchmark_ratings import part_scores, ratings
 from ambjudge.analysis.tables.cohorts import cohort
 from ambjudge.analysis.tables.frames import conform
 from ambjudge.judge.checks.check_outputs import check_outputs

@@ -16,7 +16,7 @@ from ...judge.card.read_share import ENOUGH, READ_STAGES
 from ..tables.codes_read import CODES, sampled
 from ..tables.frames import FREE, GROUP, OUTCOME, WEIGHTS
 from ..tables.score_names import limits_of
-from .estimate import Bools, Floats, Ints
+from .interval_estimates import Bools, Floats, Ints
 from .jackknife import codes_of
 
 UNKNOWN = "(unknown)"

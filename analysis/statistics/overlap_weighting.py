@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES
-from .design import Design, designs, too_few_read
-from .estimate import Bools, Estimate, Floats, Ints, Population, estimate
+from .interval_estimates import Bools, Estimate, Floats, Ints, Population, estimate
 from .jackknife import codes_of, group_sums, jackknife_variance
+from .run_arrays import Design, designs, too_few_read
 
 MIN_FIRED, MIN_CELLS = 50, 20
 """Firings with a repeat to compare with, and their cells: below either, an effect is printed but

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .design import Design
-from .estimate import Bools, Estimate, Floats, Ints, detectable, estimate
+from .interval_estimates import Bools, Estimate, Floats, Ints, detectable, estimate
+from .run_arrays import Design
 
 METHOD = "mean of runs by cell, of tiers by task, of tasks by track, of tracks"
 ONE_TASK = "one task a track: nothing says how tasks differ"

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES
-from .design import design, designs, prepared
-from .estimate import Estimate, Rows, adjusted, estimate, tidy
+from .interval_estimates import Estimate, Rows, adjusted, estimate, tidy
 from .jackknife import codes_of, demean
-from .overlap import REFUSE_FIRED, average_effects, circular_codes, fitted
+from .overlap_weighting import REFUSE_FIRED, average_effects, circular_codes, fitted
+from .run_arrays import design, designs, prepared
 
 UPSTREAM: dict[str, tuple[str, ...]] = {"E3": ("S1", "S2"), "E4": ("S1",), "E5": ("S1", "S2")}
 """Stages finished before the code can arise: its effect on them should be 0."""

@@ -15,11 +15,11 @@ import polars as pl
 
 from ...errors import ConfigError
 from ..tables.codes_read import CODES
-from .design import Design, designs
-from .estimate import Estimate, Floats, Ints, Rows, estimate, tidy
+from .interval_estimates import Estimate, Floats, Ints, Rows, estimate, tidy
 from .jackknife import codes_of, cr3, demean, group_sums
 from .judge_error import additive_design, weighted_fit
-from .overlap import Fitted, fitted
+from .overlap_weighting import Fitted, fitted
+from .run_arrays import Design, designs
 
 SEED = 20260601
 KEYS: dict[str, Any] = {"code": pl.String, "model": pl.String, "target": pl.String}

@@ -18,12 +18,12 @@ import polars as pl
 from ...errors import InputError
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import Labels, weighted
-from .design import design, prepared
 from .effects import code_effects
-from .estimate import detectable, t_quantile
+from .interval_estimates import detectable, t_quantile
 from .judge_error import MIN_LABELS, corrected_code_effects, human_scores
 from .raters import agreement
-from .sample_sizes import Components
+from .run_arrays import design, prepared
+from .score_variance import Components
 
 MOST = 100_000
 """Tasks, repeats or labels: more are no plan."""

@@ -11,8 +11,7 @@ import polars as pl
 
 from ...judge.trust.measures import wilson
 from ..tables.codes_read import CODES
-from .design import Design, design
-from .estimate import MIN_RUNS, Estimate, Floats, Rows, estimate, tidy
+from .interval_estimates import MIN_RUNS, Estimate, Floats, Rows, estimate, tidy
 from .jackknife import (
     Jackknifed,
     both,
@@ -25,7 +24,8 @@ from .jackknife import (
     of_sums,
     ratio,
 )
-from .overlap import circular_codes
+from .overlap_weighting import circular_codes
+from .run_arrays import Design, design
 
 GROUPS = ("0", "1", "2", "3+")
 

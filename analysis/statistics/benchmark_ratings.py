@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, get_args
 import polars as pl
 
 from ...judge.card.fields import FailureKind, Medal, Rating
-from ..statistics.design import prepared
+from .run_arrays import prepared
 
 if TYPE_CHECKING:
-    from .cohorts import Cohort
+    from ..tables.cohorts import Cohort
 
 
 def _failed_by(kind: str) -> pl.Expr:
