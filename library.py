@@ -22,11 +22,11 @@ from .judge.card.scoring import Breach, Missing
 from .judge.engine import Prepared
 from .judge.judges.limits import Budget
 from .judge.questions.items import Answer, AnswerKind, StagesFrom, Wanted, ask_item, check_wanted
+from .judge.run_sources import run_sources
 from .judge.runner import finished
 from .judge.select import JudgeOptions
 from .judge.select import make_judge as select_judge
-from .judge.session import Outcome, ScoreOptions, Scorer, conversations
-from .judge.session import score_many as score_session
+from .judge.session import RunScorer, ScoreOptions, ScoreOutcome, make_scorer, run_session
 from .plugins import warn
 from .rubrics.model import Rubric
 from .tracks import TRACKS
@@ -128,7 +128,7 @@ def score(
                 f"rubric {given.id} is for track {given.track}, the run is of {of}",
                 "give another rubric",
             )
-        return finished(scorer.score_run(found, found.path))
+        return finished(scorer.make_card(found, found.path))
 
 
 def score_many(
@@ -164,7 +164,7 @@ def score_many(
     )
     options = _options(rubric, track, tier, public, policy, wanted, concurrency, max_cost)
 
-    def take(outcome: Outcome) -> None:
+    def take(outcome: ScoreOutcome) -> None:
         if outcome.card is not None:
             cards.append(outcome.card)
         elif outcome.error is not None:
@@ -173,10 +173,12 @@ def score_many(
     with _opened(store) as opened:
         asked = _judge(judge)
         check_wanted(asked, wanted)
-        work = score_session(_each(paths), asked, options, take, store=opened, signals=False)
+        work = run_session(_each(paths), asked, options, take, store=opened, signals=False)
         session = finished(work)
-    if session.apart:
-        warn(f"{session.apart} of another track than the given rubric, judged by their own")
+    if session.foreign_track_runs:
+        warn(
+            f"{session.foreign_track_runs} of another track than the given rubric, judged by their own"
+        )
     return cards
 
 
@@ -210,7 +212,7 @@ def diagnose(
             found,
             replies.get("diagnosis"),
             scorer.judge.name,
-            scorer.right,
+            scorer.precision,
         )
 
 
@@ -249,11 +251,11 @@ def ask(
         asked, item, track=_track(track), tier=tier, public=None if public is None else Path(public)
     )
     files: list[Path] = []
-    for found in conversations(_each(paths)):
-        if isinstance(found, Path):
-            files.append(found)
-        elif found.error is not None:
-            _lost(found.error, errors)
+    for source in run_sources(_each(paths)):
+        if source.error is None:
+            files.append(source.path)
+        else:
+            _lost(source.error, errors)
     with _opened(store, always=True) as opened:
         assert opened is not None
         work = ask_runs(
@@ -300,9 +302,9 @@ def _scorer(
     judge: Judge | str | Sequence[str] | None,
     options: ScoreOptions,
     store: Store | str | Path | None,
-) -> Iterator[Scorer]:
+) -> Iterator[RunScorer]:
     with _opened(store) as opened:
-        yield Scorer(_judge(judge), options, opened)
+        yield make_scorer(_judge(judge), options, opened)
 
 
 def _options(

@@ -40,7 +40,7 @@ from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.rejudge.execute import execute
 from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.select import JudgeOptions
-from ambjudge.judge.session import Outcome, ScoreOptions, Session, score_many, score_with
+from ambjudge.judge.session import ScoreOptions, ScoreOutcome, Session, collect_cards, run_session
 from ambjudge.judge.spread.workers import Work, Workers
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
@@ -105,7 +105,7 @@ def scored(
     """Seconds of CPU, seconds of wall time, calls."""
     options = ScoreOptions(concurrency=concurrency)
     return _timed(
-        paths, lambda take: score_many(paths, judge, options, take, store=store, signals=False)
+        paths, lambda take: run_session(paths, judge, options, take, store=store, signals=False)
     )
 
 
@@ -116,17 +116,18 @@ def spread(
     place, how = (store.address, store.root), JudgeOptions(api_base=url)
     work = Work(ScoreOptions(concurrency=concurrency), ("openai/good",), how, place)
 
-    async def score(take: Callable[[Outcome], None]) -> Session:
+    async def score(take: Callable[[ScoreOutcome], None]) -> Session:
         async with Workers(workers, work) as pool:
-            return await score_with(pool, paths, take, signals=False)
+            return await collect_cards(pool, paths, take, signals=False)
 
     return _timed(paths, score)
 
 
 def _timed(
-    paths: list[Path], score: Callable[[Callable[[Outcome], None]], Coroutine[Any, Any, Session]]
+    paths: list[Path],
+    score: Callable[[Callable[[ScoreOutcome], None]], Coroutine[Any, Any, Session]],
 ) -> tuple[float, float, int]:
-    outcomes: list[Outcome] = []
+    outcomes: list[ScoreOutcome] = []
     began, used = time.perf_counter(), _cpu()
     session = asyncio.run(score(outcomes.append))
     found = _cpu() - used, time.perf_counter() - began, session.usage.calls

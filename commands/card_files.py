@@ -30,7 +30,7 @@ from ..trajectories.reading.remote import (
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
-    from ..judge.session import Outcome, ScoreOptions
+    from ..judge.session import ScoreOptions
 
 T = TypeVar("T")
 _MOST_NOTED = 4096
@@ -164,7 +164,7 @@ class Part:
     and all that decides a line. A part whose key still holds is not made again."""
 
     def __init__(
-        self, file: Path, runs: Sequence[Path | Outcome], judge: Judge, options: ScoreOptions
+        self, file: Path, runs: Sequence[Path], judge: Judge, options: ScoreOptions
     ) -> None:
         from ..judge.questions.verdict_keys import inputs_stamp
         from ..judge.session import card_keys
@@ -172,8 +172,7 @@ class Part:
 
         self.file, self._note = file, file.with_suffix(".key")
         keys, digest = card_keys(judge, options), hashlib.sha256()
-        for run in runs:
-            path = run if isinstance(run, Path) else run.path
+        for path in runs:
             stamp = path.stamp if isinstance(path, RemotePath) else inputs_stamp(run_folder(path))
             digest.update(keys.of(path, stamp or os.urandom(8).hex()).encode())
         self._key = digest.hexdigest()

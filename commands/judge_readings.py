@@ -60,12 +60,12 @@ def read_runs(
     from ..judge.base import Usage, used
     from ..judge.engine import ask_all
     from ..judge.judges.limits import GuardedJudge, Pacer
-    from ..judge.session import over_runs, scope_of
+    from ..judge.run_sources import for_each_run
     from ..trajectories.reading.load import load_conversation
     from .options import existing, open_session_store
     from .render import bill, spent
 
-    quiet, scope = obj["quiet"], scope_of(options)
+    quiet, scope = obj["quiet"], options.scope()
     progress = console.Progress("read", None, quiet)
     done = lost = 0
     usage, failed = Usage(), Counter[str]()
@@ -104,7 +104,7 @@ def read_runs(
             return Read(ready, await ask_all(reader, ready.requests(reader)))
 
         summary = asyncio.run(
-            over_runs(paths, read, put, concurrency=options.concurrency, on_progress=tell)
+            for_each_run(paths, read, put, concurrency=options.concurrency, on_progress=tell)
         )
     if usage.calls:
         console.note(bill(usage), quiet)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..judge.base import Judge
     from ..judge.questions.items import Wanted
     from ..judge.select import JudgeOptions
-    from ..judge.session import ScoreOptions, Scores
+    from ..judge.session import ScoreOptions, Scorer
     from ..judge.store import Store
     from .card_files import Shard
 
@@ -400,7 +400,7 @@ async def scorer_of(
     judge: Judge,
     options: ScoreOptions,
     store: Store | None,
-) -> AsyncIterator[Scores]:
+) -> AsyncIterator[Scorer]:
     """What scores and asks: this process, or the workers that the flags name. To be entered in a
     running event loop.
 
@@ -409,9 +409,9 @@ async def scorer_of(
     if flags["address"] and flags["engine"] != "ray":
         raise InputError("--address is of a Ray cluster", "add --engine ray")
     if flags["workers"] == 1 and flags["engine"] == "processes":
-        from ..judge.session import Scorer
+        from ..judge.session import make_scorer
 
-        yield Scorer(judge, options, store)
+        yield make_scorer(judge, options, store)
         return
     from ..judge.spread.workers import Work, Workers
 

@@ -103,7 +103,6 @@ def run(
 
     from ..judge.rejudge.staleness import plan
     from ..judge.rejudge.update import from_store, outdated, update
-    from ..judge.session import scope_of
 
     settings = load(obj["config"])
     options, quiet = score_options(settings, flags), obj["quiet"]
@@ -120,7 +119,7 @@ def run(
         flags = _as_stored(store, paths, settings, flags) if stored else flags
         judge = judge_of(settings, flags)
         check_wanted(judge, options.wanted)
-        scope = scope_of(options)
+        scope = options.scope()
         bar = console.Progress("planned", len(runs), quiet)
         made = plan(store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update)
         bar.clear()
@@ -220,7 +219,7 @@ def _through_batch(
     import asyncio
 
     from ..judge.rejudge.update import from_store, outdated, renew
-    from ..judge.session import Scorer
+    from ..judge.session import make_scorer
     from .batch_step import step
 
     done = step(made, store, judge, options.max_cost, wait_s, quiet)
@@ -231,7 +230,7 @@ def _through_batch(
         *outdated(store, runs, judge, options.rubric, options.policy),
     )
     updated, errors = asyncio.run(
-        renew(store, stale, judge, Scorer(judge, from_store(options), store))
+        renew(store, stale, judge, make_scorer(judge, from_store(options), store))
     )
     console.say(f"{len(updated)} scorecards renewed")
     show_changes(updated)

@@ -18,13 +18,14 @@ T = TypeVar("T")
 def found_runs(paths: Sequence[str]) -> tuple[list[Path], bool]:
     """The conversation files at or below the paths, and whether a path had none, which is said on
     stderr."""
-    from ..judge.session import Outcome, conversations
+    from ..judge.run_sources import run_sources
 
-    found = list(conversations(paths))
-    for lost in (item for item in found if isinstance(item, Outcome)):
-        console.error(lost.error)
-    runs = [item for item in found if not isinstance(item, Outcome)]
-    return runs, len(runs) < len(found)
+    sources = list(run_sources(paths))
+    for source in sources:
+        if source.error is not None:
+            console.error(source.error)
+    runs = [source.path for source in sources if source.error is None]
+    return runs, len(runs) < len(sources)
 
 
 def each_run(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..judge.card.read_share import Standing
     from ..judge.card.scorecard import ScoreCard
     from ..judge.runner import Progress
-    from ..judge.session import Outcome, ScoreOptions, Session
+    from ..judge.session import ScoreOptions, ScoreOutcome, Session
     from ..judge.store import Store
     from .render import Row
 
@@ -88,7 +88,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     import asyncio
 
     from ..judge.base import answers
-    from ..judge.session import conversations, score_with, unchanged_in
+    from ..judge.run_sources import run_sources
+    from ..judge.session import collect_cards, unchanged_cards
 
     settings = load(obj["config"])
     judge = judge_of(settings, flags)
@@ -98,7 +99,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         # Nothing is made where nothing is to be read; what is wrong with the paths is told when
         # they are read.
         store = None
-        if there := tuple(path for path in paths if isinstance(next(conversations([path])), Path)):
+        if there := tuple(path for path in paths if next(run_sources([path])).error is None):
             store = open_session_store(
                 there, settings, flags, judge, stack, obj["quiet"], required=flags["batch"]
             )
@@ -110,17 +111,18 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         shard, part, runs = flags["shard"], None, paths
         out = None if not flags["out"] else place_of(flags["out"])
         if shard is not None:
-            runs, options = shard.slice(conversations(paths)), shard.share(options)
-            part = Part(shard.file(out), runs, judge, options)
+            runs, options = shard.slice(run_sources(paths)), shard.share(options)
+            files = [source.path for source in runs]
+            part = Part(shard.file(out), files, judge, options)
             out = part.file
             if (code := part.said(obj["quiet"])) is not None:
                 return code
         sink = _Sink(obj, flags, stack, read, out, stored=store is not None)
-        kept = None if store is None else unchanged_in(store, judge, options)
+        kept = None if store is None else unchanged_cards(store, judge, options)
 
         async def work() -> Session:
             async with scorer_of(settings, flags, judge, options, store) as scorer:
-                return await score_with(
+                return await collect_cards(
                     scorer, runs, sink.take, unchanged=kept, on_progress=sink.tell
                 )
 
@@ -144,11 +146,11 @@ def _through_batch(
     Runs that cannot be read are named when the rest is scored.
     """
     from ..judge.rejudge.staleness import plan
-    from ..judge.session import Outcome, conversations, scope_of
+    from ..judge.run_sources import run_sources
     from .batch_step import step
 
-    runs = [item for item in conversations(paths) if not isinstance(item, Outcome)]
-    scope = scope_of(options)
+    runs = [source.path for source in run_sources(paths) if source.error is None]
+    scope = options.scope()
     bar = console.Progress("planned", len(runs), quiet)
     made = plan(store, runs, judge, scope, on_progress=bar.update)
     bar.clear()
@@ -192,7 +194,7 @@ class _Sink:
 
         return {reason: n for reason, n in self.missed.most_common() if reason in RETRIABLE}
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: ScoreOutcome) -> None:
         if outcome.scored is None:
             self.failed += 1
             self.progress.clear()
@@ -263,9 +265,9 @@ class _Sink:
 
             for line in limits(self.missed):
                 console.note(line, self.quiet)
-        if session.apart:
+        if session.foreign_track_runs:
             console.note(
-                f"{session.apart} of another track than the given rubric, judged by their own",
+                f"{session.foreign_track_runs} of another track than the given rubric, judged by their own",
                 self.quiet,
             )
         if session.usage.calls:

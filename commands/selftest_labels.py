@@ -30,7 +30,6 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
     from ..judge.base import Judge
     from ..judge.judges.limits import GuardedJudge, Pacer
-    from ..judge.session import scope_of
     from ..judge.store.reuse import StoredJudge
     from ..judge.trust.against_labels import Selection, against_labels, labels_by_run, planned
     from ..judge.trust.splits import SPLITS
@@ -48,7 +47,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     share = 0.5 if flags["test_share"] is None else flags["test_share"]
     splits = tuple(split for split in SPLITS if flags["split"] in (None, "both", split))
     known = labels_by_run(flags["labels"], flags["annotator"])
-    chosen = Selection(known, scope_of(options), splits, share)
+    chosen = Selection(known, options.scope(), splits, share)
     runs = _Runs(paths)
     with ExitStack() as stack:
         store = open_session_store(paths, settings, flags, judge, stack, quiet)

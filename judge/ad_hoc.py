@@ -35,7 +35,7 @@ from .questions.verdict_keys import identity
 from .rejudge.execute import Execution, Spending, execute
 from .rejudge.staleness import RejudgePlan, plan
 from .scope import Scope
-from .session import Scores
+from .session import Scorer
 from .store import Store, StoredRun
 from .store.reuse import last_attempt
 
@@ -126,7 +126,7 @@ async def ask(
     *,
     concurrency: int = 8,
     budget: Allowance | None = None,
-    by: Scores | None = None,
+    by: Scorer | None = None,
     on_planning: Callable[[int], None] | None = None,
     on_planned: Callable[[RejudgePlan], None] | None = None,
     on_progress: Callable[[Spending], None] | None = None,

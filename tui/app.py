@@ -187,7 +187,6 @@ class Browser(App[None]):
     def _plan(self, rows: list[RunRow]) -> None:
         """What judging would take; makes no call."""
         from ..judge.rejudge.staleness import plan
-        from ..judge.session import scope_of
 
         assert self._make_judge is not None
         try:
@@ -196,7 +195,7 @@ class Browser(App[None]):
                 self.notify("Judging needs a store: leave out --store none", severity="warning")
                 return
             judge = self._make_judge(self._judge_name)
-            made = plan(store, self._paths(rows), judge, scope_of(self.collection.options))
+            made = plan(store, self._paths(rows), judge(self.collection.options))
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return

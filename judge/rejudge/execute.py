@@ -14,7 +14,7 @@ from ...errors import AmbjudgeError, ConfigError, JudgeError, StoreError
 from ..base import Judge, Usage
 from ..judges.limits import Allowance
 from ..runner import BatchSummary, Progress, run_batch
-from ..session import Made, ScoreOptions, Scorer, Scores
+from ..session import AskTally, ScoreOptions, Scorer, make_scorer
 from ..store import Store
 from .staleness import Need, RejudgePlan
 
@@ -48,7 +48,7 @@ async def execute(
     *,
     concurrency: int = 16,
     budget: Allowance | None = None,
-    by: Scores | None = None,
+    by: Scorer | None = None,
     on_progress: Callable[[Spending], None] | None = None,
     signals: bool = True,
 ) -> Execution:
@@ -68,25 +68,25 @@ async def execute(
         wanted=scope.wanted,
         concurrency=concurrency,
     )
-    by = by or Scorer(judge, options, store, budget)
+    by = by or make_scorer(judge, options, store, budget)
     before = by.throttles
     batch = uuid.uuid4().hex
-    made, calls = Made(Usage(), 0, Counter()), 0
+    made, calls = AskTally(Usage(), 0, Counter()), 0
     lost: list[tuple[Path, AmbjudgeError]] = []
 
-    async def call(needs: tuple[Need, ...]) -> Made | AmbjudgeError:
+    async def call(needs: tuple[Need, ...]) -> AskTally | AmbjudgeError:
         try:
-            return await by.make(needs)
+            return await by.fill_needs(needs)
         except (JudgeError, StoreError, ConfigError):
             raise
         except AmbjudgeError as error:
             return error
 
-    def take(needs: tuple[Need, ...], result: Made | AmbjudgeError) -> None:
+    def take(needs: tuple[Need, ...], result: AskTally | AmbjudgeError) -> None:
         nonlocal made, calls
         calls += len(needs)
-        if isinstance(result, Made):
-            made = Made(
+        if isinstance(result, AskTally):
+            made = AskTally(
                 made.usage + result.usage,
                 made.scored + result.scored,
                 made.unscored + result.unscored,
@@ -106,7 +106,7 @@ async def execute(
         summary = await run_batch(
             [tuple(needs) for _, needs in groupby(plan.needs, key=lambda need: need.path)],
             call,
-            concurrency=by.room,
+            concurrency=by.concurrency,
             on_result=take,
             on_progress=tell,
             signals=signals,

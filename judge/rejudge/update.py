@@ -14,7 +14,7 @@ from ..base import Judge, Usage
 from ..card.fields import Policy
 from ..card.scorecard import ScoreCard
 from ..runner import Progress
-from ..session import Outcome, ScoreOptions, Scorer, Scores, score_with
+from ..session import ScoreOptions, ScoreOutcome, Scorer, collect_cards, make_scorer
 from ..store import Store
 from .change import CardChange, split_change
 from .execute import Execution, Spending, execute
@@ -37,7 +37,7 @@ class Update:
 
     execution: Execution
     runs: tuple[Updated, ...]
-    errors: tuple[Outcome, ...]
+    errors: tuple[ScoreOutcome, ...]
 
 
 def outdated(
@@ -97,7 +97,7 @@ async def update(
     judge: Judge,
     options: ScoreOptions,
     *,
-    by: Scores | None = None,
+    by: Scorer | None = None,
     on_calls: Callable[[Spending], None] | None = None,
     on_cards: Callable[[Progress, Usage], None] | None = None,
 ) -> Update:
@@ -107,7 +107,7 @@ async def update(
     An interrupted plan leaves scorecards as they are; the same command goes on. `by`: workers, with
     options `from_store`.
     """
-    by = by or Scorer(judge, from_store(options), store)
+    by = by or make_scorer(judge, from_store(options), store)
     execution = await execute(plan, store, judge, by=by, on_progress=on_calls)
     if execution.summary.interrupted:
         return Update(execution, (), ())
@@ -129,24 +129,24 @@ async def renew(
     store: Store,
     paths: Sequence[Path],
     judge: Judge,
-    by: Scores,
+    by: Scorer,
     on_cards: Callable[[Progress, Usage], None] | None = None,
-) -> tuple[tuple[Updated, ...], tuple[Outcome, ...]]:
+) -> tuple[tuple[Updated, ...], tuple[ScoreOutcome, ...]]:
     """Score these runs again (`by`, with options `from_store`) from the verdicts that the store
     has; nobody is asked."""
     wanted = sorted({path.absolute() for path in paths})
     runs: list[Updated] = []
-    errors: list[Outcome] = []
+    errors: list[ScoreOutcome] = []
     before = {p: next(store.cards(p, judge=judge.name), None) for p in wanted}
 
-    def take(outcome: Outcome) -> None:
+    def take(outcome: ScoreOutcome) -> None:
         if outcome.card is None:
             errors.append(outcome)
             return
         old = before.get(outcome.path.absolute())
         runs.append(Updated(old, outcome.card, _change(store, old, outcome.card)))
 
-    await score_with(by, wanted, take, on_progress=on_cards)
+    await collect_cards(by, wanted, take, on_progress=on_cards)
     return tuple(runs), tuple(errors)
 
 

@@ -16,7 +16,7 @@ from ...errors import AmbjudgeError, ConfigError
 from ..base import Usage
 from ..judges.limits import Accounts, Budget, Call
 from ..select import make_judge
-from ..session import ScoreOptions, Scorer
+from ..session import RunScorer, ScoreOptions, make_scorer
 from .workers import Result, Task, Told, Work, Worker, WorkerDied, done
 
 _OBJECTS = 100 * 1024 * 1024
@@ -146,11 +146,11 @@ class _Scorer:
             os.chdir(folder)
         self._stack, self._broken = ExitStack(), None
         try:
-            self._scorer: Scorer | None = self._made(work, accounts, name)
+            self._scorer: RunScorer | None = self._made(work, accounts, name)
         except AmbjudgeError as error:
             self._scorer, self._broken = None, error
 
-    def _made(self, work: Work, accounts: Any, name: str) -> Scorer:
+    def _made(self, work: Work, accounts: Any, name: str) -> RunScorer:
         store = None
         if work.store is not None:
             from ..store import open_store
@@ -159,14 +159,16 @@ class _Scorer:
                 open_store(work.store[0], root=work.store[1], create=False)
             )
         budget = None if accounts is None else _AskedBudget(accounts, name, work.options.max_cost)
-        return Scorer(make_judge(work.judges, work.judge_options), work.options, store, budget)
+        return make_scorer(make_judge(work.judges, work.judge_options), work.options, store, budget)
 
     async def do(self, task: Task) -> tuple[Result | AmbjudgeError, Told]:
         if self._scorer is None:
             assert self._broken is not None
             return self._broken, Told()
         result = await done(self._scorer, task)
-        return result, Told(self._scorer.usage, self._scorer.throttles, self._scorer.apart)
+        return result, Told(
+            self._scorer.usage, self._scorer.throttles, self._scorer.foreign_track_runs
+        )
 
 
 class _Accounts(Accounts):

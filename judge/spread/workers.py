@@ -29,7 +29,7 @@ from ..card.scorecard import CardLine
 from ..judges.limits import Accounts, Call
 from ..judges.rules import RULES
 from ..select import JudgeOptions, make_judge
-from ..session import Made, ScoreOptions, Scorer
+from ..session import AskTally, RunScorer, ScoreOptions, make_scorer
 
 if TYPE_CHECKING:
     from ..rejudge.staleness import Need
@@ -42,7 +42,7 @@ _FATAL = -1
 
 Task: TypeAlias = "Path | tuple[Need, ...]"
 """A run to score, or what a plan lacks of one."""
-Result = CardLine | Made
+Result = CardLine | AskTally
 """Its card as a line, or what asking came to."""
 
 
@@ -64,7 +64,7 @@ class Told:
 
     usage: Usage = field(default_factory=Usage)
     throttles: int = 0
-    apart: int = 0
+    foreign_track_runs: int = 0
 
 
 class WorkerDied(Exception):
@@ -110,7 +110,7 @@ class Workers:
     ) -> None:
         free = make_judge(work.judges, work.judge_options).name == RULES
         each = 1 if free else -(-work.options.concurrency // number)
-        self.room = number * each
+        self.concurrency = number * each
         """Runs under way at once in all: one a worker where nobody waits for a model."""
         self.work = replace(work, options=replace(work.options, concurrency=each))
         """As each worker is given it."""
@@ -135,8 +135,8 @@ class Workers:
         return sum(told.throttles for told in self._told())
 
     @property
-    def apart(self) -> int:
-        return sum(told.apart for told in self._told())
+    def foreign_track_runs(self) -> int:
+        return sum(told.foreign_track_runs for told in self._told())
 
     def _told(self) -> Iterable[Told]:
         return (*self._gone, *(worker.told for worker in self._workers))
@@ -154,15 +154,15 @@ class Workers:
         await asyncio.to_thread(self._engine.close)
 
     async def score(self, path: Path) -> CardLine:
-        """As `Scorer.score`, by the worker that has least to do."""
+        """As `RunScorer.score`, by the worker that has least to do."""
         card = await self._do(path)
         assert isinstance(card, CardLine)
         return card
 
-    async def make(self, needs: tuple[Need, ...]) -> Made:
-        """As `Scorer.make`."""
+    async def fill_needs(self, needs: tuple[Need, ...]) -> AskTally:
+        """As `RunScorer.fill_needs`."""
         made = await self._do(needs)
-        assert isinstance(made, Made)
+        assert isinstance(made, AskTally)
         return made
 
     async def _do(self, task: Task) -> Result:
@@ -352,7 +352,9 @@ async def _answer(connection: Connection, work: Work) -> None:
             if work.options.budget() is None
             else _AskedBudget(connection, work.options.max_cost)
         )
-        scorer = Scorer(make_judge(work.judges, work.judge_options), work.options, store, budget)
+        scorer = make_scorer(
+            make_judge(work.judges, work.judge_options), work.options, store, budget
+        )
         send = partial(_send, connection, scorer)
         send(_FATAL, None)  # ready
         tasks: set[asyncio.Task[None]] = set()
@@ -369,7 +371,7 @@ async def _answer(connection: Connection, work: Work) -> None:
             task.cancel()
 
 
-async def _one(scorer: Scorer, send: Any, number: int, task: Task) -> None:
+async def _one(scorer: RunScorer, send: Any, number: int, task: Task) -> None:
     send(number, await done(scorer, task))
 
 
@@ -378,11 +380,11 @@ def of(task: Task) -> Path:
     return task if isinstance(task, Path) else task[0].path
 
 
-async def done(scorer: Scorer, task: Task) -> Result | AmbjudgeError:
+async def done(scorer: RunScorer, task: Task) -> Result | AmbjudgeError:
     """What the task came to, or what stopped it."""
     try:
         if not isinstance(task, Path):
-            return await scorer.make(task)
+            return await scorer.fill_needs(task)
         card = await scorer.score(task)
         return CardLine(card.to_json(), card.gist)
     except AmbjudgeError as error:
@@ -415,8 +417,10 @@ class _AskedBudget:
 
 
 def _send(
-    connection: Connection, scorer: Scorer, number: int, result: Result | AmbjudgeError | None
+    connection: Connection, scorer: RunScorer, number: int, result: Result | AmbjudgeError | None
 ) -> None:
     # nobody is there any more: the next message that does not come ends this
     with suppress(OSError):
-        connection.send((number, result, Told(scorer.usage, scorer.throttles, scorer.apart)))
+        connection.send(
+            (number, result, Told(scorer.usage, scorer.throttles, scorer.foreign_track_runs))
+        )

@@ -12,7 +12,7 @@ from ambjudge.error_codes.fired import Fired
 from ambjudge.error_codes.paper_codes import BY_FACTS
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
-from ambjudge.judge.session import ScoreOptions, score_many
+from ambjudge.judge.session import ScoreOptions, run_session
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.human_labels import import_labels, parse_labels
 from ambjudge.judge.trust.judge_precision import LEAST, shares_right
@@ -195,7 +195,7 @@ async def scored(tmp_path: Path, judge_server, runs: int, codes: str = "E3,E5"):
     judge = ApiJudge("reader", judge_server.url, retry=Retry(1), timeout=5)
     store = open_store(tmp_path / "s.db")
     cards = []
-    await score_many(
+    await run_session(
         [tmp_path / "runs"],
         judge,
         ScoreOptions(),
@@ -245,7 +245,7 @@ async def test_cards_carry_that_share_as_the_confidence(tmp_path, judge_server):
             label(store, card.run.id, **saw(*(["E3"] if number < 2 else [])))
         asked, again = judge_server.count, []
         options = ScoreOptions(stored_only=True)
-        await score_many(
+        await run_session(
             [known.paths],
             known.judge,
             options,

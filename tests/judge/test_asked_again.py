@@ -13,7 +13,7 @@ from ambjudge.judge.questions.items import Wanted
 from ambjudge.judge.rejudge.execute import Execution, execute
 from ambjudge.judge.rejudge.staleness import RejudgePlan, plan
 from ambjudge.judge.scope import Scope
-from ambjudge.judge.session import Outcome, ScoreOptions, scope_of, score_many
+from ambjudge.judge.session import ScoreOptions, ScoreOutcome, run_session
 from ambjudge.judge.store import Store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Rubric
@@ -98,24 +98,22 @@ async def test_stages_by_the_judge_are_kept_and_used_again(
     options = ScoreOptions(wanted=Wanted(stages="judge"))
 
     async def cards(options: ScoreOptions) -> list:
-        found: list[Outcome] = []
-        await score_many(runs, judge, options, found.append, store=store, signals=False)
+        found: list[ScoreOutcome] = []
+        await run_session(runs, judge, options, found.append, store=store, signals=False)
         return [outcome.card for outcome in found]
 
     first = await cards(options)
     assert judge_server.count == 2 * (len(QUESTIONS) + 1)
     assert {card.stages_from for card in first} == {"judge"}
     assert {stage for card in first for stage in card.turn_stages} == {"S1"}, "as this server says"
-    assert plan(store, runs, judge, scope_of(options)).calls == 0
+    assert plan(store, runs, judge, options.scope()).calls == 0
     again = await cards(options)
     assert judge_server.count == 2 * (len(QUESTIONS) + 1)
     assert [card.turn_stages for card in again] == [card.turn_stages for card in first]
     by_rules = await cards(ScoreOptions())
     assert {card.stages_from for card in by_rules} == {"rules"}
     mixed = ScoreOptions(wanted=Wanted(stages="mixed"))
-    assert plan(store, runs, judge, scope_of(mixed)).calls == 0, (
-        "what was read is known, sure or not"
-    )
+    assert plan(store, runs, judge, mixed.scope()).calls == 0, "what was read is known, sure or not"
     assert judge_server.count == 2 * (len(QUESTIONS) + 1), (
         "who labels the turns is no matter of what else is asked"
     )
@@ -125,13 +123,13 @@ async def test_a_stage_reading_that_fits_no_run_leaves_the_rules(
     judge_server, store: Store, runs: list[Path]
 ) -> None:
     judge_server.script = ["stages_bad"]
-    found: list[Outcome] = []
+    found: list[ScoreOutcome] = []
     options = ScoreOptions(wanted=Wanted(criteria=False, diagnosis=False, stages="judge"))
-    await score_many(
+    await run_session(
         runs[:1], judge_of(judge_server), options, found.append, store=store, signals=False
     )
     assert found[0].card.stages_from == "rules"
-    again = plan(store, runs[:1], judge_of(judge_server), scope_of(options))
+    again = plan(store, runs[:1], judge_of(judge_server), options.scope())
     assert [dict(need.reasons) for need in again.needs] == [{"stages": ("failed",)}]
 
 

@@ -328,7 +328,7 @@ def test_a_judge_is_shown_the_same(tmp_path):
 def test_cards_of_another_choice_are_renewed(tmp_path):
     from ambjudge.judge.judges.rules import RulesJudge
     from ambjudge.judge.rejudge.update import outdated
-    from ambjudge.judge.session import ScoreOptions, score_many
+    from ambjudge.judge.session import ScoreOptions, run_session
     from ambjudge.judge.store import open_store
 
     run = tiny_run(tmp_path / "run", **{**SEG, "outputs": masks()})
@@ -336,7 +336,7 @@ def test_cards_of_another_choice_are_renewed(tmp_path):
         for like, other in (("paper", "harness"), ("harness", "paper")):
             options = ScoreOptions(policy=Policy(like=like))
             asyncio.run(
-                score_many(
+                run_session(
                     [run.path], RulesJudge(), options, lambda _: None, store=store, signals=False
                 )
             )
@@ -348,7 +348,7 @@ def test_cards_of_another_choice_are_renewed(tmp_path):
             strict = Policy(like=like, strict_evidence=True)
             assert outdated(store, [run.path], RulesJudge(), None, strict) == (run.path,)
             asyncio.run(
-                score_many(
+                run_session(
                     [run.path],
                     RulesJudge(),
                     ScoreOptions(policy=strict),

@@ -26,7 +26,7 @@ from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.scope import Scope
-from ambjudge.judge.session import ScoreOptions, score_many
+from ambjudge.judge.session import ScoreOptions, run_session
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
 from batch_server import BatchServer
@@ -488,7 +488,7 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     assert plan(store, runs, judge, scope).calls == 0
     cards = []
     options = ScoreOptions(wanted=scope.wanted, stored_only=True)
-    await score_many(
+    await run_session(
         runs, judge, options, lambda outcome: cards.append(outcome.card), store=store, signals=False
     )
     for card in cards:

@@ -24,7 +24,7 @@ from ambjudge.judge.questions.question_keys import Questions
 from ambjudge.judge.questions.verdict_keys import identity
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.scope import Scope
-from ambjudge.judge.session import ScoreOptions, score_many
+from ambjudge.judge.session import ScoreOptions, run_session
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric, rubric_for
@@ -246,7 +246,7 @@ async def test_what_was_scored_is_settled(tmp_path):
     paths = list(find_conversations(tmp_path / "runs"))
     with open_store(tmp_path / "s.db", root=tmp_path) as store:
         for judge, expected in ((RulesJudge(), len(paths)), (Mute(), 0)):
-            await score_many(
+            await run_session(
                 paths, judge, ScoreOptions(), lambda _: None, store=store, signals=False
             )
             contents = [run.content_sha256 for run in store.iter_runs()]

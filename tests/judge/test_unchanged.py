@@ -14,7 +14,7 @@ import pytest
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Reply, Request
 from ambjudge.judge.card.fields import Policy
-from ambjudge.judge.session import Outcome, ScoreOptions, score_many
+from ambjudge.judge.session import ScoreOptions, ScoreOutcome, run_session
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.testing import ScriptedJudge, tiny_run
@@ -67,8 +67,8 @@ async def lines(
     runs: Path, judge: ScriptedJudge, store: Store, options: ScoreOptions | None = None
 ) -> list[str]:
     """The scorecards of all runs as they are handed on."""
-    found: list[Outcome] = []
-    await score_many(
+    found: list[ScoreOutcome] = []
+    await run_session(
         [runs], judge, options or ScoreOptions(), found.append, store=store, signals=False
     )
     return [outcome.scored.to_json() for outcome in found if outcome.scored is not None]

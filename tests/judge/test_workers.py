@@ -19,7 +19,7 @@ from ambjudge.judge.rejudge.execute import Spending
 from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.rejudge.update import from_store, update
 from ambjudge.judge.select import JudgeOptions, make_judge
-from ambjudge.judge.session import Outcome, ScoreOptions, scope_of, score_many, score_with
+from ambjudge.judge.session import ScoreOptions, ScoreOutcome, collect_cards, run_session
 from ambjudge.judge.spread.workers import Work, Worker, Workers
 from ambjudge.judge.store import open_store
 from loopback_server import completion_of
@@ -32,26 +32,29 @@ def test_the_shares_of_shards_are_no_more_than_the_whole():
     options = ScoreOptions(max_cost=1.0, concurrency=8)
     assert Shard(2, 4).share(options).max_cost == 0.25
     assert Shard(2, 4).share(OPTIONS) == OPTIONS
-    assert (Workers(3, Work(options)).room, Workers(3, Work(options, ("openai/x",))).room) == (3, 9)
+    assert (
+        Workers(3, Work(options)).concurrency,
+        Workers(3, Work(options, ("openai/x",))).concurrency,
+    ) == (3, 9)
 
 
 async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_path):
     shutil.copytree(RUNS, tmp_path / "runs")
     (tmp_path / "runs" / "bad").mkdir()
     (tmp_path / "runs" / "bad" / "conversation.json").write_text("[1")
-    alone: list[Outcome] = []
-    await score_many([tmp_path / "runs"], RulesJudge(), OPTIONS, alone.append, signals=False)
+    alone: list[ScoreOutcome] = []
+    await run_session([tmp_path / "runs"], RulesJudge(), OPTIONS, alone.append, signals=False)
     with open_store(tmp_path / "s.db") as store:
         work, found = Work(OPTIONS, store=(store.address, store.root)), []
 
-        def take(outcome: Outcome) -> None:
+        def take(outcome: ScoreOutcome) -> None:
             found.append(outcome)
             if len(found) == 3:
                 os.kill(pool.pids[0], signal.SIGKILL)
 
         async with Workers(2, work) as pool:
             before = pool.pids
-            session = await score_with(pool, [tmp_path / "runs"], take, signals=False)
+            session = await collect_cards(pool, [tmp_path / "runs"], take, signals=False)
             after = pool.pids
         kept = sum(1 for _ in store.iter_cards())
     assert [o.path for o in found] == [o.path for o in alone]
@@ -76,11 +79,11 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
     judge_server.script = ["slow:0.2"]
     names, how = ("openai/good",), JudgeOptions(api_base=judge_server.url)
     judge, paths = make_judge(names, how), sorted((tmp_path / "runs").rglob("conversation.json"))
-    alone: list[Outcome] = []
-    await score_many(paths, judge, OPTIONS, alone.append, signals=False)
+    alone: list[ScoreOutcome] = []
+    await run_session(paths, judge, OPTIONS, alone.append, signals=False)
     judge_server.requests.clear()
     with open_store(tmp_path / "s.db") as store:
-        planned = plan(store, paths, judge, scope_of(OPTIONS))
+        planned = plan(store, paths, judge, OPTIONS.scope())
         work = Work(from_store(OPTIONS), names, how, (store.address, store.root))
         killed: list[Worker] = []
 
@@ -91,7 +94,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
 
         async with Workers(2, work, engine_of) as pool:
             done = await update(planned, store, paths, judge, OPTIONS, by=pool, on_calls=kill)
-        left = plan(store, paths, judge, scope_of(OPTIONS)).calls
+        left = plan(store, paths, judge, OPTIONS.scope()).calls
         verdicts = [
             (verdict.run_ref, verdict.key.criterion_id) for verdict in store.iter_verdicts()
         ]
@@ -120,9 +123,9 @@ async def test_workers_share_one_budget(tmp_path, judge_server, engine):
     judge_server.script = ["good"]
     options = replace(OPTIONS, max_cost=0.12, concurrency=4)
     work = Work(options, ("openai/test",), JudgeOptions(api_base=judge_server.url, price="1,5"))
-    found: list[Outcome] = []
+    found: list[ScoreOutcome] = []
     async with Workers(2, work, engine_of) as pool:
-        session = await score_with(pool, [tmp_path / "runs"], found.append, signals=False)
+        session = await collect_cards(pool, [tmp_path / "runs"], found.append, signals=False)
     reasons = {r.reason for o in found for stage in o.card.stages.values() for r in stage.criteria}
     assert (len(found), "budget" in reasons) == (4, True)
     assert 0 < session.usage.cost_usd <= 0.12
@@ -133,18 +136,18 @@ async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_pa
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
     from ambjudge.judge.spread.ray_workers import RayCluster
 
-    alone: list[Outcome] = []
-    await score_many([RUNS], RulesJudge(), OPTIONS, alone.append, signals=False)
+    alone: list[ScoreOutcome] = []
+    await run_session([RUNS], RulesJudge(), OPTIONS, alone.append, signals=False)
     with open_store(tmp_path / "s.db") as store:
         work, found = Work(OPTIONS, store=(store.address, store.root)), []
 
-        def take(outcome: Outcome) -> None:
+        def take(outcome: ScoreOutcome) -> None:
             found.append(outcome)
             if len(found) == 3:
                 pool._workers[0].end()
 
         async with Workers(2, work, RayCluster) as pool:
-            await score_with(pool, [RUNS], take, signals=False)
+            await collect_cards(pool, [RUNS], take, signals=False)
         kept = sum(1 for _ in store.iter_cards())
     assert [o.card and o.card.to_json() for o in found] == [
         o.card and o.card.to_json() for o in alone
@@ -165,7 +168,7 @@ async def test_ray_that_dies_under_its_workers_is_an_error_and_no_endless_wait(
     async with Workers(2, work, RayCluster) as pool:
         subprocess.run(["pkill", "-KILL", "-P", str(os.getpid()), "-x", "raylet"], check=True)
         with pytest.raises(ConfigError, match="Ray ended on this machine"):
-            await score_with(pool, [RUNS], lambda outcome: None, signals=False)
+            await collect_cards(pool, [RUNS], lambda outcome: None, signals=False)
 
 
 @pytest.mark.slow
@@ -187,18 +190,18 @@ async def test_workers_together_never_spend_more_than_the_limit(tmp_path, judge_
     shutil.copytree(RUNS, tmp_path / "runs")
     how = JudgeOptions(api_base=judge_server.url, price="100,400")
 
-    async def scored(limit: float | None) -> tuple[float, list[Outcome]]:
+    async def scored(limit: float | None) -> tuple[float, list[ScoreOutcome]]:
         judge_server.requests.clear()
-        found: list[Outcome] = []
+        found: list[ScoreOutcome] = []
 
-        def take(outcome: Outcome) -> None:
+        def take(outcome: ScoreOutcome) -> None:
             found.append(outcome)
             if kill and len(found) == 3:
                 os.kill(pool.pids[0], signal.SIGKILL)
 
         options = ScoreOptions(max_cost=limit, concurrency=6)
         async with Workers(2, Work(options, ("openai/good",), how)) as pool:
-            await score_with(pool, [tmp_path / "runs"], take, signals=False)
+            await collect_cards(pool, [tmp_path / "runs"], take, signals=False)
         usages = [completion_of("good", body)["usage"] for body in judge_server.requests]
         return (
             sum(100 * u["prompt_tokens"] + 400 * u["completion_tokens"] for u in usages) / 1e6,
