@@ -195,7 +195,7 @@ class Browser(App[None]):
                 self.notify("Judging needs a store: leave out --store none", severity="warning")
                 return
             judge = self._make_judge(self._judge_name)
-            made = plan(store, self._paths(rows), judge(self.collection.options))
+            made = plan(store, self._paths(rows), judge, self.collection.options.scope())
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
