@@ -110,7 +110,7 @@ class _Printed:
         if self.as_json:
             data = {**segments_json(run, stages), "stages_from": stages_from}
             if self.why:
-                signs = segments_json(run, rules, why=True)
+                signs = segments_json(run, rules, with_signals=True)
                 data |= {"confidence": signs["confidence"], "signals": signs["signals"]}
                 data |= {"rules": signs["turn_stages"]} if stages_from != "rules" else {}
             console.raw(json.dumps(data, ensure_ascii=False))

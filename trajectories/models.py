@@ -1,7 +1,7 @@
-"""A run as read from its files: frozen models that every other room works on.
+"""A run as read from its files: the frozen models that every other package works on.
 
-Nothing above `trajectories/` knows a file format. Missing values are `None`, never 0 or "". Turns
-count from 1.
+Nothing above `trajectories/` knows a file format. A missing value is `None`, never 0 or "". Turns
+are numbered from 1.
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ from .stages import STAGES as STAGES
 from .stages import Stage as Stage
 
 TrackName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-"""Name of a track (`tracks.py`), also of one whose package is not installed here."""
+"""Name of a track (`tracks.py`); the package that defines it need not be installed."""
 Tier = Literal["lite", "standard", "pro"]
 TIERS: tuple[Tier, ...] = ("lite", "standard", "pro")
 
 ActionKind = Literal["execute", "write", "edit", "read", "search", "todo", "web", "submit", "other"]
 
 
-FilePath = Annotated[
-    Path,
-    PlainSerializer(
-        lambda path: str(path).encode("utf-8", "replace").decode(), when_used="json-unless-none"
-    ),
-]
-"""A path; in JSON, bytes of a file name that are no UTF-8 become `?`."""
+def _path_as_json(path: Path) -> str:
+    return str(path).encode("utf-8", "replace").decode()
+
+
+FilePath = Annotated[Path, PlainSerializer(_path_as_json, when_used="json-unless-none")]
+"""A path. In JSON, bytes of a file name that are not UTF-8 become `?`."""
 
 
 class Frozen(BaseModel):
-    """An immutable value; unknown fields are an error of ours, not of the input (loaders pick what
-    they know)."""
+    """An immutable value.
+
+    An unknown field is a bug of ambjudge, not an error in the input: readers pick the fields that
+    they know.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=False)
 
@@ -44,8 +46,9 @@ class Frozen(BaseModel):
 class Observation(Frozen):
     """What the environment answered to one action.
 
-    `exit_code` is None where none was recorded (other tools, foreign sources) or where it was not
-    an integer; -1 is a timeout or a block. `kind` says which, read from the harness's own words.
+    `exit_code` is None if none was recorded (other tools, other harnesses) or if it was not an
+    integer. The harness writes -1 for a timeout and for a blocked call; `kind` tells them apart by
+    the harness's own words.
     """
 
     exit_code: int | None = None
@@ -55,17 +58,22 @@ class Observation(Frozen):
 
     @property
     def text(self) -> str:
-        """stdout and stderr, as one text."""
-        return (
-            f"{self.stdout}\n{self.stderr}"
-            if self.stdout and self.stderr
-            else self.stdout or self.stderr
-        )
+        """stdout and stderr as one text."""
+        if self.stdout and self.stderr:
+            return f"{self.stdout}\n{self.stderr}"
+        return self.stdout or self.stderr
+
+    @property
+    def failed(self) -> bool:
+        """Whether the action failed, timed out or was blocked."""
+        return self.kind in ("failed", "timeout", "blocked")
 
 
 class Action(Frozen):
-    """One tool call of a turn, with what came back (`observation` is None when the run died before
-    an answer)."""
+    """One tool call of a turn with its result.
+
+    `observation` is None if the run died before an answer.
+    """
 
     id: str | None = None
     tool: str
@@ -73,15 +81,18 @@ class Action(Frozen):
     language: str | None = None
     """python, bash, ... for executed code; None otherwise."""
     code: str = ""
-    """The code or command executed, or for write/edit the text written; "" when the tool has
-    neither."""
+    """The code or command executed, or the text that a write or edit writes; "" for other tools."""
     path: str | None = None
-    """The file that a write/edit/read tool names."""
+    """The file that a write, edit or read tool names."""
     arguments: dict[str, Any] | None = None
-    """The arguments as given; None when they were not valid JSON (`code` then holds the raw text).
-    """
+    """The arguments of the call; None if they were not valid JSON (`code` has the raw text then)."""
     observation: Observation | None = None
     exec_time_s: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the action was answered as failed, timed out or blocked."""
+        return self.observation is not None and self.observation.failed
 
 
 class Turn(Frozen):
@@ -94,49 +105,48 @@ class Turn(Frozen):
     speaker: str | None = None
     actions: tuple[Action, ...] = ()
     replies: tuple[str, ...] = ()
-    """User or system messages that came after this turn and before the next one (e.g. a request to
-    continue)."""
+    """User or system messages between this turn and the next, e.g. a request to continue."""
     finish_reason: str | None = None
     time_s: float | None = None
-    """Seconds since the start of the run at which the turn was answered (trace), if known."""
+    """Seconds from the start of the run to the answer, from the trace; None if unknown."""
     input_tokens: int | None = None
     output_tokens: int | None = None
 
     @property
     def code(self) -> str:
-        """All code of the turn's actions, in order."""
+        """The code of all actions of the turn, in order."""
         return "\n".join(action.code for action in self.actions if action.code)
 
     @property
     def output(self) -> str:
-        """All that the environment answered in this turn, in order."""
+        """The results of all actions of the turn, in order."""
+        observations = (action.observation for action in self.actions)
         return "\n".join(
-            a.observation.text
-            for a in self.actions
-            if a.observation is not None and a.observation.text
+            observation.text
+            for observation in observations
+            if observation is not None and observation.text
         )
 
     @property
     def failed(self) -> bool:
-        """Whether any action of the turn came back as failed, timed out or blocked."""
-        return any(
-            a.observation is not None and a.observation.kind in ("failed", "timeout", "blocked")
-            for a in self.actions
-        )
+        """Whether any action of the turn failed, timed out or was blocked."""
+        return any(action.failed for action in self.actions)
 
 
 class Plan(Frozen):
-    """plan.md and plan.png. `source` says where the text came from; a recovered text names its
-    turn."""
+    """The run's plan.md and plan.png.
+
+    `source` says where the text comes from. A text recovered from the transcript names its turn.
+    """
 
     text: str | None = None
     source: Literal["file", "recovered", "none"] = "none"
     path: FilePath | None = None
     turn: int | None = None
-    """The turn whose code last wrote the plan, if one was seen."""
+    """The last turn whose code wrote the plan; None if no such turn was seen."""
     image_path: FilePath | None = None
     image_turn: int | None = None
-    """The turn whose code last wrote plan.png, if one was seen."""
+    """The last turn whose code wrote plan.png; None if no such turn was seen."""
 
     @property
     def exists(self) -> bool:
@@ -144,13 +154,15 @@ class Plan(Frozen):
 
     @property
     def image_exists(self) -> bool:
-        """A plan.png file is there, or code that wrote it ran without failing."""
+        """Whether there is a plan.png file, or code that writes one ran without failing."""
         return self.image_path is not None or self.image_turn is not None
 
 
 class OutputFile(Frozen):
-    """One delivered file. `case` is the first folder below the output root, or None for files
-    directly in it."""
+    """One delivered file.
+
+    `case` is the first folder below the output root; None for files directly in the root.
+    """
 
     case: str | None
     name: str
@@ -161,34 +173,35 @@ class OutputFile(Frozen):
 
 
 class Outputs(Frozen):
-    """What the agent delivered under agents_outputs/. `root` is None when no such folder came with
-    the run."""
+    """What the agent delivered under agents_outputs/; `root` is None if there is no such folder."""
 
     root: FilePath | None = None
     files: tuple[OutputFile, ...] = ()
 
     @property
     def cases(self) -> tuple[str, ...]:
-        return tuple(sorted({f.case for f in self.files if f.case is not None}))
+        return tuple(sorted({file.case for file in self.files if file.case is not None}))
 
     def of_case(self, case: str | None) -> dict[str, OutputFile]:
-        """name -> file for one case (None: files directly in the root)."""
-        return {f.name: f for f in self.files if f.case == case}
+        """The files of one case by name; None stands for files directly in the root."""
+        return {file.name: file for file in self.files if file.case == case}
 
 
 class Report(Frozen):
-    """The harness report (detail_report.json), old and new names made one. Scores in [0, 1];
-    overall in [0, 100], which all branches write in [0, 1]."""
+    """The harness report (detail_report.json), with old and new field names unified.
+
+    Scores are in [0, 1]. `overall` is in [0, 100], though all branches write it in [0, 1].
+    """
 
     path: FilePath | None = None
     task_score: float | None = None
     task_score_from: str | None = None
-    """The name that the task score stood under, e.g. `clinical.clinical`."""
+    """The field that held the task score, e.g. `clinical.clinical`."""
     agentic: float | None = None
     overall: float | None = None
     step_scores: dict[Stage, float | None] = {}
-    """As the harness has them. S4 and S5 are measured, not judged: where nothing else tells them,
-    they are the numbers to take after the delivered files and before the trace."""
+    """Stage scores as reported. S4 and S5 are measured, not judged: where the delivered files do
+    not decide them, these numbers come next, before the trace."""
     metrics: dict[str, Any] = {}
     """Metric name -> number, or nested mapping, as reported."""
     output_format_valid: bool | None = None
@@ -196,8 +209,8 @@ class Report(Frozen):
     decision_csv_valid: bool | None = None
     completion_rate: float | None = None
     n_outputs: int | None = None
-    """Outputs delivered: 0 also where the report says so by its completion or S4; None when it does
-    not say. Of a run that delivered nothing no folder of outputs may be kept
+    """Number of outputs delivered; None if the report does not say. It is also 0 if the report's
+    completion rate or S4 is 0: a run that delivered nothing may have no output folder
     (AutoMedBench/AutoMedBench, branch eval_seg, benchmark_runner.py:2253)."""
     n_valid: int | None = None
     n_expected: int | None = None
@@ -207,32 +220,29 @@ class Report(Frozen):
     rating: str | None = None
     progress: float | None = None
     pass_rate: float | None = None
-    """Of images: the share of cases nearly as good as a classical baseline."""
+    """For image tasks: the share of cases nearly as good as a classical baseline."""
     shuffled: dict[str, Any] = {}
-    """The metrics of a control, in which outputs were held against the references of other cases.
-    """
+    """Metrics of the control that compares outputs with the references of other cases."""
 
 
 class Outcome(Frozen):
-    """What another harness found out about the run. Numbers are as they stood, in the source's own
-    units."""
+    """One result that another harness recorded about the run, in the source's own units."""
 
     value: bool | float | str
-    """As it stood."""
+    """The value as recorded."""
     source: str = ""
-    """The format and the field that it stood in."""
+    """The format and the field that held the value."""
 
     @property
     def as_task_score(self) -> float | None:
-        """As a Task score: a number in [0, 1], 1 and 0 for yes and no; None for what is neither."""
-        return (
-            float(self.value) if not isinstance(self.value, str) and 0 <= self.value <= 1 else None
-        )
+        """The value as a number in [0, 1], with true as 1 and false as 0; None if it is neither."""
+        if isinstance(self.value, str) or not 0 <= self.value <= 1:
+            return None
+        return float(self.value)
 
 
 class Resources(Frozen):
-    """What the run used. `source` names, per field, where the number came from (report, summary,
-    trace, counted)."""
+    """What the run used; `source` names where each number comes from."""
 
     turns: int
     calls: int
@@ -245,7 +255,7 @@ class Resources(Frozen):
 
 
 class Violation(Frozen):
-    """One isolation violation: the turn it happened on and the harness's words."""
+    """One isolation violation: its turn and the harness's message."""
 
     turn: int
     text: str
@@ -254,15 +264,15 @@ class Violation(Frozen):
 class Status(Frozen):
     """How the run ended.
 
-    submitted: submit_results was called (where answers are delivered: the agent stopped by itself
-    with a closing message). ended: submitted | stopped (closing message, nothing submitted) |
-    breach | cut (killed, out of turns, or unanswered call).
+    `submitted`: submit_results was called or, in tracks that deliver answers, the agent stopped by
+    itself with a closing message. `ended` is one of: submitted; stopped (a closing message, but
+    nothing submitted); breach; cut (killed, out of turns, or a call without an answer).
     """
 
     submitted: bool
     completed: bool | None
-    """All deliverables were there, by the harness's submit answer or report; None when nobody said.
-    """
+    """Whether all deliverables were there, by the harness's answer to the submission or by its
+    report; None if neither says."""
     disqualified: bool
     violations: tuple[Violation, ...] = ()
     ended: Literal["submitted", "stopped", "breach", "cut"]
@@ -270,23 +280,23 @@ class Status(Frozen):
 
 
 class Run(Frozen):
-    """One agent on one (task, tier), from the brief to submission or death.
+    """One agent on one task and tier, from the brief to submission or death.
 
     for turn in ambjudge.load_run("runs/elm-chest-1").turns: print(turn.index, turn.text)
     """
 
     id: str
     path: FilePath
-    """The conversation file, or the trace of a run without one."""
+    """The conversation file, or the trace of a run that has no conversation."""
     folder: FilePath
-    """The run's folder (the conversation's own folder when there is no known layout around it)."""
+    """The run's folder; the conversation's own folder if it lies in no known layout."""
     sha256: str
-    """Of the conversation file's bytes."""
+    """Hash of the conversation file's bytes."""
     content_sha256: str
-    """Of everything read: conversation, side files, plan, and of the outputs their names, sizes and
-    both ends."""
+    """Hash of everything read: conversation, side files, plan, and the names, sizes and both ends
+    of the outputs."""
     format: Literal["object", "list", "trace"]
-    """`trace`: no conversation was written, the turns are those of the trace and the tool log."""
+    """`trace`: there is no conversation; the turns come from the trace and the tool log."""
     agent: str | None = None
     model: str | None = None
     task: str | None = None
@@ -294,26 +304,27 @@ class Run(Frozen):
     tier: Tier | None = None
     repeat: int | None = None
     brief: str = ""
-    """System prompt and the user messages before the first turn."""
+    """The system prompt and the user messages before the first turn."""
     turns: tuple[Turn, ...]
     plan: Plan = Plan()
     outputs: Outputs = Outputs()
     report: Report | None = None
     outcomes: dict[str, Outcome] = {}
-    """By name, what another harness found out: its scores, flags and words."""
+    """Results of another harness by name: scores, flags and short texts."""
     task_outcome: str | None = None
-    """The outcome that the user named as the Task score; its `as_task_score` is a number."""
+    """Name of the outcome that the user chose as Task score; its `as_task_score` is a number."""
     imported: str | None = None
     """The format that the run was imported from."""
     resources: Resources
     status: Status
     listed_cases: tuple[str, ...] | None = None
-    """Case ids that the summary or the report names (patient_ids, question_ids), if one does."""
+    """Case ids named by the summary or the report (patient_ids, question_ids); None if neither
+    names any."""
     submit_result: dict[str, Any] | None = None
-    """The harness's answer to an accepted submit_results, if there was one; `report.submit_answer`
-    makes its names one."""
+    """The harness's answer to an accepted submit_results, if any; `harness_report.submit_answer`
+    unifies its field names."""
     summary: dict[str, Any] | None = None
-    """agent_summary.json (the vqa branch's run_summary.json) as read."""
+    """agent_summary.json (run_summary.json in the vqa branch) as read."""
     warnings: tuple[str, ...] = ()
 
     def turn(self, index: int) -> Turn:
@@ -330,8 +341,10 @@ class Run(Frozen):
 
 
 class Signal(Frozen):
-    """One weak hint that a turn belongs to a stage: its name, the stage, a log-odds weight and the
-    words it rests on."""
+    """One weak hint that a turn belongs to a stage.
+
+    `weight` is in log-odds; `quote` holds the words that the hint rests on.
+    """
 
     name: str
     stage: Stage
@@ -345,14 +358,16 @@ class Segment(Frozen):
     stage: Stage
     """S1 to S5."""
     first_turn: int
-    """From here."""
+    """The first turn of the segment."""
     last_turn: int
-    """To here."""
+    """The last turn of the segment."""
 
 
 class Segmentation(Frozen):
-    """One stage a turn. `confidence[i]` is the posterior probability of the chosen stage of turn
-    i+1."""
+    """One stage for each turn.
+
+    `confidence[i]` is the posterior probability of the stage chosen for turn i+1.
+    """
 
     turn_stages: tuple[Stage, ...]
     segments: tuple[Segment, ...]
@@ -366,18 +381,22 @@ class Segmentation(Frozen):
         confidence: Sequence[float] | None = None,
         signals: tuple[tuple[Signal, ...], ...] = (),
     ) -> Segmentation:
-        """The segmentation with these stages, turn by turn; without `confidence` each is held for
-        certain."""
-        segments, first = [], 1
+        """The segmentation with one stage per turn; without `confidence` each is certain (1.0)."""
+        segments: list[Segment] = []
+        first = 1
         for stage, group in groupby(stages):
-            last = first + sum(1 for _ in group) - 1
+            last = first + len(list(group)) - 1
             segments.append(Segment(stage=stage, first_turn=first, last_turn=last))
             first = last + 1
-        sure = (1.0,) * len(stages) if confidence is None else tuple(confidence)
+        if confidence is None:
+            confidence = [1.0] * len(stages)
         return cls(
-            turn_stages=tuple(stages), segments=tuple(segments), confidence=sure, signals=signals
+            turn_stages=tuple(stages),
+            segments=tuple(segments),
+            confidence=tuple(confidence),
+            signals=signals,
         )
 
     def turns_of(self, *stages: Stage) -> tuple[int, ...]:
-        """1-based turns of these stages, in order."""
+        """The 1-based numbers of the turns of these stages, in order."""
         return tuple(i for i, stage in enumerate(self.turn_stages, 1) if stage in stages)

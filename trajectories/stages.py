@@ -1,4 +1,4 @@
-"""The five stages of a run: names only, for those who need no models."""
+"""The five stages of a run: names only, for modules that need no models."""
 
 from __future__ import annotations
 
@@ -16,5 +16,7 @@ STAGE_NAMES: dict[str, str] = {
 
 
 def stage_title(stage: str) -> str:
-    """A stage as people read it; a group of a rubric of one's own goes by its name."""
-    return f"{stage} {STAGE_NAMES[stage]}" if stage in STAGE_NAMES else stage
+    """The heading of a stage, e.g. `S1 Plan`; a stage of a custom rubric is its own heading."""
+    if stage not in STAGE_NAMES:
+        return stage
+    return f"{stage} {STAGE_NAMES[stage]}"

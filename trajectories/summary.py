@@ -1,5 +1,4 @@
-"""Per-stage turns, calls and seconds of a segmented run, and the segmentation as JSON
-(`ambjudge.segments/1`)."""
+"""What each stage of a run cost, and the segmentation as JSON (`ambjudge.segments/1`)."""
 
 from __future__ import annotations
 
@@ -10,8 +9,10 @@ from .reading.json_bytes import exact_sum, without_lone_surrogates
 
 
 class StageCost(Frozen):
-    """What one stage took. `exec_time_s` sums the recorded execution times; None when none was
-    recorded."""
+    """What one stage took.
+
+    `exec_time_s` sums the recorded execution times; None if none was recorded.
+    """
 
     turns: int
     calls: int
@@ -20,25 +21,23 @@ class StageCost(Frozen):
 
 
 def stage_costs(run: Run, segmentation: Segmentation) -> dict[Stage, StageCost]:
-    """Costs of all five stages; a stage without turns has zeros and unknown seconds."""
-    costs = {}
-    for stage in STAGES:
-        actions = [a for i in segmentation.turns_of(stage) for a in run.turn(i).actions]
-        times = [a.exec_time_s for a in actions if a.exec_time_s is not None]
-        costs[stage] = StageCost(
-            turns=len(segmentation.turns_of(stage)),
-            calls=len(actions),
-            failed_calls=sum(
-                a.observation is not None and a.observation.kind in ("failed", "timeout", "blocked")
-                for a in actions
-            ),
-            exec_time_s=exact_sum(times),
-        )
-    return costs
+    """The cost of each of the five stages; a stage without turns has zeros and unknown seconds."""
+    return {stage: _stage_cost(run, segmentation.turns_of(stage)) for stage in STAGES}
+
+
+def _stage_cost(run: Run, turns: tuple[int, ...]) -> StageCost:
+    actions = [action for index in turns for action in run.turn(index).actions]
+    seconds = [action.exec_time_s for action in actions if action.exec_time_s is not None]
+    return StageCost(
+        turns=len(turns),
+        calls=len(actions),
+        failed_calls=sum(action.failed for action in actions),
+        exec_time_s=exact_sum(seconds),
+    )
 
 
 def run_info(run: Run) -> dict[str, Any]:
-    """The `run` object that every JSON of ambjudge carries."""
+    """The `run` object that every JSON output of ambjudge carries."""
     return {
         "id": run.id,
         "path": without_lone_surrogates(str(run.path)),
@@ -54,21 +53,21 @@ def run_info(run: Run) -> dict[str, Any]:
     }
 
 
-def segments_json(run: Run, segmentation: Segmentation, why: bool = False) -> dict[str, Any]:
-    """The segmentation JSON of the contract; `why` adds the signals and the posterior of every
-    turn."""
+def segments_json(
+    run: Run, segmentation: Segmentation, with_signals: bool = False
+) -> dict[str, Any]:
+    """The segmentation as JSON; `with_signals` adds the signals and posterior of every turn."""
+    costs = stage_costs(run, segmentation)
     data: dict[str, Any] = {
         "schema": "ambjudge.segments/1",
         "run": run_info(run),
         "turn_stages": list(segmentation.turn_stages),
-        "segments": [s.model_dump() for s in segmentation.segments],
-        "stages": {
-            stage: cost.model_dump() for stage, cost in stage_costs(run, segmentation).items()
-        },
+        "segments": [segment.model_dump() for segment in segmentation.segments],
+        "stages": {stage: cost.model_dump() for stage, cost in costs.items()},
     }
-    if why:
-        data["confidence"] = [round(c, 4) for c in segmentation.confidence]
+    if with_signals:
+        data["confidence"] = [round(posterior, 4) for posterior in segmentation.confidence]
         data["signals"] = [
-            [signal.model_dump() for signal in turn] for turn in segmentation.signals
+            [signal.model_dump() for signal in signals] for signals in segmentation.signals
         ]
     return data
