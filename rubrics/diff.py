@@ -20,6 +20,8 @@ JUDGED_FIELDS = ("title", "text", "scale", "conditional", "evidence", "preamble"
 """A change here makes the criterion's verdicts stale (the fields of `criterion_sha256`)."""
 SUMMED_FIELDS = ("weight", "requires", "credit", "tiers")
 """A change here only changes how verdicts are combined."""
+BOUND_FIELDS = ("meaning",)
+"""A change here leaves the rules and presumed values that are bound to the criterion without it."""
 _WIDTH = 110
 
 
@@ -100,7 +102,7 @@ def diff_rubrics(a: Rubric, b: Rubric) -> RubricDiff:
 def _criterion_diff(a: Criterion, b: Criterion) -> CriterionDiff:
     return CriterionDiff(
         id=a.id,
-        changes=tuple(_changes(a, b, (*JUDGED_FIELDS, *SUMMED_FIELDS, "source"))),
+        changes=tuple(_changes(a, b, (*JUDGED_FIELDS, *SUMMED_FIELDS, *BOUND_FIELDS, "source"))),
         stale=criterion_sha256(a) != criterion_sha256(b),
         newly_asked=bool(_asked(b) - _asked(a)),
     )

@@ -191,15 +191,18 @@ def _hash(value: Any) -> str:
 
 def rubric_sha256(rubric: Rubric) -> str:
     """Hash of a rubric's meaning: the same for any layout, comments, order of keys or of criteria."""
-    data = _told(rubric.model_dump(mode="json", exclude={"sha256"}))
+    data = _without_unset(rubric.model_dump(mode="json", exclude={"sha256"}))
     for stage in data["stages"].values():
-        stage["criteria"] = sorted(map(_told, stage["criteria"]), key=_id)
+        stage["criteria"] = sorted(map(_without_unset, stage["criteria"]), key=_id)
     return _hash(data)
 
 
-def _told(data: dict[str, Any]) -> dict[str, Any]:
-    """Without a preamble that is none: there were hashes before there were preambles."""
-    return {key: value for key, value in data.items() if key != "preamble" or value is not None}
+def _without_unset(data: dict[str, Any]) -> dict[str, Any]:
+    """Leave out `preamble` and `meaning` at their defaults: older hashes were made without them."""
+    defaults = {"preamble": None, "meaning": 1}
+    return {
+        key: value for key, value in data.items() if key not in defaults or value != defaults[key]
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -208,12 +211,13 @@ def criterion_sha256(criterion: Criterion) -> str:
     evidence scopes, and the preamble told before it.
 
     Not weight, requires, credit, tiers, source: they decide how verdicts are combined, so editing
-    them makes none stale. The title counts, because a judge may be shown it as a heading: reusing a
-    verdict on words that the judge never saw would be wrong, while a needless call is only a few
-    cents.
+    them makes none stale. Not `meaning` either: a judge never sees it, and an edit that changes
+    the meaning changes the text. The title counts, because a judge may be shown it as a heading:
+    reusing a verdict on words that the judge never saw would be wrong, while a needless call is
+    only a few cents.
     """
     fields = {"id", "title", "text", "scale", "conditional", "evidence", "preamble"}
-    kept = _told(criterion.model_dump(mode="json", include=fields))
+    kept = _without_unset(criterion.model_dump(mode="json", include=fields))
     kept["scale"] = sorted(kept["scale"], key=lambda level: -float(level["value"]))
     kept["evidence"] = sorted(kept["evidence"])
     return _hash(kept)

@@ -47,6 +47,10 @@ class Criterion(Node):
     text: str
     """The question that the judge answers, with what counts and what does not."""
     scale: tuple[Level, ...] = Field(min_length=2)
+    meaning: int = Field(default=1, ge=1)
+    """Version of what the criterion means: raise it when an edit changes which runs meet it.
+
+    Rules and presumed values are bound to it (`rubrics.bindings`)."""
     weight: float = Field(default=1.0, gt=0)
     requires: tuple[str, ...] = ()
     """Ids of criteria of the same stage that must be above 0, else this one is 0."""

@@ -1,10 +1,12 @@
-"""What a criterion that nobody read may be presumed to be: the commonest value of labelled runs
-(presumed.yaml).
+"""Presumed values: what stands in a point score for a criterion that no judge read.
 
-No verdict: a presumed value counts in the point score alone, the bounds go over the criterion's
-whole scale, and it is never stored, voted with, cited or compared with labels. The table is bound
-to the criteria by the hash of their text, so that an edited criterion stays unscored;
-benchmarks/rules.py writes it from the labelled runs of this project.
+presumed.yaml has the most common value of each criterion on this project's labelled runs;
+benchmarks/rules.py writes it. A presumed value is no verdict: it counts in the point score only,
+the bounds still cover the criterion's whole scale, and it is never stored, voted with, cited or
+compared with labels.
+
+Values are bound to criteria of the shipped rubrics (`rubrics.bindings`), so an edited criterion of
+a user's rubric stays unscored.
 """
 
 from __future__ import annotations
@@ -14,53 +16,69 @@ from functools import cache
 from pathlib import Path
 
 from ...package_data import read_shipped
-from ...rubrics.load import criterion_sha256
+from ...rubrics.bindings import Binding, BindingKey, binding_key
 from ...rubrics.model import Criterion
 from .stage_results import CriterionResult
 
-TABLE = Path(__file__).with_name("presumed.yaml")
+TABLE_FILE = Path(__file__).with_name("presumed.yaml")
 MIN_RUNS = 5
-"""Labelled runs from which on there is a commonest value."""
+"""With fewer labelled runs a criterion has no presumed value."""
 MIN_SHARE = 0.6
-"""Share of them from which on it is clear."""
+"""A value is presumed only if at least this share of the labelled runs has it."""
 
 
 @dataclass(frozen=True)
 class Presumption:
-    """The commonest value of the labelled runs of which rules do not decide the criterion, its
-    share, and their number."""
+    """The most common value of a criterion on the labelled runs in which rules do not decide it."""
 
+    binding: Binding
     value: float
     share: float
+    """Share of these runs that have the value, in [MIN_SHARE, 1]."""
     n: int
+    """Number of these runs, at least MIN_RUNS."""
 
 
 @cache
-def presumptions() -> dict[str, Presumption]:
-    """By the hash of the criterion (`criterion_sha256`)."""
-    rows = read_shipped(TABLE)
+def presumptions() -> tuple[Presumption, ...]:
+    """All presumed values that ship with ambjudge."""
+    return tuple(
+        Presumption(
+            binding=Binding.from_row(row),
+            value=float(row["value"]),
+            share=float(row["share"]),
+            n=int(row["n"]),
+        )
+        for row in read_shipped(TABLE_FILE)
+    )
+
+
+@cache
+def _presumptions_by_key() -> dict[BindingKey, Presumption]:
     return {
-        row["sha256"]: Presumption(float(row["value"]), float(row["share"]), int(row["n"]))
-        for row in rows
+        key: presumption
+        for presumption in presumptions()
+        for key in presumption.binding.bound_keys()
     }
 
 
-def presumed(criterion: Criterion) -> Presumption | None:
-    """What this criterion is presumed to be; None for an edited one, and where the labels show no
-    clear value."""
-    return presumptions().get(criterion_sha256(criterion))
+def presumption_for(criterion: Criterion) -> Presumption | None:
+    """The presumed value of a criterion; None if labels show no clear one or it was edited."""
+    return _presumptions_by_key().get(binding_key(criterion))
 
 
 def presume(result: CriterionResult, criterion: Criterion) -> CriterionResult:
-    """A result that nobody read with its presumed value; every other result, a failure included, as
-    it is."""
+    """Fill in the presumed value if no judge read the criterion.
+
+    Every other result, failures included, is returned unchanged.
+    """
     if result.status != "unscored" or result.reason != "not_read":
         return result
-    found = presumed(criterion)
-    if found is None:
+    presumption = presumption_for(criterion)
+    if presumption is None:
         return result
-    why = (
-        f"nobody read it: {found.value:g} on {found.share:.0%} of {found.n} labelled runs that"
-        " rules do not decide"
+    detail = (
+        f"nobody read it: {presumption.value:g} on {presumption.share:.0%} of {presumption.n}"
+        " labelled runs that rules do not decide"
     )
-    return CriterionResult(id=result.id, value=found.value, status="presumed", detail=why)
+    return CriterionResult(id=result.id, value=presumption.value, status="presumed", detail=detail)

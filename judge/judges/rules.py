@@ -1,22 +1,22 @@
-"""The rules judge: what files, exit codes and counts decide on S1-S3, and nothing that takes
-reading.
+"""The rules judge: S1-S3 criteria that files, exit codes and counts decide on their own.
 
-It is the default judge. A rule answers one way only where facts prove one way only, with turns and
-quotes where there are some; whatever is left is `unscored` as `not_read`, for a reader to decide
-(`presumed` fills a scorecard meanwhile). Each rule is bound to the criteria that it was written for
-by the hash of their text (rules.yaml): an edited criterion has no rule.
+It is the default judge. A rule gives a value only where facts leave no other value possible, and
+quotes the turns that show it. Every other criterion is `unscored` with the reason `not_read`: it
+takes a judge that reads. (`card.presumed` fills such a criterion in a scorecard meanwhile.)
+
+rules.yaml binds each rule to criteria of the shipped rubrics (`rubrics.bindings`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 from ...package_data import read_shipped
-from ...rubrics.load import criterion_sha256
+from ...rubrics.bindings import Binding, BindingKey, binding_key
 from ...rubrics.model import Criterion
 from ...tracks import TRACKS
 from ...trajectories.models import Run, Turn
@@ -31,366 +31,416 @@ from ..card.stage_results import CriterionResult
 from ..checks.check_outputs import OutputCheck, check_outputs
 
 VERSION = "8"
-"""Part of every verdict's key: raise it when a rule changes, so that stored verdicts of the old
-rules go stale."""
+"""Part of every verdict's key: raise it when a rule or its binding changes, so that stored verdicts
+of the old rules go stale."""
 MAX_ENVIRONMENT_FAILURES = 5
-"""S2d: more executions that failed because of the environment are 0."""
-SURE = 0.6
-"""Confidence from which on a failure counts as one."""
-SINGLED_OUT = 2
-"""A turn that names at most so many cases may have tried the pipeline on them; a listing names
-more."""
-QUOTE_CHARS = 160
+"""S2d is 0 if more executions than this failed because of the environment."""
+MIN_FAILURE_CONFIDENCE = 0.6
+"""A failure with less confidence is a hint only and does not count."""
+MAX_SINGLED_OUT_CASES = 2
+"""A turn that names at most this many cases may have tried the pipeline on them; a turn that lists
+the inputs names more."""
+MAX_QUOTE_CHARS = 160
 MAX_EVIDENCE = 4
-_BOUND = Path(__file__).with_name("rules.yaml")
+BINDINGS_FILE = Path(__file__).with_name("rules.yaml")
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What facts prove: a value of the criterion's scale, why, and the words that show it."""
+class Ruling:
+    """What facts decide: a value on the criterion's scale, the reason, and quotes that show it."""
 
     value: float
-    why: str
+    rationale: str
     evidence: tuple[Evidence, ...] = ()
 
 
 class RulesJudge:
-    """Judges by facts. Pure: the same run and public inputs give the same reply. It never raises
-    for a run."""
+    """Judge by facts alone: the same run and public inputs always give the same reply.
+
+    It never raises for a run.
+    """
 
     name = RULES
     members: tuple[str, ...] = ()
     prompt_sha256: str | None = None
 
     def __init__(self) -> None:
-        self._last: Proof | None = None
+        self._last_facts: RuleFacts | None = None
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
         return {"version": VERSION}
 
     def evidence_sha256(self, request: Request) -> str:
-        """Of what the rules can read: everything that the run was read from, and how many answers
-        are placeholders."""
+        """Hash of what rules can read: the run's sources, and the share of placeholder answers."""
         run = request.run
         parts = [VERSION, run.content_sha256, run.track or "", run.tier or "", request.question]
         track = TRACKS.find(request.rubric.track)
         if request.question == "S3" and track is not None and track.output == "answers":
-            parts.append(repr(self._proof(request).check.s4_checks.placeholder_rate))
+            checks = self._facts_of(request).output_check.s4_checks
+            parts.append(repr(checks.placeholder_rate))
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     async def judge(self, request: Request) -> Reply:
-        """Verdicts for the requested criteria, in their order."""
-        proof = self._proof(request)
-        return Reply(results=tuple(_result(criterion, proof) for criterion in request.criteria))
+        """Give a verdict on each requested criterion, in the order of the request."""
+        facts = self._facts_of(request)
+        return Reply(results=tuple(_verdict(criterion, facts) for criterion in request.criteria))
 
-    def _proof(self, request: Request) -> Proof:
-        """The facts of the run, kept from stage to stage: S1-S3 of one run are judged one after the
-        other."""
-        last = self._last
-        if last is None or last.run is not request.run or last.public != request.public:
-            last = self._last = Proof(request.run, request.public, request.check)
-        return last
+    def _facts_of(self, request: Request) -> RuleFacts:
+        # S1, S2 and S3 of one run are judged in a row, so the facts of the last run are reused.
+        facts = self._last_facts
+        if facts is None or facts.run is not request.run or facts.public != request.public:
+            facts = RuleFacts(request.run, request.public, request.check)
+            self._last_facts = facts
+        return facts
 
 
 def rule_for(criterion: Criterion) -> Rule | None:
-    """The rule that was written for exactly this criterion."""
-    return _bound().get(criterion_sha256(criterion))
+    """The rule for this criterion; None if rules.yaml binds none to its words and meaning."""
+    return _rules_by_key().get(binding_key(criterion))
 
 
-def _result(criterion: Criterion, proof: Proof) -> CriterionResult:
-    rule = rule_for(criterion)
-    finding = None if rule is None else rule(proof)
-    if finding is not None:
-        return CriterionResult(
-            id=criterion.id,
-            value=finding.value,
-            status="scored",
-            rationale=finding.why,
-            evidence=finding.evidence[:MAX_EVIDENCE],
-        )
-    why = "no rule was written for this criterion" if rule is None else "no fact decides it"
-    return CriterionResult.unscored(criterion.id, "not_read", f"{why}: it takes a reader")
+def bindings() -> list[tuple[str, Binding]]:
+    """Every binding of rules.yaml, with the name of its rule."""
+    rows_by_rule = read_shipped(BINDINGS_FILE)
+    return [
+        (rule_name, Binding.from_row(row))
+        for rule_name, rows in rows_by_rule.items()
+        for row in rows
+    ]
 
 
 @cache
-def _bound() -> Mapping[str, Rule]:
-    named: dict[str, list[str]] = read_shipped(_BOUND)
-    return {sha256: TABLE[name] for name, hashes in named.items() for sha256 in hashes}
+def _rules_by_key() -> Mapping[BindingKey, Rule]:
+    rules: dict[BindingKey, Rule] = {}
+    for rule_name, binding in bindings():
+        rules.update(dict.fromkeys(binding.bound_keys(), RULES_BY_NAME[rule_name]))
+    return rules
+
+
+def _verdict(criterion: Criterion, facts: RuleFacts) -> CriterionResult:
+    rule = rule_for(criterion)
+    if rule is None:
+        reason = "no rule was written for this criterion: it takes a reader"
+        return CriterionResult.unscored(criterion.id, "not_read", reason)
+    ruling = rule(facts)
+    if ruling is None:
+        reason = "no fact decides it: it takes a reader"
+        return CriterionResult.unscored(criterion.id, "not_read", reason)
+    return CriterionResult(
+        id=criterion.id,
+        value=ruling.value,
+        status="scored",
+        rationale=ruling.rationale,
+        evidence=ruling.evidence[:MAX_EVIDENCE],
+    )
 
 
 @dataclass
-class Proof:
-    """The facts of one run that rules rest on, each found once."""
+class RuleFacts:
+    """The facts of one run that rules rest on, each computed once."""
 
     run: Run
     public: Path | None = None
+    """Public inputs of the benchmark, where there are any."""
     opened: OutputCheck | None = None
+    """The check of the delivered files, if it was made already."""
 
     @cached_property
-    def _index(self) -> QuoteIndex:
+    def _quotes(self) -> QuoteIndex:
         return QuoteIndex(self.run)
 
     @cached_property
-    def check(self) -> OutputCheck:
-        """The delivered files, opened."""
+    def output_check(self) -> OutputCheck:
+        """The check of the delivered files."""
         return self.opened or check_outputs(self.run, public=self.public)
 
     @cached_property
-    def tried(self) -> tuple[TurnFeatures, ...]:
+    def executions(self) -> tuple[TurnFeatures, ...]:
         """Turns that executed something, in order."""
-        return tuple(f for f in features(self.run) if f.executed)
+        return tuple(turn for turn in features(self.run) if turn.executed)
 
     @cached_property
-    def ran(self) -> tuple[TurnFeatures, ...]:
-        """Those of them of which nothing failed, was blocked or stayed unanswered."""
+    def successes(self) -> tuple[TurnFeatures, ...]:
+        """Executions in which nothing failed, was blocked or remained without an answer."""
         turns = self.run.turns
-        return tuple(f for f in self.tried if not f.failed and _answered(turns[f.turn - 1]))
+        return tuple(
+            execution
+            for execution in self.executions
+            if not execution.failed and _succeeded(turns[execution.turn - 1])
+        )
 
     @cached_property
-    def full(self) -> tuple[TurnFeatures, ...]:
-        """Turns that ran the pipeline over all cases."""
-        return tuple(f for f in self.ran if f.cases_scope == "all" and _applies(f))
+    def full_runs(self) -> tuple[TurnFeatures, ...]:
+        """Successful executions that ran the pipeline over all cases."""
+        return tuple(
+            turn for turn in self.successes if turn.cases_scope == "all" and _runs_pipeline(turn)
+        )
 
     @cached_property
-    def before(self) -> tuple[TurnFeatures, ...]:
-        """Turns that ran before the final full run; none where there is no full run."""
-        return tuple(f for f in self.ran if self.full and f.turn < self.full[-1].turn)
+    def before_full_run(self) -> tuple[TurnFeatures, ...]:
+        """Successful executions before the last full run; empty if there was no full run."""
+        if not self.full_runs:
+            return ()
+        last_turn = self.full_runs[-1].turn
+        return tuple(turn for turn in self.successes if turn.turn < last_turn)
 
     @cached_property
     def pilots(self) -> tuple[TurnFeatures, ...]:
-        """Turns that ran the pipeline on one or a few cases before any full run."""
+        """Turns that ran the pipeline on one or a few cases before the first full run."""
         return tuple(
-            f
-            for f in self.before
-            if f.turn < self.full[0].turn and f.cases_scope in ("one", "few") and _applies(f)
+            turn
+            for turn in self.before_full_run
+            if turn.turn < self.full_runs[0].turn
+            and turn.cases_scope in ("one", "few")
+            and _runs_pipeline(turn)
         )
 
     @cached_property
     def environment_failures(self) -> tuple[Failure, ...]:
-        return tuple(f for f in failures(self.run) if f.environment and f.confidence >= SURE)
+        """Failures because of packages, downloads, devices, memory, disk or network."""
+        return tuple(
+            failure
+            for failure in failures(self.run)
+            if failure.environment and failure.confidence >= MIN_FAILURE_CONFIDENCE
+        )
 
-    def met(self, why: str, *turns: TurnFeatures | None) -> Finding:
-        """Value 1, with a line of each of these turns."""
-        return Finding(1.0, why, self.lines(*(f.turn for f in turns if f is not None)))
+    def quote_turns(self, turns: Iterable[int]) -> tuple[Evidence, ...]:
+        """A quote from each turn: the last line of its output, else the first line of its code.
 
-    def lines(self, *turns: int) -> tuple[Evidence, ...]:
-        """For each turn the last line that came back, else the first that was executed; turn 0 is
-        the plan."""
-        found = (self._line(turn) for turn in dict.fromkeys(turns))
-        return tuple(line for line in found if line is not None)
+        Turn 0 is the plan. Turns without a quotable line are left out.
+        """
+        quotes = [self._quote(turn) for turn in dict.fromkeys(turns)]
+        return tuple(quote for quote in quotes if quote is not None)
 
-    def _line(self, number: int) -> Evidence | None:
+    def quote_failure(self, failure: Failure) -> Evidence | None:
+        """The failure's message as a quote from its turn; None if the turn does not contain it."""
+        return self._verified(failure.turn, failure.message[:MAX_QUOTE_CHARS])
+
+    def _quote(self, number: int) -> Evidence | None:
         if number == PLAN_TURN:
             lines = (self.run.plan.text or "").splitlines()
         else:
             turn = self.run.turns[number - 1]
             lines = [*reversed(turn.output.splitlines()), *turn.code.splitlines()]
         for line in lines:
-            quote = line.strip()[:QUOTE_CHARS].strip()
+            quote = line.strip()[:MAX_QUOTE_CHARS].strip()
             if any(char.isalnum() for char in quote):
-                evidence = self._index.check(number, quote)
-                return evidence if evidence.check == "verified" else None
+                return self._verified(number, quote)
         return None
 
-    def said(self, failure: Failure) -> Evidence | None:
-        """The words of a failure, where they stand in its turn."""
-        evidence = self._index.check(failure.turn, failure.message[:QUOTE_CHARS])
+    def _verified(self, turn: int, quote: str) -> Evidence | None:
+        evidence = self._quotes.check(turn, quote)
         return evidence if evidence.check == "verified" else None
 
 
-Rule = Callable[[Proof], Finding | None]
+Rule = Callable[[RuleFacts], Ruling | None]
+"""A rule returns None where facts do not decide the criterion."""
 
 
-def _answered(turn: Turn) -> bool:
+def _succeeded(turn: Turn) -> bool:
     return not turn.failed and all(action.observation is not None for action in turn.actions)
 
 
-def _applies(f: TurnFeatures) -> bool:
-    """The pipeline ran on a case: a model was applied, or files of the deliverable were written."""
-    return f.forward_pass or f.writes_outputs
+def _runs_pipeline(turn: TurnFeatures) -> bool:
+    """Whether a model was applied to a case, or files of the deliverable were written."""
+    return turn.forward_pass or turn.writes_outputs
 
 
-def _nothing_ran(proof: Proof) -> Finding | None:
-    """What takes an execution that worked is 0 where there is none."""
-    if proof.ran:
+def _first(turns: Iterable[TurnFeatures]) -> TurnFeatures | None:
+    return next(iter(turns), None)
+
+
+def _met(facts: RuleFacts, rationale: str, *turns: TurnFeatures) -> Ruling:
+    """Value 1, with a quote from each of these turns."""
+    return Ruling(1.0, rationale, facts.quote_turns(turn.turn for turn in turns))
+
+
+def nothing_ran(facts: RuleFacts) -> Ruling | None:
+    """0 if no execution succeeded: the criterion takes one that worked."""
+    if facts.successes:
         return None
-    return Finding(
-        0.0, "No execution of the run succeeded.", proof.lines(*(f.turn for f in proof.tried[:2]))
+    first_attempts = facts.executions[:2]
+    return Ruling(
+        0.0,
+        "No execution of the run succeeded.",
+        facts.quote_turns(turn.turn for turn in first_attempts),
     )
 
 
-def plan_exists(proof: Proof) -> Finding:
+def plan_exists(facts: RuleFacts) -> Ruling:
     """plan.md came with the run, or an execution that did not fail wrote it."""
-    plan = proof.run.plan
+    plan = facts.run.plan
     if not plan.exists:
-        return Finding(
+        return Ruling(
             0.0, "No plan.md came with the run and no execution that succeeded wrote one."
         )
-    where = (
-        "came with the run"
-        if plan.source == "file"
-        else "was written by an execution that succeeded"
-    )
-    return Finding(1.0, f"plan.md {where}.", proof.lines(PLAN_TURN))
+    if plan.source == "file":
+        origin = "came with the run"
+    else:
+        origin = "was written by an execution that succeeded"
+    return Ruling(1.0, f"plan.md {origin}.", facts.quote_turns([PLAN_TURN]))
 
 
-def plan_image_exists(proof: Proof) -> Finding:
+def plan_image_exists(facts: RuleFacts) -> Ruling:
     """plan.png came with the run, or an execution that did not fail saved it."""
-    plan = proof.run.plan
+    plan = facts.run.plan
     if not plan.image_exists:
-        return Finding(
+        return Ruling(
             0.0, "No plan.png came with the run and no execution that succeeded saved one."
         )
-    where = (
-        "came with the run"
-        if plan.image_path is not None
-        else "was saved by an execution that succeeded"
-    )
-    return Finding(
-        1.0, f"plan.png {where}.", proof.lines(*([plan.image_turn] if plan.image_turn else []))
-    )
+    if plan.image_path is not None:
+        origin = "came with the run"
+    else:
+        origin = "was saved by an execution that succeeded"
+    image_turns = [plan.image_turn] if plan.image_turn else []
+    return Ruling(1.0, f"plan.png {origin}.", facts.quote_turns(image_turns))
 
 
-def weights_obtained(proof: Proof) -> Finding | None:
-    """An execution downloads or loads weights, and a model runs. A method without weights takes a
-    reader."""
-    loads = next((f for f in proof.ran if f.has("obtains_weights", "loads_model")), None)
-    runs = next((f for f in proof.ran if f.forward_pass), None)
-    if loads is None or runs is None:
-        return _nothing_ran(proof)
-    return proof.met(
-        f"Weights were obtained or loaded in turn {loads.turn}, and a model ran.", loads, runs
-    )
+def weights_obtained(facts: RuleFacts) -> Ruling | None:
+    """An execution downloads or loads weights, and a model runs.
+
+    Whether a method without weights meets the criterion takes a reader.
+    """
+    loads = _first(t for t in facts.successes if t.has("obtains_weights", "loads_model"))
+    applies = _first(t for t in facts.successes if t.forward_pass)
+    if loads is None or applies is None:
+        return nothing_ran(facts)
+    rationale = f"Weights were obtained or loaded in turn {loads.turn}, and a model ran."
+    return _met(facts, rationale, loads, applies)
 
 
-def environment_works(proof: Proof) -> Finding | None:
-    """The pipeline ran: what it needs was there."""
-    works = next((f for f in proof.ran if _applies(f) or f.loads_model), None)
-    if works is None:
-        return _nothing_ran(proof)
-    return proof.met(f"The pipeline's own code ran in turn {works.turn} without failing.", works)
+def environment_works(facts: RuleFacts) -> Ruling | None:
+    """The pipeline's own code ran, so what it needs was installed."""
+    working = _first(t for t in facts.successes if _runs_pipeline(t) or t.loads_model)
+    if working is None:
+        return nothing_ran(facts)
+    rationale = f"The pipeline's own code ran in turn {working.turn} without failing."
+    return _met(facts, rationale, working)
 
 
-def few_environment_failures(proof: Proof) -> Finding:
-    """At most five executions failed because of packages, downloads, devices, memory, disk or
-    network."""
-    failed = proof.environment_failures
-    shown = tuple(said for f in failed[:MAX_EVIDENCE] if (said := proof.said(f)) is not None)
+def few_environment_failures(facts: RuleFacts) -> Ruling:
+    """At most five executions failed because of the environment.
+
+    That is packages, downloads, devices, memory, disk or network.
+    """
+    failed = facts.environment_failures
+    quotes = [facts.quote_failure(failure) for failure in failed[:MAX_EVIDENCE]]
+    verified = tuple(quote for quote in quotes if quote is not None)
     if len(failed) > MAX_ENVIRONMENT_FAILURES:
-        return Finding(
-            0.0,
-            f"{len(failed)} executions failed because of the environment, more than five.",
-            shown,
-        )
-    if not proof.tried:
-        return Finding(0.0, "Nothing was executed, so no environment was set up.")
-    works = proof.lines(*(f.turn for f in proof.ran[:1]))
-    return Finding(
-        1.0,
-        f"{len(failed) or 'No'} executions failed because of the environment.",
-        (*works, *shown[:3]),
-    )
+        rationale = f"{len(failed)} executions failed because of the environment, more than five."
+        return Ruling(0.0, rationale, verified)
+    if not facts.executions:
+        return Ruling(0.0, "Nothing was executed, so no environment was set up.")
+    working = facts.quote_turns(turn.turn for turn in facts.successes[:1])
+    rationale = f"{len(failed) or 'No'} executions failed because of the environment."
+    return Ruling(1.0, rationale, (*working, *verified[:3]))
 
 
-def model_works(proof: Proof) -> Finding | None:
-    """A model was applied in an execution that worked. A classical method takes a reader."""
-    works = [f for f in proof.ran if f.forward_pass]
-    if not works:
-        return _nothing_ran(proof)
-    real = next((f for f in works if not f.dummy_forward), None)
-    return proof.met(
-        f"A model was applied in turn {works[0].turn} without failing.", works[0], real
-    )
+def model_works(facts: RuleFacts) -> Ruling | None:
+    """A model was applied in an execution that succeeded.
+
+    Whether a classical method meets the criterion takes a reader.
+    """
+    applications = [turn for turn in facts.successes if turn.forward_pass]
+    if not applications:
+        return nothing_ran(facts)
+    on_real_input = [turn for turn in applications if not turn.dummy_forward]
+    rationale = f"A model was applied in turn {applications[0].turn} without failing."
+    return _met(facts, rationale, applications[0], *on_real_input[:1])
 
 
-def answers_by_model(proof: Proof) -> Finding | None:
-    """As `model_works`; 0 where no execution that worked calls a model, as the check of the outputs
-    tells."""
-    return _no_model(proof) or model_works(proof)
+def answers_by_model(facts: RuleFacts) -> Ruling | None:
+    """Like `model_works`, but 0 if the check of the outputs found no successful model call."""
+    return _no_model_call(facts) or model_works(facts)
 
 
-def assets_of_model(proof: Proof) -> Finding | None:
-    """As `weights_obtained`; 0 where no execution that worked calls a model."""
-    return _no_model(proof) or weights_obtained(proof)
+def assets_of_model(facts: RuleFacts) -> Ruling | None:
+    """Like `weights_obtained`, but 0 if the check of the outputs found no successful model call."""
+    return _no_model_call(facts) or weights_obtained(facts)
 
 
-def _no_model(proof: Proof) -> Finding | None:
-    if proof.check.s4_checks.model_call_found is not False:
+def _no_model_call(facts: RuleFacts) -> Ruling | None:
+    if facts.output_check.s4_checks.model_call_found is not False:
         return None
-    return Finding(0.0, "No execution that succeeded loads a model and calls it.")
+    return Ruling(0.0, "No execution that succeeded loads a model and calls it.")
 
 
-def no_pilot(proof: Proof) -> Finding | None:
-    """0 where nothing that could be a pilot came before the full run; how far a pilot validated
-    takes a reader."""
-    if not proof.full:
-        return _nothing_ran(proof)
-    trials = (
-        f
-        for f in proof.before
-        if _applies(f) or f.has("dummy_forward", "loads_model") or 0 < len(f.cases) <= SINGLED_OUT
-    )
-    if next(trials, None) is not None:
+def no_pilot(facts: RuleFacts) -> Ruling | None:
+    """0 if nothing that could be a pilot came before the full run.
+
+    How much a pilot validated takes a reader.
+    """
+    if not facts.full_runs:
+        return nothing_ran(facts)
+    if any(_may_be_pilot(turn) for turn in facts.before_full_run):
         return None
-    first = proof.full[0].turn
-    why = (
-        f"No execution before the run over all cases (turn {first}) applied the pipeline or looked"
-        " at a single case."
+    first_turn = facts.full_runs[0].turn
+    rationale = (
+        f"No execution before the run over all cases (turn {first_turn}) applied the pipeline or"
+        " looked at a single case."
     )
-    return Finding(0.0, why, proof.lines(first))
+    return Ruling(0.0, rationale, facts.quote_turns([first_turn]))
 
 
-def answers_piloted(proof: Proof) -> Finding | None:
-    """S3 of vqa where placeholders decide: 0 for a fake run, the cap of 0.2 where some slipped
-    through."""
-    checks = proof.check.s4_checks
-    rate = checks.placeholder_rate
+def _may_be_pilot(turn: TurnFeatures) -> bool:
+    return (
+        _runs_pipeline(turn)
+        or turn.has("dummy_forward", "loads_model")
+        or 0 < len(turn.cases) <= MAX_SINGLED_OUT_CASES
+    )
+
+
+def answers_piloted(facts: RuleFacts) -> Ruling | None:
+    """S3 of vqa: 0 if placeholders dominate the answers, at most 0.2 if there are some of them."""
+    rate = facts.output_check.s4_checks.placeholder_rate
     if rate is not None and rate > PLACEHOLDER_DOMINATED:
-        return Finding(0.0, f"{rate:.0%} of the delivered answers are placeholders.")
-    if fake := _no_model(proof):
-        return fake
-    if rate is not None and rate > PLACEHOLDER_LIMIT and proof.pilots:
-        why = (
+        return Ruling(0.0, f"{rate:.0%} of the delivered answers are placeholders.")
+    no_model_call = _no_model_call(facts)
+    if no_model_call is not None:
+        return no_model_call
+    if rate is not None and rate > PLACEHOLDER_LIMIT and facts.pilots:
+        rationale = (
             f"{rate:.0%} of the delivered answers are placeholders, more than"
             f" {PLACEHOLDER_LIMIT:.0%}."
         )
-        return Finding(0.2, why, proof.lines(proof.pilots[0].turn))
-    return _nothing_ran(proof)
+        return Ruling(0.2, rationale, facts.quote_turns([facts.pilots[0].turn]))
+    return nothing_ran(facts)
 
 
-def pilot_first(proof: Proof) -> Finding | None:
-    """S3a of reports: a run on one or a few cases, to its end, before the run over all of them."""
-    if not proof.pilots:
-        return no_pilot(proof)
-    return proof.met(
-        f"The pipeline ran on few cases in turn {proof.pilots[0].turn}, before the full run.",
-        proof.pilots[0],
-    )
+def pilot_first(facts: RuleFacts) -> Ruling | None:
+    """S3a of reports: a run on one or a few cases succeeded before the run over all of them."""
+    if not facts.pilots:
+        return no_pilot(facts)
+    pilot = facts.pilots[0]
+    rationale = f"The pipeline ran on few cases in turn {pilot.turn}, before the full run."
+    return _met(facts, rationale, pilot)
 
 
-def pilot_writes(proof: Proof) -> Finding | None:
+def pilot_writes(facts: RuleFacts) -> Ruling | None:
     """S3c of reports: the pilot wrote deliverables."""
-    wrote = next((f for f in proof.pilots if f.writes_outputs), None)
-    if wrote is None:
-        return _nothing_ran(proof)
-    return proof.met(f"The pilot of turn {wrote.turn} wrote its output.", wrote)
+    writing_pilot = _first(turn for turn in facts.pilots if turn.writes_outputs)
+    if writing_pilot is None:
+        return nothing_ran(facts)
+    rationale = f"The pilot of turn {writing_pilot.turn} wrote its output."
+    return _met(facts, rationale, writing_pilot)
 
 
-def reports_delivered(proof: Proof) -> Finding | None:
-    """S2a and S2e of reports: a report.txt stands in a case's folder, and an execution that worked
-    wrote outputs."""
-    file = next(
-        (f for f in proof.run.outputs.files if f.case is not None and f.name == "report.txt"), None
-    )
-    wrote = next((f for f in proof.ran if f.writes_outputs), None)
-    if file is None or wrote is None:
-        return _nothing_ran(proof)
-    return proof.met(f"{file.case}/{file.name} was delivered.", wrote)
+def reports_delivered(facts: RuleFacts) -> Ruling | None:
+    """S2a and S2e of reports: a case has a report.txt, and a successful execution wrote outputs."""
+    reports = [
+        file
+        for file in facts.run.outputs.files
+        if file.case is not None and file.name == "report.txt"
+    ]
+    writer = _first(turn for turn in facts.successes if turn.writes_outputs)
+    if not reports or writer is None:
+        return nothing_ran(facts)
+    return _met(facts, f"{reports[0].case}/{reports[0].name} was delivered.", writer)
 
 
-TABLE: Mapping[str, Rule] = {
-    rule.__name__.lstrip("_"): rule
+RULES_BY_NAME: Mapping[str, Rule] = {
+    rule.__name__: rule
     for rule in (
         plan_exists,
         plan_image_exists,
@@ -405,7 +455,7 @@ TABLE: Mapping[str, Rule] = {
         pilot_first,
         pilot_writes,
         reports_delivered,
-        _nothing_ran,
+        nothing_ran,
     )
 }
-"""Rules by the name under which rules.yaml binds them."""
+"""Rules by the names under which rules.yaml binds them."""

@@ -10,13 +10,16 @@ import pytest
 from ambjudge.analysis.report.display import display
 from ambjudge.analysis.statistics.descriptive import stage_profile
 from ambjudge.analysis.tables.cohorts import cohort
-from ambjudge.judge.card.presumed import presumed, presumptions
+from ambjudge.judge.card import presumed
+from ambjudge.judge.card.presumed import presumption_for, presumptions
 from ambjudge.judge.card.verify import parse_card, verify
 from ambjudge.judge.engine import prepare, score, score_run
-from ambjudge.judge.judges.rules import TABLE, RulesJudge, rule_for
+from ambjudge.judge.judges import rules
+from ambjudge.judge.judges.rules import RULES_BY_NAME, RulesJudge, bindings, rule_for
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
-from ambjudge.rubrics.load import builtin_ids, criterion_sha256, load_rubric
+from ambjudge.rubrics import load
+from ambjudge.rubrics.load import builtin_ids, load_rubric, starter
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import iter_runs, load_run
 from ambjudge.trajectories.record.quotes import QuoteIndex
@@ -50,21 +53,105 @@ def test_every_builtin_criterion_that_takes_no_reader_has_its_rule(id: str) -> N
         assert read == {"S1b", "S1c", "S1d", "S1f"} | ({"S1e"} if id == "vqa" else set())
 
 
-def test_a_rule_and_a_presumption_are_bound_to_the_words_they_were_made_for() -> None:
-    for criterion in load_rubric("segmentation").criteria():
-        edited = criterion.model_copy(update={"text": "Did the agent sing about bananas?"})
-        assert rule_for(edited) is None
-        assert presumed(edited) is None
+def all_bindings():
+    return [binding for _, binding in bindings()] + [p.binding for p in presumptions()]
+
+
+def test_every_binding_has_its_criterion_and_no_criterion_has_two_rules() -> None:
+    lost = {
+        f"{binding.criterion}, meaning {binding.meaning}, of {rubric}"
+        for binding in all_bindings()
+        for rubric in binding.unmatched()
+    }
+    assert not lost, (
+        "judge/judges/rules.yaml or judge/card/presumed.yaml is bound to criteria that are not in"
+        " the rubrics: read each rule against the new text, then raise `meaning` there or take the"
+        " row out"
+    )
+    for rows in ([binding for _, binding in bindings()], [p.binding for p in presumptions()]):
+        bound = [(rubric, row.criterion) for row in rows for rubric in row.rubrics]
+        assert len(bound) == len(set(bound))
+
+
+@pytest.fixture
+def edited_rubric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Edits a shipped rubric in a copy of their folder, as a contributor edits the tree."""
+    folder = tmp_path / "rubrics"
+    folder.mkdir()
+    for path in load._FOLDER.glob("*.yaml"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    caches = load._files, load._builtin, presumed._presumptions_by_key, rules._rules_by_key
+
+    def forget() -> None:
+        for cached in caches:
+            cached.cache_clear()
+
+    def edit(rubric_id: str, old: str, new: str) -> None:
+        path = folder / f"{rubric_id}.yaml"
+        text = path.read_text("utf-8")
+        assert text.count(old) == 1
+        path.write_text(text.replace(old, new), "utf-8")
+        forget()
+
+    monkeypatch.setattr(load, "_FOLDER", folder)
+    forget()
+    yield edit
+    monkeypatch.undo()
+    forget()
+
+
+def bound_to(rubric):
+    """The rule and the presumed value of each criterion of a rubric."""
+    return {c.id: (rule_for(c), presumption_for(c)) for c in rubric.criteria()}
+
+
+@pytest.mark.parametrize("id", ["segmentation", "vqa"])
+def test_two_words_of_a_shipped_criterion_may_change_and_no_rule_is_lost(edited_rubric, id) -> None:
+    sha256 = load_rubric(id).sha256
+    before = {name: bound_to(load_rubric(name)) for name in builtin_ids()}
+    edited_rubric(id, "Is there a plan.md?", "Does a plan.md exist?")
+    assert load_rubric(id).sha256 != sha256
+    assert {name: bound_to(load_rubric(name)) for name in builtin_ids()} == before
+    assert not any(binding.unmatched() for binding in all_bindings())
+
+
+def test_a_raised_meaning_unbinds_rule_and_presumption_and_is_reported(edited_rubric) -> None:
+    edited_rubric("detection", "- id: S2b\n", "- id: S2b\n        meaning: 2\n")
+    (criterion,) = [c for c in load_rubric("detection").criteria() if c.id == "S2b"]
+    assert criterion.meaning == 2
+    assert rule_for(criterion) is presumption_for(criterion) is None
+    (other,) = [c for c in load_rubric("segmentation").criteria() if c.id == "S2b"]
+    assert rule_for(other) is not None, "another rubric's criterion with this id stays bound"
+    lost = [(b.criterion, b.unmatched()) for b in all_bindings() if b.unmatched()]
+    assert lost == [("S2b", ("detection",))] * 2
+
+
+def test_a_users_copy_is_bound_where_its_words_are_ours_whatever_its_id(tmp_path: Path) -> None:
+    ours = bound_to(load_rubric("segmentation"))
+    text = starter("segmentation")
+    for id in ("my-segmentation", "segmentation"):
+        path = tmp_path / f"{id}.yaml"
+        copy = text.replace("id: my-segmentation", f"id: {id}", 1)
+        path.write_text(copy, "utf-8")
+        assert bound_to(load_rubric(path)) == ours
+        # The same ids in a rubric that is not ours promise nothing: only the words count.
+        path.write_text(copy.replace("Is there a plan.md?", "Does a plan.md exist?"), "utf-8")
+        edited = bound_to(load_rubric(path))
+        assert edited.pop("S1a") == (None, None) != ours["S1a"]
+        assert edited == {name: bound for name, bound in ours.items() if name != "S1a"}
 
 
 def test_presumed_values_are_on_the_scale_of_a_builtin_criterion_and_clear() -> None:
-    known = {criterion_sha256(c): c for id in builtin_ids() for c in load_rubric(id).criteria()}
     assert presumptions()
-    for sha256, found in presumptions().items():
-        assert found.value in known[sha256].values
-        assert known[sha256].conditional is None
-        assert found.n >= 5
-        assert 0.6 <= found.share <= 1
+    for presumption in presumptions():
+        assert presumption.n >= 5
+        assert 0.6 <= presumption.share <= 1
+        for rubric in presumption.binding.rubrics:
+            criteria = {c.id: c for c in load_rubric(rubric).criteria()}
+            criterion = criteria[presumption.binding.criterion]
+            assert presumption.value in criterion.values
+            assert criterion.conditional is None
+            assert presumption_for(criterion) is presumption
 
 
 async def test_an_edited_criterion_is_left_to_a_reader_and_unscored() -> None:
@@ -202,7 +289,7 @@ def test_a_disqualified_run_rests_on_nothing_presumed() -> None:
 
 def test_every_rule_is_bound_to_something() -> None:
     bound = {rule_for(c) for id in builtin_ids() for c in load_rubric(id).criteria()}
-    assert bound == {None, *TABLE.values()}
+    assert bound == {None, *RULES_BY_NAME.values()}
 
 
 async def test_what_is_presumed_is_never_kept_as_a_verdict(tmp_path: Path) -> None:

@@ -124,6 +124,18 @@ CASES = {
     ),
     "odd version": ('version: "1.0"', 'version: "one"', 2, "quoted numbers like"),
     "unknown track": ("track: segmentation", "track: segmentaton", 3, "did you mean segmentation?"),
+    "zero meaning": (
+        "title: plan\n",
+        "title: plan\n        meaning: 0\n",
+        12,
+        "meaning: 0 is less than the minimum of 1",
+    ),
+    "meaning as text": (
+        "title: plan\n",
+        "title: plan\n        meaning: changed\n",
+        12,
+        "'changed' is not of type 'integer'",
+    ),
     "unknown tier": (
         "credit: [lite]",
         "credit: [light]",

@@ -104,6 +104,7 @@ EDITS = {
     "more credit": (lambda d: _item(d, "S1b").update(credit=["lite"]), "no new call"),
     "less credit": (lambda d: _item(d, "S1d").pop("credit"), "asked in more tiers"),
     "source": (lambda d: _item(d, "S1b").update(source="elsewhere"), "no new call"),
+    "meaning": (lambda d: _item(d, "S1b").update(meaning=2), "no new call"),
 }
 
 
@@ -119,6 +120,23 @@ def test_the_effect_of_an_edit(name):
     assert changed.stale == (effect == "stale") == bool(diff.stale)
     assert changed.newly_asked == (effect == "asked in more tiers")
     assert f": {'verdicts go stale' if effect == 'stale' else effect} @@" in render_diff(diff)
+
+
+def test_a_raised_meaning_is_shown_and_leaves_the_keys_of_verdicts_alone():
+    plain = _plain()
+    _item(plain, "S1b")["meaning"] = 1
+    assert _rubric(plain).sha256 == load_rubric("segmentation").sha256, "1 is what it is if unset"
+    _item(plain, "S1b")["meaning"] = 2
+    before, after = load_rubric("segmentation"), _rubric(plain)
+    assert before.sha256 != after.sha256
+    assert list(map(criterion_sha256, before.criteria())) == list(
+        map(criterion_sha256, after.criteria())
+    )
+    assert render_diff(diff_rubrics(before, after)).splitlines()[2:] == [
+        "@@ S1b: no new call @@",
+        "-meaning: 1",
+        "+meaning: 2",
+    ]
 
 
 def test_added_removed_and_stage_weight_as_text():
