@@ -1,8 +1,8 @@
-"""S4, S5, Task and the caps that follow from the outputs, for one run (benchmark.md section 4).
+"""S4, S5 and Task of one run, with the caps that follow from its outputs (benchmark.md section 4).
 
-Delivered files are opened when they came with the run; else the report's flags and counts stand for
-them, then its scores of S4 and S5, else the answer to submit_results. What none of them says stays
-None.
+Delivered files are opened if they came with the run. Otherwise the report's flags and counts stand
+for them, then its scores of S4 and S5, then the answer to submit_results. What none of these
+sources states stays None.
 """
 
 from __future__ import annotations
@@ -36,9 +36,15 @@ from ..card.stage_results import StageChecks
 from .case_checks import CaseCheck, Fact, TrackCheck
 from .demands import files as demanded_files
 from .demands import other_format
-from .expected_cases import expected_cases
+from .expected_cases import ExpectedCases, expected_cases
 from .model_calls import model_call_found
-from .output_summary import Found, against_report, denied, from_report, from_trace
+from .output_summary import (
+    OutputSummary,
+    defer_to_report,
+    report_disagreements,
+    summary_from_report,
+    summary_from_submit_answer,
+)
 from .public_inputs import PublicInputs, find_public
 from .report_metrics import accuracy, scored_above_zero
 from .submission import Submission
@@ -48,13 +54,14 @@ from .workspace import Workspace
 
 _PLAN_FILES = ("plan.md", "plan.png")
 _MAX_PROBLEMS = 40
+_MAX_WARNING = 300
 
 
 @dataclass(frozen=True)
 class OutputCheck:
     """S4 and S5 of one run with everything behind them.
 
-    `s4` and `s5` are in [0, 1] or None when unknown, with bounds; a disqualification is not applied
+    `s4` and `s5` are in [0, 1] or None if unknown, with bounds; a disqualification is not applied
     to them (that is `scoring.apply_breach`, which needs the breach's stage). `task` is in [0, 1],
     with the gate and a disqualification applied. `stage_caps` are upper limits on S1 and S3 that
     follow from delivered answers.
@@ -76,74 +83,76 @@ class OutputCheck:
     cases: tuple[CaseCheck, ...] = ()
     run_facts: tuple[Fact, ...] = ()
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Case -> quantity -> number, of the delivered files; empty without files.
+    """Case -> quantity -> number, measured in the delivered files; empty without files.
 
     Masks: `organ`, `lesion` or `label_<n>` in ml. Images: `mean`, `std`, `min`, `max` of the stored
-    values. Boxes: `boxes`, and in the middle their `score` in [0, 1], `width` and `height` in
-    pixels.
-"""
+    values. Boxes: their number as `boxes`, and the medians of their `score` in [0, 1], `width` and
+    `height` in pixels.
+    """
     workspace: Workspace | None = None
-    """Answers by the harness's rules alone: what stands for S2, and is blended into S3 and S4."""
+    """Answers by the harness's rules alone: what stands for S2 and is blended into S3 and S4."""
     warnings: tuple[str, ...] = ()
-    """What the files contradict in the report, and what could not be decided."""
+    """Statements of the report that the files contradict, and what could not be decided."""
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Facts of the run, then of every case, in order."""
+        """Facts about the run, then about each case, in order."""
         return (*self.run_facts, *(fact for case in self.cases for fact in case.facts))
 
 
 def check_outputs(
     run: Run, *, public: Path | None = None, policy: Policy | None = None
 ) -> OutputCheck:
-    """Check what the run delivered against its track's format.
+    """Check what a run delivered against the format of its track.
 
-    `public` is a folder of public inputs (`public/<task>/<case>/` or `public/<case>/`): the
-    expected cases and reference shapes. InputError when it is given and no folder. Broken
-    deliverables never raise: they are facts.
+    `public` is a folder of public inputs (`public/<task>/<case>/` or `public/<case>/`), from which
+    the expected cases and reference shapes are taken. InputError if it is given and not a folder.
+    Broken deliverables never raise: they become facts.
     """
     policy = policy or Policy()
-    task, task_from = _task(run, None, None)
+    task, task_from = _task_score(run)
     if run.track is None:
         return OutputCheck(track=None, task=task, task_from=task_from)
     track = checked_track(run.track)
     if track is None:
-        known = ", ".join(TRACKS.names)
-        said = f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}"
-        return OutputCheck(track=run.track, task=task, task_from=task_from, warnings=(said,))
+        names = ", ".join(TRACKS.names)
+        warning = f"unknown track {run.track}: S4 and S5 stay unscored; known: {names}"
+        return OutputCheck(track=run.track, task=task, task_from=task_from, warnings=(warning,))
+
     inputs = None if public is None else find_public(public, run.task)
-    rules = LIKE[policy.like if track.branch is not None else "paper"]
-    run = _as_found(run, rules)
-    warnings = (
-        [f"no public inputs for {run.task or 'the task'} in the given folder"]
-        if public and inputs is None
-        else []
-    )
-    others = other_format(run.brief, _track_files())
-    if others:
+    rules = LIKE["paper" if track.branch is None else policy.like]
+    run = _with_visible_outputs(run, rules)
+    warnings = []
+    if public and inputs is None:
+        warnings.append(f"no public inputs for {run.task or 'the task'} in the given folder")
+    other_files = other_format(run.brief, _files_of_all_tracks())
+    if other_files:
         warnings.append(
-            f"the brief asks for {', '.join(others)}, no files of {track.name}: they were not"
+            f"the brief asks for {', '.join(other_files)}, no files of {track.name}: they were not"
             " opened"
         )
     try:
-        found = None if others else _from_files(run, track, inputs, rules)
+        opened = None if other_files else _open_files(run, track, inputs, rules)
     except Exception as error:
         plugin = TRACKS.entries[track.name]
         if not plugin.package:
             raise
         text = f"the check of track {track.name} ({plugin}) failed: {type(error).__name__}: {error}"
-        return OutputCheck(track=track.name, warnings=(f"{text[:300]}; S4 and S5 stay unscored",))
-    if found is None:
-        found = from_report(run, track, rules)
+        warning = f"{text[:_MAX_WARNING]}; S4 and S5 stay unscored"
+        return OutputCheck(track=track.name, warnings=(warning,))
+
+    summary: OutputSummary | None
+    if opened is not None:
+        warnings += report_disagreements(run, opened)
+        summary = defer_to_report(run, track, opened)
     else:
-        warnings += against_report(run, found)
-        found = denied(run, track, found)
-    if found is None:
-        found = from_trace(run, track)
-    return _conclude(run, track, policy, rules, found, tuple(warnings))
+        summary = summary_from_report(run, track, rules)
+        if summary is None:
+            summary = summary_from_submit_answer(run, track)
+    return _score_outputs(run, track, policy, rules, summary, tuple(warnings))
 
 
-def _as_found(run: Run, rules: Rules) -> Run:
+def _with_visible_outputs(run: Run, rules: Rules) -> Run:
     """The run with the outputs that these rules see."""
     outputs = run.outputs
     if rules.links:
@@ -153,103 +162,115 @@ def _as_found(run: Run, rules: Rules) -> Run:
     return run if outputs is run.outputs else run.model_copy(update={"outputs": outputs})
 
 
-def _track_files() -> frozenset[str]:
-    """The names of files that any track knows."""
+def _files_of_all_tracks() -> frozenset[str]:
     return frozenset(name for track in TRACKS for name in track.files)
 
 
-def _from_files(
+# Opening the delivered files
+
+
+def _open_files(
     run: Run, track: CheckedTrack, public: PublicInputs | None, rules: Rules
-) -> Found | None:
+) -> OutputSummary | None:
+    """Check the delivered files; None if none came with the run."""
     if run.outputs.root is None:
         return None
-    # Links may stay within the run, as for the loader.
-    root = Fence(Path(run.folder.anchor)) if rules.links else fence_of(run)
-    delivered = _delivered(Submission(run, root, (), rules=rules), track)
+    # Links may not leave the run, except by the harness's rules.
+    fence = Fence(Path(run.folder.anchor)) if rules.links else fence_of(run)
+    delivered = _delivered_cases(Submission(run, fence, (), rules=rules), track)
     expected = expected_cases(run, delivered, public, track.counts_valid)
     if expected.source is None:
-        # Nobody says how many cases there were: completion stays unknown, but what is wrong with a
-        # file is known.
-        submission = Submission(
-            run, root, tuple(sorted(delivered or set(run.outputs.cases))), public, rules
-        )
-        checked = track.check(submission)
-        broken = any(not case.valid for case in checked.cases) or any(
-            fact.fatal for fact in checked.facts
-        )
-        return Found(
-            source="files",
-            output_valid=False if broken else None,
-            submission_valid=False if broken and track.output != "answers" else None,
-            results=_results(run, track, checked, rules),
-            complete_cases=checked.delivered,
-            cases=checked.cases,
-            facts=(*checked.facts, *_also_demanded(run)),
-            measures=submission.measures,
-        )
-    submission = Submission(run, root, expected.cases, public, rules)
+        cases = tuple(sorted(delivered or set(run.outputs.cases)))
+        return _summary_without_total(Submission(run, fence, cases, public, rules), track)
+    return _summary_of_files(Submission(run, fence, expected.cases, public, rules), track, expected)
+
+
+def _delivered_cases(submission: Submission, track: CheckedTrack) -> set[str]:
+    """Cases that have their required files, whichever cases are expected."""
+    if track.delivered is not None:
+        return track.delivered(submission)
+    required = track.files[:1] if track.required is None else track.required(submission)
+    if not required:
+        return set()
+    files_by_case: dict[str, set[str]] = {}
+    for file in submission.run.outputs.files:
+        if file.case is not None:
+            files_by_case.setdefault(file.case, set()).add(file.name)
+    return {case for case, names in files_by_case.items() if names.issuperset(required)}
+
+
+def _summary_without_total(submission: Submission, track: CheckedTrack) -> OutputSummary:
+    """The summary if nobody says how many cases there were.
+
+    Completion stays unknown, but a broken file makes the outputs invalid whatever the total.
+    """
+    checked = track.check(submission)
+    has_broken_case = any(not case.valid for case in checked.cases)
+    broken = has_broken_case or any(fact.fatal for fact in checked.facts)
+    return OutputSummary(
+        source="files",
+        output_valid=False if broken else None,
+        submission_valid=False if broken and track.output != "answers" else None,
+        has_valid_results=_has_valid_results(submission, track, checked),
+        complete_cases=checked.delivered,
+        cases=checked.cases,
+        facts=(*checked.facts, *_missing_demanded_files(submission.run)),
+        measures=submission.measures,
+    )
+
+
+def _summary_of_files(
+    submission: Submission, track: CheckedTrack, expected: ExpectedCases
+) -> OutputSummary:
+    """The summary of the delivered files of the expected cases."""
     checked = track.check(submission)
     if expected.source in ("submit", "trace", "report"):
-        checked = _soften_extras(checked)
+        checked = _forgive_extra_cases(checked)
     total = max(expected.count or 0, 1)
-    facts = (*checked.facts, *_also_demanded(run))
-    if len(expected.cases) < total:
-        unnamed = total - len(expected.cases)
-        facts = (
-            *facts,
-            Fact(
-                "missing",
-                f"{unnamed} of {total} expected cases have no output; their names are not known",
-            ),
-        )
-    counted = checked.valid if track.counts_valid else checked.delivered
-    completion = min(1.0, counted / total)
+    facts = (*checked.facts, *_missing_demanded_files(submission.run))
+    unnamed = total - len(expected.cases)
+    if unnamed > 0:
+        text = f"{unnamed} of {total} expected cases have no output; their names are not known"
+        facts = (*facts, Fact("missing", text))
+    complete = checked.valid if track.counts_valid else checked.delivered
     valid = checked.valid >= total and not any(fact.fatal for fact in facts)
-    answers = track.output == "answers"
-    return Found(
+    summary = OutputSummary(
         source="files",
-        completion=completion,
+        completion=min(1.0, complete / total),
         output_valid=valid,
-        submission_valid=checked.valid / total >= VALID_SHARE if answers else valid,
-        results=_results(run, track, checked, rules),
-        parse_rate=min(1.0, _readable(checked) / total) if answers else None,
-        placeholder_rate=min(1.0, checked.cases_with("placeholder") / total) if answers else None,
-        answers=checked.delivered - checked.cases_with("skipped") if answers else None,
-        unsure=public is None or checked.unsure,
-        complete_cases=counted,
+        submission_valid=valid,
+        has_valid_results=_has_valid_results(submission, track, checked),
+        unsure=submission.public is None or checked.unsure,
+        complete_cases=complete,
         expected=expected,
         cases=checked.cases,
         facts=facts,
         measures=submission.measures,
     )
-
-
-def _also_demanded(run: Run) -> tuple[Fact, ...]:
-    """Files beside the track's own that the brief wants and nobody delivered."""
-    have = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
-    known = _track_files()
-    return tuple(
-        Fact("demand", f"{name} is missing", None, name)
-        for _, name in demanded_files(run.brief)
-        if name not in have and name not in known and name not in _PLAN_FILES
+    if track.output != "answers":
+        return summary
+    return replace(
+        summary,
+        submission_valid=checked.valid / total >= VALID_SHARE,
+        parse_rate=min(1.0, _readable(checked) / total),
+        placeholder_rate=min(1.0, checked.cases_with("placeholder") / total),
+        answers=checked.delivered - checked.cases_with("skipped"),
     )
 
 
-def _delivered(submission: Submission, track: CheckedTrack) -> set[str]:
-    """Cases that have their required file, before anyone says which are expected."""
-    if track.delivered is not None:
-        return track.delivered(submission)
-    required = track.required(submission) if track.required is not None else track.files[:1]
-    have: dict[str, set[str]] = {}
-    for file in submission.run.outputs.files:
-        if file.case is not None:
-            have.setdefault(file.case, set()).add(file.name)
-    return {case for case, names in have.items() if required and names.issuperset(required)}
+def _missing_demanded_files(run: Run) -> tuple[Fact, ...]:
+    """Files, other than the track's own, that the brief demands and that were not delivered."""
+    delivered = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
+    not_demanded = {*delivered, *_files_of_all_tracks(), *_PLAN_FILES}
+    return tuple(
+        Fact("demand", f"{name} is missing", None, name)
+        for _, name in demanded_files(run.brief)
+        if name not in not_demanded
+    )
 
 
-def _soften_extras(checked: TrackCheck) -> TrackCheck:
-    """Where the expected names were only inferred, a name outside them is no fault of the
-    submission."""
+def _forgive_extra_cases(checked: TrackCheck) -> TrackCheck:
+    """Forgive cases beyond the expected ones, because the expected names were only inferred."""
     facts = tuple(
         replace(fact, forgiven=True) if fact.kind == "extra" else fact for fact in checked.facts
     )
@@ -260,114 +281,80 @@ def _readable(checked: TrackCheck) -> int:
     return checked.valid if checked.readable is None else checked.readable
 
 
-def _results(run: Run, track: CheckedTrack, checked: TrackCheck, rules: Rules) -> bool | None:
-    """has_valid_results: an output that can be used where one is enough, else a metric above zero;
-    nothing delivered scores nothing."""
+def _has_valid_results(
+    submission: Submission, track: CheckedTrack, checked: TrackCheck
+) -> bool | None:
+    """Whether the outputs hold a result: one usable output where that suffices, else a metric above
+    zero; never if nothing was delivered."""
+    if track.output == "answers":
+        return _readable(checked) > 0
     if track.one_output_suffices:
-        return (_readable(checked) if track.output == "answers" else checked.valid) > 0
-    if checked.cases and (
-        checked.delivered == 0 or (track.output == "images" and checked.valid == 0)
-    ):
+        return checked.valid > 0
+    usable = checked.valid if track.output == "images" else checked.delivered
+    if checked.cases and usable == 0:
         return False
-    return scored_above_zero(track, run.report, rules.psnr_needed)
+    return scored_above_zero(track, submission.run.report, submission.rules.psnr_needed)
 
 
-def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float | None:
-    """The report's score of S4 or S5, where the rest leaves it open and allows it.
-
-    Reports follow the default policy, and a disqualified run's scores are 0 whatever it delivered.
-    """
-    score = (
-        run.report.step_scores.get(stage)
-        if run.report is not None and not run.report.breached
-        else None
-    )
-    usual = policy.completeness_gate and policy.malformed == "formula"
-    return score if score is not None and usual and bounds[0] <= score <= bounds[1] else None
+# Scoring the summary
 
 
-def _conclude(
+@dataclass(frozen=True)
+class _AnswerChecks:
+    """What is scored for answers alone; the defaults are those of the other tracks."""
+
+    model_called: bool | None = None
+    s4_caps: tuple[Cap, ...] = ()
+    stage_caps: Mapping[Stage, Cap] = field(default_factory=dict)
+    real_but_broken: bool = False
+
+
+def _score_outputs(
     run: Run,
     track: CheckedTrack,
     policy: Policy,
     rules: Rules,
-    found: Found,
+    summary: OutputSummary,
     warnings: tuple[str, ...],
 ) -> OutputCheck:
-    way = track.branch if rules.rounded else None
-    if way is not None and way.rate_digits is not None:
-        found = found.rounded(way.rate_digits)
-    closed = gate_closed(track.gate and policy.completeness_gate, found.completion)
-    output_valid, submission_valid, results = (
-        found.output_valid,
-        found.submission_valid,
-        found.results,
-    )
+    """Turn the summary of the outputs into S4, S5 and Task."""
+    branch = track.branch if rules.rounded else None
+    if branch is not None and branch.rate_digits is not None:
+        summary = summary.rounded(branch.rate_digits)
+    closed = gate_closed(track.gate and policy.completeness_gate, summary.completion)
     if closed:
-        output_valid = submission_valid = False
-        if results is None and (found.completion == 0 or not track.one_output_suffices):
-            results = False  # a closed gate scores nothing above zero
-    said = (
-        None if way is None or track.one_output_suffices else _reported(run, "S5", UNKNOWN, policy)
-    )
-    if said is not None and submission_valid is not None:
-        # the metric itself may have been rounded to 0
-        results = said - 0.5 * submission_valid >= 0.5
-    caps: tuple[Cap, ...] = ()
-    stage_caps: dict[Stage, Cap] = {}
-    called: bool | None = None
-    broken = False
+        summary = _behind_closed_gate(summary, track)
+    if branch is not None and not track.one_output_suffices:
+        summary = _with_reported_results(run, policy, summary)
+
     workspace = None
     if rules.workspace and track.workspace is not None:
-        workspace = track.workspace(run, found.expected.count)
+        workspace = track.workspace(run, summary.expected.count)
+    answers = _AnswerChecks()
     if track.output == "answers":
-        called = model_call_found(run) if workspace is None else workspace.called
-        if called is None and run.report is not None:
-            stated = run.report.metrics.get("model_call_detected")
-            called = stated if isinstance(stated, bool) else None
-        enough = NEARLY_COMPLETE if rules.nearly_complete else 1.0
-        complete = None if found.completion is None else found.completion >= enough
-        caps = answers_s4_caps(found.placeholder_rate, called, complete, accuracy(run.report))
-        broken = real_but_broken(called, complete, accuracy(run.report))
-        if workspace is None:
-            stage_caps = answers_stage_caps(
-                found.placeholder_rate, found.answers, _artefact_missing(run)
-            )
-        else:
-            stalled = workspace.smoke and not workspace.artefacts
-            answers = int(stalled or found.completion != 0)
-            stage_caps = answers_stage_caps(
-                found.placeholder_rate, answers, not workspace.artefacts, False
-            )
-    validity = found.parse_rate if track.output == "answers" else output_valid
-    digits = None if way is None else way.s4_digits
-    s4_limits = s4_bounds(found.completion, validity, caps, digits)
-    s5_limits = s5_bounds(results, submission_valid, policy.malformed)
-    s4, s5 = (
-        s4_score(found.completion, validity, caps, digits),
-        s5_score(results, submission_valid, policy.malformed),
+        answers = _check_answers(run, rules, summary, workspace)
+
+    validity = summary.parse_rate if track.output == "answers" else summary.output_valid
+    digits = None if branch is None else branch.s4_digits
+    s4, s4_limits = _or_reported(
+        run,
+        "S4",
+        s4_score(summary.completion, validity, answers.s4_caps, digits),
+        s4_bounds(summary.completion, validity, answers.s4_caps, digits),
+        policy,
     )
-    if s4 is None and (s4 := _reported(run, "S4", s4_limits, policy)) is not None:
-        s4_limits = (s4, s4)
-    if s5 is None and (s5 := _reported(run, "S5", s5_limits, policy)) is not None:
-        s5_limits = (s5, s5)
-    facts = OutputCheck(track=track.name, cases=found.cases, run_facts=found.facts).facts
-    checks = StageChecks(
-        completion=found.completion,
-        format_valid=output_valid,
-        has_valid_results=results,
-        parse_rate=found.parse_rate,
-        placeholder_rate=found.placeholder_rate,
-        model_call_found=called,
-        expected_cases=found.expected.count,
-        complete_cases=found.complete_cases,
-        cases_from=found.expected.source,
-        source=found.source,
-        caps=tuple(cap.reason for cap in caps if s4 is None or s4 >= cap.value),
-        problems=_problems(facts),
+    s5, s5_limits = _or_reported(
+        run,
+        "S5",
+        s5_score(summary.has_valid_results, summary.submission_valid, policy.malformed),
+        s5_bounds(summary.has_valid_results, summary.submission_valid, policy.malformed),
+        policy,
     )
-    ignored = rules.branch and track.branch is not None and track.branch.breach_turns is None
-    task, task_from = _task(run, closed, found.completion, ignored)
+    checks = _stage_checks(summary, answers, s4)
+    breach_ignored = rules.branch and track.branch is not None and track.branch.breach_turns is None
+    task, task_from = _task_score(
+        run, gate_is_closed=closed, completion=summary.completion, breach_ignored=breach_ignored
+    )
     return OutputCheck(
         track=track.name,
         s4=s4,
@@ -375,35 +362,73 @@ def _conclude(
         s4_bounds=s4_limits,
         s5_bounds=s5_limits,
         s4_checks=checks,
-        s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}),
+        s5_checks=checks.model_copy(update={"format_valid": summary.submission_valid, "caps": ()}),
         task=task,
         task_from=task_from,
-        s4_caps=caps,
-        stage_caps=stage_caps,
-        real_but_broken=broken,
-        cases=found.cases,
-        run_facts=found.facts,
+        s4_caps=answers.s4_caps,
+        stage_caps=answers.stage_caps,
+        real_but_broken=answers.real_but_broken,
+        cases=summary.cases,
+        run_facts=summary.facts,
         warnings=warnings,
-        measures=found.measures,
+        measures=summary.measures,
         workspace=workspace,
     )
 
 
-def _task(
-    run: Run, closed: bool | None, completion: float | None, ignored: bool = False
-) -> tuple[float | None, TaskFrom | None]:
-    """A disqualified run scores 0, a closed gate 0, else the report's number stands or the outcome
-    that the user named; without either, no output is worth 0."""
-    if run.status.disqualified and not ignored:
-        return 0.0, "policy"
-    if closed:
-        return 0.0, "gate"
-    score = run.report.task_score if run.report is not None else None
-    if score is None and run.task_outcome is not None:
-        return run.outcomes[run.task_outcome].as_task_score, "outcome"
-    if score is None and completion == 0:
-        return 0.0, "outputs"
-    return score, None if score is None else "report"
+def _behind_closed_gate(summary: OutputSummary, track: CheckedTrack) -> OutputSummary:
+    """The summary of a submission that the completeness gate rejects."""
+    has_valid_results = summary.has_valid_results
+    if has_valid_results is None and (summary.completion == 0 or not track.one_output_suffices):
+        has_valid_results = False  # a closed gate scores nothing above zero
+    return replace(
+        summary, output_valid=False, submission_valid=False, has_valid_results=has_valid_results
+    )
+
+
+def _with_reported_results(run: Run, policy: Policy, summary: OutputSummary) -> OutputSummary:
+    """The summary with the valid results that the report's S5 implies.
+
+    The metric itself may have been rounded to 0.
+    """
+    score = _reported_score(run, "S5", UNKNOWN, policy)
+    if score is None or summary.submission_valid is None:
+        return summary
+    # S5 is half valid results, half a valid submission.
+    return replace(summary, has_valid_results=score - 0.5 * summary.submission_valid >= 0.5)
+
+
+def _check_answers(
+    run: Run, rules: Rules, summary: OutputSummary, workspace: Workspace | None
+) -> _AnswerChecks:
+    """Whether a model was called for the answers, and the caps that follow from them."""
+    called = model_call_found(run) if workspace is None else workspace.called
+    if called is None and run.report is not None:
+        reported = run.report.metrics.get("model_call_detected")
+        called = reported if isinstance(reported, bool) else None
+    complete = None
+    if summary.completion is not None:
+        complete = summary.completion >= (NEARLY_COMPLETE if rules.nearly_complete else 1.0)
+    if workspace is None:
+        stage_caps = answers_stage_caps(
+            summary.placeholder_rate, summary.answers, artefact_missing=_artefact_missing(run)
+        )
+    else:
+        # By the harness, a run that loaded its model and left no artefacts is not an empty one.
+        stalled = workspace.smoke and not workspace.artefacts
+        stage_caps = answers_stage_caps(
+            summary.placeholder_rate,
+            answers=int(stalled or summary.completion != 0),
+            artefact_missing=not workspace.artefacts,
+            slipped_through=False,
+        )
+    reported_accuracy = accuracy(run.report)
+    return _AnswerChecks(
+        model_called=called,
+        s4_caps=answers_s4_caps(summary.placeholder_rate, called, complete, reported_accuracy),
+        stage_caps=stage_caps,
+        real_but_broken=real_but_broken(called, complete, reported_accuracy),
+    )
 
 
 def _artefact_missing(run: Run) -> bool:
@@ -414,11 +439,77 @@ def _artefact_missing(run: Run) -> bool:
     return bool(validation_artefacts(run.brief) - names)
 
 
+def _or_reported(
+    run: Run, stage: Stage, score: float | None, bounds: Bounds, policy: Policy
+) -> tuple[float | None, Bounds]:
+    """A computed score with its bounds; the report's score if it could not be computed."""
+    if score is not None:
+        return score, bounds
+    reported = _reported_score(run, stage, bounds, policy)
+    return (None, bounds) if reported is None else (reported, (reported, reported))
+
+
+def _reported_score(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float | None:
+    """The report's score of S4 or S5, if it lies within the bounds.
+
+    None under any but the default policy, which reports follow, and for a disqualified run, whose
+    scores are 0 whatever it delivered.
+    """
+    if run.report is None or run.report.breached:
+        return None
+    if not policy.completeness_gate or policy.malformed != "formula":
+        return None
+    score = run.report.step_scores.get(stage)
+    return score if score is not None and bounds[0] <= score <= bounds[1] else None
+
+
+def _stage_checks(summary: OutputSummary, answers: _AnswerChecks, s4: float | None) -> StageChecks:
+    """The facts behind S4, as the scorecard shows them."""
+    return StageChecks(
+        completion=summary.completion,
+        format_valid=summary.output_valid,
+        has_valid_results=summary.has_valid_results,
+        parse_rate=summary.parse_rate,
+        placeholder_rate=summary.placeholder_rate,
+        model_call_found=answers.model_called,
+        expected_cases=summary.expected.count,
+        complete_cases=summary.complete_cases,
+        cases_from=summary.expected.source,
+        source=summary.source,
+        caps=tuple(cap.reason for cap in answers.s4_caps if s4 is None or s4 >= cap.value),
+        problems=_problems(summary.all_facts),
+    )
+
+
+def _task_score(
+    run: Run,
+    *,
+    gate_is_closed: bool | None = None,
+    completion: float | None = None,
+    breach_ignored: bool = False,
+) -> tuple[float | None, TaskFrom | None]:
+    """Task in [0, 1] and its source.
+
+    0 for a disqualified run and behind a closed gate; else the report's score, or the outcome that
+    the user named; without either, 0 if there is no output.
+    """
+    if run.status.disqualified and not breach_ignored:
+        return 0.0, "policy"
+    if gate_is_closed:
+        return 0.0, "gate"
+    if run.report is not None and run.report.task_score is not None:
+        return run.report.task_score, "report"
+    if run.task_outcome is not None:
+        return run.outcomes[run.task_outcome].as_task_score, "outcome"
+    if completion == 0:
+        return 0.0, "outputs"
+    return None, None
+
+
 def _problems(facts: tuple[Fact, ...]) -> tuple[str, ...]:
-    """Fatal facts first; a last line counts what is left out."""
-    lines = [
-        str(fact) for fact in (*(f for f in facts if f.fatal), *(f for f in facts if not f.fatal))
-    ]
-    if len(lines) <= _MAX_PROBLEMS:
-        return tuple(lines)
-    return (*lines[:_MAX_PROBLEMS], f"and {len(lines) - _MAX_PROBLEMS} more")
+    """The facts as lines, fatal ones first; the last line counts those left out."""
+    fatal = [str(fact) for fact in facts if fact.fatal]
+    lines = [*fatal, *(str(fact) for fact in facts if not fact.fatal)]
+    if len(lines) > _MAX_PROBLEMS:
+        lines = [*lines[:_MAX_PROBLEMS], f"and {len(lines) - _MAX_PROBLEMS} more"]
+    return tuple(lines)

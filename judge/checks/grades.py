@@ -19,7 +19,7 @@ from ...trajectories.reading.json_bytes import count, number
 from ..card.fields import FailureKind, Grades, Medal, PartScore, Rating
 from ..card.scoring import VALID_SHARE
 from .check_outputs import OutputCheck
-from .report_metrics import named
+from .report_metrics import metrics_named
 
 _MEDALS: Mapping[Rating, Medal] = {"A": "good", "B": "okay", "C": "fail", "F": "fail"}
 _GATE = 0.9
@@ -40,7 +40,7 @@ def grades(run: Run, check: OutputCheck) -> Grades:
         failure=_failure(run, check, rating),
         pass_rate=scored.pass_rate if scored is not None else None,
         shuffled=(
-            _unit(next(named(scored.shuffled, track.metrics[:1]), None))
+            _unit(next(metrics_named(scored.shuffled, track.metrics[:1]), None))
             if scored and track
             else None
         ),

@@ -1,5 +1,8 @@
-"""What is known of a run's outputs without opening them: by the report, else by the answer to
-submit_results; and what the report says against opened ones."""
+"""What is known of a run's outputs, from whichever source: opened files, report or submit answer.
+
+Without files, the summary comes from the report, else from the answer to submit_results. Where
+files were opened, this module compares them with the report.
+"""
 
 from __future__ import annotations
 
@@ -8,101 +11,135 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ...tracks import Track
-from ...trajectories.models import Run
+from ...trajectories.models import Report, Run
 from ...trajectories.reading.harness_report import submit_answer
 from ...trajectories.reading.json_bytes import number
 from ..card.scoring_rules import Rules
-from .case_checks import CaseCheck, Fact
-from .expected_cases import Expected, expected_cases, missing_cases
+from .case_checks import CaseCheck, Fact, FactKind
+from .expected_cases import ExpectedCases, expected_cases, missing_cases
 from .report_metrics import scored_above_zero, submission_flag
 
-_DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
+_FORGIVEN_KINDS: tuple[FactKind, ...] = (
+    "affine",
+    "dtype",
+    "unknown_class",
+    "header",
+    "unchanged",
+    "constant",
+)
+"""Kinds of facts that this check forgives and a task's own rule may not."""
+_TOLERANCE = 0.005
+"""Rates of the report and of the files that differ by no more than this agree."""
+_PARSE_RATES = ("parse_rate", "valid_output_rate")
 
 
 @dataclass(frozen=True)
-class Found:
-    """What is known about the outputs, whoever said it; everything but `source` may be unknown."""
+class OutputSummary:
+    """What is known of the outputs; any field but `source` may be unknown. Rates are in [0, 1]."""
 
     source: Literal["files", "report", "trace"] | None = None
     completion: float | None = None
     output_valid: bool | None = None
     submission_valid: bool | None = None
-    results: bool | None = None
+    has_valid_results: bool | None = None
     parse_rate: float | None = None
+    """Answers: share that can be read."""
     placeholder_rate: float | None = None
+    """Answers: share of placeholders."""
     answers: int | None = None
+    """Answers: how many were given, skipped questions left out."""
     unsure: bool = True
-    """The opened files do not show all that the format asks for."""
+    """The opened files do not show everything that the format requires."""
     complete_cases: int | None = None
-    expected: Expected = field(default_factory=Expected)
+    expected: ExpectedCases = field(default_factory=ExpectedCases)
     cases: tuple[CaseCheck, ...] = ()
     facts: tuple[Fact, ...] = ()
+    """Facts about the run as a whole; those about cases are in `cases`."""
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Case -> quantity -> number, measured in the files."""
 
-    def rounded(self, digits: int) -> Found:
-        """With so many decimals of its shares."""
-        shares = {
-            name: getattr(self, name) for name in ("completion", "parse_rate", "placeholder_rate")
-        }
-        return replace(
-            self,
-            **{name: round(share, digits) for name, share in shares.items() if share is not None},
-        )
+    @property
+    def all_facts(self) -> tuple[Fact, ...]:
+        """Facts about the run, then about each case, in order."""
+        return (*self.facts, *(fact for case in self.cases for fact in case.facts))
+
+    def rounded(self, digits: int) -> OutputSummary:
+        """The summary with its rates rounded to so many decimals."""
+        rates: dict[str, float] = {}
+        for name in ("completion", "parse_rate", "placeholder_rate"):
+            rate = getattr(self, name)
+            if rate is not None:
+                rates[name] = round(rate, digits)
+        return replace(self, **rates)  # type: ignore[arg-type]
 
 
-def from_report(run: Run, track: Track, rules: Rules) -> Found | None:
+def summary_from_report(run: Run, track: Track, rules: Rules) -> OutputSummary | None:
+    """The summary by the report's flags, rates and counts; None if it states none of them."""
     report = run.report
     if report is None:
         return None
-    metrics, answers = report.metrics, track.output == "answers"
-    expected = Expected((), report.n_expected, "report" if report.n_expected else None)
+    is_answers = track.output == "answers"
+    expected = ExpectedCases((), report.n_expected, "report" if report.n_expected else None)
     if report.n_outputs == 0 and run.outputs.root is None:
-        zero = 0.0 if answers else None
-        return Found(
-            source="report",
-            completion=0.0,
-            output_valid=False,
-            submission_valid=False,
-            results=False,
-            parse_rate=zero,
-            placeholder_rate=zero,
-            answers=0 if answers else None,
-            complete_cases=0,
-            expected=expected,
-        )
-    parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if answers else None
-    results = scored_above_zero(track, report, rules.psnr_needed)
-    if track.one_output_suffices:
-        counted = (
-            report.n_valid,
-            parse_rate,
-            report.completion_rate if track.counts_valid else None,
-        )
-        results = next((value > 0 for value in counted if value is not None), None)
-    found = Found(
+        return _nothing_delivered(is_answers, expected)
+    parse_rate = _rate(report.metrics, *_PARSE_RATES) if is_answers else None
+    summary = OutputSummary(
         source="report",
         completion=report.completion_rate,
         output_valid=report.output_format_valid,
         submission_valid=submission_flag(track, report, parse_rate),
-        results=results,
+        has_valid_results=_reported_results(track, report, parse_rate, rules),
         parse_rate=parse_rate,
-        placeholder_rate=_rate(metrics, "placeholder_rate") if answers else None,
+        placeholder_rate=_rate(report.metrics, "placeholder_rate") if is_answers else None,
         complete_cases=report.n_valid if track.counts_valid else None,
         expected=expected,
     )
-    steps = () if report.breached else (report.step_scores.get("S4"), report.step_scores.get("S5"))
-    known = (
-        found.completion,
-        found.output_valid,
-        found.submission_valid,
-        found.parse_rate,
-        found.results,
-        *steps,
+    statements = [
+        summary.completion,
+        summary.output_valid,
+        summary.submission_valid,
+        summary.parse_rate,
+        summary.has_valid_results,
+    ]
+    if not report.breached:
+        statements += [report.step_scores.get("S4"), report.step_scores.get("S5")]
+    if all(statement is None for statement in statements):
+        return None
+    return summary
+
+
+def _nothing_delivered(is_answers: bool, expected: ExpectedCases) -> OutputSummary:
+    """The summary of a run whose report counts no output."""
+    rate = 0.0 if is_answers else None
+    return OutputSummary(
+        source="report",
+        completion=0.0,
+        output_valid=False,
+        submission_valid=False,
+        has_valid_results=False,
+        parse_rate=rate,
+        placeholder_rate=rate,
+        answers=0 if is_answers else None,
+        complete_cases=0,
+        expected=expected,
     )
-    return None if all(value is None for value in known) else found
+
+
+def _reported_results(
+    track: Track, report: Report, parse_rate: float | None, rules: Rules
+) -> bool | None:
+    """Whether there are valid results, by the report's counts or metrics."""
+    if not track.one_output_suffices:
+        return scored_above_zero(track, report, rules.psnr_needed)
+    completion = report.completion_rate if track.counts_valid else None
+    for valid_outputs in (report.n_valid, parse_rate, completion):
+        if valid_outputs is not None:
+            return valid_outputs > 0
+    return None
 
 
 def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
+    """The first of these metrics that is a number in [0, 1]."""
     for name in names:
         value = number(metrics.get(name))
         if value is not None and 0 <= value <= 1:
@@ -110,103 +147,109 @@ def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
     return None
 
 
-def from_trace(run: Run, track: Track) -> Found:
-    """The answer to submit_results says which files were missing, nothing about their format."""
+def summary_from_submit_answer(run: Run, track: Track) -> OutputSummary:
+    """The summary by the answer to submit_results.
+
+    It says which files were missing, and nothing about the format of the others.
+    """
     if run.submit_result is None:
-        return Found()
-    result = submit_answer(run.submit_result)
-    expected = expected_cases(run, (), None, True)
-    missed = missing_cases(result)
-    complete = result.get("complete", result.get("completed"))
-    completion = _rate(result, "completion_rate")
-    named = isinstance(result.get("missing_files"), list)
-    if (
-        completion is None
-        and named
-        and expected.count
-        and (expected.source != "trace" or expected.count > len(missed))
-    ):
-        completion = max(0.0, 1.0 - len(missed) / expected.count)
-    elif completion is None and complete is True:
+        return OutputSummary()
+    answer = submit_answer(run.submit_result)
+    expected = expected_cases(run, delivered=(), public=None, counts_valid=True)
+    missing = missing_cases(answer)
+    completion = _rate(answer, "completion_rate")
+    lists_missing = isinstance(answer.get("missing_files"), list)
+    # Names from the trace may be the missing ones alone, and then they are no total.
+    has_total = expected.source != "trace" or (expected.count or 0) > len(missing)
+    if completion is None and lists_missing and expected.count and has_total:
+        completion = max(0.0, 1.0 - len(missing) / expected.count)
+    elif completion is None and answer.get("complete", answer.get("completed")) is True:
         completion = 1.0
-    if completion is None and not missed:
-        return Found()
-    facts = tuple(
-        Fact("missing", "missing by the answer to submit_results", case) for case in missed
-    )
-    short = completion is None or completion < 1.0
-    valid = False if short and track.output != "answers" else None  # a missing case is no valid one
-    return Found(
+    if completion is None and not missing:
+        return OutputSummary()
+    incomplete = completion is None or completion < 1.0
+    # A missing case makes the outputs invalid, except for answers, which are judged one by one.
+    valid = False if incomplete and track.output != "answers" else None
+    return OutputSummary(
         source="trace",
         completion=completion,
         output_valid=valid,
         submission_valid=valid,
         expected=expected,
-        facts=facts,
+        facts=tuple(
+            Fact("missing", "missing by the answer to submit_results", case) for case in missing
+        ),
     )
 
 
-def against_report(run: Run, found: Found) -> list[str]:
-    """Where the opened files and the report disagree."""
+def report_disagreements(run: Run, opened: OutputSummary) -> list[str]:
+    """Warnings about what the report says of the outputs and the opened files contradict."""
     report = run.report
     if report is None:
         return []
-    said: list[tuple[str, object, object]] = [
-        ("output format valid", report.output_format_valid, found.output_valid),
-        ("submission format valid", report.submission_format_valid, found.submission_valid),
+    warnings = []
+    flags = [
+        ("output format valid", report.output_format_valid, opened.output_valid),
+        ("submission format valid", report.submission_format_valid, opened.submission_valid),
     ]
-    differences = [
-        f"the report says {what}: {a}, the files: {b}"
-        for what, a, b in said
-        if None not in (a, b) and a != b
-    ]
-    if None not in (report.completion_rate, found.completion):
-        assert report.completion_rate is not None
-        assert found.completion is not None
-        if abs(report.completion_rate - found.completion) > 0.005:
-            differences.append(
-                f"the report says completion: {report.completion_rate:.3f}, the files:"
-                f" {found.completion:.3f}"
-            )
-    return differences
+    for label, reported, observed in flags:
+        if reported is not None and observed is not None and reported != observed:
+            warnings.append(f"the report says {label}: {reported}, the files: {observed}")
+    reported_rate, rate = report.completion_rate, opened.completion
+    if reported_rate is not None and rate is not None and abs(reported_rate - rate) > _TOLERANCE:
+        warnings.append(f"the report says completion: {reported_rate:.3f}, the files: {rate:.3f}")
+    return warnings
 
 
-def denied(run: Run, track: Track, found: Found) -> Found:
-    """What opened files look like when the report calls them invalid or fewer and they leave room
-    for doubt.
+def defer_to_report(run: Run, track: Track, opened: OutputSummary) -> OutputSummary:
+    """Lower the summary of opened files to what the report says, where the files leave room for it.
 
-    Without the public inputs nobody sees a case under another name, a wrong shape, a box beyond the
-    border or a wrong option text; with them it may still be unknown what an output must look like;
-    and affine, type and class names are facts that this check forgives and a task's own rule may
-    not. There the report's word stands.
+    Without the public inputs, a case under another name, a wrong shape, a box beyond the border or
+    a wrong option text cannot be detected; even with them, what an output must look like may be
+    unknown; and affine, type and class names are forgiven here but may count by a task's own rule.
+    In these cases a report that calls the outputs invalid or fewer is believed.
     """
     report = run.report
-    facts = (*found.facts, *(fact for case in found.cases for fact in case.facts))
-    if report is None or not (found.unsure or any(fact.kind in _DOUBTFUL for fact in facts)):
-        return found
-    rate, seen = report.completion_rate, found.completion
-    if found.unsure and rate is not None and seen is not None and rate < seen - 0.005:
-        # the names of the cases were read off the delivered files, or their shapes are not known
-        found = replace(
-            found,
-            completion=rate,
-            results=False if track.counts_valid and rate == 0 else found.results,
+    if report is None:
+        return opened
+    forgiven = any(fact.kind in _FORGIVEN_KINDS for fact in opened.all_facts)
+    if not (opened.unsure or forgiven):
+        return opened
+    summary = _lower_parse_rate(report, _lower_completion(track, report, opened))
+    if report.output_format_valid is False:
+        summary = replace(summary, output_valid=False)
+    if submission_flag(track, report, summary.parse_rate) is False:
+        summary = replace(summary, submission_valid=False)
+    return summary
+
+
+def _lower_completion(track: Track, report: Report, summary: OutputSummary) -> OutputSummary:
+    """Lower completion to the report's if the files do not settle it.
+
+    They do not if the case names were taken from the delivered files or their shapes are not known.
+    """
+    observed, reported = summary.completion, report.completion_rate
+    if not summary.unsure or observed is None or reported is None:
+        return summary
+    if reported >= observed - _TOLERANCE:
+        return summary
+    if track.counts_valid and reported == 0:
+        return replace(summary, completion=reported, has_valid_results=False)
+    return replace(summary, completion=reported)
+
+
+def _lower_parse_rate(report: Report, summary: OutputSummary) -> OutputSummary:
+    """Lower the share of readable answers to the report's."""
+    observed, reported = summary.parse_rate, _rate(report.metrics, *_PARSE_RATES)
+    if observed is None or reported is None or reported >= observed:
+        return summary
+    summary = replace(summary, parse_rate=reported)
+    if reported == 0:
+        summary = replace(summary, has_valid_results=False)
+    if reported < observed - _TOLERANCE:
+        text = (
+            f"by the report {reported:.0%} of the answers can be read; the files alone do not show"
+            " why"
         )
-    if (rate_seen := found.parse_rate) is not None:
-        said = _rate(report.metrics, "parse_rate", "valid_output_rate")
-        if said is not None and said < rate_seen:
-            found = replace(found, parse_rate=said, results=found.results if said else False)
-            if said < rate_seen - 0.005:
-                text = (
-                    f"by the report {said:.0%} of the answers can be read; the files alone do not"
-                    " show why"
-                )
-                found = replace(found, facts=(*found.facts, Fact("values", text, None, None)))
-    if found.output_valid is not False and report.output_format_valid is False:
-        found = replace(found, output_valid=False)
-    if (
-        found.submission_valid is not False
-        and submission_flag(track, report, found.parse_rate) is False
-    ):
-        found = replace(found, submission_valid=False)
-    return found
+        summary = replace(summary, facts=(*summary.facts, Fact("values", text, None, None)))
+    return summary

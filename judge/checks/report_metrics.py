@@ -1,5 +1,7 @@
-"""What the report says in place of files: whether anything was scored above zero, and whether the
-submission is valid (benchmark.md section 4)."""
+"""What the report's metrics say where no files were opened (benchmark.md section 4).
+
+Whether anything was scored above zero, and whether the submission is valid.
+"""
 
 from __future__ import annotations
 
@@ -12,46 +14,52 @@ from ...trajectories.reading.json_bytes import number
 from ..card.scoring import VALID_SHARE
 
 
-def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:
-    """Finite numbers whose name, or the name of a mapping around them, holds one of the words."""
-    for key, value in metrics.items():
-        hit = any(word in key.lower() for word in words)
-        if isinstance(value, Mapping):
-            for inner, deep in value.items():
-                found = number(deep)
-                if found is not None and (hit or any(word in str(inner).lower() for word in words)):
-                    yield found
-        elif hit and (found := number(value)) is not None:
-            yield found
+def metrics_named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:
+    """Finite numbers whose name, or the name of the mapping around them, contains one of the
+    words."""
+    for name, value in metrics.items():
+        outer_matches = _contains(name, words)
+        group = value if isinstance(value, Mapping) else {name: value}
+        for inner_name, inner in group.items():
+            metric = number(inner)
+            if metric is not None and (outer_matches or _contains(str(inner_name), words)):
+                yield metric
+
+
+def _contains(name: str, words: tuple[str, ...]) -> bool:
+    return any(word in name.lower() for word in words)
 
 
 def scored_above_zero(
     track: Track, report: Report | None, psnr_needed: bool = False
 ) -> bool | None:
-    """Whether one of the track's metrics is above zero; of images, whether there are a valid one
-    and a finite metric.
+    """Whether one of the track's metrics is above zero; None if there is nothing to go by.
 
-    Without such a metric the task score speaks (unless the run was disqualified, when it is 0 by
-    policy); None if there is nothing to go by. `psnr_needed`: of images a finite mean PSNR, and
-    nothing else.
+    For images: whether there is a valid image and a finite metric. Without such a metric the task
+    score decides, except in a disqualified run, where it is 0 by policy. `psnr_needed`: for images,
+    the mean PSNR alone decides, by being finite.
     """
     if report is None:
         return None
-    if track.output == "images" and report.n_valid == 0:
+    is_images = track.output == "images"
+    if is_images and report.n_valid == 0:
         return False
-    if track.output == "images" and psnr_needed:
+    if is_images and psnr_needed:
         return number(report.metrics.get("mean_psnr")) is not None
-    found = list(named(report.metrics, track.metrics))
-    if found and track.output == "images":
+    values = list(metrics_named(report.metrics, track.metrics))
+    if values and is_images:
         return True
-    if not found and report.task_score is not None and not report.breached:
-        found = [report.task_score]
-    return any(value > 0 for value in found) if found else None
+    if not values and report.task_score is not None and not report.breached:
+        values = [report.task_score]
+    return any(value > 0 for value in values) if values else None
 
 
 def submission_flag(track: Track, report: Report, parse_rate: float | None) -> bool | None:
-    """The report's flag of the submission; that of the outputs says the same, of answers a low
-    parse rate denies it."""
+    """The report's flag for the submission as a whole; None if it says nothing.
+
+    Without that flag the one for the output format counts; for answers, a low parse rate means
+    False.
+    """
     if report.submission_format_valid is not None:
         return report.submission_format_valid
     if track.output != "answers":
@@ -60,7 +68,7 @@ def submission_flag(track: Track, report: Report, parse_rate: float | None) -> b
 
 
 def accuracy(report: Report | None) -> float | None:
-    """The report's accuracy in [0, 1], if it names one."""
+    """The report's accuracy in [0, 1]; None if it states none."""
     if report is None:
         return None
     value = number(report.metrics.get("accuracy"))
