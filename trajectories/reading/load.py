@@ -1,4 +1,4 @@
-"""Read one run, whatever shape its files have, into a frozen `Run`."""
+"""Reads one run, whatever layout its files have, into a frozen `Run`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from ...errors import InputError
 from ...tracks import TRACKS, infer_track
-from ..models import Action, Resources, Run, Status, Tier, TrackName, Turn, Violation
+from ..models import (
+    Action,
+    Outcome,
+    Outputs,
+    Plan,
+    Report,
+    Resources,
+    Run,
+    Status,
+    Tier,
+    TrackName,
+    Turn,
+    Violation,
+)
 from .external_outcomes import read_outcomes
 from .harness_report import report_identity, report_runtime, submit_answer
 from .json_bytes import (
@@ -26,11 +39,28 @@ from .json_bytes import (
 from .layout import TRACE_NAMES, RunFolder, find_conversations, find_outputs, run_folder, run_id
 from .messages import TurnBuilder
 from .plan_files import read_plan
-from .side_files import SideFiles, feed
+from .side_files import SideFiles, add_to_digest
 
+MAX_MESSAGES = 50_000
+"""Messages of one run. Long runs have some thousands; each takes 150 us and 7 kB, however short."""
+_END_BYTES = 65_536
+"""Bytes hashed from each end of an output to tell its versions apart. Text this short is hashed
+whole, and gzip ends with a checksum."""
+_BRIEF_HEAD = 20_000
+"""Characters of the brief in which it may name its track."""
 _EXPECTED = "expected an object with `messages`, or a list of messages with `role`"
 _BRIEF_TRACK = re.compile(r"\btrack\s*[:=]\s*\**\s*([a-z][a-z_ -]+)", re.IGNORECASE)
 _BRIEF_TIER = re.compile(r"\btier\s*[:=]\s*\**\s*(lite|standard|pro)\b", re.IGNORECASE)
+
+_Origin = Literal["report", "summary", "trace", "counted"]
+
+
+class _Conversation(NamedTuple):
+    """A conversation file: its format, the fields beside the messages, and the messages."""
+
+    format: Literal["object", "list", "trace"]
+    header: dict[str, Any]
+    messages: list[Any]
 
 
 def load_run(path: str | Path) -> Run:
@@ -38,367 +68,423 @@ def load_run(path: str | Path) -> Run:
 
         run = ambjudge.load_run("runs/elm-chest-1")
 
-    Raises InputError when the path is missing, holds more than one run, or is no conversation; side
-    files that are missing or broken only leave warnings on the run.
+    Raises InputError if the path is missing, holds more than one run, or is not a conversation.
+    Missing or broken side files only leave warnings on the run.
     """
     path = Path(path)
-    found = find_conversations(path)
-    conversation = next(found)
-    if next(found, None) is not None:
+    conversations = find_conversations(path)
+    conversation = next(conversations)
+    if next(conversations, None) is not None:
         raise InputError(
             "holds more than one run", "give one of them, or use iter_runs for all", path
         )
-    return _load(conversation)
+    return load_conversation(conversation)
 
 
 def iter_runs(path: str | Path) -> Iterator[Run | InputError]:
-    """Every run at or below a path, one at a time; a run that cannot be read comes as the error
-    that it is."""
+    """Every run at or below a path, one at a time; an unreadable run is yielded as its error."""
     for conversation in find_conversations(Path(path)):
         try:
-            yield _load(conversation)
+            yield load_conversation(conversation)
         except InputError as error:
             yield error
 
 
 def load_conversation(conversation: Path) -> Run:
-    """The run of exactly this conversation file (see `find_conversations`)."""
-    return _load(conversation)
+    """The run of exactly this conversation file (see `find_conversations`).
 
-
-def _load(path: Path) -> Run:
+    Raises InputError; if the file has the format of another harness, its hint is the import
+    command.
+    """
     try:
-        return _read(path)
+        return _read(conversation)
     except InputError as error:
         from ..importers.recognise import how_to_import
 
-        error.hint = how_to_import(path) or error.hint
+        error.hint = how_to_import(conversation) or error.hint
         raise
-
-
-MAX_MESSAGES = 50_000
-"""Of a run; long ones have some thousands. Each takes 150 us and 7 kB, whatever it says."""
 
 
 def _read(path: Path) -> Run:
     warnings: list[str] = []
     data = read_bytes(path)
     digest = hashlib.sha256(data)
-    folder = run_folder(path)
-    listed = RunFolder(folder)
-    shape: Literal["object", "list", "trace"]
-    head: dict[str, Any]
+    folder = RunFolder(run_folder(path))
+
+    # The order of reading is the order of the digest and of the warnings.
     side: SideFiles | None = None
     if path.name in TRACE_NAMES:
-        side = SideFiles(listed, warnings, digest)
-        shape, head, messages = "trace", {}, side.messages()
+        side = SideFiles(folder, warnings, digest)
+        conversation = _Conversation("trace", {}, side.messages())
         warnings.append(
-            f"no conversation came with the run: its turns are those of {path.name} and the"
-            " tool log"
+            f"the run has no conversation: its turns come from {path.name} and the tool log"
         )
     else:
-        shape, head, messages = _shape(parse_json(decode(data, path), path), path)
+        conversation = _conversation(parse_json(decode(data, path), path), path)
+    builder = _build_turns(conversation.messages, path, warnings)
+    if side is None:
+        side = SideFiles(folder, warnings, digest)
+
+    header = conversation.header
+    side.use_events(header.get("trace_events"))
+    turns = side.attach_logs(builder.turns(), header.get("code_executions"))
+    if not turns:
+        warnings.append("the run has no turns: there is no assistant message")
+    brief = _brief(header, builder, side)
+    identity = _identity(header, side, brief, path)
+    plan = read_plan(folder, turns, warnings)
+    cases = side.listed_cases()
+    outputs = find_outputs(folder, cases or ())
+    _digest_plan_and_outputs(digest, plan, outputs)
+    answer = builder.submit_result or side.submit_result
+    outcomes = read_outcomes(header.get("outcomes"), warnings)
+    return Run(
+        id=run_id(path),
+        path=path,
+        folder=folder.top,
+        sha256=hashlib.sha256(data).hexdigest(),
+        content_sha256=digest.hexdigest(),
+        format=conversation.format,
+        brief=brief,
+        turns=tuple(turns),
+        plan=plan,
+        outputs=outputs,
+        report=side.report,
+        resources=_resources(turns, side),
+        status=_status(turns, side, answer, identity["track"]),
+        listed_cases=cases,
+        submit_result=answer,
+        summary=side.summary,
+        outcomes=outcomes,
+        task_outcome=_task_outcome(header.get("task_outcome"), outcomes, warnings),
+        imported=_imported_format(header),
+        warnings=tuple(warnings),
+        **identity,
+    )
+
+
+def _conversation(value: Any, path: Path) -> _Conversation:
+    if isinstance(value, list):
+        if value and not _has_message(value):
+            kind = type(value[0]).__name__
+            raise InputError(f"is a list of {kind} without `role`", _EXPECTED, path)
+        return _Conversation("list", {}, value)
+    if not isinstance(value, dict):
+        kind = "null" if value is None else type(value).__name__
+        raise InputError(f"is {kind}", _EXPECTED, path)
+    messages = value.get("messages")
+    if not isinstance(messages, list):
+        if "messages" in value:
+            content = f"`messages` that is {type(messages).__name__}"
+        else:
+            content = f"keys {', '.join(sorted(map(str, value))[:6]) or '(none)'}"
+        raise InputError(f"is an object with {content[:120]}", _EXPECTED, path)
+    if messages and not _has_message(messages):
+        raise InputError("has `messages` without any `role`", _EXPECTED, path)
+    return _Conversation("object", value, messages)
+
+
+def _has_message(items: list[Any]) -> bool:
+    return any(isinstance(item, dict) and ("role" in item or "type" in item) for item in items)
+
+
+def _build_turns(messages: list[Any], path: Path, warnings: list[str]) -> TurnBuilder:
     if len(messages) > MAX_MESSAGES:
         raise InputError(
             f"holds {len(messages):,} messages, more than the {MAX_MESSAGES:,} that are read",
             "split or shorten it",
             path,
         )
+    if not messages:
+        raise InputError("holds no messages", _EXPECTED, path)
     builder = TurnBuilder(warnings)
     for position, message in enumerate(messages):
         builder.add(position, message)
-    if not messages:
-        raise InputError("holds no messages", _EXPECTED, path)
+    return builder
 
-    side = side or SideFiles(listed, warnings, digest)
-    side.use_events(head.get("trace_events"))
-    turns = side.given_to(builder.turns(), head.get("code_executions"))
-    if not turns:
-        warnings.append("no assistant message: the run has no turns")
-    system = text_or_none(head.get("system_prompt")) or (None if builder.system else side.brief())
-    brief = "\n\n".join(part for part in (system, *builder.brief) if part)
-    identity = _identity(head, side, brief, path)
-    plan = read_plan(listed, turns, warnings)
+
+def _brief(header: dict[str, Any], builder: TurnBuilder, side: SideFiles) -> str:
+    """The system prompt and the messages before the first turn."""
+    system = text_or_none(header.get("system_prompt"))
+    if system is None and not builder.has_system_prompt:
+        system = side.brief()
+    return "\n\n".join(part for part in (system, *builder.brief) if part)
+
+
+def _digest_plan_and_outputs(digest: Any, plan: Plan, outputs: Outputs) -> None:
     for file in (plan.path, plan.image_path):
         if file is not None:
-            feed(digest, file.name, _bytes_or_none(file) or b"")
-    cases = side.listed_cases()
-    outputs = find_outputs(listed, cases or ())
+            add_to_digest(digest, file.name, _bytes_or_empty(file))
     for output in outputs.files:
-        feed(digest, f"{output.case}/{output.name}", str(output.size).encode() + _ends(output.path))
-    answer = builder.submit_result or side.submit_result
-    status = _status(turns, side, answer, identity["track"])
-    outcomes = read_outcomes(head.get("outcomes"), warnings)
-    named = outcomes.get(str(head.get("task_outcome")))
-    if head.get("task_outcome") is not None and (named is None or named.as_task_score is None):
-        warnings.append(
-            f"task_outcome: no outcome {str(head['task_outcome'])[:80]!r} in [0, 1]; the Task score"
-            " stays unknown"
-        )
-    return Run(
-        id=run_id(path),
-        path=path,
-        folder=folder,
-        sha256=hashlib.sha256(data).hexdigest(),
-        content_sha256=digest.hexdigest(),
-        format=shape,
-        brief=brief,
-        turns=tuple(turns),
-        plan=plan,
-        outputs=outputs,
-        report=side.report,
-        resources=_resources(turns, side, head),
-        status=status,
-        listed_cases=cases,
-        submit_result=answer,
-        summary=side.summary,
-        warnings=tuple(warnings),
-        outcomes=outcomes,
-        task_outcome=head["task_outcome"]
-        if named is not None and named.as_task_score is not None
-        else None,
-        imported=_format(head.get("imported")),
-        **identity,
-    )
+        content = str(output.size).encode() + _both_ends(output.path)
+        add_to_digest(digest, f"{output.case}/{output.name}", content)
 
 
-def _format(imported: Any) -> str | None:
-    return text_or_none(imported.get("format")) if isinstance(imported, dict) else None
+def _bytes_or_empty(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except InputError:
+        return b""
 
 
-def _shape(value: Any, path: Path) -> tuple[Literal["object", "list"], dict[str, Any], list[Any]]:
-    if isinstance(value, list):
-        if value and not any(isinstance(m, dict) and ("role" in m or "type" in m) for m in value):
-            raise InputError(
-                f"is a list of {type(value[0]).__name__} without `role`", _EXPECTED, path
-            )
-        return "list", {}, value
-    if isinstance(value, dict):
-        messages = value.get("messages")
-        if isinstance(messages, list):
-            if messages and not any(
-                isinstance(m, dict) and ("role" in m or "type" in m) for m in messages
-            ):
-                raise InputError("has `messages` without any `role`", _EXPECTED, path)
-            return "object", value, messages
-        what = (
-            f"`messages` that is {type(messages).__name__}"
-            if "messages" in value
-            else f"keys {', '.join(sorted(map(str, value))[:6]) or '(none)'}"
-        )
-        raise InputError(f"is an object with {what[:120]}", _EXPECTED, path)
-    raise InputError(f"is {'null' if value is None else type(value).__name__}", _EXPECTED, path)
-
-
-_END = 65_536
-"""Bytes from each end of an output that tell its versions apart: text is read whole, gzip ends with
-a checksum."""
-
-
-def _ends(path: Path) -> bytes:
-    """The first and last bytes of an output file; none of one that cannot be read."""
+def _both_ends(path: Path) -> bytes:
+    """The first and last bytes of an output file; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
-            head = file.read(_END)
-            if len(head) < _END:
+            head = file.read(_END_BYTES)
+            if len(head) < _END_BYTES:
                 return head
-            file.seek(max(len(head), file.seek(0, 2) - _END))
-            return head + file.read(_END)
+            size = file.seek(0, 2)
+            file.seek(max(len(head), size - _END_BYTES))  # the two ends must not overlap
+            return head + file.read(_END_BYTES)
     except OSError:
         return b""
 
 
-def _bytes_or_none(path: Path) -> bytes | None:
-    try:
-        return read_bytes(path)
-    except InputError:
+def _imported_format(header: dict[str, Any]) -> str | None:
+    imported = header.get("imported")
+    return text_or_none(imported.get("format")) if isinstance(imported, dict) else None
+
+
+def _task_outcome(name: Any, outcomes: dict[str, Outcome], warnings: list[str]) -> str | None:
+    """The outcome that stands for the Task score, if it has a value in [0, 1]."""
+    if name is None:
         return None
+    outcome = outcomes.get(str(name))
+    if outcome is None or outcome.as_task_score is None:
+        warnings.append(
+            f"task_outcome: no outcome {str(name)[:80]!r} in [0, 1]; the Task score stays unknown"
+        )
+        return None
+    return str(name)
 
 
-def _identity(head: dict[str, Any], side: SideFiles, brief: str, path: Path) -> dict[str, Any]:
+def _identity(header: dict[str, Any], side: SideFiles, brief: str, path: Path) -> dict[str, Any]:
+    """Agent, model, task, track, tier and repeat, each from the first source that states it."""
     sources = [
-        head,
+        header,
         side.summary or {},
         report_identity(side.report_data),
         _folder_identity(run_folder(path)),
     ]
 
     def first(*keys: str) -> Any:
-        return next(
-            (s[k] for s in sources for k in keys if s.get(k) is not None and s.get(k) != ""), None
-        )
+        for source in sources:
+            for key in keys:
+                if source.get(key) is not None and source.get(key) != "":
+                    return source[key]
+        return None
 
     task = text_or_none(first("task", "task_id"))
-    tier = first("tier")
-    if not (isinstance(tier, str) and tier.lower() in get_args(Tier)):
-        match = _BRIEF_TIER.search(brief)
-        tier = match.group(1) if match else None
-    stated = _BRIEF_TRACK.search(brief[:20_000])
+    brief_track = _BRIEF_TRACK.search(brief[:_BRIEF_HEAD])
+    stated_tracks = (
+        text_or_none(first("track")),
+        brief_track.group(1) if brief_track else None,
+    )
     return {
         "agent": text_or_none(first("agent", "agent_name")),
         "model": text_or_none(first("model", "model_name")),
         "task": task,
-        "track": infer_track(
-            (text_or_none(first("track")), stated.group(1) if stated else None), task, head
-        ),
-        "tier": tier.lower() if isinstance(tier, str) else None,
+        "track": infer_track(stated_tracks, task, header),
+        "tier": _tier(first("tier"), brief),
         "repeat": count(first("repeat_idx", "repeat")),
     }
 
 
+def _tier(stated: Any, brief: str) -> str | None:
+    """The stated tier if it is one, else the tier that the brief names."""
+    if isinstance(stated, str) and stated.lower() in get_args(Tier):
+        return stated.lower()
+    match = _BRIEF_TIER.search(brief)
+    return match.group(1).lower() if match else None
+
+
 def _folder_identity(folder: Path) -> dict[str, str]:
-    """What the harness's own folders say: `<tier>/<agent>/<task>/<run>` (AutoMedBench/AutoMedBench,
-    docker/orchestrator.py)."""
-    above = [parent.name for parent in folder.parents[:3]]
-    if len(above) < 3 or above[2] not in get_args(Tier):
+    """What the harness's folders `<tier>/<agent>/<task>/<run>` say.
+
+    Source: AutoMedBench/AutoMedBench, docker/orchestrator.py.
+    """
+    parents = [parent.name for parent in folder.parents[:3]]
+    if len(parents) < 3 or parents[2] not in get_args(Tier):
         return {}
-    return {"task": above[0], "agent": above[1], "tier": above[2]}
+    task, agent, tier = parents
+    return {"task": task, "agent": agent, "tier": tier}
 
 
 def _status(
     turns: list[Turn], side: SideFiles, answer: dict[str, Any] | None, track: TrackName | None
 ) -> Status:
-    events = [e for e in side.trace if e.get("type") in ("violation_warning", "isolation_breach")]
-    violations = [
-        Violation(
-            turn=count(e.get("turn")) or 0,
-            text=str(e.get("violation") or e.get("text") or e["type"]),
-        )
-        for e in events
-    ]
-    if not events:
-        violations = [
-            Violation(turn=turn.index, text=action.observation.text.strip())
-            for turn in turns
-            for action in turn.actions
-            if action.observation is not None and action.observation.kind == "blocked"
-        ]
-    report, summary = side.report, side.summary or {}
-    stated = count(summary.get("violations"))
-    breached = (
-        (report is not None and report.breached)
-        or bool(side.events("isolation_breach"))
-        or len(violations) >= 2
-    )
-    breached = breached or (summary.get("aborted") is True and (stated or 0) >= 2)
-    breach_turn = (
-        (report.breach_turn if report else None)
-        or next((count(e.get("turn")) for e in side.events("isolation_breach")), None)
-        or (violations[-1].turn if breached and violations else None)
-    )
-    closing = _stopped(turns, side)
-    known = TRACKS.find(track)
-    submitted = any(_handed_in(a) for t in turns for a in t.actions) or bool(side.events("submit"))
-    submitted = (
-        submitted
-        or summary.get("submitted") is True
-        or (known is not None and known.output == "answers" and closing)
-    )
-    result = submit_answer(answer)
-    completed = next(
-        (
-            result[k]
-            for k in ("complete", "completed", "success")
-            if isinstance(result.get(k), bool)
-        ),
-        None,
-    )
-    if completed is None and report is not None and report.completion_rate is not None:
-        completed = report.completion_rate >= 1.0
-    ended: Literal["submitted", "stopped", "breach", "cut"]
-    ended = "breach" if breached else "submitted" if submitted else "stopped" if closing else "cut"
+    violations = _violations(turns, side)
+    breached = _is_breached(side, violations)
+    stopped = _stopped(turns, side)
+    submitted = _is_submitted(turns, side) or (stopped and _delivers_answers(track))
     return Status(
         submitted=submitted and not breached,
-        completed=completed,
-        disqualified=bool(breached),
+        completed=_is_completed(answer, side.report),
+        disqualified=breached,
         violations=tuple(violations),
-        ended=ended,
-        breach_turn=breach_turn,
+        ended=_ending(breached=breached, submitted=submitted, stopped=stopped),
+        breach_turn=_breach_turn(side, violations, breached),
     )
 
 
-def _handed_in(action: Action) -> bool:
-    """Whether this is a submission that the harness took (branch eval_image_enhancement answers
-    `REJECTED: ...` to others)."""
-    seen = action.observation
-    return action.kind == "submit" and not (seen is not None and seen.stdout.startswith("REJECTED"))
+def _violations(turns: list[Turn], side: SideFiles) -> list[Violation]:
+    """Violations from the trace, else from the calls that were blocked."""
+    events = [e for e in side.trace if e.get("type") in ("violation_warning", "isolation_breach")]
+    if events:
+        return [
+            Violation(
+                turn=count(event.get("turn")) or 0,
+                text=str(event.get("violation") or event.get("text") or event["type"]),
+            )
+            for event in events
+        ]
+    return [
+        Violation(turn=turn.index, text=action.observation.text.strip())
+        for turn in turns
+        for action in turn.actions
+        if action.observation is not None and action.observation.kind == "blocked"
+    ]
+
+
+def _is_breached(side: SideFiles, violations: list[Violation]) -> bool:
+    if side.report is not None and side.report.breached:
+        return True
+    if side.events("isolation_breach") or len(violations) >= 2:
+        return True
+    summary = side.summary or {}
+    return summary.get("aborted") is True and (count(summary.get("violations")) or 0) >= 2
+
+
+def _breach_turn(side: SideFiles, violations: list[Violation], breached: bool) -> int | None:
+    if side.report is not None and side.report.breach_turn:
+        return side.report.breach_turn
+    events = side.events("isolation_breach")
+    turn = count(events[0].get("turn")) if events else None
+    if turn:
+        return turn
+    return violations[-1].turn if breached and violations else None
+
+
+def _is_submitted(turns: list[Turn], side: SideFiles) -> bool:
+    if any(_is_accepted_submission(action) for turn in turns for action in turn.actions):
+        return True
+    return bool(side.events("submit")) or (side.summary or {}).get("submitted") is True
+
+
+def _is_accepted_submission(action: Action) -> bool:
+    """Whether this is a submission that the harness accepted.
+
+    Branch eval_image_enhancement answers `REJECTED: ...` to the others.
+    """
+    if action.kind != "submit":
+        return False
+    return action.observation is None or not action.observation.stdout.startswith("REJECTED")
+
+
+def _delivers_answers(track: TrackName | None) -> bool:
+    definition = TRACKS.find(track)
+    return definition is not None and definition.output == "answers"
 
 
 def _stopped(turns: list[Turn], side: SideFiles) -> bool:
-    """Whether the agent ended by itself: with a whole reply that calls nothing, and that nobody
-    answered.
+    """Whether the agent ended by itself: with a complete reply without calls that nobody answered.
 
     Such a reply may be in the trace alone (AutoMedBench/AutoMedBench, branch eval_seg,
-    docker/agent/agent_loop.py:263). One that was answered (branch eval_image_enhancement asks to go
-    on) came before the last turn allowed.
+    docker/agent/agent_loop.py:263). If it was answered (branch eval_image_enhancement asks the
+    agent to go on), it came before the last turn allowed.
     """
     last = turns[-1] if turns else None
     if last is not None and not last.actions and (last.replies or last.text.strip()):
         return bool(last.text.strip()) and not last.replies and last.finish_reason != "length"
-    event = next(reversed(side.events("api_call")), {})
-    return event.get("tool_calls") == [] and event.get("finish_reason") != "length"
+    replies = side.events("api_call")
+    reply = replies[-1] if replies else {}
+    return reply.get("tool_calls") == [] and reply.get("finish_reason") != "length"
 
 
-def _resources(turns: list[Turn], side: SideFiles, head: dict[str, Any]) -> Resources:
-    """Report, then summary, then trace, then what can be counted in the conversation; each number
-    names its source."""
+def _is_completed(answer: dict[str, Any] | None, report: Report | None) -> bool | None:
+    """Whether all deliverables were there, by the submission's answer, else by the report."""
+    result = submit_answer(answer)
+    for key in ("complete", "completed", "success"):
+        value = result.get(key)
+        if isinstance(value, bool):
+            return value
+    if report is not None and report.completion_rate is not None:
+        return report.completion_rate >= 1.0
+    return None
+
+
+def _ending(
+    *, breached: bool, submitted: bool, stopped: bool
+) -> Literal["submitted", "stopped", "breach", "cut"]:
+    if breached:
+        return "breach"
+    if submitted:
+        return "submitted"
+    return "stopped" if stopped else "cut"
+
+
+def _resources(turns: list[Turn], side: SideFiles) -> Resources:
+    """Each number from the first source that has it: report, summary, trace, conversation."""
     report, summary = report_runtime(side.report_data), side.summary or {}
-    # of a failed one nothing was measured
-    own = report_runtime(summary if summary.get("status") != "failed" else None)
-    calls = side.events("api_call")
-
-    def counted(key: str) -> float | None:
-        return exact_sum([v for e in calls if (v := number(e.get(key))) is not None])
-
-    last = side.trace[-1] if side.trace else {}
-    # killed: the last sign of life
-    end = next(iter(side.events("run_end")), {"wall_time_s": last.get("ts")})
-    offers: dict[str, list[tuple[Literal["report", "summary", "trace"], float | None]]] = {
+    # A failed run's summary has a runtime block in which nothing was measured.
+    runtime = report_runtime(summary if summary.get("status") != "failed" else None)
+    replies = side.events("api_call")
+    candidates: dict[str, list[tuple[_Origin, float | None]]] = {
         "wall_time_s": [
             ("report", report["wall_time_s"]),
             ("summary", number(summary.get("elapsed_s"))),
-            ("summary", own["wall_time_s"]),
-            ("trace", number(end.get("wall_time_s"))),
+            ("summary", runtime["wall_time_s"]),
+            ("trace", _trace_seconds(side)),
         ],
         "input_tokens": [
             ("report", report["input_tokens"]),
             ("summary", number(summary.get("prompt_tokens"))),
-            ("summary", own["input_tokens"]),
-            ("trace", counted("input_tokens")),
+            ("summary", runtime["input_tokens"]),
+            ("trace", _sum_of(replies, "input_tokens")),
         ],
         "output_tokens": [
             ("report", report["output_tokens"]),
             ("summary", number(summary.get("completion_tokens"))),
-            ("summary", own["output_tokens"]),
-            ("trace", counted("output_tokens")),
+            ("summary", runtime["output_tokens"]),
+            ("trace", _sum_of(replies, "output_tokens")),
         ],
         "cost_usd": [
             ("report", report["cost_usd"]),
             ("summary", number(summary.get("cost_usd"))),
-            ("summary", own["cost_usd"]),
+            ("summary", runtime["cost_usd"]),
         ],
     }
-    found: dict[str, float] = {}
-    source: dict[str, Literal["report", "summary", "trace", "counted"]] = {
-        "turns": "counted",
-        "calls": "counted",
-        "failed_calls": "counted",
-    }
-    for name, options in offers.items():
-        for origin, value in options:
-            if (known := amount(value)) is not None:
-                found[name], source[name] = known, origin
+    values: dict[str, float] = {}
+    source: dict[str, _Origin] = dict.fromkeys(("turns", "calls", "failed_calls"), "counted")
+    for name, options in candidates.items():
+        for origin, candidate in options:
+            value = amount(candidate)
+            if value is not None:
+                values[name], source[name] = value, origin
                 break
-    observed = [a.observation for t in turns for a in t.actions]
+    actions = [action for turn in turns for action in turn.actions]
     return Resources(
         turns=len(turns),
-        calls=len(observed),
-        failed_calls=sum(
-            o is not None and o.kind in ("failed", "timeout", "blocked") for o in observed
-        ),
-        wall_time_s=found.get("wall_time_s"),
-        cost_usd=found.get("cost_usd"),
-        input_tokens=count(found.get("input_tokens")),
-        output_tokens=count(found.get("output_tokens")),
+        calls=len(actions),
+        failed_calls=sum(action.failed for action in actions),
+        wall_time_s=values.get("wall_time_s"),
+        cost_usd=values.get("cost_usd"),
+        input_tokens=count(values.get("input_tokens")),
+        output_tokens=count(values.get("output_tokens")),
         source=source,
     )
+
+
+def _trace_seconds(side: SideFiles) -> float | None:
+    """Seconds that the run took: from its end event or, if it was killed, its last sign of life."""
+    ends = side.events("run_end")
+    if ends:
+        return number(ends[0].get("wall_time_s"))
+    return number(side.trace[-1].get("ts")) if side.trace else None
+
+
+def _sum_of(events: list[dict[str, Any]], key: str) -> float | None:
+    """The sum of a field over the events that have it as a number; None if none has."""
+    numbers = (number(event.get(key)) for event in events)
+    return exact_sum([value for value in numbers if value is not None])

@@ -358,7 +358,7 @@ class TurnBuilder:
     def __init__(self, warnings: list[str]) -> None:
         self.warnings = warnings
         self.brief: list[str] = []
-        self.system = False
+        self.has_system_prompt = False
         """Whether a system prompt was among the messages."""
         self.submit_result: dict[str, Any] | None = None
         self._turns: list[dict[str, Any]] = []
@@ -386,7 +386,7 @@ class TurnBuilder:
                 self._answer(position, block.get("tool_use_id"), block.get("content"))
             text = content_text(message.get("content"))
             if text:
-                self.system = self.system or role in ("system", "developer")
+                self.has_system_prompt = self.has_system_prompt or role in ("system", "developer")
                 (self._turns[-1]["replies"] if self._turns else self.brief).append(text)
         else:
             self.warnings.append(

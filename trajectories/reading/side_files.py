@@ -114,7 +114,7 @@ class SideFiles:
             found += [{"role": "assistant", "content": text, "tool_calls": calls}, *answers]
         return found
 
-    def given_to(self, turns: Sequence[Turn], executions: Any) -> list[Turn]:
+    def attach_logs(self, turns: Sequence[Turn], executions: Any) -> list[Turn]:
         """Turns with what trace and tool log say of them; `executions` are the conversation's own
         records."""
         source = (
@@ -141,7 +141,7 @@ class SideFiles:
         except InputError as error:
             self._warnings.append(f"{path.name} left out: {error.message}")
             return None
-        feed(self._digest, path.name, data)
+        add_to_digest(self._digest, path.name, data)
         return data
 
     def _lines(self, path: Path | None, keys: tuple[str, ...] = ()) -> list[Entry]:
@@ -163,7 +163,7 @@ class SideFiles:
         except InputError as error:
             self._warnings.append(f"{path.name}: {error.message}")
             return found
-        feed(self._digest, path.name, data)
+        add_to_digest(self._digest, path.name, data)
         if first is not None:
             self._warnings.append(
                 f"{path.name}: {broken} broken line{'s' if broken > 1 else ''} left out, the first:"
@@ -180,11 +180,11 @@ class SideFiles:
         except InputError as error:
             self._warnings.append(f"{path.name} left out: {error.message}")
             return None
-        feed(self._digest, path.name, data)
+        add_to_digest(self._digest, path.name, data)
         return value
 
 
-def feed(digest: Any, name: str, data: bytes) -> None:
+def add_to_digest(digest: Any, name: str, data: bytes) -> None:
     """Add one file to the hash of all that was read."""
     digest.update(f"\0{name}\0{len(data)}\0".encode("utf-8", "surrogatepass"))
     digest.update(data)
