@@ -34,14 +34,14 @@ from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.simulated.simulation import Settings, Simulation, sample_truth, simulate
 from ambjudge.analysis.statistics.effects import code_effects
 from ambjudge.analysis.statistics.interval_estimates import t_quantile
-from ambjudge.analysis.statistics.jackknife import codes_of, cr3, demean
+from ambjudge.analysis.statistics.jackknife import cr3, demean, group_ids
 from ambjudge.analysis.statistics.judge_error import (
     FEW_POSITIVES,
     corrected_code_effects,
     corrected_leaderboard,
     human_scores,
 )
-from ambjudge.analysis.statistics.overlap_weighting import overlap
+from ambjudge.analysis.statistics.overlap_weighting import overlap_weighted_effect
 from ambjudge.analysis.statistics.ranking import leaderboard, pairwise, rank_sets
 from ambjudge.analysis.statistics.raters import agreement
 from ambjudge.analysis.tables.codes_read import CODES
@@ -269,7 +269,7 @@ def effects(tally: Tally, seed: int) -> None:
                     [float(bool(row["warnings"]))],
                 )
         if name == "baseline":
-            cell, n = codes_of(sim.agent, sim.task, sim.tier)
+            cell, n = group_ids(sim.agent, sim.task, sim.tier)
             b, v = cr3(
                 demean(sim.codes * 1.0, cell, n),
                 demean(sim.true.overall[:, None], cell, n)[:, 0],
@@ -292,9 +292,11 @@ def same_tasks(tally: Tally, seed: int, redraws: int = 20) -> None:
         values = np.full((redraws, len(CODES)), np.nan)
         for i in range(redraws):
             again = part_of(many, many.repeat // n == i + 1)
-            cell, _ = codes_of(again.agent, again.task, again.tier)
+            cell, _ = group_ids(again.agent, again.task, again.tier)
             for k in range(len(CODES)):
-                fit = overlap(again.codes, k, again.true.overall[:, None], cell, again.task)
+                fit = overlap_weighted_effect(
+                    again.codes, k, again.true.overall[:, None], cell, again.task
+                )
                 values[i, k] = np.nan if fit is None else fit.value[0]
         target: dict[Any, float] = dict(zip(CODES, np.nanmean(values, 0).tolist(), strict=True))
         rows = code_effects(part_of(many, many.repeat // n == 0).frame(), prepare=False)
@@ -397,7 +399,7 @@ def label_truth(judge: str) -> tuple[dict[Any, float], dict[Any, float], dict[st
     both = np.column_stack([sim.codes, frame["overall"].to_numpy()]).astype(float)
     # a balanced design: one after the other is all at once
     for axis in (sim.agent, sim.task, sim.tier):
-        dense, n = codes_of(axis)
+        dense, n = group_ids(axis)
         both = demean(both, dense, n)
     additive = np.linalg.lstsq(both[:, :-1], both[:, -1], rcond=None)[0]
     return target, means, dict(zip(CODES, additive.tolist(), strict=True))

@@ -59,14 +59,14 @@ def run(
     obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]
 ) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
-    from ..analysis.statistics.comparison import compare, sentences, to_json
+    from ..analysis.statistics.comparison import compare, comparison_json, comparison_sentences
 
     by, first, second, complete = _sides(obj, names, paths, flags)
     found = compare(first, second, by=by, outcome=flags["outcome"], margin=flags["margin"])
     if flags["as_json"]:
-        say_json(to_json(found))
+        say_json(comparison_json(found))
         return 0 if complete else 1
-    for sentence in sentences(found):
+    for sentence in comparison_sentences(found):
         console.say(console.wrap(sentence))
     console.say()
     _tables(found)
@@ -78,15 +78,15 @@ def _sides(
 ) -> tuple[By, Side, Side, bool]:
     """What is compared, both sides, and whether everything could be read."""
     from ..analysis.report.results import read
-    from ..analysis.statistics.comparison import kind_of, side, sides
+    from ..analysis.statistics.comparison import infer_kind, make_side, split_sides
     from .options import existing
 
     if paths:
         found = read_cards(
             obj, paths, flags, read, judge=flags["judge"], versions=flags["by"] == "rubric"
         )
-        by = flags["by"] or kind_of(found.runs, names)
-        return by, *sides(found.runs, by, names), not found.problems
+        by = flags["by"] or infer_kind(found.runs, names)
+        return by, *split_sides(found.runs, by, names), not found.problems
     for name in names:
         if "://" not in name and not existing([name]):
             raise InputError(
@@ -96,7 +96,7 @@ def _sides(
     cohorts = [read_cards(obj, (name,), flags, read, judge=flags["judge"]) for name in names]
     short = [PurePath(name).name for name in names]
     shown = short if len({*short}) == 2 and all(short) else names
-    first, second = (side(name, each.runs) for name, each in zip(shown, cohorts, strict=True))
+    first, second = (make_side(name, each.runs) for name, each in zip(shown, cohorts, strict=True))
     return flags["by"] or "release", first, second, not any(each.problems for each in cohorts)
 
 

@@ -13,7 +13,7 @@ from .cohort_input import labels_of, read_cards, say_json
 from .options import OUTCOME, PATHS, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
-    from ..analysis.statistics.power_analysis import Plan
+    from ..analysis.statistics.power_analysis import PowerPlan
 
 
 @click.command(
@@ -75,15 +75,15 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
     from ..analysis.report.results import read, rows
-    from ..analysis.statistics.comparison import check_size
+    from ..analysis.statistics.comparison import check_effect_size
     from ..analysis.statistics.power_analysis import (
         difference_noise,
         effect_error,
         effect_noise,
         mean_error,
-        plan,
+        plan_sentences,
+        plan_sizes,
         power,
-        sentences,
     )
     from ..analysis.statistics.score_variance import variance_components
 
@@ -100,7 +100,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             "plan for what?",
             "give --difference SIZE, or --code E3 --effect SIZE, or --labels DIR --half-width SIZE",
         )
-    check_size("effect" if code else "difference", abs(size), outcome)
+    check_effect_size("effect" if code else "difference", abs(size), outcome)
     found = read_cards(obj, paths, flags, read, judge=flags["judge"])
     judged = None
     if flags["labels"]:
@@ -115,7 +115,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         if code
         else difference_noise(variance_components(found.runs, outcome))
     )
-    planned = plan(noise, abs(size), target=flags["target"], judged=judged)
+    planned = plan_sizes(noise, abs(size), target=flags["target"], judged=judged)
     now = noise.tasks, max(noise.least_repeats, round(noise.repeats))
     tasks = sorted({max(2, now[0] // 2), *(now[0] * k for k in (1, 2, 4))})
     repeats = sorted({noise.least_repeats, 5, now[1], 20})
@@ -124,7 +124,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     what = (
         f"An effect of {code} on {word}" if code else f"A difference of two agents in mean {word}"
     )
-    said = sentences(planned, what, " points" if outcome == "overall" else "")
+    said = plan_sentences(planned, what, " points" if outcome == "overall" else "")
     if flags["as_json"]:
         say_json(
             {
@@ -151,7 +151,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 def _labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """How many labels make an interval as narrow as asked for."""
     from ..analysis.report.results import read
-    from ..analysis.statistics.comparison import check_size
+    from ..analysis.statistics.comparison import check_effect_size
     from ..analysis.statistics.power_analysis import agreement_error, effect_error, mean_error
 
     size, code, item, outcome = (
@@ -171,7 +171,7 @@ def _labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) 
             "labels for what?",
             "give --labels DIR --half-width SIZE, and --code E3 or --agreement E3",
         )
-    check_size("half-width", size, "agentic" if item else outcome)
+    check_effect_size("half-width", size, "agentic" if item else outcome)
     found = read_cards(obj, paths, flags, read, judge=flags["judge"])
     labels = labels_of(flags)
     error = (
@@ -211,13 +211,15 @@ def _labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) 
     return 1 if found.problems else 0
 
 
-def _grid(planned: Plan, rows: list[dict[str, Any]], tasks: list[int], repeats: list[int]) -> None:
+def _grid(
+    planned: PowerPlan, rows: list[dict[str, Any]], tasks: list[int], repeats: list[int]
+) -> None:
     """Tasks down, repeats across."""
     from ..analysis.report.display import number
-    from ..analysis.statistics.power_analysis import share
+    from ..analysis.statistics.power_analysis import format_power
 
     cell = {
-        (row["tasks"], row["repeats"]): f"{share(row['power'])} ({number(row['mde80'])})"
+        (row["tasks"], row["repeats"]): f"{format_power(row['power'])} ({number(row['mde80'])})"
         for row in rows
     }
     lines = [[str(t), *(cell[t, n] for n in repeats)] for t in tasks]

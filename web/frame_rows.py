@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ..analysis.statistics.run_arrays import unread
+from ..analysis.statistics.run_arrays import insufficiently_read
 from ..analysis.tables.frames import GROUP, OUTCOME
 from ..error_codes.paper_codes import BY_READING, CODES
 from ..trajectories.stages import STAGES
@@ -21,7 +21,9 @@ def rows_of_frame(
     that are no S1-S5."""
     told = [name for name in table.columns if name.startswith(OUTCOME)]
     groups = [name for name in table.columns if name.startswith(GROUP)]
-    for number, row in enumerate(table.with_columns(_open=unread()).iter_rows(named=True), first):
+    for number, row in enumerate(
+        table.with_columns(_open=insufficiently_read()).iter_rows(named=True), first
+    ):
         yield (
             _row(number, row, told),
             tuple(

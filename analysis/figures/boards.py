@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..statistics.score_by_code_count import completed
+from ..statistics.score_by_code_count import completion_arrays
 from ..tables.score_names import Score
 from . import style
 from .figure_result import (
@@ -235,7 +235,7 @@ def recovery(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
         figure,
         "Interval: jackknife over tasks, or Wilson's where runs are few (the table says which)."
         " Agents with more codes are seen on harder runs: not a fair contest between agents."
-        + counted(completed(runs)),
+        + counted(completion_arrays(runs)),
         f"Recovery rates of {len(rows)} rows; overall {rows[0]['value']:.2f}.",
     )
 

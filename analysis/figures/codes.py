@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ..statistics.run_arrays import design
+from ..statistics.run_arrays import build_arrays
 from ..statistics.score_by_code_count import GROUPS
 from ..tables.codes_read import CODES
 from ..tables.score_names import OVERALL, Score
@@ -306,7 +306,7 @@ def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Dra
     rows = [row for row in tidy_rows(tables, "cliff") if row["population"] != "same"]
     means = [row for row in rows if row["kind"] == "mean"]
     with_value(means)
-    d = design(runs, score.column)
+    d = build_arrays(runs, score.column)
     rng = np.random.default_rng(SEED)
     jitter = rng.uniform(-0.3, 0.3, d.n)
     step, sampled = style.thinned(d.n)

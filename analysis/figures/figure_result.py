@@ -13,7 +13,7 @@ from ..tables.codes_read import CODES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..statistics.run_arrays import Design
+    from ..statistics.run_arrays import RunArrays
 
 Tables = Mapping[str, pl.DataFrame]
 """Tables by name, as `analysis.all_tables` returns them; a figure that lacks its table says so."""
@@ -71,7 +71,7 @@ def both_populations(rows: Iterable[Row], *keys: str) -> list[tuple[Row, Row | N
     ]
 
 
-def counted(d: Design) -> str:
+def counted(d: RunArrays) -> str:
     """For captions: which codes a number of codes is of, and in how many runs; nothing when all
     were read for all five."""
     if d.n == d.n_scored and not d.among():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..statistics.run_arrays import prepared
+from ..statistics.run_arrays import select_runs
 from ..tables.frames import stage_columns
 from ..tables.score_names import Score, score_name
 from . import style
@@ -29,7 +29,7 @@ COSTS = (
 
 def stage_profile(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
     """Stage means by agent, coloured by their distance from what agents reach on the same tracks."""
-    table = prepared(runs)[0]
+    table = select_runs(runs)[0]
     stages = stage_columns(table)[:MOST_STAGES]
     long = (
         table.select("agent", "track", *stages)
@@ -92,7 +92,7 @@ def stage_profile(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet
 def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
     """Cost against the score, run by run, for each track, with the correlation over runs and within
     cells."""
-    table = prepared(runs)[0].with_columns(
+    table = select_runs(runs)[0].with_columns(
         total_tokens=pl.col("input_tokens") + pl.col("output_tokens")
     )
     usable = [pair for pair in COSTS if (table[pair[0]].cast(pl.Float64) > 0).sum() >= 3]

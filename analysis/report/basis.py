@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from ...judge.card.read_share import ENOUGH
-from ..statistics.run_arrays import judges_by_use, unread
+from ..statistics.run_arrays import insufficiently_read, judges_by_use
 
 BASIS_SCHEMA: dict[str, Any] = {
     "judge": pl.String,
@@ -30,7 +30,7 @@ def basis(table: pl.DataFrame) -> pl.DataFrame:
     `contradictions`: verdicts that facts contradict.
     """
     thin = (
-        ~unread()
+        ~insufficiently_read()
         & (pl.col("read_share") < ENOUGH).fill_null(False)
         & (pl.col("presumed") > 0).fill_null(False)
     )
@@ -38,7 +38,7 @@ def basis(table: pl.DataFrame) -> pl.DataFrame:
         runs=pl.len().cast(pl.Int64),
         read_share=pl.col("read_share").mean(),
         presumed_runs=thin.sum().cast(pl.Int64),
-        unread_runs=unread().sum().cast(pl.Int64),
+        unread_runs=insufficiently_read().sum().cast(pl.Int64),
         **{name: pl.col(name).sum() for name in ("quotes", "quotes_found", "contradictions")},
     )
     order = pl.DataFrame({"judge": judges_by_use(table)}, schema={"judge": pl.String})

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from ..statistics.benchmark_ratings import SHARES
-from ..statistics.interval_estimates import finite, wide
+from ..statistics.interval_estimates import finite_or_none, wide
 
 NONE = "–"
 ESTIMATE = ("value", "interval", "same_interval")
@@ -218,7 +218,7 @@ class Display:
 
 def number(value: float | None, *, whole: bool = False) -> str:
     """Three significant digits or the whole units, with a real minus; a dash for None."""
-    value = finite(value)
+    value = finite_or_none(value)
     if value is None:
         return NONE
     size = abs(value)
@@ -379,20 +379,25 @@ def _cell(column: str, value: Any) -> Cell:
     if value is None:
         return Cell(NONE)
     if isinstance(value, tuple):
-        return Cell(interval(*value), finite(value[0] if value[0] is not None else value[1]))
+        return Cell(
+            interval(*value), finite_or_none(value[0] if value[0] is not None else value[1])
+        )
     if isinstance(value, bool):
         return Cell("yes" if value else "no", float(value))
     if column in _P:
-        return Cell(probability(finite(value)), finite(value))
+        return Cell(probability(finite_or_none(value)), finite_or_none(value))
     if column in _SHARES and isinstance(value, float):
-        return Cell(f"{100 * value:.1f} %" if finite(value) is not None else NONE, finite(value))
+        return Cell(
+            f"{100 * value:.1f} %" if finite_or_none(value) is not None else NONE,
+            finite_or_none(value),
+        )
     if isinstance(value, int):
         return Cell(number(value, whole=True), float(value))
     if isinstance(value, float):
         whole = column in ("wall_time_s", "input_tokens", "output_tokens") or (
             value.is_integer() and abs(value) >= 10
         )
-        return Cell(number(value, whole=whole), finite(value))
+        return Cell(number(value, whole=whole), finite_or_none(value))
     if isinstance(value, list):
         text = ", ".join(str(item) for item in value)
         return Cell(text or NONE, text)

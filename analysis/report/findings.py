@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ...judge.card.read_share import ENOUGH
-from ..statistics.interval_estimates import MIN_RUNS, adjusted
+from ..statistics.interval_estimates import MIN_RUNS, adjust_p_values
 from ..statistics.run_arrays import MIN_READ
 from ..tables.codes_read import CODES
 from ..tables.score_names import OVERALL, Score
@@ -103,7 +103,7 @@ def _holm(rows: list[Row]) -> list[Row]:
     """Those of a family of tests that Holm's procedure finds."""
     return [
         row
-        for row, p in zip(rows, adjusted([row["p"] for row in rows], "holm"), strict=True)
+        for row, p in zip(rows, adjust_p_values([row["p"] for row in rows], "holm"), strict=True)
         if p is not None and p < 0.05
     ]
 

@@ -34,7 +34,7 @@ from ..statistics.ranking import leaderboard, pairwise, rank_stability
 from ..statistics.rasch import abilities
 from ..statistics.raters import agreement, reliability
 from ..statistics.repeated_success import first_breaks, pass_k
-from ..statistics.run_arrays import check_outcome, prepared
+from ..statistics.run_arrays import check_outcome, select_runs
 from ..statistics.score_by_code_count import cliff, recovery
 from ..statistics.score_variance import order_probability, variance_components
 from ..tables.codes_read import reading_counts
@@ -170,7 +170,7 @@ TABLES: dict[str, Table] = {
         " exclude them. “Read” counts runs in which a reading, or for E2, E4 and E5 the facts,"
         " decided. “Fired unread”: shown by facts in a run that nobody read; rates leave these"
         " out.",
-        lambda q: reading_counts(prepared(q.runs)[0]),
+        lambda q: reading_counts(select_runs(q.runs)[0]),
     ),
     "codes": Table(
         "Fired codes",
@@ -425,7 +425,7 @@ def _cohort(source: Any) -> Cohort:
 
 
 def _summary(whole: Cohort) -> pl.DataFrame:
-    runs, notes = prepared(whole.runs)
+    runs, notes = select_runs(whole.runs)
     rows: list[tuple[str, str]] = [
         ("scorecards", str(whole.runs.height)),
         ("runs analysed", str(runs.height)),

@@ -22,7 +22,7 @@ from ...trajectories.models import STAGES, Segment, Stage
 from ...version import __version__
 from ..tables.codes_read import CODES
 from ..tables.frames import WEIGHTS
-from .simulation import TURN_SHARES, Simulation, names, resources
+from .simulation import TURN_SHARES, Simulation, cohort_names, simulated_resources
 
 CODE_STAGES: dict[str, Stage] = {"E1": "S1", "E2": "S2", "E3": "S3", "E4": "S4", "E5": "S5"}
 
@@ -30,10 +30,10 @@ CODE_STAGES: dict[str, Stage] = {"E1": "S1", "E2": "S2", "E3": "S3", "E4": "S4",
 def simulated_scorecards(sim: Simulation) -> Iterator[ScoreCard]:
     """One scorecard a run, in the order of `sim.frame()`."""
     s, out = sim.settings, sim.true
-    agents, tasks, tracks = names(sim)
+    agents, tasks, tracks = cohort_names(sim)
     items1, items2, s3 = sim.judged
     judged, rule = sim.tags
-    use = {name: values.tolist() for name, values in resources(sim).items()}
+    use = {name: values.tolist() for name, values in simulated_resources(sim).items()}
     rubric = RubricInfo(id="simulated", version="1", sha256="0" * 64)
     judge = JudgeInfo(name="simulated")
     policy = Policy()

@@ -241,7 +241,7 @@ def _logit(s: Settings, k: int, eta: Floats, hinted: Floats, luck: Floats, codes
     )
 
 
-def chance_given_others(sim: Simulation, k: int) -> Floats:
+def firing_probability(sim: Simulation, k: int) -> Floats:
     """Of each run, the probability that it fires code `k`, given its cell and its other codes; luck
     is averaged over."""
     s = sim.settings
@@ -260,7 +260,7 @@ def chance_given_others(sim: Simulation, k: int) -> Floats:
     return np.asarray(joint[1] / joint.sum(0))
 
 
-def comparable(sim: Simulation, k: int) -> Ints:
+def stratum_sizes(sim: Simulation, k: int) -> Ints:
     """Of each run, how many runs (itself included) are of its cell and have the same codes beside
     code `k`."""
     cell = (sim.agent * sim.settings.n_tasks + sim.task) * len(sim.settings.tiers) + sim.tier
@@ -352,7 +352,7 @@ def sample_truth(sim: Simulation) -> dict[str, Any]:
             ends.append(sim.outcome(codes))
         gain = ends[0].overall - ends[1].overall
         fired = sim.codes[:, k]
-        p, alike = chance_given_others(sim, k), comparable(sim, k)
+        p, alike = firing_probability(sim, k), stratum_sizes(sim, k)
         weight = p * (1 - p) * (1 - 1 / alike)
         weight = weight / weight.sum() if weight.any() else weight
         row: dict[str, Any] = {
@@ -381,7 +381,7 @@ def truth(
     )
 
 
-def names(sim: Simulation) -> tuple[list[str], list[str], list[str]]:
+def cohort_names(sim: Simulation) -> tuple[list[str], list[str], list[str]]:
     """Names of agents, tasks and the tasks' tracks."""
     s = sim.settings
     tracks = [TRACK_NAMES[t % s.n_tracks] for t in range(s.n_tasks)]
@@ -392,7 +392,7 @@ def names(sim: Simulation) -> tuple[list[str], list[str], list[str]]:
     return [f"agent-{i + 1}" for i in range(s.n_agents)], tasks, tracks
 
 
-def resources(sim: Simulation) -> dict[str, Any]:
+def simulated_resources(sim: Simulation) -> dict[str, Any]:
     """Turns, seconds, tokens and dollars of each run: log-normal around agent and track levels
     (assumed)."""
     s, z = sim.settings, sim.noise["size"]
@@ -414,7 +414,7 @@ def resources(sim: Simulation) -> dict[str, Any]:
 
 def _simulated_frame(sim: Simulation) -> pl.DataFrame:
     s, out = sim.settings, sim.true
-    agents, tasks, tracks = names(sim)
+    agents, tasks, tracks = cohort_names(sim)
     s1, s2, s3 = sim.judged
     stages = np.column_stack([s1.mean(1), s2.mean(1), s3, out.stages[:, 3], out.stages[:, 4]])
     agentic = stages @ np.array(list(WEIGHTS.values()))
@@ -432,7 +432,7 @@ def _simulated_frame(sim: Simulation) -> pl.DataFrame:
         "tier": tier,
         "repeat": sim.repeat + 1,
         "overall": overall,
-        **resources(sim),
+        **simulated_resources(sim),
     }
     ends = np.round(np.outer(data["turns"], np.cumsum(TURN_SHARES))).astype(int)
     data |= {f"S{i + 1}_turns": ends[:, i] - (ends[:, i - 1] if i else 0) for i in range(5)}

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from .interval_estimates import Bools, Estimate, Floats, Ints, detectable, estimate
-from .run_arrays import Design
+from .interval_estimates import Bools, Estimate, Floats, Ints, minimum_detectable_effect, t_estimate
+from .run_arrays import RunArrays
 
 METHOD = "mean of runs by cell, of tiers by task, of tasks by track, of tracks"
-ONE_TASK = "one task a track: nothing says how tasks differ"
+ONE_TASK_PER_TRACK = "one task a track: nothing says how tasks differ"
 
 
 @dataclass(frozen=True)
-class Grid:
+class CellMeans:
     """An outcome by agent, task and tier (agents x tasks x tiers): runs, sums, and the variance of
     a run within the cell."""
 
@@ -47,7 +47,7 @@ class Grid:
             return np.asarray(self.total / self.count)
 
 
-def grid(d: Design) -> Grid:
+def cell_means(d: RunArrays) -> CellMeans:
     """The grid of a design's outcome."""
     shape = (len(d.agents), len(d.tasks), len(d.tiers))
     at = (d.agent * max(shape[1], 1) + d.task) * max(shape[2], 1) + d.tier
@@ -60,7 +60,7 @@ def grid(d: Design) -> Grid:
         spread = np.where(count > 1, squares / (count - 1), squares.sum() / df if df else math.nan)
     track = np.zeros(len(d.tasks), dtype=np.int64)
     track[d.task] = d.track
-    return Grid(
+    return CellMeans(
         d.agents,
         d.tasks,
         track,
@@ -73,7 +73,7 @@ def grid(d: Design) -> Grid:
 
 
 @dataclass(frozen=True)
-class Score:
+class AgentScore:
     """An agent's score on some cells: value, task residuals u_t (new tasks), variance for the same
     tasks."""
 
@@ -86,7 +86,7 @@ class Score:
     """Of each task; -1 where the agent has no run."""
 
 
-def agent_score(g: Grid, a: int, use: Bools) -> Score | None:
+def agent_score(g: CellMeans, a: int, use: Bools) -> AgentScore | None:
     """Mean over repeats by cell, over tiers by task, over tasks by track, then over tracks, of
     agent `a` on the cells `use` (tasks x tiers, or tasks); None without runs. Tasks weigh the same
     however often they were repeated."""
@@ -111,10 +111,10 @@ def agent_score(g: Grid, a: int, use: Bools) -> Score | None:
         residual[inside] = (means[inside] - mean) / size / len(tracks)
         same += float(noise[inside].sum()) / (size * len(tracks)) ** 2
     runs = int(g.count[a][cells].sum())
-    return Score(value, residual, same, len(tracks), runs, np.where(there, g.track, -1))
+    return AgentScore(value, residual, same, len(tracks), runs, np.where(there, g.track, -1))
 
 
-def variance_new(residual: Floats, track_of: Ints) -> tuple[float, float, str | None]:
+def variance_between_tasks(residual: Floats, track_of: Ints) -> tuple[float, float, str | None]:
     """(variance for new tasks, df, warning) of a mean of tracks from its task residuals.
 
     A track with one task says nothing of its own spread and takes the pooled one of the others. The
@@ -125,7 +125,7 @@ def variance_new(residual: Floats, track_of: Ints) -> tuple[float, float, str | 
     k, several = len(tracks), size > 1
     free = size[several] - 1
     if not several.any():
-        return math.nan, 0, ONE_TASK
+        return math.nan, 0, ONE_TASK_PER_TRACK
     lonely = int((~several).sum())
     squares = (
         np.array([(residual[track_of == track] ** 2).sum() for track in tracks[several]])
@@ -143,7 +143,7 @@ def variance_new(residual: Floats, track_of: Ints) -> tuple[float, float, str | 
     return variance, df, few if lonely else None
 
 
-def unbalanced(g: Grid) -> tuple[str, ...]:
+def balance_notes(g: CellMeans) -> tuple[str, ...]:
     """A note where cells have unlike numbers of runs: what then weighs how."""
     counts = g.count[g.count > 0]
     if not len(counts) or (counts.min() == counts.max() and len(counts) == g.count.size):
@@ -170,7 +170,7 @@ class Contrast:
     warning: str | None
 
 
-def contrasts(g: Grid) -> list[Contrast]:
+def agent_contrasts(g: CellMeans) -> list[Contrast]:
     """All pairs of agents with at least one common cell."""
     out = []
     for a in range(len(g.agents)):
@@ -179,7 +179,9 @@ def contrasts(g: Grid) -> list[Contrast]:
             first, second = agent_score(g, a, common), agent_score(g, b, common)
             if first is None or second is None:
                 continue
-            variance, df, warning = variance_new(first.residual - second.residual, first.track_of)
+            variance, df, warning = variance_between_tasks(
+                first.residual - second.residual, first.track_of
+            )
             same = math.sqrt(first.variance_same + second.variance_same)
             n, tasks = first.n_runs + second.n_runs, int(common.any(1).sum())
             value, se = first.value - second.value, math.sqrt(variance) if df else math.nan
@@ -188,7 +190,7 @@ def contrasts(g: Grid) -> list[Contrast]:
 
 
 def contrast_estimates(
-    pair: Contrast, g: Grid, outcome: str, notes: Sequence[str]
+    pair: Contrast, g: CellMeans, outcome: str, notes: Sequence[str]
 ) -> list[tuple[Estimate, float | None]]:
     """A difference for new tasks and for the same ones, each with the smallest true one found with
     power .8 (MDE80)."""
@@ -199,18 +201,21 @@ def contrast_estimates(
         "warnings": (*notes, *([pair.warning] if pair.warning else [])),
     }
     label = f"difference in mean {outcome}"
-    new = estimate(
+    new = t_estimate(
         label,
         "new",
         pair.value,
         pair.se,
         pair.df,
         method="paired by task within tracks, t",
-        reason=None if pair.df else ONE_TASK,
+        reason=None if pair.df else ONE_TASK_PER_TRACK,
         **common,
     )
     se = pair.se_same if g.repeats >= 1 else None
-    same = estimate(
+    same = t_estimate(
         label, "same", pair.value, se, g.repeats, method="repeats within cells, t", **common
     )
-    return [(est, detectable(est.se, est.df) if est.se and est.df else None) for est in (new, same)]
+    return [
+        (est, minimum_detectable_effect(est.se, est.df) if est.se and est.df else None)
+        for est in (new, same)
+    ]

@@ -15,11 +15,11 @@ import polars as pl
 
 from ...errors import ConfigError
 from ..tables.codes_read import CODES
-from .interval_estimates import Estimate, Floats, Ints, Rows, estimate, tidy
-from .jackknife import codes_of, cr3, demean, group_sums
-from .judge_error import additive_design, weighted_fit
-from .overlap_weighting import Fitted, fitted
-from .run_arrays import Design, designs
+from .interval_estimates import Estimate, Floats, Ints, KeyedEstimates, t_estimate, tidy
+from .jackknife import cr3, demean, group_ids, group_sums
+from .judge_error import additive_dummies, weighted_least_squares
+from .overlap_weighting import FittedEffects, fit_code_effects
+from .run_arrays import RunArrays, arrays_by_code
 
 SEED = 20260601
 KEYS: dict[str, Any] = {"code": pl.String, "model": pl.String, "target": pl.String}
@@ -45,10 +45,10 @@ def robustness(
     unknown = [name for name in models if name not in _MODELS]
     if unknown:
         raise ConfigError(f"unknown model {unknown[0]!r}", f"choose from {', '.join(_MODELS)}")
-    rows: Rows = []
+    rows: KeyedEstimates = []
     parts = [
-        (d, codes, fitted(d))
-        for d, codes in designs(table, outcome, source=source, prepare=prepare)
+        (d, codes, fit_code_effects(d))
+        for d, codes in arrays_by_code(table, outcome, source=source, prepare=prepare)
     ]
     for name in models:
         for d, codes, found_by in parts:
@@ -56,7 +56,9 @@ def robustness(
     return tidy(rows, KEYS)
 
 
-def _rows(d: Design, codes: tuple[str, ...], found_by: Fitted, model: str, seed: int) -> Rows:
+def _rows(
+    d: RunArrays, codes: tuple[str, ...], found_by: FittedEffects, model: str, seed: int
+) -> KeyedEstimates:
     """The rows of one model for `codes`, all of which a design has."""
     reasons = {code: found_by.why_not(k) for k, code in enumerate(d.code_names)}
     if all(reasons[code] for code in codes):
@@ -74,12 +76,12 @@ def _rows(d: Design, codes: tuple[str, ...], found_by: Fitted, model: str, seed:
     ]
 
 
-def _partial(d: Design) -> tuple[str, ...]:
+def _partial(d: RunArrays) -> tuple[str, ...]:
     """What the design leaves out, where not every run was read for every code."""
     return () if d.n == d.n_scored and len(d.code_names) == len(CODES) else d.notes
 
 
-def _none(d: Design, name: str, reason: str | None) -> Estimate:
+def _none(d: RunArrays, name: str, reason: str | None) -> Estimate:
     return Estimate(
         f"effect of a code on {d.outcome}",
         None,
@@ -91,7 +93,7 @@ def _none(d: Design, name: str, reason: str | None) -> Estimate:
     )
 
 
-def _without(d: Design, name: str, target: str, reason: str) -> Rows:
+def _without(d: RunArrays, name: str, target: str, reason: str) -> KeyedEstimates:
     """The rows of a model that cannot be had here."""
     return [
         ({"code": code, "model": name, "target": target}, _none(d, name, reason))
@@ -100,7 +102,7 @@ def _without(d: Design, name: str, target: str, reason: str) -> Rows:
 
 
 def _block(
-    d: Design,
+    d: RunArrays,
     name: str,
     target: str,
     value: Floats,
@@ -108,18 +110,18 @@ def _block(
     df: float,
     method: str,
     **more: Any,
-) -> Rows:
+) -> KeyedEstimates:
     common: dict[str, Any] = {"n": d.n, "n_clusters": d.n_tasks, "method": method, **more}
     return [
         (
             {"code": code, "model": name, "target": target},
-            estimate(f"effect of {code} on {d.outcome}", "new", value[k], se[k], df, **common),
+            t_estimate(f"effect of {code} on {d.outcome}", "new", value[k], se[k], df, **common),
         )
         for k, code in enumerate(d.code_names)
     ]
 
 
-def _within(d: Design) -> tuple[Floats, Floats]:
+def _within(d: RunArrays) -> tuple[Floats, Floats]:
     """Codes and outcome, free of their cells' means."""
     return (
         demean(d.codes.astype(float), d.cell, d.n_cells),
@@ -127,14 +129,14 @@ def _within(d: Design) -> tuple[Floats, Floats]:
     )
 
 
-def _by_task(d: Design, influence: Floats, task: Ints | None = None) -> Floats:
+def _by_task(d: RunArrays, influence: Floats, task: Ints | None = None) -> Floats:
     """Standard errors from each run's influence (n x k) on the estimates, summed by task; or that
     of runs of one `task`."""
     sums = group_sums(influence, d.task if task is None else task, d.n_tasks)
     return np.asarray(np.sqrt((sums**2).sum(0) * d.n_tasks / max(d.n_tasks - 1, 1)))
 
 
-def _cell_ols(d: Design, seed: int) -> Rows:
+def _cell_ols(d: RunArrays, seed: int) -> KeyedEstimates:
     b, v = cr3(*_within(d), d.task)
     return _block(
         d,
@@ -147,9 +149,12 @@ def _cell_ols(d: Design, seed: int) -> Rows:
     )
 
 
-def _additive(d: Design, seed: int) -> Rows:
-    theta, influence = weighted_fit(
-        np.hstack([d.codes.astype(float), additive_design(d)]), d.y, np.ones(d.n), len(d.code_names)
+def _additive(d: RunArrays, seed: int) -> KeyedEstimates:
+    theta, influence = weighted_least_squares(
+        np.hstack([d.codes.astype(float), additive_dummies(d)]),
+        d.y,
+        np.ones(d.n),
+        len(d.code_names),
     )
     se = _by_task(d, influence)
     note = ("agent x task differences confound it: a comparison, not a finding",)
@@ -165,7 +170,7 @@ def _additive(d: Design, seed: int) -> Rows:
     )
 
 
-def _logit(d: Design, seed: int) -> Rows:
+def _logit(d: RunArrays, seed: int) -> KeyedEstimates:
     """Fractional logit of y/scale with cell means of codes; AME by prediction, task-clustered delta
     method."""
     from statsmodels.genmod.families import Binomial
@@ -187,7 +192,7 @@ def _logit(d: Design, seed: int) -> Rows:
         return_inverse=True,
         return_counts=True,
     )
-    x = np.hstack([codes, means, additive_design(d)])[first]
+    x = np.hstack([codes, means, additive_dummies(d)])[first]
     y, task = np.bincount(group, y) / n, d.task[first]
     with python_warnings.catch_warnings(record=True) as told:
         python_warnings.simplefilter("always")
@@ -225,7 +230,7 @@ def _logit(d: Design, seed: int) -> Rows:
     )
 
 
-def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
+def _permutation(d: RunArrays, seed: int, draws: int = 999) -> KeyedEstimates:
     """Freedman and Lane: residuals without the code, permuted within cells; p only, for the same
     tasks."""
     if d.n > MAX_PERMUTED:
@@ -273,7 +278,7 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
     ]
 
 
-def _wild(d: Design, seed: int, draws: int = 1999) -> Rows:
+def _wild(d: RunArrays, seed: int, draws: int = 1999) -> KeyedEstimates:
     """Restricted wild cluster bootstrap (Cameron, Gelbach and Miller; Rademacher weights), from
     cluster scores alone."""
     if d.n_tasks >= 15 or d.n_tasks < 3:
@@ -282,7 +287,7 @@ def _wild(d: Design, seed: int, draws: int = 1999) -> Rows:
         )
         return _without(d, "wild", "p", why)
     x, y = _within(d)
-    rows: Rows = []
+    rows: KeyedEstimates = []
     for k, code in enumerate(d.code_names):
         p, b = wild_p(x, y, d.task, k, draws, seed)
         rows.append(
@@ -307,7 +312,7 @@ def wild_p(
     x: Floats, y: Floats, cluster: np.ndarray[Any, Any], k: int, draws: int, seed: int
 ) -> tuple[float | None, float | None]:
     """p of column k's coefficient being 0, and the coefficient; None when it is not identified."""
-    dense, n_clusters = codes_of(cluster)
+    dense, n_clusters = group_ids(cluster)
     used = np.flatnonzero((x**2).sum(0) > 1e-9)
     if k not in used:
         return None, None
@@ -332,7 +337,7 @@ def wild_p(
     )
 
 
-_MODELS: dict[str, Callable[[Design, int], Rows]] = {
+_MODELS: dict[str, Callable[[RunArrays, int], KeyedEstimates]] = {
     "cell_ols": _cell_ols,
     "additive_ols": _additive,
     "logit": _logit,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 import polars as pl
 
 from ...judge.card.fields import FailureKind, Medal, Rating
-from .run_arrays import prepared
+from .run_arrays import select_runs
 
 if TYPE_CHECKING:
     from ..tables.cohorts import Cohort
@@ -37,7 +37,7 @@ def ratings(table: pl.DataFrame) -> pl.DataFrame:
     """Runs by track and agent: how many have each rating and medal, the commonest rating and how
     often it is met, and the Task beside what the same outputs score against the references of other
     cases. Unknown is null."""
-    runs = prepared(table)[0]
+    runs = select_runs(table)[0]
     some = pl.col("rating").count() > 0
     count = [
         pl.when(pl.col(column).count() > 0)
@@ -64,7 +64,7 @@ def ratings(table: pl.DataFrame) -> pl.DataFrame:
 def part_scores(whole: Cohort) -> pl.DataFrame:
     """Means over runs by track, class, tissue or kind of question, and agent, where the reports
     split their metric."""
-    runs = prepared(whole.runs)[0].select("run_id", "judge", "track", "agent")
+    runs = select_runs(whole.runs)[0].select("run_id", "judge", "track", "agent")
     return (
         whole.parts.join(runs, on=["run_id", "judge"], how="inner")
         .rename({"by": "split"})

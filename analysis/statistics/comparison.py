@@ -20,17 +20,17 @@ from ...errors import ConfigError, InputError
 from ..report.display import interval, number, probability
 from ..tables.score_names import limits_of
 from .agent_scores import (
+    CellMeans,
     Contrast,
-    Grid,
+    agent_contrasts,
     agent_score,
+    balance_notes,
+    cell_means,
     contrast_estimates,
-    contrasts,
-    grid,
-    unbalanced,
-    variance_new,
+    variance_between_tasks,
 )
-from .interval_estimates import MIN_RUNS, Estimate, Population, Rows, t_two_sided, tidy
-from .run_arrays import READ_SCORES, check_outcome, design, pointless, prepared
+from .interval_estimates import MIN_RUNS, Estimate, KeyedEstimates, Population, tidy, two_sided_p
+from .run_arrays import READ_SCORES, build_arrays, check_outcome, excluded_for_reading, select_runs
 
 By = Literal["agent", "judge", "rubric", "release"]
 Joined = Literal["run", "task"]
@@ -77,17 +77,17 @@ class Comparison:
     @property
     def table(self) -> pl.DataFrame:
         key = {"first": self.names[0], "second": self.names[1]}
-        rows: Rows = [({**key, "mde80": self.mde80}, self.new), (key, self.same)]
+        rows: KeyedEstimates = [({**key, "mde80": self.mde80}, self.new), (key, self.same)]
         return tidy(rows, {"first": pl.String, "second": pl.String, "mde80": pl.Float64})
 
 
-def side(name: str, table: pl.DataFrame) -> Side:
+def make_side(name: str, table: pl.DataFrame) -> Side:
     """A set of scorecards as one side."""
-    runs, notes = prepared(table)
+    runs, notes = select_runs(table)
     return Side(name, runs, tuple(notes))
 
 
-def sides(table: pl.DataFrame, by: By, names: tuple[str, str]) -> tuple[Side, Side]:
+def split_sides(table: pl.DataFrame, by: By, names: tuple[str, str]) -> tuple[Side, Side]:
     """Two agents, judges or rubrics (id, version, or `id version`) of one cohort. InputError for
     unknown names, ConfigError for releases, which are two sets of scorecards."""
     if by == "release":
@@ -102,15 +102,15 @@ def sides(table: pl.DataFrame, by: By, names: tuple[str, str]) -> tuple[Side, Si
             there = ", ".join(sorted({str(value) for value in table[by].drop_nulls()})[:20])
             raise InputError(f"no runs of {by} {name!r}", f"there are {there or 'none'}")
     if by != "agent":
-        first, second = (side(name, table.filter(_is(by, name))) for name in names)
+        first, second = (make_side(name, table.filter(_is(by, name))) for name in names)
         return first, second
     # Agents share a cohort, and with it what is left out of it.
-    whole, notes = prepared(table)
+    whole, notes = select_runs(table)
     first, second = (Side(name, whole.filter(_is(by, name)), tuple(notes)) for name in names)
     return first, second
 
 
-def kind_of(table: pl.DataFrame, names: tuple[str, str]) -> By:
+def infer_kind(table: pl.DataFrame, names: tuple[str, str]) -> By:
     """What two names are: agents, else judges, else rubrics. InputError where they are none of
     these."""
     kinds: tuple[By, ...] = ("agent", "judge", "rubric")
@@ -151,7 +151,7 @@ def compare(
     for one in (first, second):
         check_outcome(one.runs, outcome)
     if margin is not None:
-        check_size("margin", margin, outcome)
+        check_effect_size("margin", margin, outcome)
     cell = _cell(first, second, by)
     a, b = (
         one.runs.with_columns(cell.alias("_cell"), pl.col(outcome).cast(pl.Float64))
@@ -171,7 +171,7 @@ def compare(
         mde80 = None
     else:
         (new, mde80), (same, _) = contrast_estimates(
-            found, g, outcome, (*notes, *(unbalanced(g) if by == "agent" else ()))
+            found, g, outcome, (*notes, *(balance_notes(g) if by == "agent" else ()))
         )
         if joined == "run":
             new, same = (replace(est, method=f"run minus run; {est.method}") for est in (new, same))
@@ -189,11 +189,11 @@ def compare(
         mde80,
         margin,
         p,
-        verdict(new, p, min(counts)),
+        decide(new, p, min(counts)),
     )
 
 
-def check_size(what: str, size: float, outcome: str) -> None:
+def check_effect_size(what: str, size: float, outcome: str) -> None:
     """ConfigError for a margin or difference that is not positive or as wide as the outcome's
     scale."""
     top = limits_of(outcome)[1]
@@ -208,11 +208,11 @@ def tost(est: Estimate, margin: float) -> float | None:
     if est.value is None or not est.se or not est.df:
         return None
     t = (margin - abs(est.value)) / est.se
-    half = t_two_sided(t, est.df) / 2
+    half = two_sided_p(t, est.df) / 2
     return half if t > 0 else 1 - half
 
 
-def verdict(est: Estimate, p_equivalent: float | None, runs: int) -> Verdict:
+def decide(est: Estimate, p_equivalent: float | None, runs: int) -> Verdict:
     """Equivalent where the margin's test says so, else different where a difference is found, else
     neither: not finding a difference is no evidence of none. Below MIN_RUNS runs a side nothing is
     said."""
@@ -256,7 +256,7 @@ def _named(first: Side, second: Side) -> tuple[str, ...]:
 
 
 Means = tuple[float | None, float | None]
-Found = tuple[Contrast | None, Grid, Means, tuple[int, int]]
+Found = tuple[Contrast | None, CellMeans, Means, tuple[int, int]]
 
 
 def _by_run(pairs: pl.DataFrame, outcome: str) -> Found:
@@ -265,16 +265,18 @@ def _by_run(pairs: pl.DataFrame, outcome: str) -> Found:
     both = pairs.filter(pl.col(outcome).is_finite() & pl.col("_second").is_finite())
     both = both.with_columns(agent=pl.lit("first"), tier="_cell")
 
-    def gridded(values: pl.Expr) -> Grid:
+    def gridded(values: pl.Expr) -> CellMeans:
         data = both.with_columns(values.alias(outcome))
-        return grid(design(data, outcome, keep_breach=True, prepare=False, need_codes=False))
+        return cell_means(
+            build_arrays(data, outcome, keep_breach=True, prepare=False, need_codes=False)
+        )
 
     g = gridded(pl.col(outcome) - pl.col("_second"))
     everything = np.ones(len(g.tasks), dtype=bool)
     score = agent_score(g, 0, everything) if g.agents else None
     if score is None:
         return None, g, (None, None), (0, 0)
-    variance, df, warning = variance_new(score.residual, score.track_of)
+    variance, df, warning = variance_between_tasks(score.residual, score.track_of)
     found = Contrast(
         0,
         1,
@@ -298,8 +300,8 @@ def _by_task(a: pl.DataFrame, b: pl.DataFrame, outcome: str) -> Found:
         for one, name in ((a, "first"), (b, "second"))
     ]
     table = pl.concat(data, how="diagonal_relaxed")
-    g = grid(design(table, outcome, keep_breach=True, prepare=False, need_codes=False))
-    found = next(iter(contrasts(g)), None)
+    g = cell_means(build_arrays(table, outcome, keep_breach=True, prepare=False, need_codes=False))
+    found = next(iter(agent_contrasts(g)), None)
     if found is None:
         return None, g, (None, None), (0, 0)
     common = np.asarray((g.count > 0).all(0))
@@ -313,7 +315,7 @@ def _nothing(first: Side, second: Side, outcome: str, joined: Joined) -> str:
     """Why there is no difference at all."""
     for one in (first, second):
         if not one.runs[outcome].count():
-            unread = outcome in READ_SCORES and one.runs.select(pointless().any()).item()
+            unread = outcome in READ_SCORES and one.runs.select(excluded_for_reading().any()).item()
             why = (
                 "too little of its runs was read for a point"
                 if unread
@@ -323,7 +325,7 @@ def _nothing(first: Side, second: Side, outcome: str, joined: Joined) -> str:
     return f"no {joined} has {outcome} on both sides"
 
 
-def sentences(found: Comparison) -> list[str]:
+def comparison_sentences(found: Comparison) -> list[str]:
     """The result in words: direction, interval, p and counts; then what may be concluded."""
     a, b = found.names
     est = found.new if found.new.lo is not None else found.same
@@ -380,7 +382,7 @@ def _may_say(found: Comparison, unit: str) -> str:
     return f"Cannot say whether they differ{not_shown}{least}."
 
 
-def to_json(found: Comparison) -> dict[str, object]:
+def comparison_json(found: Comparison) -> dict[str, object]:
     """As plain values (ambjudge.compare/1)."""
     from ..report.results import rows
 
@@ -398,5 +400,5 @@ def to_json(found: Comparison) -> dict[str, object]:
         "margin": found.margin,
         "p_equivalent": found.p_equivalent,
         "verdict": found.verdict,
-        "sentences": sentences(found),
+        "sentences": comparison_sentences(found),
     }

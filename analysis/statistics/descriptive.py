@@ -23,22 +23,32 @@ from .interval_estimates import (
     Estimate,
     Floats,
     Ints,
-    Rows,
-    estimate,
-    finite,
-    t_two_sided,
+    KeyedEstimates,
+    back_transform,
+    finite_or_none,
+    t_estimate,
     tidy,
-    transformed,
+    two_sided_p,
 )
-from .jackknife import both, codes_of, demean, of_sums, ratio
+from .jackknife import demean, estimates_by_population, group_ids, jackknife_of_sums, ratio_of_sums
 from .ranking import failed
-from .run_arrays import Design, code_columns, design, numbers, prepared, task_key, too_few_read
+from .run_arrays import (
+    RunArrays,
+    build_arrays,
+    code_columns,
+    factorize,
+    reading_refusal,
+    select_runs,
+    task_key,
+)
 
 ALL = "(all)"
 TOTALS = ("agentic", "task_score", "overall")
 
 
-def groups_of(table: pl.DataFrame, by: tuple[str, ...]) -> Iterator[tuple[dict[str, str], Bools]]:
+def iterate_groups(
+    table: pl.DataFrame, by: tuple[str, ...]
+) -> Iterator[tuple[dict[str, str], Bools]]:
     """(all) first, then every combination of the `by` columns that occurs, with its rows."""
     yield dict.fromkeys(by, ALL), np.ones(table.height, dtype=bool)
     if not by or table.is_empty():
@@ -52,26 +62,27 @@ def groups_of(table: pl.DataFrame, by: tuple[str, ...]) -> Iterator[tuple[dict[s
 
 
 @dataclass(frozen=True)
-class Axes:
+class RunAxes:
     """Numbers of agents, tasks and cells of runs."""
 
     agent: Ints
     task: Ints
     cell: Ints
 
-    def of(self, runs: Bools) -> Axes:
-        return Axes(self.agent[runs], self.task[runs], self.cell[runs])
+    def of(self, runs: Bools) -> RunAxes:
+        return RunAxes(self.agent[runs], self.task[runs], self.cell[runs])
 
 
-def axes_of(table: pl.DataFrame) -> Axes:
+def run_axes(table: pl.DataFrame) -> RunAxes:
     """The axes of a prepared table."""
     task, agent, tier = (
-        numbers(s)[0] for s in (table.select(task_key()).to_series(), table["agent"], table["tier"])
+        factorize(s)[0]
+        for s in (table.select(task_key()).to_series(), table["agent"], table["tier"])
     )
-    return Axes(agent, task, codes_of(agent, task, tier)[0] if table.height else task)
+    return RunAxes(agent, task, group_ids(agent, task, tier)[0] if table.height else task)
 
 
-def balance(table: pl.DataFrame) -> Floats:
+def balance_weights(table: pl.DataFrame) -> Floats:
     """Weights of runs that make cells of a task, tasks of a track and tracks weigh the same within
     each agent, as on the leaderboard; they add up to the number of runs. In a balanced cohort with
     equal tracks all are 1."""
@@ -100,12 +111,12 @@ def column_means(
     have them."""
     notes: list[str] = []
     if prepare:
-        table, notes = prepared(table)
-    axes = axes_of(table)
+        table, notes = select_runs(table)
+    axes = run_axes(table)
     keys: dict[str, Any] = {**dict.fromkeys(by, pl.String), key: pl.String}
-    rows: Rows = []
+    rows: KeyedEstimates = []
     values = {name: table[name].cast(pl.Float64).to_numpy() for name in columns}
-    for group, mask in groups_of(table, by):
+    for group, mask in iterate_groups(table, by):
         for name, shown in columns.items():
             use = mask & np.isfinite(values[name])
             n = int(use.sum())
@@ -118,16 +129,16 @@ def column_means(
                     )
                 )
                 continue
-            weight = balance(table.filter(pl.Series(use)))
-            j = of_sums(
+            weight = balance_weights(table.filter(pl.Series(use)))
+            j = jackknife_of_sums(
                 np.column_stack([values[name][use] * weight, weight]),
-                ratio,
+                ratio_of_sums,
                 axes.task[use],
                 axes.cell[use],
             )
             rows += [
                 ({**group, key: shown}, est)
-                for est in both(
+                for est in estimates_by_population(
                     title,
                     j,
                     0,
@@ -156,13 +167,13 @@ def stage_profile(
         "task_score": "task"
     }
     means = column_means(table, shown, by, key="stage", label="mean {name}", prepare=prepare)
-    used = prepared(table)[0] if prepare else table
+    used = select_runs(table)[0] if prepare else table
     behind = dict(zip(("overall", "S1", "S2", "S3"), PRESUMED, strict=True)) | {
         "agentic": "presumed"
     }
     shares = [
         {**group, "stage": stage, "presumed": used.filter(mask)[name].mean()}
-        for group, mask in groups_of(used, by)
+        for group, mask in iterate_groups(used, by)
         for stage, name in behind.items()
     ]
     schema = {**dict.fromkeys(by, pl.String), "stage": pl.String, "presumed": pl.Float64}
@@ -210,7 +221,7 @@ def code_prevalence(
     total).
     """
     scored = table.with_columns(pl.lit(1.0).alias("_one"))
-    each = design(
+    each = build_arrays(
         scored,
         "_one",
         source=source,
@@ -219,7 +230,9 @@ def code_prevalence(
         need_codes=False,
         explain=False,
     )
-    joint = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, explain=False)
+    joint = build_arrays(
+        scored, "_one", source=source, keep_breach=True, prepare=prepare, explain=False
+    )
     keys: dict[str, Any] = {
         **dict.fromkeys(by, pl.String),
         "code": pl.String,
@@ -228,13 +241,13 @@ def code_prevalence(
         "read": pl.Int64,
         "runs": pl.Int64,
     }
-    rows: Rows = []
+    rows: KeyedEstimates = []
     fired_at_all = each.table.select(
         expression.fill_null(False).alias(code)
         for code, expression in code_columns(each.table, source).items()
     )
-    joint_groups = {tuple(group.values()): mask for group, mask in groups_of(joint.table, by)}
-    for group, mask in groups_of(each.table, by):
+    joint_groups = {tuple(group.values()): mask for group, mask in iterate_groups(joint.table, by)}
+    for group, mask in iterate_groups(each.table, by):
         runs = int(mask.sum())
         for k, code in enumerate(CODES):
             use = mask & each.read[:, k]
@@ -262,11 +275,11 @@ def code_prevalence(
     return tidy(rows, keys)
 
 
-def _rate(d: Design, use: Bools, k: int, fired: int, runs: int, seen: int) -> list[Estimate]:
+def _rate(d: RunArrays, use: Bools, k: int, fired: int, runs: int, seen: int) -> list[Estimate]:
     """The share of the read runs (`use`, of `runs`) that fired a code; without any, what its
     firings say."""
     label, n, notes = f"rate per run of {CODES[k]}", int(use.sum()), d.notes
-    reason = "no runs" if not runs else too_few_read(CODES[k], n, runs)
+    reason = "no runs" if not runs else reading_refusal(CODES[k], n, runs)
     if reason:
         if seen > fired:
             reason += (
@@ -275,14 +288,14 @@ def _rate(d: Design, use: Bools, k: int, fired: int, runs: int, seen: int) -> li
         return [Estimate(label, "new", None, n=n, reason=reason, warnings=notes)]
     if n < runs:
         notes = (*notes, f"{CODES[k]}: read in {n} of {runs} runs; the rate is of these")
-    j = of_sums(
+    j = jackknife_of_sums(
         np.column_stack([d.codes[use, k].astype(float), np.ones(n)]),
-        ratio,
+        ratio_of_sums,
         d.task[use],
         d.cell[use],
     )
     out = []
-    for est in both(label, j, 0, n=n, notes=notes, limits=SHARE_LIMITS):
+    for est in estimates_by_population(label, j, 0, n=n, notes=notes, limits=SHARE_LIMITS):
         if not est.se and est.population == "new":
             lo, hi = wilson(float(fired), n) or (None, None)
             est = Estimate(
@@ -301,15 +314,19 @@ def _rate(d: Design, use: Bools, k: int, fired: int, runs: int, seen: int) -> li
     return out
 
 
-def _shares(d: Design, mask: Bools, runs: int, group: dict[str, str]) -> Rows:
+def _shares(d: RunArrays, mask: Bools, runs: int, group: dict[str, str]) -> KeyedEstimates:
     n = int(mask.sum())
     fired = d.codes[mask].sum(0)
-    rows: Rows = []
+    rows: KeyedEstimates = []
 
     def shares(s: Floats) -> Floats:
         return np.asarray(s / s.sum(-1, keepdims=True))
 
-    j = of_sums(d.codes[mask].astype(float), shares, d.task[mask], d.cell[mask]) if n else None
+    j = (
+        jackknife_of_sums(d.codes[mask].astype(float), shares, d.task[mask], d.cell[mask])
+        if n
+        else None
+    )
     for code in CODES:
         label = f"share of fired codes{d.among()} of {code}"
         key: dict[str, Any] = {
@@ -335,11 +352,14 @@ def _shares(d: Design, mask: Bools, runs: int, group: dict[str, str]) -> Rows:
             )
             rows.append((key, Estimate(label, "new", None, n=n, reason=reason, warnings=d.notes)))
             continue
-        rows += [(key, est) for est in both(label, j, k, n=n, notes=d.notes, limits=SHARE_LIMITS)]
+        rows += [
+            (key, est)
+            for est in estimates_by_population(label, j, k, n=n, notes=d.notes, limits=SHARE_LIMITS)
+        ]
     return rows
 
 
-def _ratio_estimate(d: Design, mask: Bools) -> Estimate:
+def _ratio_estimate(d: RunArrays, mask: Bools) -> Estimate:
     label, n = "engineering codes (E2-E5) per knowledge code (E1)", int(mask.sum())
     missing = [code for code in CODES if code not in d.code_names]
     if missing:
@@ -358,8 +378,8 @@ def _ratio_estimate(d: Design, mask: Bools) -> Estimate:
         )
         return Estimate(label, "new", None, n=n, reason=reason)
     if knowledge >= 20:
-        j = of_sums(d.codes[mask].astype(float), log_ratio, d.task[mask], d.cell[mask])
-        est = estimate(
+        j = jackknife_of_sums(d.codes[mask].astype(float), log_ratio, d.task[mask], d.cell[mask])
+        est = t_estimate(
             label,
             "new",
             j.value[0],
@@ -371,7 +391,7 @@ def _ratio_estimate(d: Design, mask: Bools) -> Estimate:
             warnings=d.notes,
             test=False,
         )
-        return transformed(est, math.exp)
+        return back_transform(est, math.exp)
     from scipy import stats
 
     total = knowledge + rest
@@ -382,8 +402,8 @@ def _ratio_estimate(d: Design, mask: Bools) -> Estimate:
         "new",
         rest / knowledge if knowledge else None,
         None,
-        finite((1 - high) / high),
-        finite((1 - low) / low) if low > 0 else None,
+        finite_or_none((1 - high) / high),
+        finite_or_none((1 - low) / low) if low > 0 else None,
         n=n,
         method="exact, binomial given the total; codes as independent",
         reason=(
@@ -423,8 +443,8 @@ def tier_contrast(
     """
     notes: list[str] = []
     if prepare:
-        table, notes = prepared(table)
-    axes = axes_of(table)
+        table, notes = select_runs(table)
+    axes = run_axes(table)
     tiers = [tier for tier in sorted(table["tier"].unique().to_list()) if tier != baseline]
     tier, agent = table["tier"].to_numpy(), table["agent"].to_numpy()
     keys: dict[str, Any] = {
@@ -435,7 +455,7 @@ def tier_contrast(
         "mean": pl.Float64,
         "mean_baseline": pl.Float64,
     }
-    rows: Rows = []
+    rows: KeyedEstimates = []
 
     def change(s: Floats) -> Floats:
         return np.asarray(100 * (s[..., :1] / s[..., 1:2] / (s[..., 2:3] / s[..., 3:4]) - 1))
@@ -473,12 +493,12 @@ def tier_contrast(
                     rows.append((key, Estimate(label, "new", None, reason=reason)))
                     continue
                 key |= {"mean": float(v[a].mean()), "mean_baseline": float(v[b].mean())}
-                j = of_sums(
+                j = jackknife_of_sums(
                     np.column_stack([v * a, a, v * b, b]), change, axes.task[use], axes.cell[use]
                 )
                 rows += [
                     (key, est)
-                    for est in both(
+                    for est in estimates_by_population(
                         label,
                         j,
                         0,
@@ -493,7 +513,7 @@ def tier_contrast(
 
 
 def _interaction(
-    table: pl.DataFrame, y: Floats, axes: Axes, other: str, baseline: str, outcome: str
+    table: pl.DataFrame, y: Floats, axes: RunAxes, other: str, baseline: str, outcome: str
 ) -> tuple[dict[str, Any], Estimate]:
     """F test of equal tier change over agents, on the complete agent x task table of differences."""
     key: dict[str, Any] = {
@@ -562,12 +582,12 @@ def cost_score(
     """
     notes: list[str] = []
     if prepare:
-        table, notes = prepared(table)
+        table, notes = select_runs(table)
     table = table.with_columns(total_tokens=pl.col("input_tokens") + pl.col("output_tokens"))
     keys: dict[str, Any] = {"track": pl.String, "cost": pl.String, "kind": pl.String}
-    rows: Rows = []
-    axes = axes_of(table)
-    for group, mask in groups_of(table, ("track",)):
+    rows: KeyedEstimates = []
+    axes = run_axes(table)
+    for group, mask in iterate_groups(table, ("track",)):
         for cost in costs:
             x, y = (
                 table[cost].cast(pl.Float64).to_numpy(),
@@ -581,12 +601,12 @@ def cost_score(
 
 
 def _correlations(
-    x: Floats, y: Floats, axes: Axes, label: str, notes: tuple[str, ...]
+    x: Floats, y: Floats, axes: RunAxes, label: str, notes: tuple[str, ...]
 ) -> Iterator[tuple[str, Estimate]]:
     from scipy import stats
 
     n = len(x)
-    cells, n_cells = codes_of(axes.cell) if n else (axes.cell, 0)
+    cells, n_cells = group_ids(axes.cell) if n else (axes.cell, 0)
     positive = x > 0
     views: list[tuple[str, Floats, Floats, Bools]] = [
         ("runs", x, y, np.ones(n, dtype=bool)),
@@ -643,8 +663,8 @@ def _correlation(
         r = top / np.sqrt((m[..., 2] - m[..., 0] ** 2) * (m[..., 3] - m[..., 1] ** 2))
         return np.asarray(np.arctanh(np.clip(r, -1, 1)))[..., None]
 
-    j = of_sums(np.column_stack([a, b, a * a, b * b, a * b, np.ones(n)]), z, task, cell)
-    est = estimate(
+    j = jackknife_of_sums(np.column_stack([a, b, a * a, b * b, a * b, np.ones(n)]), z, task, cell)
+    est = t_estimate(
         label,
         "new",
         j.value[0],
@@ -664,5 +684,5 @@ def _correlation(
             n=n,
             reason="the runs lie on a line",
         )
-    p = t_two_sided(est.value / est.se, est.df) if est.se and est.df else None
-    return replace(transformed(est, math.tanh), p=p)
+    p = two_sided_p(est.value / est.se, est.df) if est.se and est.df else None
+    return replace(back_transform(est, math.tanh), p=p)

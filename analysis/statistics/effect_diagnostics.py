@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES
-from .interval_estimates import Estimate, Rows, adjusted, estimate, tidy
-from .jackknife import codes_of, demean
-from .overlap_weighting import REFUSE_FIRED, average_effects, circular_codes, fitted
-from .run_arrays import design, designs, prepared
+from .interval_estimates import Estimate, KeyedEstimates, adjust_p_values, t_estimate, tidy
+from .jackknife import demean, group_ids
+from .overlap_weighting import REFUSE_FIRED, circular_codes, effect_estimates, fit_code_effects
+from .run_arrays import arrays_by_code, build_arrays, select_runs
 
 UPSTREAM: dict[str, tuple[str, ...]] = {"E3": ("S1", "S2"), "E4": ("S1",), "E5": ("S1", "S2")}
 """Stages finished before the code can arise: its effect on them should be 0."""
@@ -34,25 +34,25 @@ def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -
     the contrary: halo from Task alone leaves S1 and S2 untouched.
     """
     if prepare:
-        table, _ = prepared(table, keep_breach=False)
+        table, _ = select_runs(table, keep_breach=False)
     keys: dict[str, Any] = {
         "code": pl.String,
         "stage": pl.String,
         "p_holm": pl.Float64,
         "verdict": pl.String,
     }
-    rows: Rows = []
+    rows: KeyedEstimates = []
     for stage in EARLY:
-        block: Rows = []
-        for d, codes in designs(table, stage, source=source, prepare=False):
-            found = fitted(d, 100 * d.y[:, None], circular=())
+        block: KeyedEstimates = []
+        for d, codes in arrays_by_code(table, stage, source=source, prepare=False):
+            found = fit_code_effects(d, 100 * d.y[:, None], circular=())
             for code in codes:
                 if stage in UPSTREAM.get(code, ()):
                     label = f"placebo: effect of {code} on the earlier {stage}, points of 100"
                     est = found.estimate(d.code_names.index(code), label, limits=(-100.0, 100.0))
                     block.append(({"code": code, "stage": stage}, est))
         rows += sorted(block, key=lambda row: str(row[0]["code"]))
-    for (key, _), p in zip(rows, adjusted([est.p for _, est in rows], "holm"), strict=True):
+    for (key, _), p in zip(rows, adjust_p_values([est.p for _, est in rows], "holm"), strict=True):
         key["p_holm"] = None if p is None else min(p / EACH, 1.0)
     rows.append(_together(table, source))
     for each, found_ in rows:
@@ -73,7 +73,7 @@ def _together(table: pl.DataFrame, source: str) -> tuple[dict[str, Any], Estimat
         "stage": " and ".join(EARLY),
         "p_holm": None,
     }
-    d = design(table, EARLY[0], source=source, prepare=False)
+    d = build_arrays(table, EARLY[0], source=source, prepare=False)
     if not d.n:
         return key, Estimate(label, "new", None, reason="too few runs to compare")
     moved, whole, free, units = np.zeros((2, d.n)), 0.0, 0, np.zeros(d.n_cells, dtype=bool)
@@ -82,7 +82,7 @@ def _together(table: pl.DataFrame, source: str) -> tuple[dict[str, Any], Estimat
         later = [k for k, code in enumerate(d.code_names) if stage in UPSTREAM.get(code, ())]
         before = np.delete(d.codes, later, 1) @ (1 << np.arange(len(d.code_names) - len(later)))
         use = np.isfinite(y)
-        group, n = codes_of(d.cell[use], before[use].astype(np.int64))
+        group, n = group_ids(d.cell[use], before[use].astype(np.int64))
         size = np.bincount(group, minlength=n)[group]
         centred = demean(np.column_stack([d.codes[np.ix_(use, later)].sum(1), y[use]]), group, n)
         count, part = centred[:, 0], centred.prod(1)
@@ -94,7 +94,7 @@ def _together(table: pl.DataFrame, source: str) -> tuple[dict[str, Any], Estimat
         units[d.cell[use][varied]] = True
     if free < REFUSE_FIRED or whole <= 0:
         return key, Estimate(label, "new", None, n=d.n, reason="too few runs to compare")
-    est = estimate(
+    est = t_estimate(
         label,
         "new",
         moved[0].sum() / whole,
@@ -129,7 +129,7 @@ def circularity(
     threshold, valid format); near 1 and near 0 together mean that the code restates the outcome.
     `verdict`: defined by outcome (recorded source), looks defined by outcome (pattern), or no sign.
     """
-    d = design(table, "task_score", prepare=prepare, need_codes=False, explain=False)
+    d = build_arrays(table, "task_score", prepare=prepare, need_codes=False, explain=False)
     recorded = circular_codes(d)
     valid = d.table["format_valid"].fill_null(True).to_numpy()
     low = d.y < threshold
@@ -208,20 +208,20 @@ def leave_one_out(
 ) -> pl.DataFrame:
     """Each code's effect without one agent (or `axis` task, track, tier) after the other; rows
     where it cannot be had say why."""
-    d = design(table, outcome, source=source, prepare=prepare, need_codes=False)
+    d = build_arrays(table, outcome, source=source, prepare=prepare, need_codes=False)
     keys: dict[str, Any] = {
         "axis": pl.String,
         "without": pl.String,
         "code": pl.String,
         "shift": pl.Float64,
     }
-    rows: Rows = []
+    rows: KeyedEstimates = []
     label = f"effect of {{code}} on {outcome}"
-    full = average_effects(d.table, outcome, source, label)
+    full = effect_estimates(d.table, outcome, source, label)
     numbers, names = d.axis(axis)
     for at, name in enumerate(names):
         part = d.table.filter(pl.Series(numbers != at))
-        for k, est in enumerate(average_effects(part, outcome, source, label)):
+        for k, est in enumerate(effect_estimates(part, outcome, source, label)):
             whole = full[k].value
             shift = est.value - whole if est.value is not None and whole is not None else None
             rows.append(({"axis": axis, "without": name, "code": CODES[k], "shift": shift}, est))

@@ -16,9 +16,23 @@ import polars as pl
 
 from ..tables.score_names import limits_of
 from .effect_diagnostics import ALARM, alarms
-from .interval_estimates import Estimate, Population, Rows, adjusted, detectable, tidy
-from .overlap_weighting import MIN_CELLS, MIN_FIRED, Fitted, fitted, overlap, robustness_value
-from .run_arrays import PARTS, designs, overall_parts, prepared, zeroing
+from .interval_estimates import (
+    Estimate,
+    KeyedEstimates,
+    Population,
+    adjust_p_values,
+    minimum_detectable_effect,
+    tidy,
+)
+from .overlap_weighting import (
+    MIN_CELLS,
+    MIN_FIRED,
+    FittedEffects,
+    fit_code_effects,
+    overlap_weighted_effect,
+    robustness_value,
+)
+from .run_arrays import PARTS, arrays_by_code, overall_parts, select_runs, zero_task_loss
 
 EFFECT_KEYS: dict[str, Any] = {
     "code": pl.String,
@@ -60,12 +74,12 @@ def code_effects(
     """
     notes: list[str] = []
     if prepare:
-        table, notes = prepared(table, keep_breach=False)
+        table, notes = select_runs(table, keep_breach=False)
     moved = alarms(table, source)
     bounds = _bounds(table, outcome, source)
-    blocks: dict[Population, Rows] = {population: [] for population in POPULATIONS}
-    for d, codes in designs(table, outcome, source=source, prepare=False):
-        found = fitted(d)
+    blocks: dict[Population, KeyedEstimates] = {population: [] for population in POPULATIONS}
+    for d, codes in arrays_by_code(table, outcome, source=source, prepare=False):
+        found = fit_code_effects(d)
         for k in map(d.code_names.index, codes):
             code = d.code_names[k]
             for population in POPULATIONS:
@@ -73,10 +87,10 @@ def code_effects(
                 if est.value is not None:
                     key |= bounds.get(code, {})
                 blocks[population].append((key, est))
-    rows: Rows = []
+    rows: KeyedEstimates = []
     for block in blocks.values():
         block.sort(key=lambda row: str(row[0]["code"]))
-        family = adjusted(
+        family = adjust_p_values(
             [est.p if key["status"] in ("ok", "confounded") else None for key, est in block], "holm"
         )
         rows += [({**key, "p_holm": p}, est) for (key, est), p in zip(block, family, strict=True)]
@@ -96,7 +110,7 @@ def _bounds(table: pl.DataFrame, outcome: str, source: str) -> dict[str, dict[st
         pl.when(known).then(outcome).otherwise(low).alias(outcome), _known=known
     )
     out = {}
-    for d, codes in designs(filled, outcome, source=source, prepare=False):
+    for d, codes in arrays_by_code(filled, outcome, source=source, prepare=False):
         missing = ~d.table["_known"].to_numpy()
         for code in codes:
             k = d.code_names.index(code)
@@ -104,14 +118,18 @@ def _bounds(table: pl.DataFrame, outcome: str, source: str) -> dict[str, dict[st
             ends = [
                 np.where(missing, np.where(fired == up, high, low), d.y) for up in (False, True)
             ]
-            fit = overlap(d.codes, k, np.column_stack(ends), d.cell, d.task) if d.n else None
+            fit = (
+                overlap_weighted_effect(d.codes, k, np.column_stack(ends), d.cell, d.task)
+                if d.n
+                else None
+            )
             if fit is not None:
                 out[code] = {"missing_lo": float(fit.value[0]), "missing_hi": float(fit.value[1])}
     return out
 
 
 def _effect_row(
-    found: Fitted, k: int, population: Population, moved: float | None, notes: list[str]
+    found: FittedEffects, k: int, population: Population, moved: float | None, notes: list[str]
 ) -> tuple[dict[str, Any], Estimate]:
     d, fit = found.d, found.fits[k]
     name = d.code_names[k]
@@ -133,7 +151,7 @@ def _effect_row(
     warnings = [*notes, *d.notes]
     est = found.estimate(k, label, population=population)
     if est.se and est.df:
-        key["mde80"] = detectable(est.se, est.df)
+        key["mde80"] = minimum_detectable_effect(est.se, est.df)
     key |= {
         "status": "ok",
         "placebo_p": moved,
@@ -202,17 +220,17 @@ def decompose_effects(
         "share": pl.Float64,
         "note": pl.String,
     }
-    rows: Rows = []
-    for d, codes in designs(table, "overall", source=source, prepare=prepare):
+    rows: KeyedEstimates = []
+    for d, codes in arrays_by_code(table, "overall", source=source, prepare=prepare):
         parts = overall_parts(d.table)
         columns = {
             name: parts[:, [PARTS.index(p) for p in members]].sum(1)
             for name, members in PART_GROUPS.items()
         }
         if d.n:
-            columns[GATE] = zeroing(d)
+            columns[GATE] = zero_task_loss(d)
             columns[QUALITY] = columns["task part"] - columns[GATE]
-        found = fitted(d, np.column_stack(list(columns.values())))
+        found = fit_code_effects(d, np.column_stack(list(columns.values())))
         at_total = list(columns).index("total")
         for code in codes:
             k = d.code_names.index(code)

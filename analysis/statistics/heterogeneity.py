@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES
-from .interval_estimates import Estimate, Rows, adjusted, tidy
+from .interval_estimates import Estimate, KeyedEstimates, adjust_p_values, tidy
 from .jackknife import demean
-from .overlap_weighting import average_effects
-from .run_arrays import design
+from .overlap_weighting import effect_estimates
+from .run_arrays import build_arrays
 
 SEED = 20260601
 
@@ -31,7 +31,7 @@ def effects_by(
     `i2` is the share of the spread between groups that is beyond noise (DerSimonian and Laird);
     rank by `shrunk` only.
     """
-    d = design(table, outcome, source=source, prepare=prepare, need_codes=False)
+    d = build_arrays(table, outcome, source=source, prepare=prepare, need_codes=False)
     axis, names = d.axis(by)
     keys: dict[str, Any] = {
         "by": pl.String,
@@ -41,11 +41,11 @@ def effects_by(
         "shrunk": pl.Float64,
         "i2": pl.Float64,
     }
-    rows: Rows = []
+    rows: KeyedEstimates = []
     for at, name in enumerate(names):
         part = d.table.filter(pl.Series(axis == at))
         label = f"effect of {{code}} on {outcome}"
-        for code, est in zip(CODES, average_effects(part, outcome, source, label), strict=True):
+        for code, est in zip(CODES, effect_estimates(part, outcome, source, label), strict=True):
             rows.append(({"by": by, "group": name, "code": code}, est))
     for code in CODES:
         block = [
@@ -55,12 +55,14 @@ def effects_by(
         ]
         if len(block) >= 3:
             _shrink(block)
-    for (key, _), p in zip(rows, adjusted([est.p for _, est in rows], "fdr_bh"), strict=True):
+    for (key, _), p in zip(
+        rows, adjust_p_values([est.p for _, est in rows], "fdr_bh"), strict=True
+    ):
         key["p_bh"] = p
     return tidy(rows, keys)
 
 
-def _shrink(block: Rows) -> None:
+def _shrink(block: KeyedEstimates) -> None:
     value = np.array([est.value for _, est in block], dtype=float)
     variance = np.array([est.se for _, est in block], dtype=float) ** 2
     w = 1 / variance
@@ -93,11 +95,11 @@ def explained_variance(
     from sklearn.model_selection import GroupKFold
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    d = design(table, outcome, source=source, prepare=prepare)
+    d = build_arrays(table, outcome, source=source, prepare=prepare)
     keys: dict[str, Any] = {"model": pl.String}
     y = demean(d.y[:, None], d.cell, d.n_cells)[:, 0] if d.n else d.y
     x = demean(d.codes.astype(float), d.cell, d.n_cells) if d.n else d.codes.astype(float)
-    rows: Rows = []
+    rows: KeyedEstimates = []
     spread = float((y**2).sum()) if d.n else 0.0
     for name, model in (
         ("linear", LinearRegression(fit_intercept=False)),

@@ -74,15 +74,15 @@ class Estimate:
         out = {name: getattr(self, name) for name in ESTIMATE_SCHEMA}
         out["warnings"] = list(self.warnings)
         for name in ("value", "se", "lo", "hi", "p", "df"):
-            out[name] = finite(out[name])
+            out[name] = finite_or_none(out[name])
         return out
 
 
-Rows = list[tuple[dict[str, Any], Estimate]]
+KeyedEstimates = list[tuple[dict[str, Any], Estimate]]
 """Rows of a table before `tidy`: what a row is about, and its number."""
 
 
-def finite(value: float | np.floating[Any] | None) -> float | None:
+def finite_or_none(value: float | np.floating[Any] | None) -> float | None:
     """The value as float, or None where it is missing, NaN or infinite."""
     if value is None or not math.isfinite(value):
         return None
@@ -97,12 +97,12 @@ def t_quantile(probability: float, df: float) -> float:
     return float(stats.norm.ppf(probability) if math.isinf(df) else stats.t.ppf(probability, df))
 
 
-def detectable(se: float, df: float) -> float:
+def minimum_detectable_effect(se: float, df: float) -> float:
     """The smallest true value that a test at 5 % finds with probability .8 (MDE80)."""
     return (t_quantile(0.975, df) + t_quantile(0.8, df)) * se
 
 
-def t_two_sided(t: float, df: float) -> float:
+def two_sided_p(t: float, df: float) -> float:
     """Two-sided p value of a t statistic."""
     from scipy import special
 
@@ -113,7 +113,7 @@ def t_two_sided(t: float, df: float) -> float:
     )
 
 
-def estimate(
+def t_estimate(
     estimand: str,
     population: Population | None,
     value: float | None,
@@ -134,7 +134,7 @@ def estimate(
     Without them, and where units do not vary at all (which is not certainty), the interval is None
     and `reason` says why.
     """
-    value, se = finite(value), finite(se)
+    value, se = finite_or_none(value), finite_or_none(se)
     if value is None:
         return Estimate(
             estimand,
@@ -170,12 +170,12 @@ def estimate(
         reason = reason or "no variation between the units, which is not certainty: no interval"
         return Estimate(estimand, population, value, se, reason=reason, **common)
     half = t_quantile((1 + level) / 2, df) * se
-    p = t_two_sided(value / se, df) if test else None
+    p = two_sided_p(value / se, df) if test else None
     lo, hi = max(value - half, limits[0]), min(value + half, limits[1])
     return Estimate(estimand, population, value, se, lo, hi, p, reason=reason, **common)
 
 
-def transformed(est: Estimate, back: Callable[[float], float]) -> Estimate:
+def back_transform(est: Estimate, back: Callable[[float], float]) -> Estimate:
     """Value and interval taken back from the scale on which they were estimated; se and p stay
     those of that scale."""
     ends = {name: getattr(est, name) for name in ("value", "lo", "hi")}
@@ -183,7 +183,7 @@ def transformed(est: Estimate, back: Callable[[float], float]) -> Estimate:
     return replace(est, **moved)
 
 
-def tidy(rows: Rows, keys: Mapping[str, Any]) -> pl.DataFrame:
+def tidy(rows: KeyedEstimates, keys: Mapping[str, Any]) -> pl.DataFrame:
     """Rows as a table: `keys` (column name to polars type) first, then the columns of an Estimate."""
     schema = {**keys, **ESTIMATE_SCHEMA}
     return pl.DataFrame(
@@ -191,7 +191,7 @@ def tidy(rows: Rows, keys: Mapping[str, Any]) -> pl.DataFrame:
     )
 
 
-SAID = frozenset({"status", "verdict", "note", "halo_note", "loo_task"})
+REMARK_COLUMNS = frozenset({"status", "verdict", "note", "halo_note", "loo_task"})
 """Text columns that speak about a row rather than name its subject."""
 
 
@@ -201,7 +201,7 @@ def subject_keys(table: pl.DataFrame) -> list[str]:
     the two populations."""
     names = table.columns[: table.columns.index("estimand")]
     return [
-        *(name for name in names if table.schema[name] == pl.String and name not in SAID),
+        *(name for name in names if table.schema[name] == pl.String and name not in REMARK_COLUMNS),
         "estimand",
     ]
 
@@ -224,7 +224,7 @@ def wide(table: pl.DataFrame) -> pl.DataFrame:
     return other.join(twins, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def adjusted(
+def adjust_p_values(
     p_values: Sequence[float | None], method: Literal["holm", "fdr_bh"]
 ) -> list[float | None]:
     """p values adjusted over their family, by Holm or Benjamini and Hochberg; missing ones stay

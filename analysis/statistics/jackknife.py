@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .interval_estimates import NO_LIMITS, Bools, Estimate, Floats, Ints, estimate
+from .interval_estimates import NO_LIMITS, Bools, Estimate, Floats, Ints, t_estimate
 
 
 def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:
@@ -32,7 +32,7 @@ def demean(values: Floats, group: Ints, n_groups: int) -> Floats:
     return np.asarray(values - means[group])
 
 
-def codes_of(*columns: Ints) -> tuple[Ints, int]:
+def group_ids(*columns: Ints) -> tuple[Ints, int]:
     """Dense group numbers 0.. of combinations of integer columns, and their count."""
     mixed = columns[0].astype(np.int64)
     for column in columns[1:]:
@@ -88,7 +88,7 @@ def independent_columns(xx: Floats, tolerance: float = 1e-9) -> Bools:
     return mask
 
 
-def solve_each(xx: Floats, xy: Floats) -> Floats:
+def solve_normal_equations(xx: Floats, xy: Floats) -> Floats:
     """Solves a stack of normal equations; where one is singular, the solution of minimal norm."""
     if xx.shape[-1] == 0:
         return np.zeros_like(xy)
@@ -111,7 +111,9 @@ def solve_each(xx: Floats, xy: Floats) -> Floats:
 def delete_one_regression(products: CrossProducts) -> tuple[Floats, Floats]:
     """Coefficients of all clusters (p x m), and those without each cluster (G x p x m)."""
     xx, xy = products.xx.sum(0), products.xy.sum(0)
-    return solve_each(xx, xy), solve_each(xx - products.xx, xy - products.xy)
+    return solve_normal_equations(xx, xy), solve_normal_equations(
+        xx - products.xx, xy - products.xy
+    )
 
 
 def jackknife_variance(full: Floats, deleted: Floats) -> Floats:
@@ -130,13 +132,13 @@ def cr3(x: Floats, y: Floats, cluster: Ints) -> tuple[Floats, Floats]:
     Bell and McCaffrey's CR3 in its jackknife form, centred at the full estimate (MacKinnon, Nielsen
     and Webb).
     """
-    dense, n_clusters = codes_of(cluster)
+    dense, n_clusters = group_ids(cluster)
     full, deleted = delete_one_regression(cross_products(x, y[:, None], dense, n_clusters))
     gap = (deleted - full)[:, :, 0]
     return full[:, 0], (n_clusters - 1) / n_clusters * gap.T @ gap
 
 
-Functional = Callable[[Floats], Floats]
+Statistic = Callable[[Floats], Floats]
 """From sums (... x q) to statistics (... x k); NaN where undefined."""
 
 
@@ -153,14 +155,14 @@ class Jackknifed:
     df_same: float
 
 
-def of_sums(x: Floats, statistic: Functional, task: Ints, cell: Ints) -> Jackknifed:
+def jackknife_of_sums(x: Floats, statistic: Statistic, task: Ints, cell: Ints) -> Jackknifed:
     """A functional of the sums of x (n x q) over runs.
 
     New tasks: jackknife over tasks. Same tasks: the functional's linear part, its variation within
     cells (delta method with a numerical gradient); cells with one run lend no variation, and
     without any repeats it is undefined.
     """
-    (cluster, n_clusters), (cells, n_cells) = codes_of(task), codes_of(cell)
+    (cluster, n_clusters), (cells, n_cells) = group_ids(task), group_ids(cell)
     sums = group_sums(x, cluster, n_clusters)
     total = sums.sum(0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -185,12 +187,12 @@ def of_sums(x: Floats, statistic: Functional, task: Ints, cell: Ints) -> Jackkni
     return Jackknifed(value, se_new, np.sqrt(variance), deleted, n_clusters, df)
 
 
-def ratio(s: Floats) -> Floats:
+def ratio_of_sums(s: Floats) -> Floats:
     """The functional of a mean: the first sum over the second."""
     return np.asarray(s[..., :1] / s[..., 1:])
 
 
-def both(
+def estimates_by_population(
     label: str,
     j: Jackknifed,
     at: int,
@@ -204,7 +206,7 @@ def both(
     the scale's `limits`."""
     common: dict[str, Any] = {"n": n, "n_clusters": j.n_clusters, "warnings": notes, "test": test}
     one, none = "one task only" if j.n_clusters < 2 else None, None if j.df_same else "no repeats"
-    new = estimate(
+    new = t_estimate(
         label,
         "new",
         j.value[at],
@@ -215,7 +217,7 @@ def both(
         limits=limits,
         **common,
     )
-    same = estimate(
+    same = t_estimate(
         label,
         "same",
         j.value[at],

@@ -21,22 +21,29 @@ from ..tables.codes_read import CODES
 from ..tables.cohorts import Cohort
 from ..tables.frames import WEIGHTS
 from ..tables.label_tables import CONVENIENCE, Labels, weighted
-from .agent_scores import ONE_TASK, Grid, agent_score, contrasts, grid, variance_new
-from .descriptive import balance
+from .agent_scores import (
+    ONE_TASK_PER_TRACK,
+    CellMeans,
+    agent_contrasts,
+    agent_score,
+    cell_means,
+    variance_between_tasks,
+)
+from .descriptive import balance_weights
 from .interval_estimates import (
     Bools,
     Estimate,
     Floats,
+    KeyedEstimates,
     Population,
-    Rows,
-    estimate,
+    t_estimate,
     t_quantile,
     tidy,
 )
-from .jackknife import codes_of, group_sums
-from .overlap_weighting import fitted
+from .jackknife import group_ids, group_sums
+from .overlap_weighting import fit_code_effects
 from .ranking import possible_ranks
-from .run_arrays import Design, design
+from .run_arrays import RunArrays, build_arrays
 
 MIN_POSITIVES, FEW_POSITIVES = 10, 30
 """Human positives of a code: below the first its effect is not corrected; below the second the
@@ -48,7 +55,7 @@ third lambda is tuned."""
 
 
 @dataclass(frozen=True)
-class Gap:
+class Correction:
     """Mean of human values minus mean of judge values over a group of runs, from those that are
     labelled."""
 
@@ -63,14 +70,14 @@ class Gap:
     """What a variance of the differences of 1 makes for `variance`."""
 
 
-def judge_gap(
+def estimate_correction(
     judge: Floats,
     human: Floats,
     weight: Floats,
     target: Floats | None = None,
     *,
     tuned: bool = False,
-) -> Gap:
+) -> Correction:
     """The difference estimator over N runs with `human` NaN where not labelled: lam mean(f) +
     mean_w(y - lam f) - mean(f).
 
@@ -96,7 +103,7 @@ def judge_gap(
     parts = w * np.maximum(w - 1, 0) * b**2
     leverage = float(parts.sum()) / total**2 * n / max(free, 1)
     spread = float((w * b * squares).sum() / total)
-    return Gap(
+    return Correction(
         value,
         float((parts * squares).sum()) / total**2 * n / max(free, 1),
         max(float(free), 1.0),
@@ -130,7 +137,7 @@ def judged_mean(
             label, "same", None, n=total, method="difference estimator: these runs", reason=why
         )
     w = np.full(total, total / n) if weight is None else weight
-    gap = judge_gap(judge, np.where(labelled, human, np.nan), w, tuned=tuned)
+    gap = estimate_correction(judge, np.where(labelled, human, np.nan), w, tuned=tuned)
     return _these_runs(
         label, float(judge.mean()), gap, total, value_range, (-math.inf, math.inf), ()
     )
@@ -139,7 +146,7 @@ def judged_mean(
 def _these_runs(
     label: str,
     judged: float,
-    gap: Gap,
+    gap: Correction,
     total: int,
     span: float,
     limits: tuple[float, float],
@@ -154,7 +161,7 @@ def _these_runs(
             "the labels never differed from the judge: half-width by the rule of three",
         )
     method += ": these very runs"
-    return estimate(
+    return t_estimate(
         label,
         "same",
         value,
@@ -246,8 +253,8 @@ def corrected_leaderboard(
     differences, or the mean of both where it is larger, below 5 nothing is corrected. A convenience
     sample gets no interval.
     """
-    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    g = grid(d)
+    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    g = cell_means(d)
     chosen = human.unique("run_id").select(
         "run_id",
         "human",
@@ -263,7 +270,7 @@ def corrected_leaderboard(
         *(note for note in notes if note != CONVENIENCE),
     )
     span = d.gap_limits[1] if math.isfinite(d.gap_limits[1]) else 1.0
-    target = balance(d.table)
+    target = balance_weights(d.table)
     keys: dict[str, Any] = {
         "agent": pl.String,
         "kind": pl.String,
@@ -274,7 +281,7 @@ def corrected_leaderboard(
     of = [d.agent == a for a in range(len(g.agents))]
     gaps = [
         (
-            judge_gap(
+            estimate_correction(
                 d.y[mine],
                 y[mine],
                 weight[mine],
@@ -296,21 +303,21 @@ def corrected_leaderboard(
         for gap in gaps
     ]
     ranks = _corrected_ranks(g, gaps) if drawn else None
-    rows: Rows = []
+    rows: KeyedEstimates = []
     for a, name in enumerate(g.agents):
         score, gap = agent_score(g, a, np.ones(len(g.tasks), dtype=bool)), gaps[a]
         if score is None:
             continue
-        variance, df, borrowed = variance_new(score.residual, score.track_of)
+        variance, df, borrowed = variance_between_tasks(score.residual, score.track_of)
         n = int((labelled & of[a]).sum())
         common: dict[str, Any] = {"n": score.n_runs, "test": False, "limits": d.limits}
-        lonely = None if df else ONE_TASK
+        lonely = None if df else ONE_TASK_PER_TRACK
         tasks = int((score.track_of >= 0).sum())
         key: dict[str, Any] = {"agent": name, "kind": "judge", "labels": n}
         rows.append(
             (
                 key,
-                estimate(
+                t_estimate(
                     f"mean {outcome}",
                     "new",
                     score.value,
@@ -357,7 +364,7 @@ def corrected_leaderboard(
         rows.append(
             (
                 key,
-                estimate(
+                t_estimate(
                     label,
                     "new",
                     these.value,
@@ -377,11 +384,13 @@ def corrected_leaderboard(
 POPULATIONS: tuple[Population, ...] = ("same", "new")
 
 
-def _corrected_ranks(g: Grid, gaps: Sequence[Gap | None]) -> list[tuple[int, int]] | None:
+def _corrected_ranks(
+    g: CellMeans, gaps: Sequence[Correction | None]
+) -> list[tuple[int, int]] | None:
     """The ranks that corrected differences leave possible for new tasks: each has the error of the
     pair and of both corrections; None where an agent has no correction or a pair cannot be
     compared."""
-    pairs, n, moved = contrasts(g), len(g.agents), []
+    pairs, n, moved = agent_contrasts(g), len(g.agents), []
     if n < 2 or len(pairs) < n * (n - 1) // 2:
         return None
     for pair in pairs:
@@ -399,7 +408,7 @@ def _corrected_ranks(g: Grid, gaps: Sequence[Gap | None]) -> list[tuple[int, int
     return possible_ranks(moved, n)
 
 
-def _pooled_spread(gaps: Sequence[Gap | None]) -> tuple[float, float]:
+def _pooled_spread(gaps: Sequence[Correction | None]) -> tuple[float, float]:
     """The variance of differences within groups, over all of them, and its degrees of freedom."""
     known = [gap for gap in gaps if gap is not None]
     return sum(gap.spread * gap.n for gap in known) / max(sum(gap.n for gap in known), 1), sum(
@@ -407,7 +416,7 @@ def _pooled_spread(gaps: Sequence[Gap | None]) -> tuple[float, float]:
     )
 
 
-def additive_design(d: Design) -> Floats:
+def additive_dummies(d: RunArrays) -> Floats:
     """Intercept and dummies of agent, task and tier (first levels left out)."""
     columns = [np.ones((d.n, 1))]
     for axis, size in ((d.agent, len(d.agents)), (d.task, len(d.tasks)), (d.tier, len(d.tiers))):
@@ -415,7 +424,7 @@ def additive_design(d: Design) -> Floats:
     return np.hstack(columns)
 
 
-def weighted_fit(x: Floats, y: Floats, weight: Floats, k: int) -> tuple[Floats, Floats]:
+def weighted_least_squares(x: Floats, y: Floats, weight: Floats, k: int) -> tuple[Floats, Floats]:
     """Weighted least squares: the first k coefficients and each run's influence on them (rows sum
     to about 0)."""
     inverse = np.linalg.pinv(x.T @ (x * weight[:, None]), hermitian=True)
@@ -446,11 +455,11 @@ def predict_then_debias(
     k = judge.shape[1]
     weight = np.ones(int(labelled.sum())) if probability is None else 1 / probability[labelled]
     ones = np.ones(len(y))
-    all_theta, all_influence = weighted_fit(np.hstack([judge, fixed]), y, ones, k)
-    l_judge, l_influence = weighted_fit(
+    all_theta, all_influence = weighted_least_squares(np.hstack([judge, fixed]), y, ones, k)
+    l_judge, l_influence = weighted_least_squares(
         np.hstack([judge[labelled], fixed[labelled]]), y[labelled], weight, k
     )
-    l_human, h_influence = weighted_fit(
+    l_human, h_influence = weighted_least_squares(
         np.hstack([human[labelled], fixed[labelled]]), y[labelled], weight, k
     )
     ih, gap = np.zeros((len(y), k)), -all_influence
@@ -460,7 +469,7 @@ def predict_then_debias(
     omega = np.clip(
         np.where(norm > 0, (ih * gap).sum(0) / np.where(norm > 0, norm, 1.0), 0.0), 0.0, 1.0
     )
-    cluster, n_clusters = codes_of(task)
+    cluster, n_clusters = group_ids(task)
     factor = n_clusters / (n_clusters - 1) if n_clusters > 1 else math.nan
 
     def se(influence: Floats) -> Floats:
@@ -497,7 +506,7 @@ def corrected_code_effects(
     is refused here. The model's codes are additive, so its numbers are not those of `code_effects`:
     hold the kinds against one another.
     """
-    d = design(table, outcome, source=source, prepare=prepare)
+    d = build_arrays(table, outcome, source=source, prepare=prepare)
     drawn = "weight" in human.columns and CONVENIENCE not in notes
     labels = human.unique("run_id", keep="first").select(
         "run_id",
@@ -526,7 +535,7 @@ def corrected_code_effects(
         "human_positives": pl.Int64,
         "labels": pl.Int64,
     }
-    rows: Rows = []
+    rows: KeyedEstimates = []
     m, n_tasks = int(labelled.sum()), len(d.tasks)
     enough = m > len(names) + 2 and n_tasks >= 2
     fit: dict[str, Floats] = {}
@@ -535,13 +544,13 @@ def corrected_code_effects(
         fit = predict_then_debias(
             np.nan_to_num(truth),
             d.codes.astype(float),
-            additive_design(d),
+            additive_dummies(d),
             d.y,
             labelled,
             d.task,
             probability,
         )
-    refused = fitted(d)
+    refused = fit_code_effects(d)
     for code in CODES:
         k = names.index(code) if code in names else None
         for kind, value, se in (
@@ -594,7 +603,7 @@ def corrected_code_effects(
             rows.append(
                 (
                     key,
-                    estimate(
+                    t_estimate(
                         label,
                         "new",
                         float(fit[value][k]),

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ...judge.trust.human_labels import Drawn, Labels
-from .run_arrays import code_columns, prepared
+from .run_arrays import code_columns, select_runs
 
 SEED = 20260601
 RARE_FIRST = ("E1", "E2", "E4", "E3", "E5")
@@ -36,7 +36,7 @@ def label_plan(
     agent, task, tier, stratum, stratum_size, probability (weigh a label by 1/probability). Runs in
     `already` are labelled and left out.
     """
-    runs, _ = prepared(table)
+    runs, _ = select_runs(table)
     runs = runs.filter(~pl.col("run_id").is_in(list(already)))
     columns = code_columns(runs, source)
     unread = pl.any_horizontal(columns[code].is_null() for code in RARE_FIRST)

@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES
-from .interval_estimates import Bools, Estimate, Floats, Ints, Population, estimate
-from .jackknife import codes_of, group_sums, jackknife_variance
-from .run_arrays import Design, designs, too_few_read
+from .interval_estimates import Bools, Estimate, Floats, Ints, Population, t_estimate
+from .jackknife import group_ids, group_sums, jackknife_variance
+from .run_arrays import RunArrays, arrays_by_code, reading_refusal
 
 MIN_FIRED, MIN_CELLS = 50, 20
 """Firings with a repeat to compare with, and their cells: below either, an effect is printed but
@@ -30,7 +30,7 @@ REFUSE_FIRED, REFUSE_CELLS = 10, 5
 
 
 @dataclass(frozen=True)
-class Overlap:
+class OverlapEffect:
     """The overlap-weighted effect of one code on m outcomes."""
 
     value: Floats
@@ -66,11 +66,13 @@ class Overlap:
             return np.asarray(parts.sum(1) ** 2 / (parts**2).sum(1)) - 1
 
 
-def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap | None:
+def overlap_weighted_effect(
+    codes: Bools, k: int, y: Floats, cell: Ints, task: Ints
+) -> OverlapEffect | None:
     """The effect of code `k` of `codes` (n x K) on y (n x m); None where no firing has a repeat to
     compare with."""
     pattern = np.delete(codes, k, 1) @ (1 << np.arange(codes.shape[1] - 1))
-    stratum, n_strata = codes_of(cell, pattern.astype(np.int64))
+    stratum, n_strata = group_ids(cell, pattern.astype(np.int64))
     fired = codes[:, k].astype(float)
     count, all_ = (
         np.bincount(stratum, fired, minlength=n_strata),
@@ -79,7 +81,11 @@ def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap 
     use = ((count > 0) & (count < all_))[stratum]
     if not use.any():
         return None
-    (stratum, n_strata), (_, n_cells), task = codes_of(stratum[use]), codes_of(cell[use]), task[use]
+    (stratum, n_strata), (_, n_cells), task = (
+        group_ids(stratum[use]),
+        group_ids(cell[use]),
+        task[use],
+    )
     e, y = fired[use], y[use]
     n1 = np.asarray(np.bincount(stratum, e, minlength=n_strata), dtype=np.float64)
     size: Floats = np.bincount(stratum, minlength=n_strata).astype(float)
@@ -96,7 +102,7 @@ def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap 
     free = len(e) - n_strata - 1
     spread = float(left[:, 0] @ left[:, 0]) / (free * total[-1]) if free > 0 else np.nan
     t = float(value[0] / np.sqrt(spread)) if spread > 0 else np.nan
-    return Overlap(
+    return OverlapEffect(
         value, deleted, tasks, sums[:, -1], se_same, df_same, t, free, int(e.sum()), n_cells
     )
 
@@ -129,12 +135,12 @@ def robustness_value(t: float, df: int) -> float | None:
     return float(0.5 * (np.sqrt(f2 * f2 + 4 * f2) - f2))
 
 
-def circular_codes(d: Design) -> list[str]:
+def circular_codes(d: RunArrays) -> list[str]:
     """Codes most of whose firings rest on the score alone, by their recorded source."""
     return [code for code in d.code_names if d.from_score[code] > 0.5 * d.tagged[code]]
 
 
-def refusals(d: Design, circular: Sequence[str] | None = None) -> tuple[str | None, ...]:
+def refusal_reasons(d: RunArrays, circular: Sequence[str] | None = None) -> tuple[str | None, ...]:
     """For each code of a design why its effect cannot be estimated, or None: the one gate for all
     tables of effects.
 
@@ -144,12 +150,12 @@ def refusals(d: Design, circular: Sequence[str] | None = None) -> tuple[str | No
     return tuple(_refusal(d, k, circular) for k in range(len(d.code_names)))
 
 
-def _refusal(d: Design, k: int, circular: Sequence[str]) -> str | None:
+def _refusal(d: RunArrays, k: int, circular: Sequence[str]) -> str | None:
     fired = int(d.codes[:, k].sum())
     name = d.code_names[k]
     if d.n_scored == 0:
         return "no runs with this score"
-    if unread := too_few_read(name, d.n_read[name], d.n_scored):
+    if unread := reading_refusal(name, d.n_read[name], d.n_scored):
         return unread
     within = "" if d.n == d.n_scored else f" ({d.n} of {d.n_scored} runs read)"
     if name in circular:
@@ -178,12 +184,12 @@ def _refusal(d: Design, k: int, circular: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedEffects:
     """The effects of a design's codes on some outcomes, or why they cannot be had."""
 
-    d: Design
+    d: RunArrays
     refused: tuple[str | None, ...]
-    fits: tuple[Overlap | None, ...]
+    fits: tuple[OverlapEffect | None, ...]
 
     def why_not(self, k: int) -> str | None:
         """Why code `k` has no effect, or None."""
@@ -226,26 +232,28 @@ class Fitted:
         }
         if new and len(fit.tasks) < 2:
             common["reason"] = "one task only: nothing says how the effect varies between tasks"
-        return estimate(label, population, fit.value[at], se[at], df, **common)
+        return t_estimate(label, population, fit.value[at], se[at], df, **common)
 
 
-def fitted(d: Design, y: Floats | None = None, *, circular: Sequence[str] | None = None) -> Fitted:
+def fit_code_effects(
+    d: RunArrays, y: Floats | None = None, *, circular: Sequence[str] | None = None
+) -> FittedEffects:
     """Effects of a design's codes on `y` (n x m; default the design's outcome)."""
-    refused = refusals(d, circular)
+    refused = refusal_reasons(d, circular)
     outcomes = d.y[:, None] if y is None else y
     fits = [
-        None if why else overlap(d.codes, k, outcomes, d.cell, d.task)
+        None if why else overlap_weighted_effect(d.codes, k, outcomes, d.cell, d.task)
         for k, why in enumerate(refused)
     ]
-    return Fitted(d, refused, tuple(fits))
+    return FittedEffects(d, refused, tuple(fits))
 
 
-def average_effects(table: pl.DataFrame, outcome: str, source: str, label: str) -> list[Estimate]:
+def effect_estimates(table: pl.DataFrame, outcome: str, source: str, label: str) -> list[Estimate]:
     """The effect of each of E1..E5 on the runs of a prepared table; `label` is a template with
     {code}."""
     estimates: dict[str, Estimate] = {}
-    for d, codes in designs(table, outcome, source=source, prepare=False):
-        found = fitted(d)
+    for d, codes in arrays_by_code(table, outcome, source=source, prepare=False):
+        found = fit_code_effects(d)
         estimates |= {
             code: found.estimate(d.code_names.index(code), label.format(code=code))
             for code in codes

@@ -19,18 +19,18 @@ from ...errors import InputError
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import Labels, weighted
 from .effects import code_effects
-from .interval_estimates import detectable, t_quantile
+from .interval_estimates import minimum_detectable_effect, t_quantile
 from .judge_error import MIN_LABELS, corrected_code_effects, human_scores
 from .raters import agreement
-from .run_arrays import design, prepared
-from .score_variance import Components
+from .run_arrays import build_arrays, select_runs
+from .score_variance import VarianceComponents
 
 MOST = 100_000
 """Tasks, repeats or labels: more are no plan."""
 
 
 @dataclass(frozen=True)
-class Noise:
+class ErrorComponents:
     """What a squared error is made of; None with the reason when unknown. Repeats are runs of an
     agent on a task in a tier."""
 
@@ -52,17 +52,17 @@ class Noise:
         return math.sqrt(self.between / tasks + self.within / (tasks * repeats))
 
 
-def difference_noise(parts: Components, tiers: int | None = None) -> Noise:
+def difference_noise(parts: VarianceComponents, tiers: int | None = None) -> ErrorComponents:
     """Of the difference of two agents, paired by task: 2 s2_agent_task and 2 s2_repeat / tiers."""
     v = tiers or parts.n_tiers
     known = parts.repeat is not None and parts.agent_task is not None
     between, within = (2 * parts.agent_task, 2 * parts.repeat / v) if known else (None, None)  # type: ignore[operator]
-    return Noise(between, within, parts.n_tasks, parts.n_rep, v, reason=parts.reason)
+    return ErrorComponents(between, within, parts.n_tasks, parts.n_rep, v, reason=parts.reason)
 
 
 def effect_noise(
     table: pl.DataFrame, code: str, outcome: str = "overall", *, source: str = "any"
-) -> Noise:
+) -> ErrorComponents:
     """Of a code's effect: its error for the same tasks is taken to fall with repeats, the rest with
     tasks alone.
 
@@ -77,11 +77,11 @@ def effect_noise(
             f"no effect of {code} to plan from: {new['reason']}",
             "give a cohort in which it was read and fired",
         )
-    runs, _ = prepared(table, keep_breach=False)
+    runs, _ = select_runs(table, keep_breach=False)
     cells = runs.select("agent", "task", "track", "tier").n_unique()
     tasks, repeats = new["n_clusters"], runs.height / cells
     within = min(same["se"] ** 2 if same["se"] is not None else 0.0, new["se"] ** 2)
-    return Noise(
+    return ErrorComponents(
         (new["se"] ** 2 - within) * tasks,
         within * tasks * repeats,
         tasks,
@@ -91,7 +91,7 @@ def effect_noise(
     )
 
 
-def power_of(size: float, se: float, df: float, level: float = 0.05) -> float:
+def t_test_power(size: float, se: float, df: float, level: float = 0.05) -> float:
     """The probability that a two-sided t test at `level` finds a true `size` (noncentral t)."""
     from scipy import special
 
@@ -105,7 +105,7 @@ def power_of(size: float, se: float, df: float, level: float = 0.05) -> float:
 
 
 def power(
-    noise: Noise,
+    noise: ErrorComponents,
     *,
     tasks: Sequence[int] = (12, 24, 48, 96),
     repeats: Sequence[int] = (5, 10, 20, 40),
@@ -126,8 +126,8 @@ def power(
                     "repeats": n,
                     "tiers": noise.tiers,
                     "runs_per_agent": t * noise.tiers * n,
-                    "mde80": None if se is None else detectable(se, t - 1),
-                    "power": None if se is None or size is None else power_of(size, se, t - 1),
+                    "mde80": None if se is None else minimum_detectable_effect(se, t - 1),
+                    "power": None if se is None or size is None else t_test_power(size, se, t - 1),
                     "reason": None if se is not None else noise.reason or "needs two tasks",
                 }
             )
@@ -141,7 +141,7 @@ def power(
     return table.drop("power") if size is None else table
 
 
-def least(enough: Callable[[int], bool], start: int) -> int | None:
+def smallest_sufficient(enough: Callable[[int], bool], start: int) -> int | None:
     """The smallest number from `start` to MOST that is enough, where more never hurt; None when not
     even MOST are."""
     if not enough(MOST):
@@ -160,7 +160,7 @@ def label_spread(whole: Cohort, labels: Labels, outcome: str = "overall") -> tup
     InputError below MIN_LABELS.
     """
     human, _ = human_scores(whole, labels, labels.usual)
-    d = design(whole.runs, outcome, keep_breach=True, need_codes=False)
+    d = build_arrays(whole.runs, outcome, keep_breach=True, need_codes=False)
     both = (
         pl.DataFrame({"run_id": d.table["run_id"], "judge": d.y})
         .join(human, on="run_id")
@@ -181,7 +181,7 @@ def label_spread(whole: Cohort, labels: Labels, outcome: str = "overall") -> tup
 
 
 @dataclass(frozen=True)
-class LabelError:
+class LabelErrorComponents:
     """The squared error of a number that rests on labels: `fixed` + `per_label` / labels, from
     `labels` labelled runs."""
 
@@ -197,18 +197,20 @@ class LabelError:
 
     def labels_for(self, half_width: float) -> int | None:
         """The fewest labels whose interval is no wider; None: not even MOST."""
-        return least(lambda labels: self.half_width(labels) <= half_width, MIN_LABELS)
+        return smallest_sufficient(lambda labels: self.half_width(labels) <= half_width, MIN_LABELS)
 
 
-def mean_error(whole: Cohort, labels: Labels, outcome: str = "overall") -> LabelError:
+def mean_error(whole: Cohort, labels: Labels, outcome: str = "overall") -> LabelErrorComponents:
     """Of an agent's corrected mean over these very runs. InputError below MIN_LABELS labelled runs."""
     spread, n = label_spread(whole, labels, outcome)
     what = f"an agent's corrected mean {outcome.removeprefix('outcome.')} over these very runs"
     each = max(2, round(n / whole.runs["agent"].n_unique()))
-    return LabelError(what, 0.0, spread, each, "labelled runs of each agent")
+    return LabelErrorComponents(what, 0.0, spread, each, "labelled runs of each agent")
 
 
-def effect_error(whole: Cohort, labels: Labels, code: str, outcome: str = "overall") -> LabelError:
+def effect_error(
+    whole: Cohort, labels: Labels, code: str, outcome: str = "overall"
+) -> LabelErrorComponents:
     """Of a code's corrected effect: the judge's own fit to all runs has the error that no label
     takes away.
 
@@ -230,7 +232,7 @@ def effect_error(whole: Cohort, labels: Labels, code: str, outcome: str = "overa
             "label more: ambjudge label next",
         )
     fixed = min(by_kind["judge"]["se"], now["se"]) ** 2
-    return LabelError(
+    return LabelErrorComponents(
         f"the corrected effect of {code}",
         fixed,
         (now["se"] ** 2 - fixed) * now["labels"],
@@ -238,7 +240,7 @@ def effect_error(whole: Cohort, labels: Labels, code: str, outcome: str = "overa
     )
 
 
-def agreement_error(whole: Cohort, labels: Labels, item: str) -> LabelError:
+def agreement_error(whole: Cohort, labels: Labels, item: str) -> LabelErrorComponents:
     """Of the raw agreement of judge and people on a criterion or code, labels drawn as these were.
     InputError without an interval."""
     rows = agreement(whole, labels).filter(
@@ -251,15 +253,15 @@ def agreement_error(whole: Cohort, labels: Labels, item: str) -> LabelError:
             f"no agreement on {item!r} to plan from", f"labelled are {items or 'none'}"
         )
     se = (row["hi"] - row["lo"]) / 2 / t_quantile(0.975, row["n"] - 1)
-    return LabelError(f"the agreement on {item}", 0.0, se**2 * row["n"], row["n"])
+    return LabelErrorComponents(f"the agreement on {item}", 0.0, se**2 * row["n"], row["n"])
 
 
 @dataclass(frozen=True)
-class Plan:
+class PowerPlan:
     """What finds `size` with the power wanted: each number by itself, the others as the cohort has
     them; None: not even MOST."""
 
-    noise: Noise
+    noise: ErrorComponents
     size: float
     target: float
     power_now: float | None
@@ -270,9 +272,13 @@ class Plan:
     """What is counted, where labels were asked for."""
 
 
-def plan(
-    noise: Noise, size: float, *, target: float = 0.8, judged: LabelError | None = None
-) -> Plan:
+def plan_sizes(
+    noise: ErrorComponents,
+    size: float,
+    *,
+    target: float = 0.8,
+    judged: LabelErrorComponents | None = None,
+) -> PowerPlan:
     """Plans for a true value of `size`. `judged`: labels are to correct the judge's error, of both
     means or of the effect.
 
@@ -284,39 +290,40 @@ def plan(
             "give a cohort with repeats, two agents and two tasks",
         )
 
-    means = 2 if judged is not None and judged.of != LabelError.of else 1
+    means = 2 if judged is not None and judged.of != LabelErrorComponents.of else 1
 
     def enough(tasks: int, repeats: float, labels: float = math.inf) -> bool:
         se = noise.se(tasks, repeats)
         extra = means * judged.per_label / labels if judged is not None else 0.0
         return (
-            se is not None and power_of(size, math.hypot(se, math.sqrt(extra)), tasks - 1) >= target
+            se is not None
+            and t_test_power(size, math.hypot(se, math.sqrt(extra)), tasks - 1) >= target
         )
 
     t, n = noise.tasks, noise.repeats
     now = noise.se(t, n)
-    return Plan(
+    return PowerPlan(
         noise,
         size,
         target,
-        None if now is None else power_of(size, now, t - 1),
-        least(lambda tasks: enough(tasks, n), 2),
-        least(lambda repeats: enough(t, repeats), noise.least_repeats),
-        least(lambda labels: enough(t, n, labels), 1) if judged is not None else None,
+        None if now is None else t_test_power(size, now, t - 1),
+        smallest_sufficient(lambda tasks: enough(tasks, n), 2),
+        smallest_sufficient(lambda repeats: enough(t, repeats), noise.least_repeats),
+        smallest_sufficient(lambda labels: enough(t, n, labels), 1) if judged is not None else None,
         judged.of if judged is not None else None,
     )
 
 
-def share(power: float) -> str:
+def format_power(power: float) -> str:
     """A power with two digits, never 1."""
     return ">.99" if power > 0.995 else f"{power:.2f}".lstrip("0")
 
 
-def sentences(found: Plan, what: str, unit: str) -> list[str]:
+def plan_sentences(found: PowerPlan, what: str, unit: str) -> list[str]:
     """The plan in words; `what` is planned for, as in “a difference of two agents in mean overall”."""
     t, n = found.noise.tasks, found.noise.repeats
     now = f"{t} tasks with {n:.3g} runs of an agent on a task and tier"
-    chance = "unknown" if found.power_now is None else share(found.power_now)
+    chance = "unknown" if found.power_now is None else format_power(found.power_now)
     target = f"{found.target:.2g}".lstrip("0")
     out = [f"{what} of {found.size:g}{unit}: {now}, as now, find it with power {chance}."]
     if found.power_now is not None and found.power_now >= found.target:

@@ -23,15 +23,15 @@ from ...judge.card.scoring import VALID_SHARE
 from ...tracks import TRACKS
 from .agent_scores import (
     METHOD,
-    ONE_TASK,
+    ONE_TASK_PER_TRACK,
+    CellMeans,
     Contrast,
-    Grid,
+    agent_contrasts,
     agent_score,
+    balance_notes,
+    cell_means,
     contrast_estimates,
-    contrasts,
-    grid,
-    unbalanced,
-    variance_new,
+    variance_between_tasks,
 )
 from .benchmark_ratings import SHARES
 from .interval_estimates import (
@@ -39,13 +39,20 @@ from .interval_estimates import (
     Estimate,
     Floats,
     Ints,
-    Rows,
-    adjusted,
-    estimate,
-    t_two_sided,
+    KeyedEstimates,
+    adjust_p_values,
+    t_estimate,
     tidy,
+    two_sided_p,
 )
-from .run_arrays import READ_SCORES, design, pointless, prepared, task_key, unread
+from .run_arrays import (
+    READ_SCORES,
+    build_arrays,
+    excluded_for_reading,
+    insufficiently_read,
+    select_runs,
+    task_key,
+)
 
 LEADERBOARD_KEYS: dict[str, Any] = {
     "scope": pl.String,
@@ -86,7 +93,7 @@ UNSETTLED = "no rank: what nobody read decides between agents whose ranges meet"
 
 
 def _rows(
-    g: Grid, tasks: Bools, label: str, notes: tuple[str, ...], limits: tuple[float, float]
+    g: CellMeans, tasks: Bools, label: str, notes: tuple[str, ...], limits: tuple[float, float]
 ) -> list[tuple[int, Estimate, Estimate]]:
     out = []
     there = np.asarray((g.count > 0).any(axis=2))
@@ -95,7 +102,7 @@ def _rows(
         score = agent_score(g, a, tasks)
         if score is None:
             continue
-        variance, df, warning = variance_new(score.residual, score.track_of)
+        variance, df, warning = variance_between_tasks(score.residual, score.track_of)
         warnings = [*notes, *([warning] if warning and df else [])]
         if score.n_tracks < most:
             warnings.append(
@@ -108,17 +115,17 @@ def _rows(
             "test": False,
             "limits": limits,
         }
-        new = estimate(
+        new = t_estimate(
             label,
             "new",
             score.value,
             math.sqrt(variance) if df else None,
             df,
             method=f"{METHOD}; tasks within tracks, t",
-            reason=None if df else ONE_TASK,
+            reason=None if df else ONE_TASK_PER_TRACK,
             **common,
         )
-        same = estimate(
+        same = t_estimate(
             label,
             "same",
             score.value,
@@ -151,12 +158,12 @@ def leaderboard(
     agent without points (`design.pointless`), of which `unread` runs were not read enough, has a
     row with its range and without rank.
     """
-    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    full = prepared(table)[0] if prepare else table
-    g = grid(d)
+    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    full = select_runs(table)[0] if prepare else table
+    g = cell_means(d)
     filled = {
-        column: grid(
-            design(
+        column: cell_means(
+            build_arrays(
                 full.with_columns(pl.col(outcome).fill_nan(None).fill_null(end)),
                 outcome,
                 keep_breach=True,
@@ -170,7 +177,7 @@ def leaderboard(
         if math.isfinite(end)
     }
     keys = {**LEADERBOARD_KEYS, **dict.fromkeys(SIDE_COLUMNS, pl.Float64)}
-    rows: Rows = []
+    rows: KeyedEstimates = []
     sides, without = _sides(full, outcome), _without_points(full, outcome)
     plans: list[tuple[str, str, Bools]] = []
     everything = np.ones(len(g.tasks), dtype=bool)
@@ -188,7 +195,7 @@ def leaderboard(
         if board not in names and board[0] in scopes
     ]
     for scope, name, tasks in plans:
-        ranked = _rows(g, tasks, f"mean {outcome}", (*d.notes, *unbalanced(g)), d.limits)
+        ranked = _rows(g, tasks, f"mean {outcome}", (*d.notes, *balance_notes(g)), d.limits)
         extra = _rank_columns(g) if scope == "overall" else {}
         alike = not any("not comparable" in note for _, new, _ in ranked for note in new.warnings)
         unsettled = (
@@ -271,7 +278,9 @@ def _without_points(
         return {}
     found = {}
     data = table.with_columns(
-        unread().alias("_unread"), task_key().alias("_task"), pointless().alias("_none")
+        insufficiently_read().alias("_unread"),
+        task_key().alias("_task"),
+        excluded_for_reading().alias("_none"),
     )
     for scope, by in (
         ("overall", pl.lit("overall")),
@@ -354,24 +363,26 @@ def pairwise(
 ) -> pl.DataFrame:
     """Differences between agents, paired by task (two rows a pair), Holm over pairs, and the
     difference found with power .8."""
-    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    g = grid(d)
+    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    g = cell_means(d)
     keys: dict[str, Any] = {
         "agent": pl.String,
         "other": pl.String,
         "p_holm": pl.Float64,
         "mde80": pl.Float64,
     }
-    blocks: list[Rows] = [[], []]
-    for pair in contrasts(g):
+    blocks: list[KeyedEstimates] = [[], []]
+    for pair in agent_contrasts(g):
         for block, (est, mde) in zip(
-            blocks, contrast_estimates(pair, g, outcome, (*d.notes, *unbalanced(g))), strict=True
+            blocks, contrast_estimates(pair, g, outcome, (*d.notes, *balance_notes(g))), strict=True
         ):
             block.append(
                 ({"agent": g.agents[pair.a], "other": g.agents[pair.b], "mde80": mde}, est)
             )
     for block in blocks:
-        for (key, _), p in zip(block, adjusted([est.p for _, est in block], "holm"), strict=True):
+        for (key, _), p in zip(
+            block, adjust_p_values([est.p for _, est in block], "holm"), strict=True
+        ):
             key["p_holm"] = p
     return tidy(blocks[0] + blocks[1], keys)
 
@@ -392,8 +403,8 @@ def rank_sets(
     whatever the design. `p_first` describes resamplings of tasks within tracks; it is no
     confidence. Undefined where a pair of agents cannot be compared for new tasks.
     """
-    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    g = grid(d)
+    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    g = cell_means(d)
     rows = _rank_columns(g, level, seed)
     schema: dict[str, Any] = {
         "agent": pl.String,
@@ -416,9 +427,9 @@ def rank_sets(
     return pl.DataFrame(data, schema=schema).sort("rank_lo", "rank_hi", nulls_last=True)
 
 
-def _rank_columns(g: Grid, level: float = 0.95, seed: int = SEED) -> dict[str, dict[str, Any]]:
+def _rank_columns(g: CellMeans, level: float = 0.95, seed: int = SEED) -> dict[str, dict[str, Any]]:
     n = len(g.agents)
-    pairs = contrasts(g)
+    pairs = agent_contrasts(g)
     first = _first_shares(g, 1000, seed)
     if n < 2 or len(pairs) < n * (n - 1) // 2 or any(pair.df < 1 for pair in pairs):
         return {
@@ -436,8 +447,8 @@ def possible_ranks(pairs: Sequence[Contrast], n: int, level: float = 0.95) -> li
     """First and last rank of each of n agents that Holm's procedure over all their differences
     leaves possible."""
     lo, hi = [1] * n, [n] * n
-    tests = [t_two_sided(pair.value / pair.se, pair.df) if pair.se > 0 else None for pair in pairs]
-    for pair, p in zip(pairs, adjusted(tests, "holm"), strict=True):
+    tests = [two_sided_p(pair.value / pair.se, pair.df) if pair.se > 0 else None for pair in pairs]
+    for pair, p in zip(pairs, adjust_p_values(tests, "holm"), strict=True):
         if p is not None and p < 1 - level:
             up, down = (pair.a, pair.b) if pair.value > 0 else (pair.b, pair.a)
             lo[down] += 1
@@ -445,7 +456,7 @@ def possible_ranks(pairs: Sequence[Contrast], n: int, level: float = 0.95) -> li
     return list(zip(lo, hi, strict=True))
 
 
-def _first_shares(g: Grid, draws: int, seed: int) -> dict[str, float]:
+def _first_shares(g: CellMeans, draws: int, seed: int) -> dict[str, float]:
     """How often each agent has the highest score when tasks are resampled within tracks; empty
     unless all share all cells."""
     if len(g.agents) < 2 or (g.count == 0).any() or max(np.bincount(g.track), default=0) < 2:
@@ -487,8 +498,8 @@ def rank_stability(
     count. It describes these tasks: subsets of them differ less from the whole than new ones would
     (`order`).
     """
-    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    g = grid(d)
+    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    g = cell_means(d)
     common = np.asarray((g.count > 0).all(0)) if g.agents else np.zeros((0, 0), dtype=bool)
     kept = common.any(1)
     n, t = len(g.agents), int(kept.sum())

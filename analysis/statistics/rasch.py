@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .agent_scores import grid
-from .interval_estimates import Estimate, Floats, Rows, estimate, tidy
+from .agent_scores import cell_means
+from .interval_estimates import Estimate, Floats, KeyedEstimates, t_estimate, tidy
 from .ranking import failed
-from .run_arrays import design, prepared
+from .run_arrays import build_arrays, select_runs
 
 SD_ABILITY, SD_DIFFICULTY = 3.0, 1.5
 """Of the priors, in logits: all but flat, and a spread that tasks usually have."""
@@ -31,23 +31,23 @@ def abilities(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
     some; those of difficulties from the curvature, for these agents. Both are the model's, and no
     claim about new tasks. More than MOST_TASKS tasks, or fewer than two agents or tasks: a reason.
     """
-    data, notes = prepared(table) if prepare else (table, [])
+    data, notes = select_runs(table) if prepare else (table, [])
     data = data.with_columns((~failed()).cast(pl.Float64).alias("passed"))
-    d = design(data, "passed", keep_breach=True, prepare=False, need_codes=False)
+    d = build_arrays(data, "passed", keep_breach=True, prepare=False, need_codes=False)
     keys: dict[str, Any] = {"kind": pl.String, "name": pl.String, "passed": pl.Float64}
-    g = grid(d)
+    g = cell_means(d)
     a, t = len(g.agents), len(g.tasks)
     if not (a > 1 and 1 < t <= MOST_TASKS):
         reason = f"{a} agents on {t} tasks: needs two of each, and no more than {MOST_TASKS} tasks"
         return tidy([({}, Estimate("ability", None, None, n=d.n, reason=reason))], keys)
     runs, passed = g.count.sum(2), g.total.sum(2)
     theta, covariance, spread = rasch(runs, passed)
-    rows: Rows = []
+    rows: KeyedEstimates = []
     for kind, names, at, sign, axis in (("agent", g.agents, 0, 1, 1), ("task", g.tasks, a, -1, 0)):
         n, share = runs.sum(axis), passed.sum(axis) / np.maximum(runs.sum(axis), 1)
         for k, name in enumerate(names):
             variance = (spread if kind == "agent" else covariance)[at + k, at + k]
-            est = estimate(
+            est = t_estimate(
                 "ability" if kind == "agent" else "difficulty",
                 None,
                 sign * float(theta[at + k]),

@@ -19,7 +19,7 @@ from ...judge.trust.measures import cohen_kappa, wilson
 from ..tables.codes_read import CODES, sampled
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import CONVENIENCE, Labels, weighted
-from .interval_estimates import Floats, finite, t_quantile
+from .interval_estimates import Floats, finite_or_none, t_quantile
 from .run_arrays import UNKNOWN
 
 AGREEMENT_SCHEMA: dict[str, Any] = {
@@ -151,7 +151,7 @@ def agreement_of(
     rarer = min(int((human > 0).sum()), int((human == 0).sum()))
     out = []
     for name, value in point.items():
-        defined, reason, warnings = finite(float(value)), None, []
+        defined, reason, warnings = finite_or_none(float(value)), None, []
         inside = {"sensitivity": human > 0, "specificity": human == 0}.get(
             name, np.ones(n, dtype=bool)
         )
@@ -389,7 +389,7 @@ def _alpha(part: pl.DataFrame) -> dict[str, Any]:
     metric = "nominal" if set(levels.tolist()) <= {0.0, 1.0} else "ordinal"
     whole = tables.sum(0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = finite(float(krippendorff_alpha(whole, levels, metric)))
+        value = finite_or_none(float(krippendorff_alpha(whole, levels, metric)))
         deleted = krippendorff_alpha(whole - tables, levels, metric)
     row |= {"value": value, "method": f"{metric}, jackknife over tasks, Fisher's z"}
     if value is None:

@@ -10,11 +10,19 @@ import numpy as np
 import polars as pl
 
 from ...trajectories.models import STAGES
-from .agent_scores import METHOD, ONE_TASK, Grid, Score, agent_score, grid, variance_new
-from .interval_estimates import SHARE_LIMITS, Bools, Floats, Rows, estimate, tidy
-from .jackknife import both, of_sums, ratio
+from .agent_scores import (
+    METHOD,
+    ONE_TASK_PER_TRACK,
+    AgentScore,
+    CellMeans,
+    agent_score,
+    cell_means,
+    variance_between_tasks,
+)
+from .interval_estimates import SHARE_LIMITS, Bools, Floats, KeyedEstimates, t_estimate, tidy
+from .jackknife import estimates_by_population, jackknife_of_sums, ratio_of_sums
 from .ranking import failed
-from .run_arrays import design, prepared
+from .run_arrays import build_arrays, select_runs
 
 KS = (1, 2, 3, 5, 10, 20)
 BROKEN = 0.5
@@ -30,11 +38,11 @@ def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
     averaged as scores are. Cells with fewer than k repeats are left out; a k that fewer than half
     of the cells have is not shown.
     """
-    data, notes = prepared(table) if prepare else (table, [])
+    data, notes = select_runs(table) if prepare else (table, [])
     data = data.with_columns((~failed()).cast(pl.Float64).alias("passed"))
-    d = design(data, "passed", keep_breach=True, prepare=False, need_codes=False)
-    g = grid(d)
-    rows: Rows = []
+    d = build_arrays(data, "passed", keep_breach=True, prepare=False, need_codes=False)
+    g = cell_means(d)
+    rows: KeyedEstimates = []
     cells = g.count > 0
     for a, agent in enumerate(g.agents):
         for k in KS:
@@ -52,8 +60,8 @@ def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
             score, other = (_score(g, agent, there, share) for share in (every, some))
             if score is None or other is None:
                 continue
-            variance, df, borrowed = variance_new(score.residual, score.track_of)
-            est = estimate(
+            variance, df, borrowed = variance_between_tasks(score.residual, score.track_of)
+            est = t_estimate(
                 f"pass^{k}",
                 "new",
                 score.value,
@@ -62,7 +70,7 @@ def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
                 method=f"{METHOD}; tasks within tracks, t",
                 n=int(g.count[a][there].sum()),
                 n_clusters=int(there.any(1).sum()),
-                reason=None if df else ONE_TASK,
+                reason=None if df else ONE_TASK_PER_TRACK,
                 test=False,
                 limits=SHARE_LIMITS,
                 warnings=[*warnings, *([borrowed] if borrowed and df else [])],
@@ -71,11 +79,11 @@ def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
     return tidy(rows, {"agent": pl.String, "k": pl.Int64, "pass_at_k": pl.Float64})
 
 
-def _score(g: Grid, agent: str, there: Bools, share: Floats) -> Score | None:
+def _score(g: CellMeans, agent: str, there: Bools, share: Floats) -> AgentScore | None:
     """The agent's mean over the cells `there` of a share a cell (tasks x tiers)."""
     values = np.where(there, share, 0.0)[None]
     return agent_score(
-        Grid(
+        CellMeans(
             (agent,),
             g.tasks,
             g.track,
@@ -106,8 +114,8 @@ def first_breaks(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
     leave (Kaplan and Meier 1958). A run leaves at its first stage without a score. Disqualified
     runs are left out, as a policy sets their stages.
     """
-    data, notes = prepared(table, keep_breach=False) if prepare else (table, [])
-    d = design(
+    data, notes = select_runs(table, keep_breach=False) if prepare else (table, [])
+    d = build_arrays(
         data.with_columns(pl.lit(1.0).alias("_one")),
         "_one",
         keep_breach=True,
@@ -121,7 +129,7 @@ def first_breaks(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
         .to_numpy()
         .reshape(d.n, len(STAGES))
     )
-    rows: Rows = []
+    rows: KeyedEstimates = []
     groups = {
         "(all)": np.ones(d.n, dtype=bool),
         **{name: d.agent == a for a, name in enumerate(d.agents)},
@@ -142,8 +150,8 @@ def first_breaks(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
             }
             if n:
                 x = np.column_stack([broke[at_risk], np.ones(n)]).astype(float)
-                found = of_sums(x, ratio, d.task[at_risk], d.cell[at_risk])
-                ests = both(
+                found = jackknife_of_sums(x, ratio_of_sums, d.task[at_risk], d.cell[at_risk])
+                ests = estimates_by_population(
                     "hazard of the stage",
                     found,
                     0,

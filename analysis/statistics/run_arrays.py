@@ -17,13 +17,13 @@ from ..tables.codes_read import CODES, sampled
 from ..tables.frames import FREE, GROUP, OUTCOME, WEIGHTS
 from ..tables.score_names import limits_of
 from .interval_estimates import Bools, Floats, Ints
-from .jackknife import codes_of
+from .jackknife import group_ids
 
 UNKNOWN = "(unknown)"
 DIMENSIONS = ("agent", "task", "track", "tier")
 
 
-def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataFrame, list[str]]:
+def select_runs(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataFrame, list[str]]:
     """One row a run: one judge, no duplicates, names filled; with notes on everything that was left
     out.
 
@@ -56,14 +56,16 @@ def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataF
         if breached:
             out = out.filter(~pl.col("disqualified").fill_null(False))
             notes.append(f"{breached} disqualified runs are left out")
-    if n := int(out.select(unread().sum()).item()):
-        gone = out.select(pointless()).to_series()
+    if n := int(out.select(insufficiently_read().sum()).item()):
+        gone = out.select(excluded_for_reading()).to_series()
         beside = (
             f"; {more} more of the same agents and tracks are left out with them"
             if (more := int(gone.sum()) - n)
             else ""
         )
-        notes.append(f"{n} of {out.height} runs have a range and no point ({LACKING}){beside}")
+        notes.append(
+            f"{n} of {out.height} runs have a range and no point ({NO_POINT_REASON}){beside}"
+        )
         out = out.with_columns(
             pl.when(~gone).then(pl.col(name)).alias(name)
             for name in READ_SCORES
@@ -76,7 +78,7 @@ def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataF
     return out.with_columns(pl.col(name).fill_null(UNKNOWN) for name in DIMENSIONS), notes
 
 
-LACKING = (
+NO_POINT_REASON = (
     f"a judged stage is unscored, or less than {ENOUGH:.0%} of the weight of S1-S3 has a value"
 )
 READ_SCORES = ("agentic", "overall", "S1", "S2", "S3", *FREE)
@@ -90,7 +92,7 @@ def judges_by_use(table: pl.DataFrame) -> list[str | None]:
     return order["judge"].to_list()
 
 
-def unread() -> pl.Expr:
+def insufficiently_read() -> pl.Expr:
     """Whether too little of a run was read for a point (`read_share.standing` says "open")."""
     unscored = pl.any_horizontal(
         pl.col(f"{stage}_method").eq("unscored").fill_null(False) for stage in READ_STAGES
@@ -99,14 +101,18 @@ def unread() -> pl.Expr:
     return unscored | (known < ENOUGH - 1e-9).fill_null(False)
 
 
-def pointless() -> pl.Expr:
+def excluded_for_reading() -> pl.Expr:
     """Whether a run's scores take no part in an analysis: too little of it was read, or of too many
     runs of its agent and track, or of the cohort; the rest would be what happened to be read."""
     most = 1 - ENOUGH + 1e-9
-    return unread() | (unread().mean().over("agent", "track") > most) | (unread().mean() > most)
+    return (
+        insufficiently_read()
+        | (insufficiently_read().mean().over("agent", "track") > most)
+        | (insufficiently_read().mean() > most)
+    )
 
 
-def numbers(values: pl.Series) -> tuple[Ints, list[str]]:
+def factorize(values: pl.Series) -> tuple[Ints, list[str]]:
     """Dense numbers of the sorted distinct values, and these values."""
     labels = sorted(values.unique().to_list())
     if not labels:
@@ -116,7 +122,7 @@ def numbers(values: pl.Series) -> tuple[Ints, list[str]]:
 
 
 @dataclass(frozen=True)
-class Design:
+class RunArrays:
     """Runs with an outcome: arrays of equal length. A cell is an agent on a task in a tier."""
 
     table: pl.DataFrame
@@ -151,7 +157,7 @@ class Design:
 
     @cached_property
     def cell(self) -> Ints:
-        return codes_of(self.agent, self.task, self.tier)[0]
+        return group_ids(self.agent, self.task, self.tier)[0]
 
     @cached_property
     def n_cells(self) -> int:
@@ -192,13 +198,13 @@ def task_key() -> pl.Expr:
 MIN_READ = 10
 """Runs that must have been read for a code where others were not: below, there is no rate and no
 effect."""
-KEEP = 0.5
+JOINT_SHARE = 0.5
 """Codes stand together, in a count or beside the one whose effect is meant, while this share of
 runs was read for all of them: an effect that is not adjusted for the codes it comes with is biased
 by several points, which costs more than half the runs."""
 
 
-def design(
+def build_arrays(
     table: pl.DataFrame,
     outcome: str = "overall",
     *,
@@ -207,7 +213,7 @@ def design(
     prepare: bool = True,
     need_codes: bool = True,
     explain: bool = True,
-) -> Design:
+) -> RunArrays:
     """Arrays of the runs that have `outcome`.
 
     `source`: any, or a code source of the frame (judge, detector, fact, score, human);
@@ -219,13 +225,13 @@ def design(
     """
     base = _base(table, outcome, source, keep_breach, prepare, explain)
     if need_codes:
-        return _built(base, *together(base.read, None))
+        return _built(base, *jointly_read(base.read, None))
     return _built(base, tuple(range(len(CODES))), np.ones(base.runs.height, dtype=bool), whole=True)
 
 
-def designs(
+def arrays_by_code(
     table: pl.DataFrame, outcome: str = "overall", *, source: str = "any", prepare: bool = True
-) -> list[tuple[Design, tuple[str, ...]]]:
+) -> list[tuple[RunArrays, tuple[str, ...]]]:
     """For the effect of each code, runs that were read for it, with the other codes that at least
     half of these were read for.
 
@@ -237,7 +243,7 @@ def designs(
     shared: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
     chosen: dict[tuple[tuple[int, ...], bytes], Bools] = {}
     for k in range(len(CODES)):
-        columns, mask = together(base.read, k)
+        columns, mask = jointly_read(base.read, k)
         key = columns, mask.tobytes()
         shared.setdefault(key, []).append(k)
         chosen[key] = mask
@@ -247,7 +253,7 @@ def designs(
     ]
 
 
-def together(read: Bools, lead: int | None) -> tuple[tuple[int, ...], Bools]:
+def jointly_read(read: Bools, lead: int | None) -> tuple[tuple[int, ...], Bools]:
     """Columns of `read` (runs x codes) that can stand together, and the runs that were read for all
     of them.
 
@@ -256,7 +262,7 @@ def together(read: Bools, lead: int | None) -> tuple[tuple[int, ...], Bools]:
     and no run.
     """
     mask: Bools = np.asarray(read.any(axis=1)) if lead is None else read[:, lead]
-    least = KEEP * int(mask.sum())
+    least = JOINT_SHARE * int(mask.sum())
     taken = [] if lead is None else [lead]
     for k in sorted(range(read.shape[1]), key=lambda k: -int(read[mask, k].sum())):
         left = mask & read[:, k]
@@ -300,7 +306,7 @@ def _base(
     check_outcome(table, outcome)
     notes: list[str] = []
     if prepare:
-        table, notes = prepared(table, keep_breach=keep_breach)
+        table, notes = select_runs(table, keep_breach=keep_breach)
     scored = table.filter(pl.col(outcome).is_not_null() & pl.col(outcome).is_finite())
     if scored.height < table.height:
         notes.append(f"{table.height - scored.height} runs without {outcome} are left out")
@@ -345,10 +351,10 @@ def _built(
     *,
     lead: Sequence[int] = (),
     whole: bool = False,
-) -> Design:
+) -> RunArrays:
     runs = base.runs.filter(pl.Series(mask, dtype=pl.Boolean))
-    axes = {name: numbers(runs[name]) for name in ("agent", "track", "tier")}
-    task, tasks = numbers(runs.select(task_key()).to_series() if runs.height else runs["task"])
+    axes = {name: factorize(runs[name]) for name in ("agent", "track", "tier")}
+    task, tasks = factorize(runs.select(task_key()).to_series() if runs.height else runs["task"])
     names, kept = tuple(CODES[k] for k in columns), np.ix_(mask, np.array(columns))
     n_read = dict(zip(CODES, base.read.sum(0).tolist(), strict=True))
     notes = (
@@ -356,7 +362,7 @@ def _built(
         if whole
         else (*base.notes, *_reading_notes(n_read, len(mask), names, int(mask.sum()), bool(lead)))
     )
-    return Design(
+    return RunArrays(
         runs,
         base.outcome,
         runs[base.outcome].to_numpy().astype(np.float64),
@@ -424,7 +430,7 @@ def code_columns(table: pl.DataFrame, source: str) -> dict[str, pl.Expr]:
     return {code: pl.col(f"{code}_{source}") for code in CODES}
 
 
-def too_few_read(code: str, read: int, runs: int) -> str | None:
+def reading_refusal(code: str, read: int, runs: int) -> str | None:
     """The sentence that refuses a code that too few of the runs were read for, or None."""
     if read >= min(MIN_READ, runs):
         return None
@@ -439,7 +445,7 @@ PARTS = ("S1", "S2", "S3", "S4", "S5", "task", "other")
 consistent)."""
 
 
-def zeroing(d: Design) -> Floats:
+def zero_task_loss(d: RunArrays) -> Floats:
     """The part of 50 Task that runs lose by a Task of 0 (a gate, nothing to score, a worthless
     result), n values of 0 or below: minus 50 times the mean Task above 0 of the cell (without any,
     of all runs). The rest is how good a result is."""

@@ -11,26 +11,26 @@ import polars as pl
 
 from ...judge.trust.measures import wilson
 from ..tables.codes_read import CODES
-from .interval_estimates import MIN_RUNS, Estimate, Floats, Rows, estimate, tidy
+from .interval_estimates import MIN_RUNS, Estimate, Floats, KeyedEstimates, t_estimate, tidy
 from .jackknife import (
     Jackknifed,
-    both,
     cross_products,
     delete_one_regression,
     demean,
+    estimates_by_population,
     group_sums,
     independent_columns,
+    jackknife_of_sums,
     jackknife_variance,
-    of_sums,
-    ratio,
+    ratio_of_sums,
 )
 from .overlap_weighting import circular_codes
-from .run_arrays import Design, design
+from .run_arrays import RunArrays, build_arrays
 
 GROUPS = ("0", "1", "2", "3+")
 
 
-def _adjusted(d: Design, dummies: Floats) -> Jackknifed | None:
+def _adjusted(d: RunArrays, dummies: Floats) -> Jackknifed | None:
     """Drops (%) of each dummy's group against no code, within cells: b_j / (mean of y had none
     fired)."""
     if d.n == 0 or not dummies.any():
@@ -76,7 +76,7 @@ def cliff(
     is the group's share of runs. `codes` are those that were counted: all five on the runs that
     were read for all, where these are at least half of the runs read for any; else those that were.
     """
-    d = design(table, outcome, source=source, prepare=prepare)
+    d = build_arrays(table, outcome, source=source, prepare=prepare)
     fired = d.codes.sum(1)
     groups = np.column_stack([fired == 0, fired == 1, fired == 2, fired >= 3]).astype(float)
     several = (fired >= 2).astype(float)
@@ -90,7 +90,7 @@ def cliff(
     }
     counted, among = ", ".join(d.code_names), d.among()
     unread = None if d.n or not d.n_scored else f"no run was read for codes ({d.n_scored} runs)"
-    rows: Rows = []
+    rows: KeyedEstimates = []
     circular = circular_codes(d)
     notes = (
         *d.notes,
@@ -125,7 +125,9 @@ def cliff(
         limits = {"mean": d.limits, "step": d.gap_limits}.get(
             kind, (-100.0 if d.limits[0] >= 0 else -np.inf, np.inf)
         )
-        new, same = both(label, j, at, n=d.n, notes=notes, test=kind != "mean", limits=limits)
+        new, same = estimates_by_population(
+            label, j, at, n=d.n, notes=notes, test=kind != "mean", limits=limits
+        )
         rows.append((key, replace(new, method=method)))
         if j.df_same:
             rows.append((key, same))
@@ -145,7 +147,7 @@ def cliff(
 
     x = np.column_stack([groups * d.y[:, None], groups])
     mean, drop, step = (
-        (of_sums(x, f, d.task, d.cell) if d.n else None) for f in (means, drops, steps)
+        (jackknife_of_sums(x, f, d.task, d.cell) if d.n else None) for f in (means, drops, steps)
     )
     enough = [None if c else "no such runs" for c in counts]
     for at, group in enumerate(GROUPS):
@@ -195,7 +197,7 @@ def cliff(
         columns = np.column_stack(
             [groups[:, 0] * d.y, groups[:, 0], single[:, k] * d.y, single[:, k]]
         )
-        raw = of_sums(columns, one, d.task, d.cell) if d.n else None
+        raw = jackknife_of_sums(columns, one, d.task, d.cell) if d.n else None
         add("single_raw", code, int(alone[k]), label, raw, 0, missing)
         add("single_within_cell", code, int(alone[k]), label, within, k, missing)
     return tidy(rows, keys)
@@ -214,11 +216,13 @@ def _too_few(clean: int, fired: int, groups: str = "0 to some") -> str | None:
     )
 
 
-def completed(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> Design:
+def completion_arrays(
+    table: pl.DataFrame, *, source: str = "any", prepare: bool = True
+) -> RunArrays:
     """The runs that recovery speaks of, with the codes that were counted; the outcome is completion
     (0 or 1)."""
     known = table.with_columns(pl.col("completed").cast(pl.Float64).alias("_completed"))
-    return design(known, "_completed", source=source, keep_breach=True, prepare=prepare)
+    return build_arrays(known, "_completed", source=source, keep_breach=True, prepare=prepare)
 
 
 def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> pl.DataFrame:
@@ -228,7 +232,7 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
     Runs whose completion is unknown are left out. Agents with more codes are seen on harder runs:
     read with care. `codes` are those that were counted, as in `cliff`.
     """
-    d = completed(table, source=source, prepare=prepare)
+    d = completion_arrays(table, source=source, prepare=prepare)
     fired = d.codes.sum(1)
     keys: dict[str, Any] = {
         "agent": pl.String,
@@ -236,7 +240,7 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
         "runs": pl.Int64,
         "codes_per_run": pl.Float64,
     }
-    rows: Rows = []
+    rows: KeyedEstimates = []
     label = f"P(scored submission | two or more codes{d.among()})"
 
     for name, rows_of in [
@@ -254,8 +258,8 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
             rows.append((key, Estimate(label, "new", None, n=0, reason=reason, warnings=d.notes)))
             continue
         x = np.column_stack([d.y[hit], np.ones(runs)])
-        j = of_sums(x, ratio, d.task[hit], d.cell[hit])
-        est = estimate(
+        j = jackknife_of_sums(x, ratio_of_sums, d.task[hit], d.cell[hit])
+        est = t_estimate(
             label,
             "new",
             j.value[0],

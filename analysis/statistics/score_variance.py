@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from .jackknife import group_sums
-from .run_arrays import design
+from .run_arrays import build_arrays
 
 SEED = 20260601
 
 
 @dataclass(frozen=True)
-class Components:
+class VarianceComponents:
     """Variances of a score (squared units): between repeats, agent x task, and tasks; None with the
     reason when unknown."""
 
@@ -31,14 +31,14 @@ class Components:
 
 def variance_components(
     table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True
-) -> Components:
+) -> VarianceComponents:
     """Variance components by the method of moments (ANOVA): repeats pooled within cells, agent x
     task and task from means."""
-    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     tiers = max(1, len(d.tiers))
     if d.n == 0 or d.n_cells == d.n:
         reason = "no runs" if d.n == 0 else "no repeats: the spread between repeats is unknown"
-        return Components(None, None, None, len(d.tasks), 1.0, tiers, reason)
+        return VarianceComponents(None, None, None, len(d.tasks), 1.0, tiers, reason)
     size = np.bincount(d.cell, minlength=d.n_cells)
     means = group_sums(d.y[:, None], d.cell, d.n_cells)[:, 0] / size
     repeat = float(((d.y - means[d.cell]) ** 2).sum() / (size - 1).sum())
@@ -50,7 +50,7 @@ def variance_components(
     a, t = shape[0], int(whole.sum())
     n_rep = float(size.mean())
     if a < 2 or t < 2:
-        return Components(
+        return VarianceComponents(
             repeat, None, None, len(d.tasks), n_rep, tiers, "needs two agents on two common tasks"
         )
     m = (total / np.where(count > 0, count, 1.0))[:, whole]
@@ -59,11 +59,11 @@ def variance_components(
     mixed = float((rest**2).sum() / ((a - 1) * (t - 1)))
     agent_task = max(0.0, mixed - noise)
     task = max(0.0, float(m.mean(0).var(ddof=1)) - mixed / a)
-    return Components(repeat, agent_task, task, len(d.tasks), n_rep, tiers)
+    return VarianceComponents(repeat, agent_task, task, len(d.tasks), n_rep, tiers)
 
 
 def order_probability(
-    means: Sequence[float], components: Components, *, draws: int = 20000, seed: int = SEED
+    means: Sequence[float], components: VarianceComponents, *, draws: int = 20000, seed: int = SEED
 ) -> dict[str, float | None]:
     """Were these means the truth: how often a new set of as many tasks shows the same order, and
     the same first agent."""

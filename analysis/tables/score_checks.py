@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..statistics.overlap_weighting import REFUSE_FIRED
-from ..statistics.run_arrays import LACKING, PARTS, overall_parts, unread
+from ..statistics.run_arrays import NO_POINT_REASON, PARTS, insufficiently_read, overall_parts
 from .codes_read import CODES, reading_counts, sampled
 from .frames import WEIGHTS
 
@@ -93,8 +93,8 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
         "S1-S3, agentic and overall rest in part on criteria that nobody read (~)",
         "note",
     )
-    lacking = table.select(unread()).to_series()
-    add("runs read enough", lacking, f"a range and no point: {LACKING}", "problem")
+    lacking = table.select(insufficiently_read()).to_series()
+    add("runs read enough", lacking, f"a range and no point: {NO_POINT_REASON}", "problem")
     missed = (table["quotes_found"] < table["quotes"]).fill_null(False)
     rate = f"{table['quotes_found'].sum()} of {table['quotes'].sum()} quotes were found in the runs"
     add(

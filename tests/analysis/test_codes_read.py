@@ -25,7 +25,7 @@ from ambjudge.analysis.figures import draw
 from ambjudge.analysis.report.display import display
 from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
-from ambjudge.analysis.statistics.run_arrays import design, designs
+from ambjudge.analysis.statistics.run_arrays import arrays_by_code, build_arrays
 from ambjudge.analysis.tables.codes_read import CODES, READ_SCHEMA
 from ambjudge.analysis.tables.label_tables import Labels, read_labels
 from ambjudge.judge.card.scorecard import ScoreCard
@@ -257,7 +257,7 @@ def test_rates_are_of_the_runs_that_were_read() -> None:
 
 
 def test_effects_and_counts_use_the_runs_that_were_read() -> None:
-    d = design(MIXED)
+    d = build_arrays(MIXED)
     assert (d.n, d.n_scored, d.code_names) == (READ, N, CODES)
     assert any(f"read in {READ} of {N} runs" in note for note in d.notes)
     alone = SIM.frame().filter(pl.Series([i % 3 != 0 for i in range(N)]))
@@ -286,7 +286,7 @@ def test_too_few_readings_are_refused_with_a_sentence() -> None:
         assert part["value"].null_count() == part.height
         assert part["reason"].str.contains(words).all()
     # The others go on without it, and say so.
-    assert design(FEW).code_names == ("E2", "E4", "E5")
+    assert build_arrays(FEW).code_names == ("E2", "E4", "E5")
     e5 = code_effects(FEW).filter(pl.col("code") == "E5").row(0, named=True)
     assert e5["value"] < -20
     assert any("not adjusted for" in text and "E3 (read in" in text for text in e5["warnings"])
@@ -302,14 +302,14 @@ def test_cannot_tell_now_and_then_costs_these_runs_only() -> None:
         for i, card in enumerate(CARDS)
     ]
     runs = frame([card for card in said if not any(c.code == "E1" for c in card.codes)])
-    parts = designs(runs)
+    parts = arrays_by_code(runs)
     assert [codes for _, codes in parts] == [CODES]
     assert parts[0][0].n == runs["E1"].is_not_null().sum() < runs.height
 
 
 def test_a_cohort_that_was_read_throughout_has_no_word_about_it() -> None:
     whole = frame(CARDS)
-    assert design(whole).notes == ()
+    assert build_arrays(whole).notes == ()
     assert not any(
         "read" in line.text
         for line in findings(all_tables(whole, only=["codes", "codes_read", "cliff"]))

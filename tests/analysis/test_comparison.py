@@ -10,14 +10,14 @@ import pytest
 from ambjudge.analysis import pairwise, simulate
 from ambjudge.analysis.statistics.comparison import (
     compare,
-    kind_of,
-    sentences,
-    side,
-    sides,
+    comparison_sentences,
+    decide,
+    infer_kind,
+    make_side,
+    split_sides,
     tost,
-    verdict,
 )
-from ambjudge.analysis.statistics.interval_estimates import estimate
+from ambjudge.analysis.statistics.interval_estimates import t_estimate
 from ambjudge.errors import ConfigError, InputError
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
@@ -43,7 +43,7 @@ def test_agents_of_a_track_agree_with_the_paired_t_test_and_its_equivalence_test
     table, margin: float
 ) -> None:
     track = table.filter(pl.col("track") == "vqa")
-    found = compare(*sides(track, "agent", ("agent-1", "agent-2")), by="agent", margin=margin)
+    found = compare(*split_sides(track, "agent", ("agent-1", "agent-2")), by="agent", margin=margin)
     first, second = task_means(track, "agent-1"), task_means(track, "agent-2")
     t = stats.ttest_rel(first, second)
     assert found.joined == "task"
@@ -57,7 +57,7 @@ def test_agents_are_as_far_apart_as_the_table_of_pairs_says(table) -> None:
     pairs = {
         (row["agent"], row["other"], row["population"]): row for row in pairwise(table).to_dicts()
     }
-    found = compare(*sides(table, "agent", ("agent-2", "agent-5")), by="agent")
+    found = compare(*split_sides(table, "agent", ("agent-2", "agent-5")), by="agent")
     for est in (found.new, found.same):
         row = pairs["agent-2", "agent-5", est.population]
         assert (est.value, est.lo, est.hi) == pytest.approx(
@@ -82,22 +82,22 @@ def test_judges_are_paired_by_run(table) -> None:
     both = pl.concat(
         [one.with_columns(judge=pl.lit("strict")), milder.sample(fraction=1, shuffle=True, seed=1)]
     )
-    assert kind_of(both, ("mild", "strict")) == "judge"
-    found = compare(*sides(both, "judge", ("mild", "strict")), by="judge", margin=4)
+    assert infer_kind(both, ("mild", "strict")) == "judge"
+    found = compare(*split_sides(both, "judge", ("mild", "strict")), by="judge", margin=4)
     t = stats.ttest_1samp(noise, 0)
     assert (found.joined, found.runs) == ("run", (one.height, one.height))
     assert (found.new.value, found.new.p) == pytest.approx((noise.mean(), t.pvalue))
     assert found.p_equivalent == pytest.approx(ttost_paired(noise, np.zeros(len(noise)), -4, 4)[0])
     assert found.same.lo is None, "one run a task: nothing says how repeats differ"
     assert found.verdict == "equivalent"
-    assert "the difference is found, and smaller than that" in sentences(found)[1]
+    assert "the difference is found, and smaller than that" in comparison_sentences(found)[1]
 
 
 def test_releases_are_paired_by_run_where_they_share_runs_and_by_task_else(table) -> None:
     later = table.with_columns(overall=pl.col("overall") + 1)
     again = simulate(seed=2).frame().with_columns(sha256=pl.format("other {}", "run_id"))
     for second, joined in ((later, "run"), (again, "task")):
-        found = compare(side("old", table), side("new", second))
+        found = compare(make_side("old", table), make_side("new", second))
         assert found.joined == joined
         assert found.runs == (table.height, table.height)
         naive = table["overall"].mean() - second["overall"].mean()
@@ -106,9 +106,9 @@ def test_releases_are_paired_by_run_where_they_share_runs_and_by_task_else(table
 
 def test_what_was_not_read_has_no_point(table) -> None:
     unread = table.with_columns(read_share=0.2, presumed=0.0)
-    found = compare(side("old", table), side("new", unread))
+    found = compare(make_side("old", table), make_side("new", unread))
     assert (found.new.value, found.verdict) == (None, "cannot say")
-    assert sentences(found) == [
+    assert comparison_sentences(found) == [
         "Nothing can be said: new: too little of its runs was read for a point."
     ]
     assert any("have a range and no point" in note for note in found.new.warnings)
@@ -127,18 +127,18 @@ CASES = [
 
 @pytest.mark.parametrize(("value", "se", "runs", "margin", "expected"), CASES)
 def test_verdicts(value, se, runs, margin, expected) -> None:
-    est = estimate("x", "new", value, se, 30, n=runs)
-    assert verdict(est, tost(est, margin) if margin else None, runs) == expected
+    est = t_estimate("x", "new", value, se, 30, n=runs)
+    assert decide(est, tost(est, margin) if margin else None, runs) == expected
 
 
 def test_what_cannot_be_compared_says_what_to_do(table) -> None:
     with pytest.raises(InputError, match="no runs of agent 'nobody'"):
-        sides(table, "agent", ("agent-1", "nobody"))
+        split_sides(table, "agent", ("agent-1", "nobody"))
     with pytest.raises(InputError, match="both sides"):
-        sides(table, "agent", ("agent-1", "agent-1"))
+        split_sides(table, "agent", ("agent-1", "agent-1"))
     with pytest.raises(ConfigError, match="two sets"):
-        sides(table, "release", ("agent-1", "agent-2"))
-    one, two = sides(table, "agent", ("agent-1", "agent-2"))
+        split_sides(table, "release", ("agent-1", "agent-2"))
+    one, two = split_sides(table, "agent", ("agent-1", "agent-2"))
     with pytest.raises(InputError, match="no run has a scorecard of both judges"):
         compare(one, two, by="judge")
     with pytest.raises(ConfigError, match="S1 goes from 0 to 1"):

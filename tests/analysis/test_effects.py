@@ -20,14 +20,14 @@ from ambjudge.analysis import (
 from ambjudge.analysis.simulated.simulation import truth
 from ambjudge.analysis.statistics.alternative_models import wild_p
 from ambjudge.analysis.statistics.jackknife import (
-    codes_of,
     cr3,
     cross_products,
     delete_one_regression,
     demean,
-    of_sums,
+    group_ids,
+    jackknife_of_sums,
 )
-from ambjudge.analysis.statistics.overlap_weighting import overlap
+from ambjudge.analysis.statistics.overlap_weighting import overlap_weighted_effect
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +43,7 @@ def table(sim):
 
 
 def within(sim):
-    cell, n = codes_of(sim.agent, sim.task, sim.tier)
+    cell, n = group_ids(sim.agent, sim.task, sim.tier)
     return (
         demean(sim.codes.astype(float), cell, n),
         demean(sim.true.overall[:, None], cell, n)[:, 0],
@@ -76,14 +76,14 @@ def test_overlap_by_hand():
     codes = np.array([[1, 0], [0, 0], [0, 0], [1, 1], [0, 1], [1, 0], [0, 0], [0, 1]], dtype=bool)
     y = np.array([0.0, 10, 20, 5, 6, 30, 32, 1])[:, None]
     cell = np.array([0, 0, 0, 0, 0, 1, 1, 1])
-    fit = overlap(codes, 0, y, cell, cell)
+    fit = overlap_weighted_effect(codes, 0, y, cell, cell)
     # Strata: (cell 0, other off) -15 weighs 2/3; (cell 0, other on) -1 weighs 1/2; (cell 1, other
     # off) -2 weighs 1/2.
     assert fit.value[0] == pytest.approx((-15 * 2 / 3 - 1 / 2 - 2 / 2) / (2 / 3 + 1 / 2 + 1 / 2))
     assert fit.deleted[0, 0] == pytest.approx(-2)
     assert (fit.compared, fit.cells) == (3, 2)
     both = np.column_stack([codes[:, 0], codes[:, 0]])
-    assert overlap(both, 0, y, cell, cell) is None, (
+    assert overlap_weighted_effect(both, 0, y, cell, cell) is None, (
         "nothing to compare where another code always fires with it"
     )
 
@@ -286,7 +286,7 @@ def test_codes_explain_much_on_unseen_tasks(table):
 def test_jackknife_of_a_mean_equals_its_definition(rows):
     task, cell = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     y = np.array([r[2] for r in rows])
-    found = of_sums(
+    found = jackknife_of_sums(
         np.column_stack([y, np.ones(len(y))]),
         lambda s: s[..., :1] / s[..., 1:],
         task,
@@ -334,13 +334,13 @@ def test_tasks_that_carry_the_effect_leave_few_degrees_of_freedom():
     task = np.repeat(np.arange(10), [400, *[24] * 9])
     fired = rng.random(len(task)) < 0.5
     effect = rng.standard_normal(10)[task] * fired
-    noisy = overlap(
+    noisy = overlap_weighted_effect(
         fired[:, None], 0, (effect + 20 * rng.standard_normal(len(task)))[:, None], task, task
     )
-    differing = overlap(
+    differing = overlap_weighted_effect(
         fired[:, None], 0, (effect + 0.01 * rng.standard_normal(len(task)))[:, None], task, task
     )
-    alike = overlap(
+    alike = overlap_weighted_effect(
         fired[:240, None],
         0,
         rng.standard_normal((240, 1)),

@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 from ambjudge.analysis import code_effects, simulate, variance_components
 from ambjudge.analysis.statistics.power_analysis import (
-    LabelError,
-    Noise,
+    ErrorComponents,
+    LabelErrorComponents,
     difference_noise,
     effect_noise,
-    plan,
+    plan_sentences,
+    plan_sizes,
     power,
-    power_of,
-    sentences,
+    t_test_power,
 )
 from ambjudge.cli import run
 from ambjudge.errors import InputError
@@ -36,30 +36,32 @@ def table():
 @pytest.mark.parametrize("effect", [0.05, 0.2, 0.4])
 def test_power_is_that_of_the_paired_t_test(tasks: int, effect: float) -> None:
     expected = TTestPower().power(effect, tasks, 0.05)
-    assert power_of(effect, 1 / math.sqrt(tasks), tasks - 1) == pytest.approx(expected, abs=1e-6)
+    assert t_test_power(effect, 1 / math.sqrt(tasks), tasks - 1) == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(("effect", "target"), [(0.3, 0.8), (0.5, 0.9), (1.2, 0.8), (0.01, 0.5)])
 def test_tasks_are_those_of_the_textbook(effect: float, target: float) -> None:
     """Nothing varies within a task: the number of pairs that a paired t test needs."""
-    found = plan(Noise(1.0, 0.0, 12, 5, 1), effect, target=target)
+    found = plan_sizes(ErrorComponents(1.0, 0.0, 12, 5, 1), effect, target=target)
     assert found.tasks == math.ceil(TTestPower().solve_power(effect, None, 0.05, target))
     assert found.repeats in (None, 1), "repeats are no help, or none are needed"
 
 
 def test_power_never_falls_with_more_tasks() -> None:
     """Where the noncentral t underflows it must not become NaN, which would send the search astray."""
-    noise = Noise(100.0, 500.0, 24, 12, 2)
-    found = [power_of(5, noise.se(tasks, 12), tasks - 1) for tasks in range(2, 3000, 7)]
+    noise = ErrorComponents(100.0, 500.0, 24, 12, 2)
+    found = [t_test_power(5, noise.se(tasks, 12), tasks - 1) for tasks in range(2, 3000, 7)]
     assert found == sorted(found)
 
 
 def test_more_repeats_do_what_more_tasks_cannot_be_had_for(table) -> None:
     noise = difference_noise(variance_components(table))
-    found = plan(noise, 6.0)
+    found = plan_sizes(noise, 6.0)
     for tasks, repeats in ((found.tasks, noise.repeats), (noise.tasks, found.repeats)):
-        assert power_of(6, noise.se(tasks, repeats), tasks - 1) >= 0.8
-    assert power_of(6, noise.se(found.tasks - 1, noise.repeats), found.tasks - 2) < 0.8
+        assert t_test_power(6, noise.se(tasks, repeats), tasks - 1) >= 0.8
+    assert t_test_power(6, noise.se(found.tasks - 1, noise.repeats), found.tasks - 2) < 0.8
     at = power(noise, tasks=(noise.tasks,), repeats=(12,), size=6).row(0, named=True)
     assert at["power"] == pytest.approx(found.power_now)
 
@@ -77,15 +79,15 @@ def test_the_effect_of_a_code_has_the_error_it_has_in_this_cohort(table) -> None
 
 def test_labels_add_their_error() -> None:
     """Without noise between repeats: se^2 = between / T + 2 spread / labels."""
-    noise, spread = Noise(24.0, 0.0, 24, 1, 1), 50.0
-    judged = LabelError("a mean", 0.0, spread, 100, "labelled runs of each agent")
-    found = plan(noise, 4.0, judged=judged)
+    noise, spread = ErrorComponents(24.0, 0.0, 24, 1, 1), 50.0
+    judged = LabelErrorComponents("a mean", 0.0, spread, 100, "labelled runs of each agent")
+    found = plan_sizes(noise, 4.0, judged=judged)
     assert found.labels is not None
     for labels, enough in ((found.labels, True), (found.labels - 1, False)):
         se = math.sqrt(1 + 2 * spread / labels)
         assert bool(TTestPower().power(4 / (se * math.sqrt(24)), 24, 0.05) >= 0.8) is enough
-    assert "labelled runs of each agent" in sentences(found, "A difference", "")[-1]
-    assert plan(noise, 1.0, judged=judged).labels is None
+    assert "labelled runs of each agent" in plan_sentences(found, "A difference", "")[-1]
+    assert plan_sizes(noise, 1.0, judged=judged).labels is None
     assert judged.half_width(10) == pytest.approx(stats.t.ppf(0.975, 9) * math.sqrt(5))
     assert (
         judged.half_width(judged.labels_for(1.0))
@@ -98,7 +100,7 @@ def test_no_repeats_are_nothing_to_plan_from(table) -> None:
 
     once = table.filter((pl.col("repeat") == 1) & (pl.col("tier") == table["tier"][0]))
     with pytest.raises(InputError, match="no repeats"):
-        plan(difference_noise(variance_components(once)), 5)
+        plan_sizes(difference_noise(variance_components(once)), 5)
     with pytest.raises(InputError, match="no effect of E3"):
         effect_noise(once, "E3")
 

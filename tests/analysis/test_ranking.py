@@ -17,7 +17,7 @@ from ambjudge.analysis import (
     wide,
 )
 from ambjudge.analysis.statistics.power_analysis import difference_noise
-from ambjudge.analysis.statistics.score_variance import Components, order_probability
+from ambjudge.analysis.statistics.score_variance import VarianceComponents, order_probability
 from scipy import stats
 
 
@@ -180,7 +180,9 @@ def test_tier_contrast_without_credited_items(table):
 
 
 def test_mde_formula():
-    parts = Components(repeat=574.0, agent_task=30.0, task=102.0, n_tasks=24, n_rep=12, n_tiers=2)
+    parts = VarianceComponents(
+        repeat=574.0, agent_task=30.0, task=102.0, n_tasks=24, n_rep=12, n_tiers=2
+    )
     found = {
         (row["tasks"], row["repeats"]): row["mde80"]
         for row in power(difference_noise(parts), tasks=(24, 48), repeats=(5, 20)).iter_rows(

@@ -17,7 +17,7 @@ from ambjudge.analysis import (
 )
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
 from ambjudge.analysis.simulated.simulation import settings_of
-from ambjudge.analysis.statistics.interval_estimates import ESTIMATE_SCHEMA, adjusted
+from ambjudge.analysis.statistics.interval_estimates import ESTIMATE_SCHEMA, adjust_p_values
 from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.label_tables import read_labels
 from ambjudge.errors import ConfigError
@@ -174,6 +174,8 @@ def test_unknown_names_are_refused():
 
 
 def test_adjusted_p_values_leave_missing_ones_out():
-    assert adjusted([None, 0.02, None, 0.03], "holm") == pytest.approx([None, 0.04, None, 0.04])
-    assert adjusted([0.02, None, 0.03], "fdr_bh") == pytest.approx([0.03, None, 0.03])
-    assert adjusted([None], "holm") == [None]
+    assert adjust_p_values([None, 0.02, None, 0.03], "holm") == pytest.approx(
+        [None, 0.04, None, 0.04]
+    )
+    assert adjust_p_values([0.02, None, 0.03], "fdr_bh") == pytest.approx([0.03, None, 0.03])
+    assert adjust_p_values([None], "holm") == [None]
