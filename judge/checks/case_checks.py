@@ -1,4 +1,4 @@
-"""What checking delivered files yields: facts a case and a run at a time, in plain frozen values."""
+"""Results of checking delivered files: facts by case and about the whole submission."""
 
 from __future__ import annotations
 
@@ -10,36 +10,39 @@ from ...error_codes.output_facts import FactKind as FactKind
 
 @dataclass(frozen=True)
 class CaseCheck:
-    """One expected case. `delivered`: its required files are there under their names; `valid`: they
-    obey the format."""
+    """The result for one expected case."""
 
     case: str
     delivered: bool
+    """Whether the required files exist under their names."""
     facts: tuple[Fact, ...] = ()
 
     @property
     def valid(self) -> bool:
+        """Whether the required files exist and obey the format."""
         return self.delivered and not any(fact.fatal for fact in self.facts)
 
 
 @dataclass(frozen=True)
 class TrackCheck:
-    """What one track's checker found: its cases, and facts on the submission as a whole."""
+    """The result of one track's check: its cases, and facts about the submission as a whole."""
 
     cases: tuple[CaseCheck, ...] = ()
     facts: tuple[Fact, ...] = ()
     readable: int | None = None
-    """Answers: how many have a label or text that can be read and is no placeholder, whatever else
-    is wrong with them."""
+    """Answers: how many have a readable label or text and are not placeholders, whatever else is
+    wrong with them. None: as many as are valid."""
     unsure: bool = False
-    """The public inputs do not tell all that the format asks for."""
+    """Whether even the public inputs do not show everything that the format requires."""
 
     @property
     def delivered(self) -> int:
+        """How many cases were delivered."""
         return sum(case.delivered for case in self.cases)
 
     @property
     def valid(self) -> int:
+        """How many cases are valid."""
         return sum(case.valid for case in self.cases)
 
     def cases_with(self, kind: FactKind) -> int:

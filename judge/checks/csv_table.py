@@ -1,4 +1,4 @@
-"""CSV text of strangers to a header and rows."""
+"""Parse untrusted CSV text into a header and rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ _MAX_ROWS = 200_000
 
 
 def parse_csv(text: str) -> tuple[list[str], list[list[str]]]:
-    """(header, rows without blank ones); a byte-order mark and any line ending are read. Refused
-    when it is no CSV."""
+    """The header and the rows, without blank ones. Refused if the text is not CSV.
+
+    A byte-order mark and any line ending are accepted.
+    """
+    stream = io.StringIO(text.removeprefix("\ufeff"), newline="")
+    rows: list[list[str]] = []
     try:
-        reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-        rows = []
-        for row in reader:
+        for row in csv.reader(stream, strict=True):
             if any(cell.strip() for cell in row):
                 rows.append(row)
             if len(rows) > _MAX_ROWS:

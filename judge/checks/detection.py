@@ -49,7 +49,7 @@ def check(submission: Submission) -> TrackCheck:
         return not brief or name.lower() in brief
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        value = read_json(path, work.root, mark=not work.rules.no_byte_order_mark)
+        value = read_json(path, work.root, allow_bom=not work.rules.no_byte_order_mark)
         boxes = value.get("boxes") if isinstance(value, dict) else None
         if not isinstance(boxes, list):
             return [Fact("schema", f"{NAME} is no object with a list `boxes`", case, NAME)]

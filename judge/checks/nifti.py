@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ...trajectories.reading.layout import Fence
-from .untrusted_files import Refused, describe, guard
+from .untrusted_files import Refused, checked_size, error_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,14 +77,14 @@ def volume_head(path: Path, root: Path | Fence, kinds: str = "iufb") -> VolumeHe
 
     `kinds`: of voxel types; of complex ones ("c") the real part is read.
     """
-    size = guard(path, root)
+    size = checked_size(path, root)
     with _open(path) as file:
         try:
             head = _parse(_read(file, 540), kinds)
         except Refused:
             raise
         except Exception as error:  # nibabel raises many kinds on hostile headers
-            raise Refused("unreadable", f"has a broken NIfTI header: {describe(error)}") from None
+            raise Refused("unreadable", f"has a broken NIfTI header: {error_text(error)}") from None
     declared = math.prod(head.shape) * head.dtype.itemsize
     if declared > MAX_VOLUME:
         raise Refused(
@@ -111,7 +111,7 @@ class _Volume:
         try:
             status = path.stat()
         except OSError as error:
-            raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
+            raise Refused("unreadable", f"cannot be opened: {error_text(error)}") from None
         return cls((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns), path, head)
 
 
@@ -267,14 +267,14 @@ def _open(path: Path) -> IO[bytes]:
             else path.open("rb")
         )
     except OSError as error:
-        raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
+        raise Refused("unreadable", f"cannot be opened: {error_text(error)}") from None
 
 
 def _read(file: IO[bytes], count: int) -> bytes:
     try:
         return file.read(count)
     except (OSError, EOFError, zlib.error, struct.error) as error:
-        raise Refused("unreadable", f"is not a whole gzip file: {describe(error)}") from None
+        raise Refused("unreadable", f"is not a whole gzip file: {error_text(error)}") from None
 
 
 def _exactly(file: IO[bytes], count: int) -> bytes:

@@ -28,7 +28,7 @@ from .nifti import (
     volume_stats,
     voxel_ml,
 )
-from .submission import NOT_THERE, Submission
+from .submission import UNDELIVERED_KINDS, Submission
 from .track import CheckedTrack
 from .untrusted_files import Refused, read_text
 
@@ -97,7 +97,9 @@ def check(submission: Submission) -> TrackCheck:
         return facts
 
     lost: tuple[FactKind, ...] = ("unreadable",) if many and rules.unreadable_is_missing else ()
-    found = submission.per_case(wanted, look, () if many else (_ORGAN,), (*NOT_THERE, *lost))
+    found = submission.per_case(
+        wanted, look, () if many else (_ORGAN,), (*UNDELIVERED_KINDS, *lost)
+    )
     if rules.prefixed_lesions and not many:
         found = replace(found, cases=tuple(_prefixed(submission, case) for case in found.cases))
     held = {case: values for case, values in held.items() if values}

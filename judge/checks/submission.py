@@ -1,4 +1,7 @@
-"""The delivered files of one run, indexed for the checkers, and where a missing file went instead."""
+"""The delivered files of one run, indexed for the checks of its track.
+
+A missing file is looked for under other names and in other places.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,11 @@ from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
 from .public_inputs import PublicInputs
 from .untrusted_files import Refused
 
-NOT_THERE: tuple[FactKind, ...] = ("missing", "misnamed", "misplaced", "link")
+UNDELIVERED_KINDS: tuple[FactKind, ...] = ("missing", "misnamed", "misplaced", "link")
+"""Kinds of facts about a required file that mean that it was not delivered."""
 _MAX_STRAYS = 2000
+_OTHER_MASKS = {"organ.nii.gz", "lesion.nii.gz", "dseg.nii.gz"}
+"""Proper names of masks: a file called so is not a misnamed other mask."""
 
 Inspect = Callable[["Submission", str, Path], list[Fact]]
 """Facts about one delivered file of a case."""
@@ -24,8 +30,11 @@ Inspect = Callable[["Submission", str, Path], list[Fact]]
 
 @dataclass(frozen=True)
 class Submission:
-    """What a track's checker works on: the delivered files, which must lie below `root`, the cases
-    to look at, and the public inputs if given."""
+    """What a track's check works on.
+
+    `root` fences the delivered files, `cases` are those to look at, and `public` are the public
+    inputs if they were given.
+    """
 
     run: Run
     root: Fence
@@ -33,126 +42,133 @@ class Submission:
     public: PublicInputs | None = None
     rules: Rules = LIKE["paper"]
     measures: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Case -> quantity -> number, as the checkers measured them on the way: voxels per mask, levels
-    of images, boxes."""
+    """Case -> quantity -> number, as measured by the checks: voxels per mask, levels of images,
+    boxes."""
 
     @cached_property
     def by_case(self) -> dict[str | None, dict[str, OutputFile]]:
-        index: dict[str | None, dict[str, OutputFile]] = {}
+        """Case -> name -> file; files outside any case are under None."""
+        files: dict[str | None, dict[str, OutputFile]] = {}
         for file in self.run.outputs.files:
-            index.setdefault(file.case, {})[file.name] = file
-        return index
+            files.setdefault(file.case, {})[file.name] = file
+        return files
 
     def file(self, case: str | None, name: str) -> Path | None:
-        found = self.by_case.get(case, {}).get(name)
-        return None if found is None else found.path
+        """The path of a delivered file; None if it was not delivered under this name."""
+        file = self.by_case.get(case, {}).get(name)
+        return None if file is None else file.path
 
     def measure(self, case: str, **values: float) -> None:
-        """Keep what a file of a case holds, in numbers that can be compared across cases; an
-        infinite one cannot."""
+        """Record numbers measured in a case's file, for comparison across cases.
+
+        Infinite and undefined ones are left out, as they cannot be compared.
+        """
         finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
         self.measures.setdefault(case, {}).update(finite)
-
-    @cached_property
-    def _strays(self) -> list[OutputFile]:
-        """Files that are no case's plainly named file: what a missing file may have become."""
-        known = set(self.cases)
-        return [f for f in self.run.outputs.files if f.case not in known or "/" in f.name][
-            :_MAX_STRAYS
-        ]
-
-    def why_missing(self, case: str, name: str) -> Fact:
-        """The fact behind a missing file: misnamed beside it, misplaced somewhere else, or plainly
-        not there."""
-        suffix = _suffix(name)
-        beside = [
-            f
-            for f in self.by_case.get(case, {})
-            if "/" not in f and _suffix(f) == suffix and f not in _OTHER_NAMES
-        ]
-        beside = beside or [
-            f
-            for f in self.by_case.get(case, {})
-            if "/" not in f and f.split(".")[0] == name.split(".")[0]
-        ]
-        if beside:
-            return Fact("misnamed", f"{beside[0]} instead of {name}", case, beside[0])
-        for stray in self._strays:
-            place = f"{stray.case}/{stray.name}" if stray.case else stray.name
-            if _speaks_of(place, case) and place.endswith((f"/{name}", suffix)):
-                return Fact("misplaced", f"{place} instead of {case}/{name}", case, place)
-        return Fact("missing", f"{name} is missing", case, name)
 
     def per_case(
         self,
         required: tuple[str, ...],
         inspect: Inspect,
         optional: tuple[str, ...] = (),
-        not_there: tuple[FactKind, ...] = NOT_THERE,
+        undelivered: tuple[FactKind, ...] = UNDELIVERED_KINDS,
     ) -> TrackCheck:
-        """Every case has its required files, and perhaps optional ones; all that are there are
-        inspected.
+        """Check that every case has its required files, and inspect these and the optional ones.
 
-        What is wrong with an optional file makes no case invalid. A case with a fact `not_there`
-        was not delivered.
+        Faults of an optional file do not make a case invalid. A case whose required file has a fact
+        of a kind in `undelivered` counts as not delivered.
         """
         checks = []
         for case in self.cases:
             facts: list[Fact] = []
             delivered = True
-            for name in (*required, *optional):
+            for name in required:
+                path = self.file(case, name)
+                if path is None:
+                    file_facts = [self.why_missing(case, name)]
+                else:
+                    file_facts = self._inspect(inspect, case, path)
+                if any(fact.kind in undelivered for fact in file_facts):
+                    delivered = False
+                facts += file_facts
+            for name in optional:
                 path = self.file(case, name)
                 if path is not None:
-                    found = self._inspected(inspect, case, path)
-                    if name in optional:
-                        found = [replace(fact, forgiven=True) for fact in found]
-                elif name in required:
-                    found = [self.why_missing(case, name)]
-                else:
-                    continue
-                facts.extend(found)
-                if name in required and any(fact.kind in not_there for fact in found):
-                    delivered = False
+                    file_facts = self._inspect(inspect, case, path)
+                    facts += [replace(fact, forgiven=True) for fact in file_facts]
             checks.append(CaseCheck(case, delivered, tuple(facts)))
         return TrackCheck(tuple(checks), self.extra_cases())
 
-    def _inspected(self, inspect: Inspect, case: str, path: Path) -> list[Fact]:
+    def _inspect(self, inspect: Inspect, case: str, path: Path) -> list[Fact]:
+        """The facts about a file; a single one if it cannot be read."""
         try:
             return inspect(self, case, path)
         except Refused as refused:
             return [Fact(refused.kind, f"{path.name} {refused.text}", case, path.name)]
 
     def extra_cases(self) -> tuple[Fact, ...]:
-        """Folders that are no expected case; they change no score."""
-        known = set(self.cases)
+        """Folders that are not expected cases; they change no score."""
+        extra = {case for case in self.by_case if case is not None} - set(self.cases)
         return tuple(
             Fact("extra", "is no expected case", case, None, forgiven=True)
-            for case in sorted(c for c in self.by_case if c is not None and c not in known)
+            for case in sorted(extra)
         )
 
+    def why_missing(self, case: str, name: str) -> Fact:
+        """The fact about a missing file: misnamed in its folder, misplaced elsewhere, or absent."""
+        similar = self._similar_file(case, name)
+        if similar is not None:
+            return Fact("misnamed", f"{similar} instead of {name}", case, similar)
+        endings = (f"/{name}", _suffix(name))
+        for stray in self._strays:
+            place = f"{stray.case}/{stray.name}" if stray.case else stray.name
+            if _names_case(place, case) and place.endswith(endings):
+                return Fact("misplaced", f"{place} instead of {case}/{name}", case, place)
+        return Fact("missing", f"{name} is missing", case, name)
 
-_OTHER_NAMES = {"organ.nii.gz", "lesion.nii.gz", "dseg.nii.gz"}
+    def _similar_file(self, case: str, name: str) -> str | None:
+        """A file in the case's folder with the suffix of `name`, else one with the same stem."""
+        names = [other for other in self.by_case.get(case, {}) if "/" not in other]
+        for other in names:
+            if _suffix(other) == _suffix(name) and other not in _OTHER_MASKS:
+                return other
+        for other in names:
+            if other.split(".")[0] == name.split(".")[0]:
+                return other
+        return None
+
+    @cached_property
+    def _strays(self) -> list[OutputFile]:
+        """Files outside the cases' folders or in subfolders: a missing file may be among them."""
+        cases = set(self.cases)
+        strays = [
+            file for file in self.run.outputs.files if file.case not in cases or "/" in file.name
+        ]
+        return strays[:_MAX_STRAYS]
 
 
 def _suffix(name: str) -> str:
     return ".nii.gz" if name.endswith(".nii.gz") else f".{name.rsplit('.', 1)[-1]}"
 
 
-def _speaks_of(place: str, case: str) -> bool:
-    """Whether a path names the case: as a folder, or as a file name's beginning or end
-    (`case_lesion.nii.gz`)."""
+def _names_case(place: str, case: str) -> bool:
+    """Whether a path contains the case's id as a word: as a folder, or at the beginning or end of a
+    file name (`case_lesion.nii.gz`)."""
     start = place.find(case)
     while start != -1:
-        before, after = place[start - 1 : start], place[start + len(case) : start + len(case) + 1]
+        before = place[start - 1 : start]
+        after = place[start + len(case) : start + len(case) + 1]
         if not (before.isalnum() or after.isalnum()):
             return True
         start = place.find(case, start + 1)
     return False
 
 
-def identical(contents: dict[str, str], what: str, least: int = 5) -> tuple[Fact, ...]:
-    """A fact when every one of at least `least` cases has the same content: a model that looks at
-    nothing."""
+def identical(contents: dict[str, str], noun: str, least: int = 5) -> tuple[Fact, ...]:
+    """A fact if all of at least `least` cases have the same content: the model ignores its input.
+
+    `contents` maps cases to their content, and `noun` says what that is.
+    """
     if len(contents) >= least and len(set(contents.values())) == 1:
-        return (Fact("identical", f"all {len(contents)} cases have the same {what}"),)
+        return (Fact("identical", f"all {len(contents)} cases have the same {noun}"),)
     return ()

@@ -1,7 +1,6 @@
-"""Opening delivered files that nobody vouches for: size limits first, no pickles, no links that
-leave it.
+"""Open untrusted delivered files: size limits first, no pickles, no links that leave the run.
 
-Each reader returns the value or raises `Refused` with the kind of fact and one line of why.
+Each reader returns the value or raises `Refused` with the kind of fact and the reason in one line.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ MAX_ARRAY = 64 * 1024 * 1024
 
 
 class Refused(Exception):
-    """A file that cannot be read as what it should be; `kind` and the text become a fact."""
+    """Raised for a file that cannot be read as what it should be; `kind` and `text` become a
+    fact."""
 
     def __init__(self, kind: FactKind, text: str) -> None:
         super().__init__(text)
@@ -42,23 +42,27 @@ class Refused(Exception):
 
 @once_a_run
 def fence_of(run: Run) -> Fence:
-    """Around the run's folder, the same for whoever reads its files: of each folder is asked once
-    whether it is a link."""
+    """The fence around a run's folder.
+
+    All readers of the run share it, so that each folder is tested once for being a link.
+    """
     return Fence(run.folder)
 
 
-def guard(path: Path, root: Path | Fence) -> int:
-    """The size of a regular file inside `root`; Refused for anything else, links that leave `root`
-    included."""
+def checked_size(path: Path, root: Path | Fence) -> int:
+    """The size in bytes of a regular file inside `root`.
+
+    Refused for anything else, and for links that leave `root`.
+    """
     try:
         status = path.lstat()
-        linked = stat.S_ISLNK(status.st_mode)
-        if linked:
+        is_link = stat.S_ISLNK(status.st_mode)
+        if is_link:
             status = path.stat()
     except OSError as error:
-        raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
+        raise Refused("unreadable", f"cannot be opened: {error_text(error)}") from None
     fence = root if isinstance(root, Fence) else Fence(root)
-    if not fence.holds(path if linked else path.parent):
+    if not fence.holds(path if is_link else path.parent):
         raise Refused("link", "is a link that leaves the run; not followed")
     if not stat.S_ISREG(status.st_mode):
         raise Refused("unreadable", "is not a regular file")
@@ -66,18 +70,18 @@ def guard(path: Path, root: Path | Fence) -> int:
 
 
 def read_data(path: Path, root: Path | Fence, limit: int = MAX_TEXT) -> bytes:
-    """Bytes of a small file."""
-    size = guard(path, root)
+    """The bytes of a file of at most `limit` bytes."""
+    size = checked_size(path, root)
     if size > limit:
         raise Refused("unreadable", f"has {size:,} bytes, more than the {limit:,} that are read")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
+        raise Refused("unreadable", f"cannot be opened: {error_text(error)}") from None
 
 
 def read_text(path: Path, root: Path | Fence) -> str:
-    """UTF-8 text; a byte-order mark stays, so that callers can see it."""
+    """The text of a UTF-8 file; a byte-order mark is retained, so that callers can see it."""
     data = read_data(path, root)
     try:
         return data.decode("utf-8")
@@ -85,10 +89,14 @@ def read_text(path: Path, root: Path | Fence) -> str:
         raise Refused("encoding", f"is not UTF-8 at byte {error.start}") from None
 
 
-def read_json(path: Path, root: Path | Fence, *, mark: bool = True) -> Any:
-    """A JSON value; NaN and infinities come as None. `mark`: a byte-order mark may go before it."""
+def read_json(path: Path, root: Path | Fence, *, allow_bom: bool = True) -> Any:
+    """The JSON value in a file, with None for NaN and infinities.
+
+    `allow_bom`: whether a byte-order mark may precede it.
+    """
     text = read_text(path, root)
-    text = text.removeprefix("\ufeff") if mark else text
+    if allow_bom:
+        text = text.removeprefix("\ufeff")
     try:
         return parse_json(text, path)
     except InputError as error:
@@ -106,25 +114,24 @@ class ArrayHead:
 
 
 def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
-    """Shape and dtype of an .npy file, checked against its size; object arrays (pickles) are
-    refused."""
+    """Shape and dtype of an .npy file, checked against its size.
+
+    Arrays of objects (pickles) and of anything but numbers are Refused.
+    """
     import numpy as np
 
-    size = guard(path, root)
+    size = checked_size(path, root)
     try:
         with path.open("rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of shapes that overflow
-            version = np.lib.format.read_magic(file)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, fortran, dtype = read(file)
+            warnings.simplefilter("ignore")  # numpy warns about shapes that overflow
+            if np.lib.format.read_magic(file) == (1, 0):
+                shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+            else:
+                shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
             offset = file.tell()
-    # the header is a literal that the file's author chose: any error means unreadable
+    # The header is a literal that the file's author chose: any error means unreadable.
     except Exception as error:
-        raise Refused("unreadable", f"is not an .npy file: {describe(error)}") from None
+        raise Refused("unreadable", f"is not an .npy file: {error_text(error)}") from None
     if dtype.hasobject:
         raise Refused("unreadable", "holds pickled objects, which are never loaded")
     if dtype.kind not in "biufc":
@@ -140,7 +147,7 @@ def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
 
 
 def npy_array(path: Path, root: Path | Fence) -> npt.NDArray[Any]:
-    """The array, mapped read-only, so that only looked-at pages are in memory."""
+    """The array of an .npy file, mapped read-only: only pages that are accessed are in memory."""
     import numpy as np
 
     head = npy_head(path, root)
@@ -148,29 +155,31 @@ def npy_array(path: Path, root: Path | Fence) -> npt.NDArray[Any]:
         return np.empty(head.shape, head.dtype)
     try:
         with path.open("rb") as file:
-            # lives as long as the array
+            # The mapping lives as long as the array.
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         return np.ndarray(head.shape, head.dtype, data, head.offset, order=head.order)
     except (OSError, ValueError, EOFError) as error:
-        raise Refused("unreadable", f"cannot be read: {describe(error)}") from None
+        raise Refused("unreadable", f"cannot be read: {error_text(error)}") from None
 
 
 def image_size(path: Path, root: Path | Fence) -> tuple[int, int]:
-    """(width, height) in pixels from an image's header; pixels are never decoded."""
+    """Width and height in pixels from an image's header; the pixels are never decoded."""
     from PIL import Image
 
-    guard(path, root)
+    checked_size(path, root)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(path) as image:
                 return image.size
-    # PIL raises many kinds on broken files, decompression bombs among them
+    # PIL raises many kinds of errors on broken files and on decompression bombs.
     except Exception as error:
-        raise Refused("unreadable", f"is no image that can be opened: {describe(error)}") from None
+        raise Refused(
+            "unreadable", f"is no image that can be opened: {error_text(error)}"
+        ) from None
 
 
-def describe(error: BaseException) -> str:
-    """An error's own words on one line, without paths, safe to show."""
+def error_text(error: BaseException) -> str:
+    """The message of an error on one line, without paths, safe to display."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())[:160]

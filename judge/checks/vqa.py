@@ -41,7 +41,7 @@ def check(submission: Submission) -> TrackCheck:
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
         rules = work.rules
-        value = read_json(path, work.root, mark=False) if known is None else known[path]
+        value = read_json(path, work.root, allow_bom=False) if known is None else known[path]
         if isinstance(value, Refused):
             raise value
         if not isinstance(value, dict):

@@ -121,7 +121,7 @@ def _called(run: Run) -> bool:
 
 def _object(path: Path, root: Path) -> Any:
     try:
-        return read_json(path, root, mark=False)
+        return read_json(path, root, allow_bom=False)
     except Refused:
         return None
 

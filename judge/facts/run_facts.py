@@ -26,7 +26,14 @@ from ..card.scoring import VALID_SHARE
 from ..checks.case_checks import Fact as CheckFact
 from ..checks.check_outputs import OutputCheck
 from ..checks.nifti import volume_head
-from ..checks.untrusted_files import Refused, fence_of, guard, image_size, npy_head, read_json
+from ..checks.untrusted_files import (
+    Refused,
+    checked_size,
+    fence_of,
+    image_size,
+    npy_head,
+    read_json,
+)
 
 MAX_FACTS = 60
 MAX_CHARS = 12_000
@@ -433,7 +440,7 @@ def _head(file: OutputFile, root: Fence) -> tuple[str, str | None]:
     if _suffix(file.name) not in _TEXT_SUFFIXES:
         return f"{form}.", form
     try:
-        guard(file.path, root)
+        checked_size(file.path, root)
         with file.path.open("rb") as opened:
             start = opened.read(_HEAD_BYTES)
     except (Refused, OSError) as error:
@@ -476,9 +483,9 @@ def _form(file: OutputFile, root: Fence) -> str | None:
         if suffix in _IMAGES:
             return "holds an image of {} x {} pixels".format(*image_size(path, root))
         if suffix == ".json":
-            return _keys(read_json(path, root)) if guard(path, root) <= _MAX_KEYED else None
+            return _keys(read_json(path, root)) if checked_size(path, root) <= _MAX_KEYED else None
         if suffix in (".csv", ".tsv"):
-            guard(path, root)
+            checked_size(path, root)
             with path.open("rb") as opened:
                 line = opened.readline(_HEAD_BYTES)
             return f"has the header {_name(line.decode('utf-8', 'replace'), 120)}"
