@@ -1,104 +1,40 @@
-"""Messages to turns: OpenAI chat shape and Anthropic content blocks, with tool calls matched to
-their results.
+"""Converts messages to turns, and matches tool calls with their results.
 
-One assistant message is one turn. Shape is read leniently (odd parts become warnings), meaning
-strictly: an exit code that is not an integer is unknown, and a call without a result stays
-unanswered.
+Reads OpenAI chat messages and Anthropic content blocks. One assistant message is one turn. The
+shape is read leniently (odd parts become warnings), the meaning strictly: an exit code that is not
+an integer is unknown, and a call without a result stays unanswered.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..models import Action, ActionKind, Observation, Turn
 from .json_bytes import loads, number
 
-_KINDS: dict[str, ActionKind] = {
-    **dict.fromkeys(
-        (
-            "execute_code",
-            "bash",
-            "shell",
-            "sh",
-            "python",
-            "ipython",
-            "run",
-            "exec",
-            "execute",
-            "run_command",
-            "terminal",
-            "execute_bash",
-            "run_python",
-            "execute_python",
-            "jupyter",
-            "local_shell",
-            "code_interpreter",
-            "container.exec",
-            "run_ipython",
-            "execute_ipython_cell",
-        ),
-        "execute",
+_TOOL_NAMES: dict[ActionKind, str] = {
+    "execute": (
+        "execute_code bash shell sh python ipython run exec execute run_command terminal"
+        " execute_bash run_python execute_python jupyter local_shell code_interpreter"
+        " container.exec run_ipython execute_ipython_cell"
     ),
-    **dict.fromkeys(
-        ("write", "write_file", "create_file", "create", "save_file", "notebookwrite"), "write"
+    "write": "write write_file create_file create save_file notebookwrite",
+    "edit": (
+        "edit multiedit edit_file str_replace str_replace_editor str_replace_based_edit_tool"
+        " apply_patch patch notebookedit insert replace"
     ),
-    **dict.fromkeys(
-        (
-            "edit",
-            "multiedit",
-            "edit_file",
-            "str_replace",
-            "str_replace_editor",
-            "str_replace_based_edit_tool",
-            "apply_patch",
-            "patch",
-            "notebookedit",
-            "insert",
-            "replace",
-        ),
-        "edit",
-    ),
-    **dict.fromkeys(
-        (
-            "read",
-            "read_file",
-            "cat",
-            "view",
-            "open",
-            "open_file",
-            "view_image",
-            "bashoutput",
-            "notebookread",
-        ),
-        "read",
-    ),
-    **dict.fromkeys(
-        (
-            "ls",
-            "glob",
-            "grep",
-            "search",
-            "find",
-            "list_dir",
-            "list_files",
-            "codebase_search",
-            "search_files",
-        ),
-        "search",
-    ),
-    **dict.fromkeys(
-        ("todowrite", "todoread", "todo", "update_plan", "todo_write", "think", "plan"), "todo"
-    ),
-    **dict.fromkeys(("webfetch", "websearch", "web_search", "browse", "fetch", "browser"), "web"),
-    **dict.fromkeys(
-        ("submit_results", "submit", "finish", "complete", "attempt_completion"), "submit"
-    ),
+    "read": "read read_file cat view open open_file view_image bashoutput notebookread",
+    "search": "ls glob grep search find list_dir list_files codebase_search search_files",
+    "todo": "todowrite todoread todo update_plan todo_write think plan",
+    "web": "webfetch websearch web_search browse fetch browser",
+    "submit": "submit_results submit finish complete attempt_completion",
 }
+_KINDS = {name: kind for kind, names in _TOOL_NAMES.items() for name in names.split()}
 MAX_TEXT = 1_000_000
-"""Characters of a program or an output of which the two ends are kept: no reader is shown as much.
-"""
+"""Characters kept of a program or an output, half from each end: no judge is shown as many."""
 _CODE_KEYS = ("code", "command", "cmd", "script", "source", "keystrokes")
 _WRITTEN_KEYS = (
     "content",
@@ -127,14 +63,17 @@ _LANGUAGES = {
 
 
 def content_text(content: Any) -> str:
-    """The text of a message's content: a string, null, or a list of blocks (images are named, not
-    shown)."""
+    """The text of a message's content: a string, null, or a list of blocks.
+
+    Images are named, not shown.
+    """
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(part for part in (_block_text(block) for block in content) if part)
+        texts = (_block_text(block) for block in content)
+        return "\n".join(text for text in texts if text)
     if isinstance(content, dict):
         return _block_text(content)
     return json.dumps(content, ensure_ascii=False)
@@ -156,6 +95,7 @@ def _block_text(block: Any) -> str:
 
 
 def _reasoning(message: dict[str, Any]) -> str:
+    """The reasoning of an assistant message, from its fields and blocks, without repetitions."""
     parts: list[str] = []
     for key in ("reasoning", "reasoning_content"):
         if isinstance(message.get(key), str):
@@ -163,24 +103,25 @@ def _reasoning(message: dict[str, Any]) -> str:
     details = message.get("reasoning_details")
     blocks = [
         *(details if isinstance(details, list) else []),
-        *(_blocks(message, "thinking", "reasoning")),
+        *_blocks(message, "thinking", "reasoning"),
     ]
     for block in blocks:
-        if isinstance(block, dict):
-            found = next(
-                (
-                    block[k]
-                    for k in ("text", "summary", "thinking", "content")
-                    if isinstance(block.get(k), str)
-                ),
-                None,
-            )
-            if found and found not in parts:
-                parts.append(found)
+        text = _thought(block)
+        if text and text not in parts:
+            parts.append(text)
     return "\n".join(parts)
 
 
+def _thought(block: Any) -> str | None:
+    if isinstance(block, dict):
+        for key in ("text", "summary", "thinking", "content"):
+            if isinstance(block.get(key), str):
+                return str(block[key])
+    return None
+
+
 def _blocks(message: dict[str, Any], *kinds: str) -> list[dict[str, Any]]:
+    """The content blocks of these types."""
     content = message.get("content")
     if not isinstance(content, list):
         return []
@@ -188,158 +129,198 @@ def _blocks(message: dict[str, Any], *kinds: str) -> list[dict[str, Any]]:
 
 
 def _first_text(arguments: dict[str, Any], keys: Iterable[str]) -> str | None:
+    """The first of these arguments that is text, or a command as a list of words."""
     for key in keys:
         value = arguments.get(key)
         if isinstance(value, str):
             return value
-        if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
             # argv form: ["bash", "-lc", "script"] means the script.
-            return value[-1] if len(value) == 3 and value[1] in ("-c", "-lc") else " ".join(value)
+            if len(value) == 3 and value[1] in ("-c", "-lc"):
+                return str(value[-1])
+            return " ".join(value)
     return None
 
 
 def tool_kind(name: Any) -> ActionKind:
-    """What a tool of this name does; `other` for names that are not known."""
+    """What a tool of this name does; `other` for unknown names."""
     return _KINDS.get(name.lower(), "other") if isinstance(name, str) else "other"
 
 
-def make_action(name: str, raw: Any, call_id: str | None) -> Action:
-    """An action from a tool name and its arguments (a JSON string, an object, or broken text kept
-    as code)."""
-    arguments: dict[str, Any] | None
-    broken = ""
-    if isinstance(raw, dict):
-        arguments = raw
-    elif isinstance(raw, str):
-        try:
-            parsed = loads(raw) if raw.strip() else {}
-        except ValueError:
-            parsed, broken = None, raw
-        arguments = parsed if isinstance(parsed, dict) else None
-        if arguments is None and not broken:
-            broken = raw
-    else:
-        arguments = {} if raw is None else None
+def make_action(name: str, raw_arguments: Any, call_id: str | None) -> Action:
+    """An action from a tool's name and arguments: an object, or a JSON string.
+
+    Text that is not a JSON object is kept as `code`, with `arguments` None.
+    """
+    arguments, broken_text = _parse_arguments(raw_arguments)
     kind = tool_kind(name)
     if arguments is None:
-        return Action(id=call_id, tool=name, kind=kind, code=broken)
-    calls = arguments.get("invocations")
-    if isinstance(calls, list) and calls:
-        # A batch of calls in one: its kind is that of its first call, its code all of theirs.
-        parts = [
-            make_action(str(c.get("tool_name", "")), c.get("input"), None)
-            for c in calls
-            if isinstance(c, dict)
-        ]
-        if parts:
-            code = "\n".join(p.code for p in parts if p.code)
-            return Action(
-                id=call_id,
-                tool=name,
-                kind=parts[0].kind,
-                language=parts[0].language,
-                code=code,
-                path=next((p.path for p in parts if p.path), None),
-                arguments=arguments,
-            )
-    path = _first_text(arguments, _PATH_KEYS)
-    language = arguments.get("language") if isinstance(arguments.get("language"), str) else None
-    if kind == "edit" and isinstance(arguments.get("edits"), list):
-        edits = [e for e in arguments["edits"] if isinstance(e, dict)]
-        code = "\n".join(filter(None, (_first_text(e, _WRITTEN_KEYS) for e in edits)))
-    elif kind in ("write", "edit"):
-        code = _first_text(arguments, _WRITTEN_KEYS) or _first_text(arguments, _CODE_KEYS) or ""
-    elif kind in ("execute", "other"):
-        code = _first_text(arguments, _CODE_KEYS) or ""
-        language = language or (
-            _LANGUAGES.get(name.lower())
-            or ("bash" if {"command", "cmd", "keystrokes"} & arguments.keys() else None)
-        )
-        if kind == "other" and code:
-            kind = "execute"
-    else:
-        code = ""
+        return Action(id=call_id, tool=name, kind=kind, code=broken_text)
+    batch = _batch_action(name, arguments, call_id)
+    if batch is not None:
+        return batch
+    code, language = _code_and_language(name, kind, arguments)
+    if kind == "other" and code:
+        kind = "execute"
     return Action(
         id=call_id,
         tool=name,
         kind=kind,
         language=language.lower() if language else None,
         code=code,
-        path=path,
+        path=_first_text(arguments, _PATH_KEYS),
         arguments=arguments,
     )
 
 
-def make_observation(
-    content: Any, warnings: list[str], where: str
-) -> tuple[Observation, dict[str, Any] | None]:
-    """An observation from a tool message's content, and the content as an object when it is a JSON
-    object."""
-    text = content_text(content)
-    body: dict[str, Any] | None = None
-    if text.lstrip().startswith("{"):
-        try:
-            parsed = loads(text)
-        except ValueError:
-            parsed = None
-        if isinstance(parsed, dict):
-            body = parsed
-    if body is None or not ({"exit_code", "stdout", "stderr"} & set(body)):
-        text = _shortened(text, warnings, where)
-        return Observation(exit_code=None, stdout=text, kind=_kind_of(None, text, "")), body
-    return observation_of(body, warnings, where), body
+def _parse_arguments(raw: Any) -> tuple[dict[str, Any] | None, str]:
+    """The arguments as an object, else None and the text that is not one."""
+    if raw is None:
+        return {}, ""
+    if isinstance(raw, dict):
+        return raw, ""
+    if not isinstance(raw, str):
+        return None, ""
+    try:
+        parsed = loads(raw) if raw.strip() else {}
+    except ValueError:
+        return None, raw
+    return (parsed, "") if isinstance(parsed, dict) else (None, raw)
 
 
-def observation_of(body: dict[str, Any], warnings: list[str], where: str) -> Observation:
-    """An observation from a result of the harness: {"exit_code", "stdout", "stderr"}."""
-    stdout, stderr = (content_text(body.get(key)) for key in ("stdout", "stderr"))
-    extra = body.get("error") or body.get("violation")
-    if isinstance(extra, str) and extra not in stderr:
-        stderr = f"{stderr}\n{extra}" if stderr else extra
-    stdout, stderr = (_shortened(text, warnings, where) for text in (stdout, stderr))
-    code = exit_code(body.get("exit_code"), warnings, where)
-    return Observation(
-        exit_code=code, stdout=stdout, stderr=stderr, kind=_kind_of(code, stdout, stderr)
+def _batch_action(name: str, arguments: dict[str, Any], call_id: str | None) -> Action | None:
+    """A call that holds several: the kind of the first, the code of all; None for other calls."""
+    calls = arguments.get("invocations")
+    if not isinstance(calls, list):
+        return None
+    parts = [
+        make_action(str(call.get("tool_name", "")), call.get("input"), None)
+        for call in calls
+        if isinstance(call, dict)
+    ]
+    if not parts:
+        return None
+    paths = [part.path for part in parts if part.path]
+    return Action(
+        id=call_id,
+        tool=name,
+        kind=parts[0].kind,
+        language=parts[0].language,
+        code="\n".join(part.code for part in parts if part.code),
+        path=paths[0] if paths else None,
+        arguments=arguments,
     )
 
 
-def _shortened(text: str, warnings: list[str], where: str) -> str:
-    left = len(text) - MAX_TEXT
-    if left <= 0:
+def _code_and_language(
+    name: str, kind: ActionKind, arguments: dict[str, Any]
+) -> tuple[str, str | None]:
+    """The code that a call executes or writes, and its language if known."""
+    stated = arguments.get("language")
+    language = stated if isinstance(stated, str) else None
+    if kind in ("execute", "other"):
+        if not language:
+            language = _LANGUAGES.get(name.lower())
+        if not language and not {"command", "cmd", "keystrokes"}.isdisjoint(arguments):
+            language = "bash"
+        return _first_text(arguments, _CODE_KEYS) or "", language
+    edits = arguments.get("edits")
+    if kind == "edit" and isinstance(edits, list):
+        texts = (_first_text(edit, _WRITTEN_KEYS) for edit in edits if isinstance(edit, dict))
+        return "\n".join(text for text in texts if text), language
+    if kind in ("write", "edit"):
+        text = _first_text(arguments, _WRITTEN_KEYS) or _first_text(arguments, _CODE_KEYS)
+        return text or "", language
+    return "", language
+
+
+def make_observation(
+    content: Any, warnings: list[str], location: str
+) -> tuple[Observation, dict[str, Any] | None]:
+    """An observation from a tool message's content, and that content if it is a JSON object.
+
+    `location` names the message in warnings.
+    """
+    text = content_text(content)
+    body = _json_object(text)
+    if body is not None and {"exit_code", "stdout", "stderr"} & set(body):
+        return observation_of(body, warnings, location), body
+    text = _without_middle(text, warnings, location)
+    return Observation(exit_code=None, stdout=text, kind=_observation_kind(None, text, "")), body
+
+
+def _json_object(text: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def observation_of(body: dict[str, Any], warnings: list[str], location: str) -> Observation:
+    """An observation from a result of the harness: {"exit_code", "stdout", "stderr"}."""
+    stdout, stderr = content_text(body.get("stdout")), content_text(body.get("stderr"))
+    error = body.get("error") or body.get("violation")
+    if isinstance(error, str) and error not in stderr:
+        stderr = f"{stderr}\n{error}" if stderr else error
+    stdout = _without_middle(stdout, warnings, location)
+    stderr = _without_middle(stderr, warnings, location)
+    code = exit_code(body.get("exit_code"), warnings, location)
+    return Observation(
+        exit_code=code,
+        stdout=stdout,
+        stderr=stderr,
+        kind=_observation_kind(code, stdout, stderr),
+    )
+
+
+def _without_middle(text: str, warnings: list[str], location: str) -> str:
+    excess = len(text) - MAX_TEXT
+    if excess <= 0:
         return text
-    warnings.append(f"{where}: a text of {len(text):,} characters; its middle is left out")
-    return f"{text[: MAX_TEXT // 2]}\n[{left:,} characters left out]\n{text[-MAX_TEXT // 2 :]}"
+    warnings.append(f"{location}: a text of {len(text):,} characters; its middle is left out")
+    # The mark is part of the record that a judge is shown: its wording must not change.
+    mark = f"[{excess:,} characters left out]"
+    return f"{text[: MAX_TEXT // 2]}\n{mark}\n{text[-MAX_TEXT // 2 :]}"
 
 
-def _bounded(action: Action, warnings: list[str], where: str) -> Action:
-    code = _shortened(action.code, warnings, where)
+def _bounded(action: Action, warnings: list[str], location: str) -> Action:
+    """The action with the middle of excessively long code left out, in its arguments too."""
+    code = _without_middle(action.code, warnings, location)
     if code is action.code:
         return action
-    arguments = action.arguments and {
-        name: _shortened(value, [], where) if isinstance(value, str) else value
-        for name, value in action.arguments.items()
-    }
+    arguments = action.arguments
+    if arguments:
+        arguments = {
+            name: _without_middle(value, [], location) if isinstance(value, str) else value
+            for name, value in arguments.items()
+        }
     return action.model_copy(update={"code": code, "arguments": arguments})
 
 
-def exit_code(value: Any, warnings: list[str], where: str) -> int | None:
-    """An integer exit code, or None with a warning for anything else that is not null."""
+def exit_code(value: Any, warnings: list[str], location: str) -> int | None:
+    """An integer exit code, or None; anything but an integer or null adds a warning."""
     if value is None:
         return None
-    found = None if isinstance(value, bool) else number(value)
-    if found is None or found != int(found) or abs(found) > 2**31:
+    code = None if isinstance(value, bool) else number(value)
+    if code is None or code != int(code) or abs(code) > 2**31:
         warnings.append(
-            f"{where}: exit code {str(value)[:40]!r} is not an integer; taken as unknown"
+            f"{location}: exit code {str(value)[:40]!r} is not an integer; taken as unknown"
         )
         return None
-    return int(found)
+    return int(code)
 
 
-def _kind_of(
+def _observation_kind(
     code: int | None, stdout: str, stderr: str
 ) -> Literal["ok", "failed", "timeout", "blocked", "unknown"]:
-    """Harness rule: -1 is a timeout or a block, told apart by its own words, which stand in stderr
-    when there is one."""
+    """How the action went.
+
+    The harness writes -1 for a timeout and for a blocked call. Its message tells them apart; it is
+    in stderr unless that is empty.
+    """
     if code == 0:
         return "ok"
     if code is not None and code != -1:
@@ -352,8 +333,36 @@ def _kind_of(
     return "timeout" if code == -1 else "unknown"
 
 
+@dataclass
+class _OpenTurn:
+    """A turn that may still get results and replies."""
+
+    index: int
+    text: str
+    reasoning: str
+    speaker: str | None
+    finish_reason: str | None
+    actions: list[Action]
+    replies: list[str] = field(default_factory=list)
+
+    def close(self) -> Turn:
+        return Turn(
+            index=self.index,
+            text=self.text,
+            reasoning=self.reasoning,
+            speaker=self.speaker,
+            actions=tuple(self.actions),
+            replies=tuple(self.replies),
+            finish_reason=self.finish_reason,
+        )
+
+
+_Call = tuple[_OpenTurn, int]
+"""A turn and the position of a call in it, from 0."""
+
+
 class TurnBuilder:
-    """Collects messages in order; `brief` is what came before the first turn, `turns()` the result."""
+    """Collects messages in order; `turns()` is the result, `brief` what came before the first."""
 
     def __init__(self, warnings: list[str]) -> None:
         self.warnings = warnings
@@ -361,16 +370,16 @@ class TurnBuilder:
         self.has_system_prompt = False
         """Whether a system prompt was among the messages."""
         self.submit_result: dict[str, Any] | None = None
-        self._turns: list[dict[str, Any]] = []
-        self._open: dict[str | None, list[tuple[dict[str, Any], int]]] = {}
-        """Places of calls by id, the first of the last turn at the end; one is taken away when it
-        is looked at."""
-        self._slot = 0
-        """Of the last turn: no call before it is open."""
+        """The last JSON object that answered a submission."""
+        self._turns: list[_OpenTurn] = []
+        self._calls: dict[str | None, list[_Call]] = {}
+        """Calls by id, those of the last turn at the end, its first call last; a call is removed
+        when it is looked at."""
+        self._first_open = 0
+        """In the last turn, no call before this position is open."""
 
     def add(self, position: int, message: Any) -> None:
-        """Take one message; what is no message becomes a warning that names its position (0-based
-        in the list)."""
+        """Add one message; if it is not one, a warning names its 0-based position in the list."""
         if not isinstance(message, dict):
             self.warnings.append(
                 f"messages[{position}] is {type(message).__name__}, not an object; left out"
@@ -378,124 +387,131 @@ class TurnBuilder:
             return
         role = message.get("role") or message.get("type")
         if role in ("assistant", "ai", "model"):
-            self._assistant(position, message)
+            self._add_turn(position, message)
         elif role in ("tool", "function"):
-            self._answer(position, message.get("tool_call_id"), message.get("content"))
+            self._add_result(position, message.get("tool_call_id"), message.get("content"))
         elif role in ("user", "human", "system", "developer"):
             for block in _blocks(message, "tool_result"):
-                self._answer(position, block.get("tool_use_id"), block.get("content"))
+                self._add_result(position, block.get("tool_use_id"), block.get("content"))
             text = content_text(message.get("content"))
             if text:
-                self.has_system_prompt = self.has_system_prompt or role in ("system", "developer")
-                (self._turns[-1]["replies"] if self._turns else self.brief).append(text)
+                if role in ("system", "developer"):
+                    self.has_system_prompt = True
+                self._add_text(text)
         else:
             self.warnings.append(
                 f"messages[{position}] has the unknown role {str(role)[:40]!r}; left out"
             )
 
-    def _assistant(self, position: int, message: dict[str, Any]) -> None:
-        actions: list[Action] = []
+    def turns(self) -> list[Turn]:
+        """The turns of all messages so far."""
+        return [turn.close() for turn in self._turns]
+
+    def _add_text(self, text: str) -> None:
+        """Add a message to the agent: to the brief before the first turn, else to the last turn."""
+        target = self._turns[-1].replies if self._turns else self.brief
+        target.append(text)
+
+    def _add_turn(self, position: int, message: dict[str, Any]) -> None:
+        speaker, finish = message.get("name"), message.get("finish_reason")
+        actions = [
+            _bounded(action, self.warnings, f"messages[{position}]")
+            for action in self._actions(position, message)
+        ]
+        turn = _OpenTurn(
+            index=len(self._turns) + 1,
+            text=content_text(message.get("content")),
+            reasoning=_reasoning(message),
+            speaker=speaker if isinstance(speaker, str) else None,
+            finish_reason=finish if isinstance(finish, str) else None,
+            actions=actions,
+        )
+        self._turns.append(turn)
+        self._first_open = 0
+        for slot in reversed(range(len(actions))):
+            self._calls.setdefault(actions[slot].id, []).append((turn, slot))
+
+    def _actions(self, position: int, message: dict[str, Any]) -> list[Action]:
+        """The calls of an assistant message, in chat shape and as content blocks."""
         calls = message.get("tool_calls")
         if calls is not None and not isinstance(calls, list):
-            self.warnings.append(f"messages[{position}].tool_calls is no list; left out")
-            calls = []
-        legacy = message.get("function_call")
-        for call in [*(calls or []), *([{"function": legacy}] if isinstance(legacy, dict) else [])]:
-            function = call.get("function") if isinstance(call, dict) else None
-            if not isinstance(function, dict):
-                function = call if isinstance(call, dict) and "name" in call else None
+            self.warnings.append(f"messages[{position}].tool_calls is not a list; left out")
+            calls = None
+        calls = list(calls or [])
+        if isinstance(message.get("function_call"), dict):  # before OpenAI had `tool_calls`
+            calls.append({"function": message["function_call"]})
+        actions = []
+        for call in calls:
+            function = _function(call)
             if function is None:
                 self.warnings.append(
                     f"messages[{position}]: a tool call without a function; left out"
                 )
                 continue
-            name = function.get("name")
-            actions.append(
-                make_action(
-                    str(name) if name else "unknown", function.get("arguments"), _id(call.get("id"))
-                )
-            )
+            name = str(function.get("name") or "unknown")
+            actions.append(make_action(name, function.get("arguments"), _call_id(call.get("id"))))
         for block in _blocks(message, "tool_use"):
-            actions.append(
-                make_action(
-                    str(block.get("name") or "unknown"), block.get("input"), _id(block.get("id"))
-                )
-            )
-        actions = [_bounded(action, self.warnings, f"messages[{position}]") for action in actions]
-        speaker = message.get("name")
-        self._turns.append(
-            {
-                "index": len(self._turns) + 1,
-                "text": content_text(message.get("content")),
-                "reasoning": _reasoning(message),
-                "speaker": speaker if isinstance(speaker, str) else None,
-                "actions": actions,
-                "replies": [],
-                "finish_reason": (
-                    message.get("finish_reason")
-                    if isinstance(message.get("finish_reason"), str)
-                    else None
-                ),
-            }
-        )
-        self._slot = 0
-        for slot in reversed(range(len(actions))):
-            self._open.setdefault(actions[slot].id, []).append((self._turns[-1], slot))
+            name = str(block.get("name") or "unknown")
+            actions.append(make_action(name, block.get("input"), _call_id(block.get("id"))))
+        return actions
 
-    def _answer(self, position: int, call_id: Any, content: Any) -> None:
-        place = self._waiting(_id(call_id))
-        if place is None:
+    def _add_result(self, position: int, call_id: Any, content: Any) -> None:
+        call = self._take_open_call(_call_id(call_id))
+        if call is None:
             self.warnings.append(
                 f"messages[{position}] answers no open tool call; its text is kept with the turn"
                 " before it"
             )
-            text = content_text(content)
-            (self._turns[-1]["replies"] if self._turns else self.brief).append(text)
+            self._add_text(content_text(content))
             return
-        turn, slot = place
-        observation, body = make_observation(content, self.warnings, f"turn {turn['index']}")
-        action: Action = turn["actions"][slot]
-        turn["actions"][slot] = action.model_copy(update={"observation": observation})
+        turn, slot = call
+        observation, body = make_observation(content, self.warnings, f"turn {turn.index}")
+        action = turn.actions[slot]
+        turn.actions[slot] = action.model_copy(update={"observation": observation})
         if action.kind == "submit" and body is not None:
             self.submit_result = body
 
-    def _waiting(self, call_id: str | None) -> tuple[dict[str, Any], int] | None:
-        """The open call with this id, searched from the last turn back; without an id the last
-        turn's first open call.
+    def _take_open_call(self, call_id: str | None) -> _Call | None:
+        """The open call that a result answers.
 
-        Every place is looked at once, however many answers answer nothing.
+        With an id, the last call of this id, else the last turn's first call without one. Without
+        an id, the last turn's first open call. Every call is looked at once, however many results
+        answer none, so that time stays linear.
         """
-        if call_id is not None and (place := self._open_one(call_id)) is not None:
-            return place
+        if call_id is not None:
+            call = self._take_by_id(call_id)
+            if call is not None:
+                return call
         if not self._turns:
             return None
         last = self._turns[-1]
         if call_id is not None:
-            return self._open_one(None, last)
-        while self._slot < len(last["actions"]):
-            if last["actions"][self._slot].observation is None:
-                return last, self._slot
-            self._slot += 1
+            return self._take_by_id(None, within=last)
+        while self._first_open < len(last.actions):
+            if last.actions[self._first_open].observation is None:
+                return last, self._first_open
+            self._first_open += 1
         return None
 
-    def _open_one(
-        self, call_id: str | None, only: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], int] | None:
-        waiting = self._open.get(call_id, [])
-        while waiting and (only is None or waiting[-1][0] is only):
-            turn, slot = waiting.pop()
-            if turn["actions"][slot].observation is None:
+    def _take_by_id(self, call_id: str | None, within: _OpenTurn | None = None) -> _Call | None:
+        calls = self._calls.get(call_id, [])
+        while calls and (within is None or calls[-1][0] is within):
+            turn, slot = calls.pop()
+            if turn.actions[slot].observation is None:
                 return turn, slot
         return None
 
-    def turns(self) -> list[Turn]:
-        return [
-            Turn(**{**t, "actions": tuple(t["actions"]), "replies": tuple(t["replies"])})
-            for t in self._turns
-        ]
+
+def _function(call: Any) -> dict[str, Any] | None:
+    """The function of a tool call, or the call itself if it has the function's fields."""
+    if not isinstance(call, dict):
+        return None
+    if isinstance(call.get("function"), dict):
+        return dict(call["function"])
+    return call if "name" in call else None
 
 
-def _id(value: Any) -> str | None:
+def _call_id(value: Any) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else None
