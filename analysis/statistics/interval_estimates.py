@@ -1,8 +1,8 @@
-"""One number with everything needed to defend it: estimand, population, interval, counts, method,
-warnings.
+"""One number with everything needed to defend it: estimand, interval, counts, method, warnings.
 
-An undefined number is None with a reason, never NaN or infinity. Intervals are 95 % unless a
-function says otherwise.
+An undefined number is None with a reason, never NaN or infinity. Intervals are 95 % confidence
+intervals unless a function says otherwise. `t_estimate` makes an Estimate from a standard error,
+`tidy` makes a table of many, `wide` puts the estimates for both populations of tasks side by side.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Population = Literal["new", "same"]
-"""new: other tasks of the same kind (tasks are a sample); same: these tasks again (only repeats
-vary)."""
+"""What an interval speaks of. new: other tasks of the same kind (the tasks are a sample); same:
+these tasks run again (only the repeats vary)."""
 
 LEVEL = 0.95
 MIN_RUNS = 10
-"""Of a group, before it is compared with another."""
+"""The fewest runs that a group must have before it is compared with another."""
 NO_LIMITS = (-math.inf, math.inf)
 SHARE_LIMITS = (0.0, 1.0)
-"""Where intervals of shares end."""
+"""The range of a share; its intervals end there."""
 
 ESTIMATE_SCHEMA: dict[str, Any] = {
     "estimand": pl.String,
@@ -50,8 +50,10 @@ ESTIMATE_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval. `reason` says why `value` (or, when only `se` is None, the
-    interval) is missing."""
+    """A number with its confidence interval.
+
+    `reason` says why `value` is missing or, when only `se` is None, why the interval is.
+    """
 
     estimand: str
     population: Population | None
@@ -60,7 +62,7 @@ class Estimate:
     lo: float | None = None
     hi: float | None = None
     p: float | None = None
-    """Two-sided, against 0."""
+    """Two-sided, of the hypothesis that the true value is 0."""
     df: float | None = None
     n: int = 0
     """Runs behind the number."""
@@ -70,20 +72,20 @@ class Estimate:
     warnings: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
-        """As a row of a table, every number finite or None."""
-        out = {name: getattr(self, name) for name in ESTIMATE_SCHEMA}
-        out["warnings"] = list(self.warnings)
+        """This estimate as a row of a table; every number is finite or None."""
+        row = {name: getattr(self, name) for name in ESTIMATE_SCHEMA}
+        row["warnings"] = list(self.warnings)
         for name in ("value", "se", "lo", "hi", "p", "df"):
-            out[name] = finite_or_none(out[name])
-        return out
+            row[name] = finite_or_none(row[name])
+        return row
 
 
 KeyedEstimates = list[tuple[dict[str, Any], Estimate]]
-"""Rows of a table before `tidy`: what a row is about, and its number."""
+"""Rows of a table before `tidy`: the columns that name the subject of a row, and its estimate."""
 
 
 def finite_or_none(value: float | np.floating[Any] | None) -> float | None:
-    """The value as float, or None where it is missing, NaN or infinite."""
+    """The value as a float; None if it is missing, NaN or infinite."""
     if value is None or not math.isfinite(value):
         return None
     return float(value)
@@ -91,26 +93,29 @@ def finite_or_none(value: float | np.floating[Any] | None) -> float | None:
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, df: float) -> float:
-    """Quantile of Student's t; the normal's for infinite df."""
+    """Quantile of Student's t distribution; of the normal distribution for infinite `df`."""
     from scipy import stats
 
-    return float(stats.norm.ppf(probability) if math.isinf(df) else stats.t.ppf(probability, df))
+    if math.isinf(df):
+        return float(stats.norm.ppf(probability))
+    return float(stats.t.ppf(probability, df))
 
 
 def minimum_detectable_effect(se: float, df: float) -> float:
-    """The smallest true value that a test at 5 % finds with probability .8 (MDE80)."""
+    """The smallest true value that a two-sided 5 % t test detects with power .8 (MDE80).
+
+    MDE = (t_.975 + t_.8) se.
+    """
     return (t_quantile(0.975, df) + t_quantile(0.8, df)) * se
 
 
 def two_sided_p(t: float, df: float) -> float:
-    """Two-sided p value of a t statistic."""
+    """Two-sided p value of a t statistic; of a z statistic for infinite `df`."""
     from scipy import special
 
-    return (
-        float(2 * special.stdtr(df, -abs(t)))
-        if not math.isinf(df)
-        else math.erfc(abs(t) / math.sqrt(2))
-    )
+    if math.isinf(df):
+        return math.erfc(abs(t) / math.sqrt(2))
+    return float(2 * special.stdtr(df, -abs(t)))
 
 
 def t_estimate(
@@ -129,114 +134,117 @@ def t_estimate(
     test: bool = True,
     limits: tuple[float, float] = NO_LIMITS,
 ) -> Estimate:
-    """An Estimate with the t interval of `se` and `df`, ending at the scale's `limits`.
+    """An Estimate with the interval value ± t_(1+level)/2,df · se, cut at the scale's `limits`.
 
-    Without them, and where units do not vary at all (which is not certainty), the interval is None
-    and `reason` says why.
+    The interval is None, and `reason` says why, if `se` or `df` is missing, or if the units do not
+    vary at all, which is not certainty. `test`: whether to report p.
     """
-    value, se = finite_or_none(value), finite_or_none(se)
-    if value is None:
-        return Estimate(
-            estimand,
-            population,
-            None,
-            n=n,
-            n_clusters=n_clusters,
-            method=method,
-            reason=reason or "not defined for these runs",
-            warnings=tuple(warnings),
-        )
-    if se is None or df is None or df < 1:
-        return Estimate(
-            estimand,
-            population,
-            value,
-            n=n,
-            n_clusters=n_clusters,
-            method=method,
-            reason=reason or "too few independent units for an interval",
-            warnings=tuple(warnings),
-        )
-    if se < 1e-12 * max(1.0, abs(value)):
-        se = 0.0
-    common: dict[str, Any] = {
-        "df": float(df),
+    value = finite_or_none(value)
+    se = finite_or_none(se)
+    counts: dict[str, Any] = {
         "n": n,
         "n_clusters": n_clusters,
         "method": method,
         "warnings": tuple(warnings),
     }
-    if se == 0:
+    if value is None:
+        reason = reason or "not defined for these runs"
+        return Estimate(estimand, population, None, reason=reason, **counts)
+    if se is None or df is None or df < 1:
+        reason = reason or "too few independent units for an interval"
+        return Estimate(estimand, population, value, reason=reason, **counts)
+    if se < 1e-12 * max(1.0, abs(value)):  # rounding error of units that are all equal
         reason = reason or "no variation between the units, which is not certainty: no interval"
-        return Estimate(estimand, population, value, se, reason=reason, **common)
-    half = t_quantile((1 + level) / 2, df) * se
-    p = two_sided_p(value / se, df) if test else None
-    lo, hi = max(value - half, limits[0]), min(value + half, limits[1])
-    return Estimate(estimand, population, value, se, lo, hi, p, reason=reason, **common)
-
-
-def back_transform(est: Estimate, back: Callable[[float], float]) -> Estimate:
-    """Value and interval taken back from the scale on which they were estimated; se and p stay
-    those of that scale."""
-    ends = {name: getattr(est, name) for name in ("value", "lo", "hi")}
-    moved: dict[str, Any] = {name: None if end is None else back(end) for name, end in ends.items()}
-    return replace(est, **moved)
-
-
-def tidy(rows: KeyedEstimates, keys: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows as a table: `keys` (column name to polars type) first, then the columns of an Estimate."""
-    schema = {**keys, **ESTIMATE_SCHEMA}
-    return pl.DataFrame(
-        [{**dict.fromkeys(keys), **key, **est.row()} for key, est in rows], schema=schema
+        return Estimate(estimand, population, value, 0.0, df=float(df), reason=reason, **counts)
+    half_width = t_quantile((1 + level) / 2, df) * se
+    return Estimate(
+        estimand,
+        population,
+        value,
+        se,
+        lo=max(value - half_width, limits[0]),
+        hi=min(value + half_width, limits[1]),
+        p=two_sided_p(value / se, df) if test else None,
+        df=float(df),
+        reason=reason,
+        **counts,
     )
 
 
+def back_transform(est: Estimate, inverse: Callable[[float], float]) -> Estimate:
+    """Value and interval mapped back from the scale of estimation; `se` and `p` stay on it."""
+
+    def mapped(end: float | None) -> float | None:
+        return None if end is None else inverse(end)
+
+    return replace(est, value=mapped(est.value), lo=mapped(est.lo), hi=mapped(est.hi))
+
+
+def tidy(rows: KeyedEstimates, keys: Mapping[str, Any]) -> pl.DataFrame:
+    """A table of estimates: first the `keys` (column name -> polars type), then ESTIMATE_SCHEMA.
+
+    Keys that a row does not name are null.
+    """
+    schema = {**keys, **ESTIMATE_SCHEMA}
+    no_keys = dict.fromkeys(keys)
+    return pl.DataFrame([{**no_keys, **key, **est.row()} for key, est in rows], schema=schema)
+
+
 REMARK_COLUMNS = frozenset({"status", "verdict", "note", "halo_note", "loo_task"})
-"""Text columns that speak about a row rather than name its subject."""
+"""Text columns that say something about a row rather than name its subject."""
 
 
 def subject_keys(table: pl.DataFrame) -> list[str]:
-    """Columns that name what a row is about: texts before `estimand`, and the estimand. What stands
-    beside them (an adjusted p, a detectable difference, a remark) may differ between the rows of
-    the two populations."""
-    names = table.columns[: table.columns.index("estimand")]
-    return [
-        *(name for name in names if table.schema[name] == pl.String and name not in REMARK_COLUMNS),
-        "estimand",
-    ]
+    """The columns that name the subject of a row: texts before `estimand`, and `estimand` itself.
+
+    The other columns (an adjusted p, a minimum detectable effect, a remark) may differ between the
+    two rows of a subject, one for each population.
+    """
+    before_estimand = table.columns[: table.columns.index("estimand")]
+    texts = [name for name in before_estimand if table.schema[name] == pl.String]
+    return [*(name for name in texts if name not in REMARK_COLUMNS), "estimand"]
 
 
 def wide(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a subject: the numbers for new tasks, with `same_se`, `same_lo`, `same_hi` of its
-    twin for the same tasks.
+    """One row a subject: the estimate for new tasks, and `same_se`, `same_lo`, `same_hi` beside it.
 
-    Twins share the estimand and all names; numbers beside the estimate (p_holm, mde80) may differ.
-    Rows without a twin stay as they are, and so does a table that has no two populations.
+    The `same_` columns come from the row for the same tasks, which has the same subject; numbers
+    beside the estimate (p_holm, mde80) may differ and are those for new tasks. A row without a
+    counterpart keeps nulls there. A table without two populations is returned unchanged.
     """
     if not {"population", "estimand", "se", "lo", "hi"} <= set(table.columns):
         return table
     keys = subject_keys(table)
-    same = table.filter(pl.col("population") == "same")
-    other = table.filter(pl.col("population").ne_missing("same"))
-    if other.is_empty() or same.is_empty() or same.select(keys).is_duplicated().any():
+    same_tasks = table.filter(pl.col("population") == "same")
+    new_tasks = table.filter(pl.col("population").ne_missing("same"))
+    if new_tasks.is_empty() or same_tasks.is_empty():
         return table
-    twins = same.select(*keys, same_se="se", same_lo="lo", same_hi="hi")
-    return other.join(twins, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    if same_tasks.select(keys).is_duplicated().any():
+        return table
+    counterparts = same_tasks.select(*keys, same_se="se", same_lo="lo", same_hi="hi")
+    return new_tasks.join(
+        counterparts, on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
 
 
 def adjust_p_values(
     p_values: Sequence[float | None], method: Literal["holm", "fdr_bh"]
 ) -> list[float | None]:
-    """p values adjusted over their family, by Holm or Benjamini and Hochberg; missing ones stay
-    missing and do not count."""
-    at = [i for i, p in enumerate(p_values) if p is not None]
-    p = np.array([p_values[i] for i in at], dtype=float)
-    order, m = np.argsort(p), len(p)
+    """p values adjusted over their family; a missing one stays missing and does not count.
+
+    With the m present ones in ascending order: Holm (1979) max_{j<=i} (m - j + 1) p_(j), Benjamini
+    and Hochberg (1995) min_{j>=i} m p_(j) / j, both at most 1.
+    """
+    positions = [i for i, p in enumerate(p_values) if p is not None]
+    present = np.array([p_values[i] for i in positions], dtype=float)
+    m = len(present)
+    order = np.argsort(present)
+    ascending = present[order]
     if method == "holm":
-        stepped = np.maximum.accumulate(p[order] * np.arange(m, 0, -1))
+        adjusted = np.maximum.accumulate(ascending * np.arange(m, 0, -1))
     else:
-        stepped = np.minimum.accumulate((p[order] * m / np.arange(1, m + 1))[::-1])[::-1]
+        adjusted = np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
     out: list[float | None] = [None] * len(p_values)
-    for i, value in zip(order.tolist(), stepped.tolist(), strict=True):
-        out[at[i]] = min(value, 1.0)
+    for rank, p in zip(order.tolist(), adjusted.tolist(), strict=True):
+        out[positions[rank]] = min(p, 1.0)
     return out
