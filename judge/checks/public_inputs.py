@@ -1,4 +1,4 @@
-"""Public inputs of a task: which cases there are, and what their outputs must look like."""
+"""Public inputs of a task: its cases, and what their outputs must look like."""
 
 from __future__ import annotations
 
@@ -14,135 +14,112 @@ from .untrusted_files import Refused, image_size, npy_head, read_json
 
 T = TypeVar("T")
 
-_NO_CASES = {
-    "models",
-    "model",
-    "model_zoo",
-    "weights",
-    "checkpoints",
-    "private",
-    "scripts",
-    "docs",
-    "examples",
-    "cache",
-}
-_NOT_INPUTS = frozenset(
-    (
-        ".py",
-        ".pyc",
-        ".sh",
-        ".md",
-        ".rst",
-        ".ipynb",
-        ".cfg",
-        ".toml",
-        ".yaml",
-        ".yml",
-        ".pt",
-        ".pth",
-        ".ckpt",
-        ".onnx",
-        ".safetensors",
-        ".bin",
-        ".h5",
-        ".pkl",
-        ".joblib",
-        ".gguf",
-        "",
-    )
+_NOT_CASES = frozenset(
+    "models model model_zoo weights checkpoints private scripts docs examples cache".split()
 )
+"""Names of folders beside the cases, in lower case."""
+_NOT_INPUTS = frozenset(
+    ".py .pyc .sh .md .rst .ipynb .cfg .toml .yaml .yml .pt .pth .ckpt .onnx .safetensors .bin .h5"
+    " .pkl .joblib .gguf".split()
+) | {""}
 """Suffixes of programs, documents and weights."""
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
-_OUTPUT_LIKE = ("lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz", "sct.nii.gz", "enhanced.npy")
+_OUTPUT_NAMES = ("lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz", "sct.nii.gz", "enhanced.npy")
+"""Names of outputs, which may lie beside the inputs."""
+_MAX_TASK_NAME = 200
 
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """Case id -> folder of its inputs."""
+    """The folder of inputs of each case. `folders` maps case ids to them."""
 
     root: Path
     folders: Mapping[str, Path]
 
     @property
     def cases(self) -> tuple[str, ...]:
+        """The ids of the cases."""
         return tuple(self.folders)
 
     def volume_path(self, case: str) -> Path | None:
-        """The case's reference volume: ct.nii.gz, else its first .nii.gz."""
-        return self._first(case, ("ct.nii.gz",), (".nii.gz", ".nii"))
+        """The case's reference volume: ct.nii.gz, else its first .nii.gz or .nii."""
+        return self._first_file(case, ("ct.nii.gz",), (".nii.gz", ".nii"))
 
     def image_path(self, case: str) -> Path | None:
-        """The case's image."""
-        return self._first(case, ("image.png",), _IMAGE_SUFFIXES)
+        """The case's image: image.png, else its first image file."""
+        return self._first_file(case, ("image.png",), _IMAGE_SUFFIXES)
 
     def volume(self, case: str) -> VolumeHead | None:
-        """Header of the case's reference volume; None when there is none."""
-        return _readable(self.volume_path(case), volume_head)
+        """The header of the case's reference volume; None if there is none."""
+        return _read_or_none(self.volume_path(case), volume_head)
 
     def array_shape(self, case: str) -> tuple[int, ...] | None:
-        """Shape of the case's .npy input."""
-        head = _readable(self.array_path(case), npy_head)
+        """The shape of the case's .npy input; None if there is none."""
+        head = _read_or_none(self.array_path(case), npy_head)
         return None if head is None else head.shape
 
     def array_path(self, case: str) -> Path | None:
         """The case's .npy input; of several the first with two axes, as clips and masks may lie
         beside it."""
-        first = self._first(case, ("ldct.npy", "input.npy"), (".npy",))
-        folder = self.folders.get(case)
-        for path in (
-            [first, *sorted(folder.glob("*.npy"))]
-            if first is not None and folder is not None
-            else []
-        ):
-            head = _readable(path, npy_head) if path.name not in _OUTPUT_LIKE else None
+        first = self._first_file(case, ("ldct.npy", "input.npy"), (".npy",))
+        if first is None:
+            return None
+        for path in (first, *sorted(self.folders[case].glob("*.npy"))):
+            if path.name in _OUTPUT_NAMES:
+                continue
+            head = _read_or_none(path, npy_head)
             if head is not None and len(head.shape) == 2:
                 return path.resolve()
         return first
 
     def image_size(self, case: str) -> tuple[int, int] | None:
-        """(width, height) of the case's image."""
-        return _readable(self.image_path(case), image_size)
+        """Width and height of the case's image in pixels; None if there is no image."""
+        return _read_or_none(self.image_path(case), image_size)
 
     def question(self, case: str) -> dict[str, Any] | None:
-        """question.json of a case."""
-        value: Any = _readable(self._first(case, ("question.json",), ()), read_json)
+        """The content of the case's question.json; None if there is none."""
+        value: Any = _read_or_none(self._first_file(case, ("question.json",), ()), read_json)
         return value if isinstance(value, dict) else None
 
-    def _first(self, case: str, names: tuple[str, ...], suffixes: tuple[str, ...]) -> Path | None:
+    def _first_file(
+        self, case: str, names: tuple[str, ...], suffixes: tuple[str, ...]
+    ) -> Path | None:
+        """The first file of the case with one of the names, else with one of the suffixes.
+
+        Links are resolved: these are the user's own files.
+        """
         folder = self.folders.get(case)
         if folder is None:
             return None
         for name in names:
             if (folder / name).is_file():
-                return (folder / name).resolve()  # the user's own links are followed
+                return (folder / name).resolve()
         if not suffixes:
             return None
-        return next(
-            (
-                p.resolve()
-                for p in sorted(folder.iterdir())
-                if p.name.lower().endswith(suffixes) and p.name not in _OUTPUT_LIKE and p.is_file()
-            ),
-            None,
-        )
+        for path in sorted(folder.iterdir()):
+            has_suffix = path.name.lower().endswith(suffixes)
+            if has_suffix and path.name not in _OUTPUT_NAMES and path.is_file():
+                return path.resolve()
+        return None
 
 
-def _readable(path: Path | None, read: Callable[[Path, Path], T]) -> T | None:
-    """What a reader makes of a file of the user's own; None without one, and for one that it
-    refuses."""
+def _read_or_none(path: Path | None, read: Callable[[Path, Path], T]) -> T | None:
+    """What a reader makes of a file of the user's own; None if there is no file or it is
+    refused."""
+    if path is None:
+        return None
     try:
-        return None if path is None else read(path, path.parent)
+        return read(path, path.parent)
     except Refused:
         return None
 
 
 def find_public(public: Path, task: str | None) -> PublicInputs | None:
-    """Cases under `public/<task>/<case>/` or `public/<case>/`; None when there is none for this
-    task.
+    """The cases under `public/<task>/<case>/` or `public/<case>/`; None if there are none.
 
     A case is a folder that directly holds the kind of input file that most of its neighbours hold;
-    model zoos, tools and hidden folders are none, whatever their names. InputError when `public` is
-    not a folder.
+    model zoos, tools and hidden folders are left out, whatever their names. InputError if `public`
+    is not a folder.
     """
     if not public.is_dir():
         raise InputError(
@@ -150,42 +127,41 @@ def find_public(public: Path, task: str | None) -> PublicInputs | None:
             "give DIR with DIR/<task>/<case>/ or DIR/<case>/",
             public,
         )
-    places = [public / name for name in _task_names(task) if (public / name).is_dir()]
-    for place in (*places[:1], *(() if places else (public,))):
-        folders = _with_inputs(
-            {path.name: path for path in sorted(place.iterdir()) if _is_case(path)}
-        )
-        if folders:
-            return PublicInputs(root=place, folders=folders)
-    return None
+    root = public
+    for name in _folder_names(task):
+        if (public / name).is_dir():
+            root = public / name
+            break
+    folders = _with_common_inputs(
+        {path.name: path for path in sorted(root.iterdir()) if _may_be_case(path)}
+    )
+    return PublicInputs(root=root, folders=folders) if folders else None
 
 
-def _task_names(task: str | None) -> list[str]:
-    if (
-        not task
-        or len(task) > 200
-        or task.startswith(".")
-        or not task.isprintable()
-        or "/" in task
-        or "\\" in task
-    ):
+def _folder_names(task: str | None) -> list[str]:
+    """Names that a task's folder may have; none for a task that is not a plain name."""
+    if not task or len(task) > _MAX_TASK_NAME or task.startswith("."):
+        return []
+    if not task.isprintable() or "/" in task or "\\" in task:
         return []
     short = task.removesuffix("-task")
     return list(dict.fromkeys((task, f"{short}-task", f"{short}-seg-task", short)))
 
 
-def _with_inputs(folders: dict[str, Path]) -> dict[str, Path]:
-    """Folders that hold the commonest kind of input; kinds that only programs and models come in do
-    not count."""
-    kinds = {
-        name: {_suffix(child) for child in path.iterdir() if child.is_file()} - _NOT_INPUTS
-        for name, path in folders.items()
-    }
-    counts = Counter(kind for found in kinds.values() for kind in found)
+def _with_common_inputs(folders: dict[str, Path]) -> dict[str, Path]:
+    """The folders that hold the most common kind of input; all if no input is found.
+
+    Kinds of files that only programs and models have do not count.
+    """
+    kinds = {}
+    for name, path in folders.items():
+        suffixes = {_suffix(child) for child in path.iterdir() if child.is_file()}
+        kinds[name] = suffixes - _NOT_INPUTS
+    counts = Counter(kind for folder_kinds in kinds.values() for kind in folder_kinds)
     if not counts:
         return folders
-    most = max(counts.values())
-    common = {kind for kind, count in counts.items() if count == most}
+    highest = max(counts.values())
+    common = {kind for kind, count in counts.items() if count == highest}
     return {name: path for name, path in folders.items() if kinds[name] & common}
 
 
@@ -193,8 +169,9 @@ def _suffix(path: Path) -> str:
     return "".join(path.suffixes[-2:]) if path.name.endswith(".gz") else path.suffix.lower()
 
 
-def _is_case(path: Path) -> bool:
-    if path.name.startswith((".", "_")) or path.name.lower() in _NO_CASES or not path.is_dir():
+def _may_be_case(path: Path) -> bool:
+    """Whether a path is a folder with files that is neither hidden nor known for something else."""
+    if path.name.startswith((".", "_")) or path.name.lower() in _NOT_CASES or not path.is_dir():
         return False
     try:
         return any(child.is_file() for child in path.iterdir())

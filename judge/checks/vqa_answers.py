@@ -1,4 +1,4 @@
-"""The answer files of a run as read, and the answer-level codes that they earn."""
+"""The answer files of a run, read once, and the answer-level codes that follow from them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,19 @@ ANSWER = "answer.json"
 
 @once_a_run
 def answers_by_file(run: Run) -> dict[Path, Any]:
-    """What every case's answer.json holds, or the Refused that stopped the reading; each is read
-    once."""
-    found: dict[Path, Any] = {}
+    """Path of every case's answer.json -> its content, or the Refused that reading it raised."""
+    contents: dict[Path, Any] = {}
     for file in run.outputs.files:
         if file.name == ANSWER and file.case is not None:
             try:
-                found[file.path] = read_json(file.path, fence_of(run))
+                contents[file.path] = read_json(file.path, fence_of(run))
             except Refused as refused:
-                found[file.path] = refused
-    return found
+                contents[file.path] = refused
+    return contents
 
 
 def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
-    """Every readable answer.json that is an object, by case; empty where a track delivers something
-    else.
+    """Every answer.json that is a readable object, by case; empty if the track has no answers.
 
     An answer without a question_id gets its folder's name, as that is where the benchmark looks for
     it.
@@ -39,23 +37,29 @@ def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
     track = TRACKS.find(run.track)
     if track is None or track.output != "answers" or run.outputs.root is None:
         return ()
-    # The checks of S4 name what cannot be read; there is no answer to look at.
-    known = answers_by_file(run)
-    files = [file for file in run.outputs.files if isinstance(known.get(file.path), dict)]
-    return tuple({"question_id": file.case, **known[file.path]} for file in files)
+    contents = answers_by_file(run)
+    answers = []
+    for file in run.outputs.files:
+        content = contents.get(file.path)
+        # Unreadable files are reported by the checks of S4; they hold no answer to look at.
+        if isinstance(content, dict):
+            answers.append({"question_id": file.case, **content})
+    return tuple(answers)
 
 
-def findings(
+def answer_findings(
     run: Run, answers: tuple[dict[str, Any], ...], public: Path | None = None
 ) -> tuple[AnswerCode, ...]:
-    """Answer-level codes; with the public questions also those that hold an answer against its
+    """Answer-level codes; with the public questions also those that compare an answer with its
     options."""
     if not answers:
         return ()
-    inputs = find_public(public, run.task) if public is not None else None
-    questions = (
-        {case: q for case in inputs.cases if (q := inputs.question(case)) is not None}
-        if inputs is not None
-        else None
-    )
+    inputs = None if public is None else find_public(public, run.task)
+    if inputs is None:
+        return answer_codes(answers, None)
+    questions: dict[str, Any] = {}
+    for case in inputs.cases:
+        question = inputs.question(case)
+        if question is not None:
+            questions[case] = question
     return answer_codes(answers, questions)

@@ -19,7 +19,7 @@ from ..base import Reply
 from ..card.fields import CodeReading, Contradiction, EpisodeInfo, PlanItem
 from ..card.stage_results import CriterionResult, FiredCode
 from ..checks.check_outputs import OutputCheck
-from ..checks.vqa_answers import findings, read_answers
+from ..checks.vqa_answers import answer_findings, read_answers
 from ..questions.items import PLAN_ITEM
 
 
@@ -83,7 +83,7 @@ def detect(
         context=ctx,
         paper=fired(ctx),
         steps=fired(ctx, "harness"),
-        answers=findings(run, answers, public),
+        answers=answer_findings(run, answers, public),
     )
 
 
