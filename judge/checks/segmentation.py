@@ -23,7 +23,7 @@ from .nifti import (
     VolumeHead,
     VolumeStats,
     affine_differs,
-    main_piece,
+    largest_component_share,
     volume_head,
     volume_stats,
     voxel_ml,
@@ -91,7 +91,7 @@ def check(submission: Submission) -> TrackCheck:
         if not any(
             fact.kind in ("values", "not_finite", "empty") for fact in facts
         ) and labels == frozenset({0, 1}):
-            share = main_piece(path, read[path])
+            share = largest_component_share(path, read[path])
             if share is not None:
                 pieces.setdefault(path.name, {})[case] = share
         return facts

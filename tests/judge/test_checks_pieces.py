@@ -5,7 +5,7 @@ from __future__ import annotations
 import nibabel as nib
 import numpy as np
 import pytest
-from ambjudge.judge.checks.nifti import main_piece, volume_head
+from ambjudge.judge.checks.nifti import largest_component_share, volume_head
 from ambjudge.judge.checks.segmentation import _scattered
 
 ROD = (slice(2, 8), slice(2, 8), slice(2, 8))
@@ -14,7 +14,7 @@ ROD = (slice(2, 8), slice(2, 8), slice(2, 8))
 def share(folder, mask):
     path = folder / "m.nii.gz"
     nib.save(nib.Nifti1Image(mask.astype("uint8"), np.eye(4)), path)
-    return main_piece(path, volume_head(path, folder))
+    return largest_component_share(path, volume_head(path, folder))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def share(folder, mask):
         pytest.param([], None, id="empty"),
     ],
 )
-def test_main_piece(tmp_path, boxes, expected):
+def test_largest_component_share(tmp_path, boxes, expected):
     mask = np.zeros((20, 20, 20), dtype=bool)
     for box in boxes:
         mask[box] = True

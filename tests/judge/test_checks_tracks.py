@@ -14,7 +14,7 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.checks.check_outputs import check_outputs
-from ambjudge.judge.checks.nifti import _stats
+from ambjudge.judge.checks.nifti import _cached_stats
 from ambjudge.judge.checks.public_inputs import find_public
 from ambjudge.trajectories.reading.load import load_run
 from PIL import Image
@@ -390,9 +390,9 @@ def test_links_to_one_mask_cost_it_once(kidney):
     first, second = (kidney.out(case, "lesion.nii.gz") for case in kidney.ids)
     second.unlink()
     second.symlink_to(first)
-    before = _stats.cache_info()
+    before = _cached_stats.cache_info()
     assert kidney.check(DICE).s4 == 1.0
-    after = _stats.cache_info()
+    after = _cached_stats.cache_info()
     assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
 
 
