@@ -1,8 +1,8 @@
-"""Classification: one `predictions.csv` with the header patient_id,label and one row a case
-(benchmark.md section 4).
+"""Classification: one `predictions.csv` with the header patient_id,label and one row per case.
 
-No harness rule is published for a table with a wrong header. The simplest one that fits: a row
-still delivers its case (first column the case, second the label), and the format is invalid.
+Rules of benchmark.md section 4. No harness rule is published for a table with a wrong header. The
+simplest one that fits is used: a row still delivers its case (first column the case, second the
+label), and the format is invalid.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 
 from ...tracks import PLAN_ITEMS
 from ...trajectories.turns.briefs import balanced
-from .case_checks import CaseCheck, Fact, TrackCheck
+from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
 from .csv_table import parse_csv
 from .demands import class_names, foreign_label
 from .submission import Submission, identical
@@ -20,143 +20,133 @@ from .untrusted_files import Refused, read_text
 
 NAME = "predictions.csv"
 HEADER = ["patient_id", "label"]
+_ID_COLUMNS = frozenset(
+    "patient_id case_id case id image_id image filename file name sample_id".split()
+)
+_LABEL_COLUMNS = frozenset(
+    "label class prediction predicted_label pred category predicted_class y_pred".split()
+)
+_MIN_CASES, _MIN_BALANCED_CASES = 10, 5
+"""Cases per class from which chance does not explain a class that is never predicted; the second
+number holds if the brief says that all classes occur."""
 
 
 def rows_of(submission: Submission) -> tuple[list[tuple[str, str]], list[Fact]]:
-    """(case, label) rows of predictions.csv, with facts about the table as a whole."""
+    """The (case, label) rows of predictions.csv, and facts about the table as a whole."""
     path = submission.file(None, NAME)
     if path is None:
-        return [], [_absent(submission)]
+        return [], [_why_missing(submission)]
     try:
         header, rows = parse_csv(read_text(path, submission.root))
     except Refused as refused:
-        return [], [Fact(refused.kind, f"{NAME} {refused.text}", None, NAME)]
+        return [], [_table_fact(refused.kind, f"{NAME} {refused.text}")]
     facts: list[Fact] = []
     if header != HEADER:
-        shown = ",".join(header)[:80]
+        columns = ",".join(header)[:80]
         facts.append(
-            Fact("header", f"{NAME} has the header {shown}, not {','.join(HEADER)}", None, NAME)
+            _table_fact("header", f"{NAME} has the header {columns}, not {','.join(HEADER)}")
         )
-    ids, labels = _columns(header)
-    # no header at all, or foreign names: by position, the first row may be a case
-    if ids is None or labels is None:
-        first = (
-            []
-            if any(cell.strip().lower() in _ID_NAMES | _LABEL_NAMES for cell in header)
-            else [header]
-        )
-        rows, ids, labels = first + rows, ids or 0, 1 if labels is None else labels
-    short = [row for row in rows if len(row) <= max(ids, labels)]
+    id_column = _column(header, _ID_COLUMNS)
+    label_column = _column(header, _LABEL_COLUMNS)
+    if id_column is None or label_column is None:
+        # Without known column names, position decides; without any, the first row may be a case.
+        if id_column is None and label_column is None:
+            rows = [header, *rows]
+        id_column = 0 if id_column is None else id_column
+        label_column = 1 if label_column is None else label_column
+    complete = [row for row in rows if len(row) > max(id_column, label_column)]
+    short = len(rows) - len(complete)
     if short:
-        facts.append(
-            Fact("schema", f"{NAME}: {len(short)} rows with fewer than two columns", None, NAME)
-        )
-    return [
-        (row[ids].strip(), row[labels].strip()) for row in rows if len(row) > max(ids, labels)
-    ], facts
+        facts.append(_table_fact("schema", f"{NAME}: {short} rows with fewer than two columns"))
+    return [(row[id_column].strip(), row[label_column].strip()) for row in complete], facts
 
 
-_ID_NAMES = {
-    "patient_id",
-    "case_id",
-    "case",
-    "id",
-    "image_id",
-    "image",
-    "filename",
-    "file",
-    "name",
-    "sample_id",
-}
-_LABEL_NAMES = {
-    "label",
-    "class",
-    "prediction",
-    "predicted_label",
-    "pred",
-    "category",
-    "predicted_class",
-    "y_pred",
-}
+def _table_fact(kind: FactKind, text: str) -> Fact:
+    """A fact about the table as a whole."""
+    return Fact(kind, text, None, NAME)
 
 
-def _columns(header: list[str]) -> tuple[int | None, int | None]:
-    names = [cell.strip().lower() for cell in header]
-    ids = next((i for i, name in enumerate(names) if name in _ID_NAMES), None)
-    labels = next((i for i, name in enumerate(names) if name in _LABEL_NAMES), None)
-    return ids, labels
+def _column(header: list[str], names: frozenset[str]) -> int | None:
+    """The first column that has one of the names."""
+    for index, cell in enumerate(header):
+        if cell.strip().lower() in names:
+            return index
+    return None
 
 
-def _absent(submission: Submission) -> Fact:
-    for file in submission.run.outputs.files:
+def _why_missing(submission: Submission) -> Fact:
+    """The fact about a missing table: misplaced, misnamed or absent."""
+    files = submission.run.outputs.files
+    for file in files:
         place = f"{file.case}/{file.name}" if file.case else file.name
         if place.endswith(f"/{NAME}"):
             return Fact("misplaced", f"{place} instead of {NAME}", None, place)
-    for file in submission.run.outputs.files:
+    for file in files:
         if file.case is None and file.name.endswith((".csv", ".tsv")):
             return Fact("misnamed", f"{file.name} instead of {NAME}", None, file.name)
-    return Fact("missing", f"{NAME} is missing", None, NAME)
+    return _table_fact("missing", f"{NAME} is missing")
 
 
 def check(submission: Submission) -> TrackCheck:
-    """One row a case: present, once, with a label."""
+    """Check that every case has exactly one row with a label."""
     rows, facts = rows_of(submission)
-    times = Counter(case for case, _ in rows)
-    label = dict(reversed(rows))  # the first row of a case counts
+    row_counts = Counter(case for case, _ in rows)
+    labels = dict(reversed(rows))  # the first row of a case counts
     cases = []
     for case in submission.cases:
-        found: list[Fact] = []
-        if case not in times:
-            found.append(Fact("missing", "has no row", case, NAME))
-        elif times[case] > 1:
-            found.append(Fact("duplicate", f"has {times[case]} rows", case, NAME))
-        elif not label[case]:
-            found.append(Fact("empty", "has an empty label", case, NAME))
-        cases.append(CaseCheck(case, case in times, tuple(found)))
-    known = set(submission.cases)
+        fact = _case_fact(case, row_counts[case], labels.get(case, ""))
+        cases.append(CaseCheck(case, case in row_counts, () if fact is None else (fact,)))
+    expected = set(submission.cases)
     facts += [
-        Fact("extra", "is no expected case", case, NAME) for case in times if case not in known
+        Fact("extra", "is no expected case", case, NAME)
+        for case in row_counts
+        if case not in expected
     ]
-    labels = {case: text for case, text in label.items() if case in known}
-    names = class_names(submission.run.brief)
-    foreign = [
-        case
-        for case, text in labels.items()
-        if text and foreign_label(text, names, submission.run.brief)
-    ]
-    if foreign:
-        text = (
-            f"{len(foreign)} rows have a label that the brief does not list, e.g."
-            f" {labels[foreign[0]][:30]}"
-        )
-        facts.append(Fact("demand", text, foreign[0], NAME))
-    return TrackCheck(
-        tuple(cases),
-        (*facts, *identical(labels, "label"), *_never_given(labels, submission.run.brief)),
-    )
+    labels = {case: label for case, label in labels.items() if case in expected}
+    facts += _unlisted_labels(labels, submission.run.brief)
+    facts += identical(labels, "label")
+    facts += _absent_classes(labels, submission.run.brief)
+    return TrackCheck(tuple(cases), tuple(facts))
 
 
-def _never_given(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
-    """Classes of the brief that no case got, where chance is no explanation: ten cases a class,
-    five if it says that all occur."""
-    names, given = class_names(brief), {label.lower() for label in labels.values()}
-    absent = [name for name in names if name.lower() not in given]
-    if len(names) < 3 or not absent or len(absent) == len(names) or len(given) < 2:
+def _case_fact(case: str, rows: int, label: str) -> Fact | None:
+    """What is wrong with the rows of a case."""
+    if rows == 0:
+        return Fact("missing", "has no row", case, NAME)
+    if rows > 1:
+        return Fact("duplicate", f"has {rows} rows", case, NAME)
+    if not label:
+        return Fact("empty", "has an empty label", case, NAME)
+    return None
+
+
+def _unlisted_labels(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
+    """A fact if cases have labels that the brief does not list."""
+    names = class_names(brief)
+    cases = [case for case, label in labels.items() if label and foreign_label(label, names, brief)]
+    if not cases:
         return ()
-    if len(labels) < (5 if balanced(brief) else 10) * len(names):
-        return ()
-    return (
-        Fact(
-            "class_absent",
-            f"{', '.join(absent)} is given to none of {len(labels)} cases",
-            None,
-            NAME,
-        ),
+    text = (
+        f"{len(cases)} rows have a label that the brief does not list, e.g. {labels[cases[0]][:30]}"
     )
+    return (Fact("demand", text, cases[0], NAME),)
+
+
+def _absent_classes(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
+    """A fact if some of the brief's classes are never predicted, and chance does not explain it."""
+    names, predicted = class_names(brief), {label.lower() for label in labels.values()}
+    absent = [name for name in names if name.lower() not in predicted]
+    if len(names) < 3 or not absent or len(absent) == len(names) or len(predicted) < 2:
+        return ()
+    cases_per_class = _MIN_BALANCED_CASES if balanced(brief) else _MIN_CASES
+    if len(labels) < cases_per_class * len(names):
+        return ()
+    text = f"{', '.join(absent)} is given to none of {len(labels)} cases"
+    return (_table_fact("class_absent", text),)
 
 
 def delivered(submission: Submission) -> set[str]:
-    """Cases that have a row."""
+    """The cases that have a row."""
     rows, _ = rows_of(submission)
     return {case for case, _ in rows}
 

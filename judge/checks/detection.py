@@ -1,14 +1,15 @@
-"""Detection: `<case>/prediction.json` with {"boxes": [{class, x1, y1, x2, y2, score?}]}
-(benchmark.md section 4).
+"""Detection: `<case>/prediction.json` with {"boxes": [{class, x1, y1, x2, y2, score?}]}.
 
-Boxes have x1 < x2 and y1 < y2 and lie inside the image (its border included); a score is in [0, 1].
-No box at all is a legal answer. A class is a non-empty text; one that neither the report nor the
-brief knows is a fact without effect on the format flag. A score that is there is a number, null is
-none.
+Rules of benchmark.md section 4. Boxes have x1 < x2 and y1 < y2 and lie inside the image (its border
+included); a score is in [0, 1]. No box at all is a legal answer. A class is a non-empty text; one
+that neither the report nor the brief knows is a fact without effect on the format flag. A `score`
+that is present must be a number, and null is not one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,156 +23,195 @@ from .track import CheckedTrack
 from .untrusted_files import read_json
 
 NAME = "prediction.json"
+_CORNERS = ("x1", "y1", "x2", "y2")
+_LARGEST_FRACTION = 1.5
+"""Boxes none of which reaches beyond this are given in fractions of the image, not in pixels."""
+
+Problem = tuple[FactKind, str]
 
 
-def known_classes(submission: Submission) -> frozenset[str] | None:
-    """Class names of the report's per-class figures; None when it has none."""
+def report_classes(submission: Submission) -> frozenset[str] | None:
+    """Class names of the report's figures by class; None if it has none."""
     metrics = submission.run.report.metrics if submission.run.report is not None else {}
-    for key, value in metrics.items():
-        if "class" in key.lower() and isinstance(value, dict) and value:
+    for name, value in metrics.items():
+        if "class" in name.lower() and isinstance(value, dict) and value:
             return frozenset(map(str, value))
     return None
 
 
 def check(submission: Submission) -> TrackCheck:
-    """Boxes of every case; inside the image only when the public inputs give its size, else at
-    least not negative."""
-    classes = known_classes(submission)
-    brief = submission.run.brief.lower()
-    scored = wants_score(submission.run.brief)
-    corners: list[float] = []
-    alike: dict[str, str] = {}
-    given: list[set[str]] = []
+    """Check the boxes of every case.
 
-    def known(name: str) -> bool:
-        if classes is not None:
-            return name in classes
-        return not brief or name.lower() in brief
+    They must lie inside the image if the public inputs give its size, else just not be negative.
+    """
+    boxes = _Boxes(
+        classes=report_classes(submission),
+        brief=submission.run.brief.lower(),
+        needs_score=wants_score(submission.run.brief),
+    )
+    checked = submission.per_case((NAME,), boxes.inspect)
+    facts = checked.facts + identical(boxes.contents, "boxes", 4) + boxes.absent_classes()
+    ends = boxes.ends
+    in_fractions = len(ends) >= 6 and max(ends) <= _LARGEST_FRACTION
+    if in_fractions and wants_pixels(submission.run.brief):
+        text = f"no box reaches beyond {max(ends):g}: fractions of the image, not pixels"
+        facts += (Fact("demand", text, None, NAME),)
+    return TrackCheck(checked.cases, facts)
 
-    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        value = read_json(path, work.root, allow_bom=not work.rules.no_byte_order_mark)
+
+@dataclass
+class _Boxes:
+    """The boxes of a submission as they are inspected, case by case."""
+
+    classes: frozenset[str] | None
+    """The classes that the report knows."""
+    brief: str
+    """In lower case."""
+    needs_score: bool
+    contents: dict[str, str] = field(default_factory=dict)
+    """Case -> its coordinates as text, to compare cases."""
+    case_classes: list[set[str]] = field(default_factory=list)
+    """The classes found in each case."""
+    ends: list[float] = field(default_factory=list)
+    """Every x2 and y2."""
+
+    def inspect(self, submission: Submission, case: str, path: Path) -> list[Fact]:
+        """The facts about a case's boxes."""
+        rules = submission.rules
+        value = read_json(path, submission.root, allow_bom=not rules.no_byte_order_mark)
         boxes = value.get("boxes") if isinstance(value, dict) else None
         if not isinstance(boxes, list):
             return [Fact("schema", f"{NAME} is no object with a list `boxes`", case, NAME)]
-        _measure(work, case, boxes)
-        alike[case] = repr(
-            [
-                [box.get(key) for key in ("x1", "y1", "x2", "y2")]
-                for box in boxes
-                if isinstance(box, dict)
-            ]
-        )
-        given.append({str(box.get("class")) for box in boxes if isinstance(box, dict)})
-        size = work.public.image_size(case) if work.public is not None else None
+        _measure(submission, case, boxes)
+        self._remember(case, boxes)
         if not boxes:
             return [Fact("empty", f"{NAME} has no boxes", case, NAME, forgiven=True)]
-        wrong: dict[FactKind, list[str]] = {}
-        strange: set[str] = set()
-        unscored = 0
+        size = None if submission.public is None else submission.public.image_size(case)
+        problems: dict[FactKind, list[str]] = {}
         for index, box in enumerate(boxes):
-            for kind, text in _box(box, size, work.rules.true_is_one):
-                wrong.setdefault(kind, []).append(f"box {index} {text}")
-            if isinstance(box, dict):
-                if isinstance(box.get("class"), str) and not known(box["class"]):
-                    strange.add(box["class"])
-                unscored += scored and box.get("score") is None
-                ends = [number(box.get(key)) for key in ("x2", "y2")]
-                corners.extend(end for end in ends if end is not None)
-        facts = [
-            Fact(
-                kind,
-                texts[0] + (f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""),
-                case,
-                NAME,
-            )
-            for kind, texts in wrong.items()
-        ]
+            for kind, text in _box_problems(box, size, rules.true_is_one):
+                problems.setdefault(kind, []).append(f"box {index} {text}")
+        facts = [Fact(kind, _first_of(texts), case, NAME) for kind, texts in problems.items()]
+        return facts + self._remarks(case, boxes)
+
+    def _remember(self, case: str, boxes: list[Any]) -> None:
+        """Keep what is compared across cases."""
+        rows = [box for box in boxes if isinstance(box, dict)]
+        self.contents[case] = repr([[box.get(name) for name in _CORNERS] for box in rows])
+        self.case_classes.append({str(box.get("class")) for box in rows})
+        for box in rows:
+            for name in ("x2", "y2"):
+                end = number(box.get(name))
+                if end is not None:
+                    self.ends.append(end)
+
+    def _remarks(self, case: str, boxes: list[Any]) -> list[Fact]:
+        """Facts that no rule of the track names: missing scores and unknown classes."""
+        unscored = 0
+        unknown: set[str] = set()
+        for box in boxes:
+            if not isinstance(box, dict):
+                continue
+            name = box.get("class")
+            if isinstance(name, str) and not self._is_known(name):
+                unknown.add(name)
+            if self.needs_score and box.get("score") is None:
+                unscored += 1
+        facts = []
         if unscored:
-            facts.append(
-                Fact("demand", f"{unscored} boxes have no score, which the brief names", case, NAME)
-            )
-        if strange:
-            shown = ", ".join(sorted(strange)[:5])[:80]
-            facts.append(
-                Fact("unknown_class", f"classes that the task does not name: {shown}", case, NAME)
-            )
+            text = f"{unscored} boxes have no score, which the brief names"
+            facts.append(Fact("demand", text, case, NAME))
+        if unknown:
+            names = ", ".join(sorted(unknown)[:5])[:80]
+            text = f"classes that the task does not name: {names}"
+            facts.append(Fact("unknown_class", text, case, NAME))
         return facts
 
-    found = submission.per_case((NAME,), inspect)
-    found = TrackCheck(
-        found.cases, found.facts + identical(alike, "boxes", 4) + _never_found(given, classes)
-    )
-    if len(corners) >= 6 and max(corners) <= 1.5 and wants_pixels(submission.run.brief):
-        text = f"no box reaches beyond {max(corners):g}: fractions of the image, not pixels"
-        return TrackCheck(found.cases, (*found.facts, Fact("demand", text, None, NAME)))
-    return found
+    def _is_known(self, name: str) -> bool:
+        if self.classes is not None:
+            return name in self.classes
+        return not self.brief or name.lower() in self.brief
+
+    def absent_classes(self) -> tuple[Fact, ...]:
+        """A fact if some classes that the benchmark scores are in no box of six or more cases,
+        while others are."""
+        found = set[str]().union(*self.case_classes)
+        classes = self.classes or frozenset()
+        absent = sorted(classes - found)
+        if len(self.case_classes) < 6 or not absent or not found & classes:
+            return ()
+        text = f"{', '.join(absent)} is found in none of {len(self.case_classes)} cases"
+        return (Fact("class_absent", text, None, NAME),)
 
 
-def _never_found(given: list[set[str]], classes: frozenset[str] | None) -> tuple[Fact, ...]:
-    """Classes that the benchmark scores and that no box of six or more cases has, though others are
-    found."""
-    found = set[str]().union(*given)
-    absent = sorted((classes or frozenset()) - found)
-    if len(given) < 6 or not absent or not found & (classes or frozenset()):
-        return ()
-    return (
-        Fact(
-            "class_absent",
-            f"{', '.join(absent)} is found in none of {len(given)} cases",
-            None,
-            NAME,
-        ),
-    )
+def _first_of(texts: list[str]) -> str:
+    more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
+    return texts[0] + more
 
 
-def _measure(work: Submission, case: str, boxes: list[Any]) -> None:
-    """Number of boxes; in the middle, their score, width and height."""
+def _measure(submission: Submission, case: str, boxes: list[Any]) -> None:
+    """Record the number of boxes and the medians of their score, width and height."""
     values: dict[str, list[float]] = {}
     for box in boxes:
-        x1, y1, x2, y2, score = (
-            number(box.get(key)) if isinstance(box, dict) else None
-            for key in ("x1", "y1", "x2", "y2", "score")
-        )
+        if not isinstance(box, dict):
+            continue
+        x1, y1, x2, y2, score = (number(box.get(name)) for name in (*_CORNERS, "score"))
         if x1 is not None and y1 is not None and x2 is not None and y2 is not None:
             values.setdefault("width", []).append(x2 - x1)
             values.setdefault("height", []).append(y2 - y1)
         if score is not None:
             values.setdefault("score", []).append(score)
-    work.measure(case, boxes=len(boxes), **{name: median(found) for name, found in values.items()})
+    medians = {name: median(numbers) for name, numbers in values.items()}
+    submission.measure(case, boxes=len(boxes), **medians)
 
 
-def _box(box: Any, size: tuple[int, int] | None, true_is_one: bool) -> list[tuple[FactKind, str]]:
+def _box_problems(box: Any, size: tuple[int, int] | None, true_is_one: bool) -> list[Problem]:
+    """What is wrong with a box; `size` is the image's width and height, if known."""
     if not isinstance(box, dict):
         return [("schema", "is no object")]
-    if true_is_one:
-        box = {
-            key: int(value) if isinstance(value, bool) else value
-            for key, value in box.items()
-            if key != "class"
-        } | {"class": box.get("class")}
     name = box.get("class")
     if not (isinstance(name, str) and name.strip()):
         return [("schema", "has no class that is a text")]
-    corners = [
-        None if isinstance(box.get(key), str) else number(box.get(key))
-        for key in ("x1", "y1", "x2", "y2")
-    ]
-    if any(corner is None for corner in corners):
+    if true_is_one:
+        box = {key: int(value) if isinstance(value, bool) else value for key, value in box.items()}
+    corners = [_json_number(box.get(key)) for key in _CORNERS]
+    x1, y1, x2, y2 = corners
+    if x1 is None or y1 is None or x2 is None or y2 is None:
         return [("schema", "lacks a number in x1, y1, x2, y2")]
-    x1, y1, x2, y2 = (corner or 0.0 for corner in corners)
-    found: list[tuple[FactKind, str]] = []
+    return _corner_problems((x1, y1, x2, y2), size) + _score_problems(box)
+
+
+def _corner_problems(
+    corners: tuple[float, float, float, float], size: tuple[int, int] | None
+) -> list[Problem]:
+    x1, y1, x2, y2 = corners
+    coordinates = f"({x1:g}, {y1:g}, {x2:g}, {y2:g})"
+    problems: list[Problem] = []
     if not (x1 < x2 and y1 < y2):
-        found.append(("box_reversed", f"is reversed or flat: ({x1:g}, {y1:g}, {x2:g}, {y2:g})"))
-    if min(x1, y1, x2, y2) < 0 or (
-        size is not None and (max(x1, x2) > size[0] or max(y1, y2) > size[1])
-    ):
-        where = f"the {size[0]}x{size[1]} image" if size is not None else "the image"
-        found.append(("box_outside", f"leaves {where}: ({x1:g}, {y1:g}, {x2:g}, {y2:g})"))
-    if "score" in box:
-        score = None if isinstance(box["score"], str) else number(box["score"])
-        if score is None or not 0 <= score <= 1:
-            found.append(("values", f"has the score {str(box['score'])[:20]}, not in [0, 1]"))
-    return found
+        problems.append(("box_reversed", f"is reversed or flat: {coordinates}"))
+    outside = min(corners) < 0
+    image = "the image"
+    if size is not None:
+        width, height = size
+        outside = outside or max(x1, x2) > width or max(y1, y2) > height
+        image = f"the {width}x{height} image"
+    if outside:
+        problems.append(("box_outside", f"leaves {image}: {coordinates}"))
+    return problems
+
+
+def _score_problems(box: Mapping[str, Any]) -> list[Problem]:
+    if "score" not in box:
+        return []
+    score = _json_number(box["score"])
+    if score is not None and 0 <= score <= 1:
+        return []
+    return [("values", f"has the score {str(box['score'])[:20]}, not in [0, 1]")]
+
+
+def _json_number(value: Any) -> float | None:
+    """A finite number; None for anything else, numeric strings included."""
+    return None if isinstance(value, str) else number(value)
 
 
 TRACK = CheckedTrack(
