@@ -156,7 +156,7 @@ def _with_visible_outputs(run: Run, rules: Rules) -> Run:
     """The run with the outputs that these rules see."""
     outputs = run.outputs
     if rules.links:
-        outputs = find_outputs(run.folder, run.listed_cases or (), leave=True)
+        outputs = find_outputs(run.folder, run.listed_cases or (), follow_out=True)
     if rules.one_folder and outputs.root is not None and outputs.root.name == "agent_outputs":
         outputs = Outputs(root=outputs.root)
     return run if outputs is run.outputs else run.model_copy(update={"outputs": outputs})

@@ -107,8 +107,8 @@ REFUSED = {
     "white space": (b" \n\t ", "is empty"),
     "not JSON": (b"hello", "is not JSON"),
     "cut": (GOOD.encode()[:60], "is not JSON"),
-    "gzip cut": (gzip.compress(GOOD.encode())[:-12], "is not a whole gzip file"),
-    "gzip in name only": (b"\x1f\x8bhello", "is not a whole gzip file"),
+    "gzip cut": (gzip.compress(GOOD.encode())[:-12], "is not a complete gzip file"),
+    "gzip in name only": (b"\x1f\x8bhello", "is not a complete gzip file"),
     "gzip that unpacks beyond the limit": (
         gzip.compress(b" " * 2**20) * 40,
         "unpacks to more than",

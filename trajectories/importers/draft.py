@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..models import Outcome
-from ..reading.external_outcomes import MAX_OUTCOMES, outcomes
+from ..reading.external_outcomes import MAX_OUTCOMES, flatten_outcomes
 from ..reading.json_bytes import amount, count, loads, number, text_or_none
 from ..reading.messages import content_text, make_action
 from ..reading.messages import exit_code as whole_code
@@ -106,7 +106,7 @@ class Draft:
 
         What is no outcome (lists, long texts) and what is beyond the limit counts as lost, by name.
         """
-        for key, outcome in outcomes(value, f"{self.format} {source}".strip(), name):
+        for key, outcome in flatten_outcomes(value, f"{self.format} {source}".strip(), name):
             if outcome is None:
                 self.lost[f"field {key}"] += 1
             elif len(self.outcomes) >= MAX_OUTCOMES and key not in self.outcomes:

@@ -1,8 +1,7 @@
-"""What another harness found out about a run: scores, flags and words by name, each with where it
-stood.
+"""Results of other harnesses about a run: scores, flags and short texts by name, with their source.
 
-An outcome is carried, never interpreted: it becomes the Task score only where the user names it,
-and a column `outcome.NAME` of the run frame.
+An outcome is carried, never interpreted. It becomes the Task score only if the user names it, and a
+column `outcome.NAME` of the run frame.
 """
 
 from __future__ import annotations
@@ -14,32 +13,34 @@ from ..models import Outcome
 from .json_bytes import number
 
 MAX_OUTCOMES = 64
-"""Of one run. Harnesses have a handful, or one a test; more is a table of something else."""
+"""Outcomes of one run. Harnesses have a handful, or one a test; more are another kind of table."""
 MAX_NAME = 80
+"""Characters of an outcome's name."""
 MAX_TEXT = 200
-"""Characters of a value that is text; longer text is a document, not an outcome."""
-_DEPTH = 3
+"""Characters of a text value; longer text is a document, not an outcome."""
+_MAX_DEPTH = 3
 
 
-def outcomes(
-    value: Any, source: str, name: str = "", depth: int = _DEPTH
+def flatten_outcomes(
+    value: Any, source: str, name: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[str, Outcome | None]]:
-    """(name, outcome) of a value, objects taken apart with dots between the keys; None for what is
-    no outcome.
+    """The (name, outcome) pairs of a value; None for what is not an outcome.
 
-    Nulls say nothing and are left out. Linear in what is looked at: nesting below three levels is
-    no outcome.
+    Objects are flattened with dots between the keys, down to three levels; deeper values are not
+    outcomes. Nulls are left out.
     """
     if isinstance(value, dict) and depth:
         for key, item in value.items():
-            yield from outcomes(item, source, f"{name}.{key}" if name else str(key), depth - 1)
+            item_name = f"{name}.{key}" if name else str(key)
+            yield from flatten_outcomes(item, source, item_name, depth - 1)
     elif value is not None:
-        found = scalar(value)
-        yield _name(name), None if found is None else Outcome(value=found, source=source)
+        simple = outcome_value(value)
+        outcome = None if simple is None else Outcome(value=simple, source=source)
+        yield _shorten_name(name), outcome
 
 
-def scalar(value: Any) -> bool | float | str | None:
-    """The value as an outcome has it; None for lists, objects, endless numbers and long text."""
+def outcome_value(value: Any) -> bool | float | str | None:
+    """The value of an outcome; None for lists, objects, infinite numbers and long text."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -47,8 +48,8 @@ def scalar(value: Any) -> bool | float | str | None:
     return number(value)
 
 
-def _name(text: str) -> str:
-    return " ".join(text[: 4 * MAX_NAME].split())[:MAX_NAME] or "outcome"
+def _shorten_name(name: str) -> str:
+    return " ".join(name[: 4 * MAX_NAME].split())[:MAX_NAME] or "outcome"
 
 
 def read_outcomes(value: Any, warnings: list[str]) -> dict[str, Outcome]:
@@ -56,17 +57,18 @@ def read_outcomes(value: Any, warnings: list[str]) -> dict[str, Outcome]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        warnings.append("outcomes: no object; left out")
+        warnings.append("outcomes: not an object; left out")
         return {}
-    found: dict[str, Outcome] = {}
-    for name, told in list(value.items())[:MAX_OUTCOMES]:
-        body = told if isinstance(told, dict) else {"value": told}
-        known = scalar(body.get("value"))
-        if known is not None:
-            found[_name(name)] = Outcome(value=known, source=str(scalar(body.get("source")) or ""))
-    if len(found) < len(value):
+    outcomes: dict[str, Outcome] = {}
+    for name, item in list(value.items())[:MAX_OUTCOMES]:
+        body = item if isinstance(item, dict) else {"value": item}
+        simple = outcome_value(body.get("value"))
+        if simple is not None:
+            source = str(outcome_value(body.get("source")) or "")
+            outcomes[_shorten_name(name)] = Outcome(value=simple, source=source)
+    if len(outcomes) < len(value):
         warnings.append(
-            f"outcomes: {len(value) - len(found)} without a number, a flag or a short text;"
-            " left out"
+            f"outcomes: {len(value) - len(outcomes)} left out; an outcome is a number, a flag or a"
+            " short text"
         )
-    return found
+    return outcomes

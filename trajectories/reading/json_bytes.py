@@ -1,8 +1,8 @@
-"""Bytes to JSON values, for files that nobody vouches for.
+"""Parses JSON from untrusted files, within limits of size, depth and number of values.
 
-Every failure is an `InputError` with the file and the place in it. NaN and infinities are read as
-None ("not known"), because JSON has no such numbers and every later comparison with them would be
-silently false.
+Every failure is an `InputError` that names the file and the position in it. NaN and infinities are
+read as None ("unknown"): JSON has no such numbers, and every later comparison with them would
+silently be false.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ...errors import InputError
 MAX_BYTES = 256 * 1024 * 1024
 """Larger conversation files are refused: no transcript is that long, and reading one would exhaust
 memory."""
-_UNPACKED = 16 * 1024 * 1024
-_MOST_PACKED = 200
-"""What a gzip file may unpack to: `_UNPACKED` bytes and so many times its own size. Text packs to a
+_UNPACKED_BYTES = 16 * 1024 * 1024
+_UNPACKED_RATIO = 200
+"""A gzip file may unpack to `_UNPACKED_BYTES` plus this many times its own size. Text shrinks to a
 fifth or a twentieth."""
-_MEMBERS = 10_000
-"""Parts of a gzip file, each of which takes time however little it holds; block-wise packers make
-parts of 64 kB."""
+_MAX_MEMBERS = 10_000
+"""Members of a gzip file. Each takes time however little it holds; block-wise packers make members
+of 64 kB."""
 MAX_VALUES = 1_000_000
-"""Objects, lists and members beyond the first: each takes a hundred bytes of memory or more, and
-three in the file."""
+"""Objects, lists, and members after the first. Each takes a hundred bytes of memory or more, but
+only three in the file."""
 MAX_LINE = 16 * 1024 * 1024
-"""Bytes of a scorecard; a long one has a hundredth."""
+"""Bytes of one scorecard; a long one has a hundredth of that."""
 MAX_CARDS = 64 * 1024 * 1024
-"""Bytes of a file of scorecards that is one JSON value, which is read whole; JSON Lines may be of
+"""Bytes of a file of scorecards that is one JSON value and is read as a whole; JSON Lines may have
 any length."""
 
 MAX_DEPTH = 100
@@ -46,7 +46,7 @@ MAX_COUNT = 2**53
 """Larger counts are nonsense and would overflow the integers of tables and databases."""
 
 GZIP = b"\x1f\x8b"
-_BOMS = (
+_BYTE_ORDER_MARKS = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
     (b"\xff\xfe", "utf-16"),
@@ -54,72 +54,78 @@ _BOMS = (
 )
 
 
-def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
-    """The file's bytes, unpacked where it is gzip; InputError when it is missing, not a file,
-    unreadable or too large."""
+def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """The file's bytes, unpacked if it is gzipped.
+
+    InputError if it is missing, is not a regular file, cannot be read, or has more than `limit`
+    bytes.
+    """
     try:
         status = path.stat()
-        size = status.st_size
         if not stat.S_ISREG(status.st_mode):
             raise InputError("is not a regular file", "give a conversation.json or a folder", path)
-        if size > most:
+        if status.st_size > limit:
             raise InputError(
-                f"has {size:,} bytes, more than the {most:,} that are read",
+                f"has {status.st_size:,} bytes, more than the {limit:,} that are read",
                 "split or shorten it",
                 path,
             )
         data = path.read_bytes()
-        return _unpacked(data, path, most) if data.startswith(GZIP) else data
+        return _unpack(data, path, limit) if data.startswith(GZIP) else data
     except FileNotFoundError:
         raise InputError("no such file", "check the path", path) from None
     except OSError as error:
         raise InputError(
             f"cannot be read: {error.strerror or error}", "check its permissions", path
         ) from None
-    except ValueError:  # A NUL in the name.
+    except ValueError:  # a NUL in the name
         raise InputError("is not a possible file name", "check the path", repr(str(path))) from None
 
 
-def _unpacked(data: bytes, path: Path, most: int) -> bytes:
-    """The content of a gzip file, read up to the limit so that a small file cannot fill the memory."""
-    if data.count(GZIP + b"\x08") > _MEMBERS:  # as each begins; by chance once in 16 MB
-        raise InputError(f"has more than {_MEMBERS:,} gzip parts", "pack it as one", path)
-    most = min(most, _UNPACKED + _MOST_PACKED * len(data))
+def _unpack(data: bytes, path: Path, limit: int) -> bytes:
+    """The content of a gzip file, read up to the limit: a small file must not fill the memory."""
+    # Every member begins with these bytes; by chance they occur once in 16 MB.
+    if data.count(GZIP + b"\x08") > _MAX_MEMBERS:
+        raise InputError(f"has more than {_MAX_MEMBERS:,} gzip parts", "pack it as one", path)
+    limit = min(limit, _UNPACKED_BYTES + _UNPACKED_RATIO * len(data))
     try:
         with gzip.open(io.BytesIO(data)) as stream:
-            content = stream.read(most + 1)
+            content = stream.read(limit + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
-            f"is not a whole gzip file: {error}", "check that it was written completely", path
+            f"is not a complete gzip file: {error}", "check that it was written completely", path
         ) from None
-    if len(content) > most:
+    if len(content) > limit:
         raise InputError(
-            f"unpacks to more than the {most:,} bytes that are read", "split or shorten it", path
+            f"unpacks to more than the {limit:,} bytes that are read", "split or shorten it", path
         )
     return content
 
 
 def decode(data: bytes, path: Path) -> str:
-    """UTF-8 (a byte-order mark of UTF-8, -16 or -32 is honoured); InputError with the offset
-    otherwise."""
-    encoding = next((name for bom, name in _BOMS if data.startswith(bom)), "utf-8-sig")
+    """The text of a UTF-8 file, or of one that begins with a byte-order mark of UTF-8, -16 or -32.
+
+    InputError with the offset of the first byte that is not text.
+    """
+    encoding = "utf-8-sig"
+    for mark, marked_encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            encoding = marked_encoding
+            break
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        where = f"byte {error.start} (0x{data[error.start]:02x})"
-        hint = (
-            "UTF-16 without a byte-order mark? Save it as UTF-8"
-            if b"\0" in data[:64]
-            else "save it as UTF-8"
-        )
+        location = f"byte {error.start} (0x{data[error.start]:02x})"
+        hint = "save it as UTF-8"
+        if b"\0" in data[:64]:
+            hint = "UTF-16 without a byte-order mark? Save it as UTF-8"
         raise InputError(
-            f"is not {encoding.removesuffix('-sig').upper()} text at {where}", hint, path
+            f"is not {encoding.removesuffix('-sig').upper()} text at {location}", hint, path
         ) from None
 
 
 def is_file(path: Path) -> bool:
-    """Whether this is a regular file that can be asked about; False, not an exception, when it
-    cannot."""
+    """Whether this is a regular file; False, without an exception, if that cannot be told."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -127,7 +133,7 @@ def is_file(path: Path) -> bool:
 
 
 def _integer(digits: str) -> int | None:
-    # CPython refuses to parse more than 4,300 digits; nothing that long is a count of anything.
+    # CPython refuses to parse more than 4,300 digits; no count of anything is that long.
     return int(digits) if len(digits) <= 300 else None
 
 
@@ -141,15 +147,15 @@ def _not_a_number(_name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_not_a_number)
-_NESTED = (dict, list)
+_CONTAINERS = (dict, list)
 
 
 def loads(text: str) -> Any:
-    """A JSON value that can be kept, compared and written again; ValueError for what is none.
+    """A JSON value that can be stored, compared and written again; ValueError if it is not JSON.
 
-    NaN, infinities and endless integers are None; halves of surrogate pairs, which no UTF-8 file
-    can hold, become U+FFFD; nesting deeper than `MAX_DEPTH` is refused, because models could not be
-    written as JSON again.
+    NaN, infinities and integers of more than 300 digits become None. Halves of surrogate pairs,
+    which no UTF-8 file can hold, become U+FFFD. Nesting deeper than `MAX_DEPTH` is refused, because
+    models could not be written as JSON again.
     """
     if has_too_many_values(text):
         raise TooManyError
@@ -160,62 +166,65 @@ def loads(text: str) -> Any:
         if "\\u" in text or without_lone_surrogates(text) is not text:
             return _storable(value, MAX_DEPTH)
         if text.count("[") + text.count("{") > MAX_DEPTH:
-            _refuse_depth(value)
+            _check_depth(value)
         return value
     except RecursionError:
         raise NestingError from None
 
 
 class NestingError(ValueError):
-    """JSON nested too deeply."""
+    """The JSON is nested too deeply."""
 
     def __init__(self) -> None:
         super().__init__(f"is nested more than {MAX_DEPTH} deep")
 
 
 class TooManyError(ValueError):
-    """JSON of more than `MAX_VALUES` values."""
+    """The JSON has more than `MAX_VALUES` values."""
 
     def __init__(self) -> None:
         super().__init__(f"holds more than {MAX_VALUES:,} values")
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{,]', re.DOTALL)
+"""A string, or a character outside of strings that begins a value."""
 
 
 def has_too_many_values(text: str) -> bool:
-    """Whether JSON text, or JSON Lines, has more than `MAX_VALUES` values, told before any of them
-    takes memory."""
+    """Whether JSON text, or JSON Lines, has more than `MAX_VALUES` values.
+
+    Counted in the text, before any value takes memory.
+    """
     if len(text) <= MAX_VALUES or sum(map(text.count, "[{,")) <= MAX_VALUES:
         return False
-    seen = 0  # those within texts do not count
+    values = 0
     for token in _TOKEN.finditer(text):
-        seen += text[token.start()] != '"'
-        if seen > MAX_VALUES:
+        if text[token.start()] != '"':
+            values += 1
+        if values > MAX_VALUES:
             return True
     return False
 
 
-def _refuse_depth(value: Any) -> None:
-    """The same where no text can hold half a pair."""
-    level = [value]
+def _check_depth(value: Any) -> None:
+    """NestingError if a value is nested too deeply; cheaper than `_storable`, level by level."""
+    level = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(MAX_DEPTH):
-        level = [
-            below
-            for item in level
-            if isinstance(item, _NESTED)
-            for below in (item.values() if isinstance(item, dict) else item)
-            if isinstance(below, _NESTED)
-        ]
-        if not level:
+        containers = []
+        for item in level:
+            children = item.values() if isinstance(item, dict) else item
+            containers += [child for child in children if isinstance(child, _CONTAINERS)]
+        if not containers:
             return
+        level = containers
     raise NestingError
 
 
 def _storable(value: Any, depth: int) -> Any:
+    """The value without lone surrogates; NestingError if it has more than `depth` levels."""
     if isinstance(value, str):
         return without_lone_surrogates(value)
-    if isinstance(value, _NESTED) and depth <= 0:
+    if isinstance(value, _CONTAINERS) and depth <= 0:
         raise NestingError
     if isinstance(value, dict):
         return {
@@ -238,8 +247,10 @@ def without_lone_surrogates(text: str) -> str:
 
 
 def parse_json(text: str, path: Path, line: int | None = None) -> Any:
-    """A JSON value (see `loads`); InputError naming line and column. `line` is the line's number in
-    a JSONL file."""
+    """A JSON value (see `loads`); InputError with line and column.
+
+    `line` is the number of the line if the text is one line of a JSONL file.
+    """
     try:
         return loads(text)
     except json.JSONDecodeError as error:
@@ -251,9 +262,9 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
                 "UTF-16 without a byte-order mark? Save it as UTF-8",
                 path,
             ) from None
-        where = f"line {line or error.lineno} column {error.colno}"
+        location = f"line {line or error.lineno} column {error.colno}"
         raise InputError(
-            f"is not JSON: {error.msg} at {where}", "check that it was written completely", path
+            f"is not JSON: {error.msg} at {location}", "check that it was written completely", path
         ) from None
     except TooManyError as error:
         raise InputError(str(error), "split or shorten it", path) from None
@@ -267,22 +278,17 @@ def read_json(path: Path) -> Any:
 
 
 def read_jsonl(
-    path: Path, data: bytes | None = None, *, kept: bool = False
+    path: Path, data: bytes | None = None, *, in_memory: bool = False
 ) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
-    """(line number, object) for each non-empty line; a broken line comes as the error that it is,
-    and reading goes on.
+    """(line number, object) for each non-empty line; a broken line is yielded as its error.
 
-    `data`: the file's bytes, where they were read already. `kept`: all objects will be held at the
-    same time, so that `MAX_VALUES` is for all lines together: InputError beyond.
+    `data`: the file's bytes, if they were read already. `in_memory`: the caller keeps all objects
+    at the same time, so `MAX_VALUES` applies to all lines together; InputError beyond it.
     """
     text = decode(read_bytes(path) if data is None else data, path)
-    if kept and has_too_many_values(text):
+    if in_memory and has_too_many_values(text):
         raise InputError(str(TooManyError()), "split or shorten it", path)
-    number = end = 0
-    while end < len(text):
-        start, number = end, number + 1
-        end = text.find("\n", start) + 1 or len(text)
-        line = text[start:end].removesuffix("\n")
+    for number, line in enumerate(_split_lines(text), 1):
         if not line.strip():
             continue
         try:
@@ -292,18 +298,27 @@ def read_jsonl(
             continue
         if isinstance(value, dict):
             yield number, value
-        else:
-            yield (
-                number,
-                InputError(
-                    f"line {number} is not an object", "expected one JSON object a line", path
-                ),
-            )
+            continue
+        error = InputError(
+            f"line {number} is not an object", "expected one JSON object a line", path
+        )
+        yield number, error
+
+
+def _split_lines(text: str) -> Iterator[str]:
+    """The lines of a text, one at a time: a list of them all would double the memory."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield text[start:end].removesuffix("\n")
+        start = end
 
 
 def bounded_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """(offset, line) of a file of scorecards; of a line beyond `MAX_LINE` only that much, which is
-    no scorecard."""
+    """(offset, line) for each line of a file of scorecards.
+
+    A line longer than `MAX_LINE` is not a scorecard; only its beginning is returned.
+    """
     offset = 0
     while line := stream.readline(MAX_LINE + 1):
         yield offset, line
@@ -314,10 +329,14 @@ def bounded_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def exact_sum(values: Collection[float]) -> float | None:
-    """Their exactly rounded sum: `sum` rounds otherwise from Python 3.12 on. None of none, and
-    beyond all floats."""
+    """The exactly rounded sum; None if there are no values, or if it is larger than any float.
+
+    `sum` rounds differently from Python 3.12 on.
+    """
+    if not values:
+        return None
     try:
-        return math.fsum(values) if values else None
+        return math.fsum(values)
     except OverflowError:
         return None
 
@@ -342,18 +361,16 @@ def number(value: Any) -> float | None:
 
 def count(value: Any) -> int | None:
     """A non-negative integer up to `MAX_COUNT`, else None."""
-    result = number(value)
-    return (
-        int(result)
-        if result is not None and 0 <= result <= MAX_COUNT and result == int(result)
-        else None
-    )
+    result = amount(value)
+    return int(result) if result is not None and result == int(result) else None
 
 
 def amount(value: Any) -> float | None:
     """A number of seconds, dollars or tokens from 0 to `MAX_COUNT`, else None."""
     result = number(value)
-    return result if result is not None and 0 <= result <= MAX_COUNT else None
+    if result is None or not 0 <= result <= MAX_COUNT:
+        return None
+    return result
 
 
 def text_or_none(value: Any) -> str | None:

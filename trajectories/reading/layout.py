@@ -1,5 +1,4 @@
-"""Where things are: conversations in a tree, and the side files, plan and outputs around one
-conversation."""
+"""Locates the files of runs: conversations in a tree, and side files, plan and outputs of one run."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ CONVERSATION_NAMES = (
     "conversation.json.gz",
     "messages.json.gz",
 )
-"""In the order in which they are taken where a folder holds several."""
+"""In order of preference, for folders that hold several."""
 TRACE_NAMES = ("trace.jsonl", "trace.jsonl.gz")
-"""What stands for a conversation in a process/ folder that has none: an agent that is killed writes
+"""Read instead of a conversation in a process/ folder that has none: an agent that is killed writes
 none."""
 _OUTPUT_NAMES = ("agents_outputs", "agent_outputs")
 _PLAN_FOLDERS = (
@@ -35,41 +34,51 @@ _PLAN_FOLDERS = (
     "",
 )
 _OUTPUT_FOLDERS = ("outputs", "", "workspace", "outputs/workspace", "process")
-_SKIPPED = {*_OUTPUT_NAMES, "node_modules", "__pycache__"}
-_GENERIC = ("run", "repeat", "rep", "trial", "seed", "attempt", "r", "workspace", "")
+_SKIPPED_FOLDERS = {*_OUTPUT_NAMES, "node_modules", "__pycache__"}
+_GENERIC_NAMES = ("run", "repeat", "rep", "trial", "seed", "attempt", "r", "workspace", "")
+"""Folder names that, with a number, do not identify a run."""
 AGENT_FOLDERS = ("workspace", "outputs")
-"""What a container's agent sees of a run: its process/ may lie in here, below the run's own folder.
-"""
+"""The part of a run that an agent in a container sees: process/ may lie in here, one level below
+the run's own folder."""
 _RECORD_FOLDERS = ("process", "workspace/process", "outputs/process", "")
-_ANSWER = "answer.json"
+"""Folders in which the harness leaves its logs."""
+_ANSWER_NAME = "answer.json"
 FOLDERS_READ = frozenset({*_PLAN_FOLDERS, *_OUTPUT_FOLDERS, *_RECORD_FOLDERS})
-"""Below a run's folder, those in which single files are looked for."""
+"""Folders of a run, relative to it, in which single files are looked for."""
 TREES_READ = frozenset(
     {
         "outputs",
-        *(f"{place}/{name}".lstrip("/") for place in _OUTPUT_FOLDERS for name in _OUTPUT_NAMES),
+        *(f"{folder}/{name}".lstrip("/") for folder in _OUTPUT_FOLDERS for name in _OUTPUT_NAMES),
     }
 )
-"""Below a run's folder, those that are read with all that is in them."""
+"""Folders of a run, relative to it, that are read with everything below them."""
 _RUN_SUMMARY = "outputs/run_summary.json"
 MAX_OUTPUT_FILES = 200_000
 _MAX_OUTPUT_DEPTH = 16
 
 
 def resolve_run_path(path: Path, folders: Iterable[Path]) -> Path | None:
-    """The file that a scorecard names: as it stands, or, where that is relative, from one of the
-    folders."""
-    places = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
-    return next((place for place in places if is_file(place)), None)
+    """The run file that a scorecard names; None if it is not there.
+
+    A relative path is tried from the working directory, then from each of `folders`.
+    """
+    candidates = [path]
+    if not path.is_absolute():
+        candidates += [folder / path for folder in folders]
+    for candidate in candidates:
+        if is_file(candidate):
+            return candidate
+    return None
 
 
 def find_conversations(path: Path) -> Iterator[Path]:
-    """The conversation file itself, or every one below a folder, in sorted order; messages.json
-    only without its alias, the trace only of a process/ folder without a conversation.
+    """The conversation file itself, or every one below a folder, in sorted order.
 
-    Raises InputError when `path` does not exist or a folder holds none. Hidden folders and outputs
-    are not searched; of a run with a process/ folder only that is, so that JSON files of its
-    workspace are not taken for runs.
+    Of a folder with several, the first of `CONVERSATION_NAMES`; the trace only of a process/ folder
+    without a conversation. Hidden folders and outputs are not searched. Of a run with a process/
+    folder only that is searched, so that JSON files of its workspace are not taken for runs.
+
+    Raises InputError if `path` does not exist, or if a folder holds no conversation.
     """
     if is_file(path):
         yield path
@@ -80,57 +89,61 @@ def find_conversations(path: Path) -> Iterator[Path]:
             "give a conversation.json, a run folder, or a folder of runs",
             path,
         )
-    found = False
-    for found_at in conversations_below(os.fspath(path), _listing):
-        found = True
-        yield Path(found_at)
-    if not found:
+    is_empty = True
+    for conversation in conversations_below(os.fspath(path), _list_folder):
+        is_empty = False
+        yield Path(conversation)
+    if is_empty:
         from ..importers.recognise import how_to_import
 
         hint = how_to_import(path) or "a run is <run>/process/conversation.json"
         raise InputError("holds no conversation.json at any depth", hint, path)
 
 
-def conversations_below(top: str, listing: Callable[[str], Listing]) -> Iterator[str]:
-    """The conversation files below a folder of any tree whose folders can be listed, in sorted
-    order."""
-    pending = [top]
-    while pending:
-        folder = pending.pop()
-        subfolders, files = listing(folder)
-        names: tuple[str, ...] = CONVERSATION_NAMES
-        if "process" in subfolders:
-            record = listing(os.path.join(folder, "process"))
-            if not record.files.isdisjoint((*CONVERSATION_NAMES, *TRACE_NAMES)):
-                folder, (subfolders, files) = os.path.join(folder, "process"), record
-                names += TRACE_NAMES
-        conversation = next((name for name in names if name in files), None)
-        if conversation is not None:
-            yield os.path.join(folder, conversation)
-        below = (name for name in subfolders if not name.startswith(".") and name not in _SKIPPED)
-        pending += [os.path.join(folder, name) for name in sorted(below, reverse=True)]
-
-
 class Listing(NamedTuple):
-    """Names in a folder: subfolders that are no links, and whatever is no folder."""
+    """The names in a folder: subfolders that are not links, and everything that is not a folder."""
 
     subfolders: set[str]
     files: set[str]
 
 
-def _listing(folder: str) -> Listing:
-    """What a folder holds, told without asking about each entry; nothing when it cannot be read."""
-    found = Listing(set(), set())
+def conversations_below(top: str, list_folder: Callable[[str], Listing]) -> Iterator[str]:
+    """The conversation files below a folder, in sorted order.
+
+    `list_folder` lists a folder of the tree, which need not be on this machine.
+    """
+    pending = [top]
+    while pending:
+        folder = pending.pop()
+        listing = list_folder(folder)
+        names: tuple[str, ...] = CONVERSATION_NAMES
+        if "process" in listing.subfolders:
+            process = list_folder(os.path.join(folder, "process"))
+            if not process.files.isdisjoint((*CONVERSATION_NAMES, *TRACE_NAMES)):
+                folder, listing = os.path.join(folder, "process"), process
+                names += TRACE_NAMES
+        for name in names:
+            if name in listing.files:
+                yield os.path.join(folder, name)
+                break
+        for subfolder in sorted(listing.subfolders, reverse=True):
+            if not subfolder.startswith(".") and subfolder not in _SKIPPED_FOLDERS:
+                pending.append(os.path.join(folder, subfolder))
+
+
+def _list_folder(folder: str) -> Listing:
+    """The names in a folder, without a system call for each; empty if it cannot be read."""
+    listing = Listing(set(), set())
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    found.subfolders.add(entry.name)
+                    listing.subfolders.add(entry.name)
                 elif not (entry.is_symlink() and _is_dir(Path(entry.path))):
-                    found.files.add(entry.name)
+                    listing.files.add(entry.name)
     except OSError:
         pass
-    return found
+    return listing
 
 
 def _is_dir(path: Path) -> bool:
@@ -141,42 +154,47 @@ def _is_dir(path: Path) -> bool:
 
 
 class Fence:
-    """A folder that nothing is read outside of, links followed: a run's links must not lead a
-    reader to other files. Of each folder below it is asked once whether it is a link."""
+    """A folder outside of which nothing is read, links followed.
+
+    A run's links must not lead to other files of this machine. Each folder below is checked once
+    for being a link.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._plain: set[str] = set()
+        self._plain_folders: set[str] = set()
 
     def holds(self, path: Path) -> bool:
         """Whether a path lies in the folder."""
         try:
-            return self._no_link_before(os.fspath(path)) or path.resolve().is_relative_to(
-                self.folder.resolve()
-            )
-        except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links.
+            if self._is_plain_path(os.fspath(path)):
+                return True
+            return path.resolve().is_relative_to(self.folder.resolve())
+        except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links
             return False
 
-    def _no_link_before(self, path: str) -> bool:
-        """Whether a path is below the folder by its name, and no part of it below is a link: then
-        nothing needs to be resolved, which would look at every folder from the root on."""
-        at = os.fspath(self.folder).rstrip(os.sep)
-        if not path.startswith(at + os.sep):
-            return path == at
-        for part in path[len(at) + 1 :].split(os.sep):
-            at = f"{at}{os.sep}{part}"
+    def _is_plain_path(self, path: str) -> bool:
+        """Whether a path is below the folder by its name and no part of it below is a link.
+
+        Then nothing needs to be resolved, which would look at every folder from the root on.
+        """
+        prefix = os.fspath(self.folder).rstrip(os.sep)
+        if not path.startswith(prefix + os.sep):
+            return path == prefix
+        for part in path[len(prefix) + 1 :].split(os.sep):
+            prefix = f"{prefix}{os.sep}{part}"
             if part == "..":
                 return False
-            if at in self._plain:
+            if prefix in self._plain_folders:
                 continue
             try:
-                mode = os.lstat(at).st_mode
+                mode = os.lstat(prefix).st_mode
             except OSError:
                 return False
             if stat.S_ISLNK(mode):
                 return False
             if stat.S_ISDIR(mode):
-                self._plain.add(at)
+                self._plain_folders.add(prefix)
         return True
 
 
@@ -185,91 +203,95 @@ def inside(folder: Path, path: Path) -> bool:
     return Fence(folder).holds(path)
 
 
-_Kind = Literal["file", "folder", "link", "other"]
+_EntryKind = Literal["file", "folder", "link", "other"]
 
 
 class RunFolder:
-    """A run's folder, each folder below it listed once: what is there is known without asking about
-    every name that might be.
+    """A run's folder whose subfolders are each listed at most once.
 
-    Places are written with `/`, from the run's folder on.
+    Listing is cheaper than asking for every name that a harness might have used. Paths are relative
+    to the run's folder and written with `/`.
     """
 
     def __init__(self, top: Path) -> None:
         self.top = top
-        self._known: dict[str, dict[str, _Kind] | None] = {}
+        self._listed: dict[str, dict[str, _EntryKind] | None] = {}
 
-    def entries(self, place: str) -> dict[str, _Kind] | None:
-        """What a folder holds, by name; None where it cannot be listed."""
-        if place not in self._known:
-            self._known[place] = _kinds(os.path.join(self.top, place))
-        return self._known[place]
+    def entries(self, path: str) -> dict[str, _EntryKind] | None:
+        """The entries of a folder by name; None if it cannot be listed."""
+        if path not in self._listed:
+            self._listed[path] = _entry_kinds(os.path.join(self.top, path))
+        return self._listed[path]
 
-    def kind(self, place: str) -> _Kind | None:
-        """What stands at a place; `link` where only asking tells, None where nothing is."""
-        at = ""
-        *folders, name = place.split("/")
+    def kind(self, path: str) -> _EntryKind | None:
+        """What is at a path: None if nothing, `link` if the file system must be asked."""
+        *folders, name = path.split("/")
+        parent = ""
         for folder in folders:
-            entries = self.entries(at)
+            entries = self.entries(parent)
             kind = "link" if entries is None else entries.get(folder)
+            if kind == "link":
+                return "link"
             if kind != "folder":
-                return "link" if kind == "link" else None
-            at = f"{at}/{folder}" if at else folder
-        entries = self.entries(at)
+                return None
+            parent = f"{parent}/{folder}" if parent else folder
+        entries = self.entries(parent)
         return "link" if entries is None else entries.get(name)
 
-    def is_file(self, place: str) -> bool:
-        """Whether a regular file is there, wherever links lead."""
-        kind = self.kind(place)
-        return kind == "file" or (kind == "link" and is_file(self.top / place))
+    def is_file(self, path: str) -> bool:
+        """Whether there is a regular file, wherever links lead."""
+        kind = self.kind(path)
+        return kind == "file" or (kind == "link" and is_file(self.top / path))
 
-    def holds(self, place: str) -> bool:
-        """Whether what is there lies in the run, links followed."""
-        return self.kind(place) != "link" or inside(self.top, self.top / place)
+    def holds(self, path: str) -> bool:
+        """Whether what is at a path lies in the run, links followed."""
+        return self.kind(path) != "link" or inside(self.top, self.top / path)
 
-    def file(self, *places: str) -> Path | None:
-        """The first of these that is a file of the run."""
-        return next(
-            (self.top / place for place in places if self.is_file(place) and self.holds(place)),
-            None,
-        )
+    def file(self, *paths: str) -> Path | None:
+        """The first of these paths that is a file of the run."""
+        for path in paths:
+            if self.is_file(path) and self.holds(path):
+                return self.top / path
+        return None
 
-    def is_folder(self, place: str, leave: bool) -> bool:
-        """Whether a folder is there, in the run unless it may `leave` it."""
-        kind = self.kind(place)
-        path = self.top / place
-        return kind == "folder" or (
-            kind == "link" and _is_dir(path) and (leave or inside(self.top, path))
-        )
+    def is_folder(self, path: str, *, follow_out: bool) -> bool:
+        """Whether there is a folder; links out of the run count only with `follow_out`."""
+        kind = self.kind(path)
+        if kind != "link":
+            return kind == "folder"
+        target = self.top / path
+        return _is_dir(target) and (follow_out or inside(self.top, target))
 
 
-def _kinds(folder: str) -> dict[str, _Kind] | None:
-    found: dict[str, _Kind] = {}
+def _entry_kinds(folder: str) -> dict[str, _EntryKind] | None:
+    kinds: dict[str, _EntryKind] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    found[entry.name] = "link"
+                    kinds[entry.name] = "link"
                 elif entry.is_dir(follow_symlinks=False):
-                    found[entry.name] = "folder"
+                    kinds[entry.name] = "folder"
+                elif entry.is_file(follow_symlinks=False):
+                    kinds[entry.name] = "file"
                 else:
-                    found[entry.name] = "file" if entry.is_file(follow_symlinks=False) else "other"
+                    kinds[entry.name] = "other"
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError):  # it may hold what can be read, though it cannot be listed
+    except (OSError, ValueError):  # its files may be readable though it cannot be listed
         return None
-    return found
+    return kinds
 
 
-def _listed(run: Path | RunFolder) -> RunFolder:
+def _as_run_folder(run: Path | RunFolder) -> RunFolder:
     return run if isinstance(run, RunFolder) else RunFolder(run)
 
 
-def run_folder(conversation: Path, listing: Callable[[str], Listing] | None = None) -> Path:
-    """The run's folder: above `process/` when the file lies in one, else the file's own folder.
+def run_folder(conversation: Path, list_folder: Callable[[str], Listing] | None = None) -> Path:
+    """The run's folder: the parent of `process/` if the file lies in one, else the file's folder.
 
-    Above the agent's own folder, where the harness keeps its files beside that. `listing` tells of
-    another tree than this machine's.
+    If that is the agent's own folder (`workspace`, `outputs`) and the harness keeps its files beside
+    it, the run is the folder above. `list_folder` lists folders of a tree on another machine.
     """
     folder = conversation.absolute().parent
     if folder.name != "process":
@@ -277,179 +299,197 @@ def run_folder(conversation: Path, listing: Callable[[str], Listing] | None = No
     folder = folder.parent
     if folder.name not in AGENT_FOLDERS:
         return folder
-    above = folder.parent
-    if listing is not None:
-        beside = listing(os.fspath(above))
-        return (
-            above
-            if "detail_report.json" in beside.files or "process" in beside.subfolders
-            else folder
-        )
-    return above if is_file(above / "detail_report.json") or _is_dir(above / "process") else folder
+    parent = folder.parent
+    if list_folder is not None:
+        listing = list_folder(os.fspath(parent))
+        harness_above = "detail_report.json" in listing.files or "process" in listing.subfolders
+    else:
+        harness_above = is_file(parent / "detail_report.json") or _is_dir(parent / "process")
+    return parent if harness_above else folder
 
 
 def run_id(conversation: Path) -> str:
-    """The run folder's name; with its parents' names in front while it is only a number or "run_3";
-    the stem for odd names."""
+    """The run's id: the name of its folder, with parents in front while it is generic (`run_3`).
+
+    A conversation file with a name of its own gives its stem.
+    """
     if conversation.name not in (*CONVERSATION_NAMES, *TRACE_NAMES):
-        return (
-            without_lone_surrogates(conversation.name.removesuffix(".gz").removesuffix(".json"))
-            or "conversation"
-        )
+        stem = conversation.name.removesuffix(".gz").removesuffix(".json")
+        return without_lone_surrogates(stem) or "conversation"
     folder = run_folder(conversation)
     parts = [folder.name]
-    while parts[0].rstrip("0123456789").rstrip("_- .").lower() in _GENERIC and folder.parent.name:
+    while _is_generic(parts[0]) and folder.parent.name:
         folder = folder.parent
         parts.insert(0, folder.name)
     return without_lone_surrogates("/".join(parts)) or "conversation"
 
 
+def _is_generic(name: str) -> bool:
+    return name.rstrip("0123456789").rstrip("_- .").lower() in _GENERIC_NAMES
+
+
 def side_file(run: Path | RunFolder, *names: str) -> Path | None:
-    """The first of these files, plain or in gzip, in the run folder or a process/ folder; links
-    that leave it are not followed."""
-    forms = (form for plain in names for form in (plain, f"{plain}.gz"))
-    return _listed(run).file(
-        *(f"{base}/{name}" if base else name for name in forms for base in _RECORD_FOLDERS)
-    )
+    """The first of these files, plain or gzipped, in the run folder or a process/ folder.
+
+    Links out of the run are not followed.
+    """
+    paths = [
+        f"{folder}/{file}" if folder else file
+        for name in names
+        for file in (name, f"{name}.gz")
+        for folder in _RECORD_FOLDERS
+    ]
+    return _as_run_folder(run).file(*paths)
 
 
 def side_files(folder: Path) -> list[Path]:
     """All files that are read beside the conversation, the plan and the outputs."""
     run = RunFolder(folder)
     logs = ("trace.jsonl", "tool_calls.jsonl", "tool_log.jsonl", "api_responses.jsonl")
-    found = [side_file(run, name) for name in logs]
-    return [
-        path
-        for path in (*found, report_file(run), summary_file(run), brief_file(run))
-        if path is not None
-    ]
+    paths = [side_file(run, name) for name in logs]
+    paths += [report_file(run), summary_file(run), brief_file(run)]
+    return [path for path in paths if path is not None]
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder is a run's: it holds a conversation, or its record does, or a trace."""
-    return any(
-        is_file(folder / place / name)
-        for place in _RECORD_FOLDERS
-        for name in (CONVERSATION_NAMES + TRACE_NAMES if place else CONVERSATION_NAMES)
-    )
+    """Whether a folder is a run's: it, or its process/ folder, has a conversation or a trace."""
+    for record in _RECORD_FOLDERS:
+        names = CONVERSATION_NAMES + TRACE_NAMES if record else CONVERSATION_NAMES
+        if any(is_file(folder / record / name) for name in names):
+            return True
+    return False
 
 
 def report_file(run: Path | RunFolder) -> Path | None:
     """The harness report: detail_report.json, or the vqa branch's report.json."""
-    run = _listed(run)
+    run = _as_run_folder(run)
     return side_file(run, "detail_report.json") or run.file("report.json")
 
 
 def summary_file(run: Path | RunFolder) -> Path | None:
     """agent_summary.json, or the vqa branch's summary."""
-    run = _listed(run)
+    run = _as_run_folder(run)
     return side_file(run, "agent_summary.json") or run.file(_RUN_SUMMARY)
 
 
 def brief_file(run: Path | RunFolder) -> Path | None:
-    """The system prompt that the harness rendered, where the agent could not write it before where
-    it could."""
-    places = (
+    """The system prompt as the harness rendered it.
+
+    Places that the agent cannot write come first.
+    """
+    return _as_run_folder(run).file(
         "process/system_prompt.md",
         "tier_prompt.txt",
         "outputs/tier_prompt.txt",
         "workspace/tier_prompt.txt",
     )
-    return _listed(run).file(*places)
 
 
 def find_plan(run: RunFolder, name: str, warnings: list[str]) -> Path | None:
-    """plan.md or plan.png in any of the places where runs keep them; links that leave the run are
-    not followed, and said."""
+    """plan.md or plan.png in any folder where runs keep them.
+
+    Links out of the run are not followed; each adds a warning.
+    """
     for folder in _PLAN_FOLDERS:
-        place = f"{folder}/{name}" if folder else name
-        if not run.is_file(place):
+        path = f"{folder}/{name}" if folder else name
+        if not run.is_file(path):
             continue
-        if run.holds(place):
-            return run.top / place
+        if run.holds(path):
+            return run.top / path
         warnings.append(f"plan: {name} is a link that leaves the run; not followed")
     return None
 
 
 def find_outputs(
-    run: Path | RunFolder, questions: Collection[str] = (), *, leave: bool = False
+    run: Path | RunFolder, questions: Collection[str] = (), *, follow_out: bool = False
 ) -> Outputs:
-    """Files under agents_outputs/ (or agent_outputs/), by case; links that `leave` the run's folder
-    are followed on wish.
+    """The files under agents_outputs/ (or agent_outputs/), by case.
 
-    The vqa branch delivers `outputs/<question>/answer.json`: without such a folder, `outputs` with
-    what lies in it and in the folders of questions (named in `questions`, or with an answer in
-    them).
+    Links out of the run are followed only with `follow_out`. The vqa branch delivers
+    `outputs/<question>/answer.json` instead: without a folder of outputs, `outputs` is read with
+    the folders of questions (those in `questions`, or with an answer in them).
     """
-    run = _listed(run)
+    run = _as_run_folder(run)
     for folder in _OUTPUT_FOLDERS:
         for name in _OUTPUT_NAMES:
-            place = f"{folder}/{name}" if folder else name
-            if run.is_folder(place, leave):
-                return Outputs(
-                    root=run.top / place, files=tuple(_list_outputs(run, place, leave=leave))
-                )
-    if run.is_folder("outputs", leave):
-        known = frozenset(questions)
-        below = (name for name, kind in (run.entries("outputs") or {}).items() if kind == "folder")
-        cases = {
-            name for name in below if name in known or run.is_file(f"outputs/{name}/{_ANSWER}")
-        }
+            path = f"{folder}/{name}" if folder else name
+            if run.is_folder(path, follow_out=follow_out):
+                files = _list_outputs(run, path, follow_out=follow_out)
+                return Outputs(root=run.top / path, files=tuple(files))
+    if run.is_folder("outputs", follow_out=follow_out):
+        cases = _answered_questions(run, questions)
         if cases or run.is_file(_RUN_SUMMARY):
-            return Outputs(
-                root=run.top / "outputs", files=tuple(_list_outputs(run, "outputs", cases, leave))
-            )
+            files = _list_outputs(run, "outputs", cases=cases, follow_out=follow_out)
+            return Outputs(root=run.top / "outputs", files=tuple(files))
     return Outputs()
 
 
+def _answered_questions(run: RunFolder, questions: Collection[str]) -> set[str]:
+    """Folders in `outputs` that belong to a question."""
+    ids = frozenset(questions)
+    folders = [name for name, kind in (run.entries("outputs") or {}).items() if kind == "folder"]
+    return {
+        name for name in folders if name in ids or run.is_file(f"outputs/{name}/{_ANSWER_NAME}")
+    }
+
+
 def _list_outputs(
-    run: RunFolder, root: str, cases: Collection[str] | None = None, leave: bool = False
+    run: RunFolder, root: str, *, cases: Collection[str] | None = None, follow_out: bool
 ) -> Iterator[OutputFile]:
-    """Regular files only: opening a pipe or a device of a hostile run would hang. Of `cases` alone,
-    where given."""
+    """The regular files below `root`; of case folders only `cases`, if given.
+
+    Others than regular files are left out: opening a pipe or a device of a hostile run would hang.
+    """
     count = 0
     pending: list[tuple[str, ...]] = [()]
     while pending:
         parts = pending.pop()
-        place = "/".join((root, *parts))
-        entries = run.entries(place) or {}
+        folder = "/".join((root, *parts))
+        entries = run.entries(folder) or {}
         subfolders = {
-            n
-            for n, kind in entries.items()
-            if kind == "folder" or (kind == "link" and _is_dir(run.top / place / n))
+            name
+            for name, kind in entries.items()
+            if kind == "folder" or (kind == "link" and _is_dir(run.top / folder / name))
         }
         for name in sorted(entries.keys() - subfolders):
-            if f"{place}/{name}" == _RUN_SUMMARY:
+            path = f"{folder}/{name}"
+            if path == _RUN_SUMMARY:
                 continue  # the harness's own file among the answers
-            path = run.top / place / name
-            try:
-                status = path.stat() if entries[name] == "link" else path.lstat()
-            except OSError:
-                continue
-            if not stat.S_ISREG(status.st_mode) or (
-                entries[name] == "link" and not leave and not inside(run.top, path)
-            ):
-                continue
-            case = without_lone_surrogates(parts[0]) if parts else None
-            yield OutputFile(
-                case=case,
-                name=without_lone_surrogates("/".join((*parts[1:], name))),
-                path=path,
-                size=status.st_size,
-            )
+            size = _output_size(run, path, is_link=entries[name] == "link", follow_out=follow_out)
+            if size is not None:
+                yield OutputFile(
+                    case=without_lone_surrogates(parts[0]) if parts else None,
+                    name=without_lone_surrogates("/".join((*parts[1:], name))),
+                    path=run.top / path,
+                    size=size,
+                )
         count += len(entries)
         if count > MAX_OUTPUT_FILES:
             return
-        if len(parts) < _MAX_OUTPUT_DEPTH:
-            wanted = subfolders if cases is None or parts else subfolders.intersection(cases)
-            enter = (
-                n
-                for n in wanted
-                if entries[n] == "folder" or _may_enter(run.top / place / n, run.top, leave)
-            )
-            pending += ((*parts, name) for name in sorted(enter, reverse=True))
+        if len(parts) >= _MAX_OUTPUT_DEPTH:
+            continue
+        if cases is not None and not parts:
+            subfolders = subfolders.intersection(cases)
+        for name in sorted(subfolders, reverse=True):
+            link = run.top / folder / name
+            if entries[name] == "folder" or _may_enter(link, run.top, follow_out=follow_out):
+                pending.append((*parts, name))
 
 
-def _may_enter(link: Path, run: Path, leave: bool) -> bool:
-    """Not through a link that leaves the run (unless it may) or leads back to a folder around it."""
-    return (leave or inside(run, link)) and not inside(link, link.parent)
+def _output_size(run: RunFolder, path: str, *, is_link: bool, follow_out: bool) -> int | None:
+    """The size of a regular file in bytes; None for anything else and for links out of the run."""
+    file = run.top / path
+    try:
+        status = file.stat() if is_link else file.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    if is_link and not follow_out and not inside(run.top, file):
+        return None
+    return status.st_size
+
+
+def _may_enter(link: Path, run: Path, *, follow_out: bool) -> bool:
+    """Whether a linked folder may be listed: not out of the run, not back to a folder around it."""
+    return (follow_out or inside(run, link)) and not inside(link, link.parent)

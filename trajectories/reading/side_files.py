@@ -1,8 +1,7 @@
-"""The files around a conversation: trace, tool log, brief, summary and report; each optional, each
-allowed to be broken.
+"""The files beside a conversation: trace, tool log, brief, summary and report.
 
-The branches of the harness (AutoMedBench/AutoMedBench) write the same things in several forms; here
-they become one.
+Each is optional and may be broken. The branches of the harness (AutoMedBench/AutoMedBench) write
+the same things in several forms; here they become one.
 """
 
 from __future__ import annotations
@@ -27,40 +26,38 @@ _CASE_KEYS = ("patient_ids", "case_ids", "question_ids", "cases")
 
 
 class SideFiles:
-    """What came with one run beside its conversation; `digest` is fed with every file that was
-    read."""
+    """The side files of one run; `digest` is updated with every file that is read."""
 
     def __init__(self, run: RunFolder, warnings: list[str], digest: Any) -> None:
         self._run, self._warnings, self._digest = run, warnings, digest
-        self.trace = _typed(self._lines(side_file(run, "trace.jsonl")))
-        self.calls = [
-            _call(entry)
-            for entry in self._lines(side_file(run, "tool_calls.jsonl", "tool_log.jsonl"))
-        ]
-        summary = self._object(summary_file(run))
-        path = report_file(run)
-        self.report_data = flat_report(self._object(path))
+        self.trace = _with_types(self._read_lines(side_file(run, "trace.jsonl")))
+        tool_log = self._read_lines(side_file(run, "tool_calls.jsonl", "tool_log.jsonl"))
+        self.calls = [_unified_call(entry) for entry in tool_log]
+        summary = self._read_json(summary_file(run))
+        report_path = report_file(run)
+        self.report_data = flat_report(self._read_json(report_path))
         self.report: Report | None = None
-        if path is not None and self.report_data is not None:
-            self.report = parse_report(self.report_data, path, warnings)
+        if report_path is not None and self.report_data is not None:
+            self.report = parse_report(self.report_data, report_path, warnings)
         self.summary: Entry | None = (
             summary if isinstance(summary, dict) else report_summary(self.report_data)
         )
         if not any("input_tokens" in event for event in self.events("api_call")):
             self._add_tokens()
-        submitted = [
-            c["result"] for c in self.calls if tool_kind(c.get("tool")) == "submit" and _accepted(c)
-        ]
-        self.submit_result: Entry | None = submitted[-1] if submitted else None
+        self.submit_result: Entry | None = None
+        """The harness's answer to the last accepted submission."""
+        for call in self.calls:
+            if tool_kind(call.get("tool")) == "submit" and _is_accepted(call):
+                self.submit_result = call["result"]
 
     def brief(self) -> str | None:
-        """The system prompt as the harness keeps it in a file of its own."""
+        """The system prompt from the harness's own file."""
         path = brief_file(self._run)
-        data = None if path is None else self._bytes(path)
-        return None if path is None or data is None else data.decode("utf-8-sig", errors="replace")
+        data = None if path is None else self._read_bytes(path)
+        return None if data is None else data.decode("utf-8-sig", errors="replace")
 
     def use_events(self, events: Any) -> None:
-        """Take the events that the conversation itself carries, when no trace.jsonl came with it."""
+        """Use the events in the conversation itself if the run has no trace.jsonl."""
         if not self.trace and isinstance(events, list):
             self.trace = [event for event in events if isinstance(event, dict)]
 
@@ -69,73 +66,78 @@ class SideFiles:
         return [event for event in self.trace if event.get("type") == kind]
 
     def listed_cases(self) -> tuple[str, ...] | None:
-        """The cases that the summary, else the report, names as those of the run."""
+        """The run's cases as the summary lists them, else the report; None if neither does."""
         report = self.report_data if isinstance(self.report_data, dict) else {}
-        for ids in (
-            source.get(key) for source in (self.summary or {}, report) for key in _CASE_KEYS
-        ):
-            if isinstance(ids, list) and ids and all(isinstance(i, str | int) for i in ids):
-                return tuple(dict.fromkeys(str(i) for i in ids))
+        for source in (self.summary or {}, report):
+            for key in _CASE_KEYS:
+                ids = source.get(key)
+                if isinstance(ids, list) and ids and all(isinstance(i, str | int) for i in ids):
+                    return tuple(dict.fromkeys(str(i) for i in ids))
         return None
 
     def messages(self) -> list[Entry]:
-        """The conversation as far as trace and tool log tell it: texts as the trace cuts them,
-        calls as they were logged.
+        """The conversation, reconstructed from the trace and the tool log.
 
-        A call's entry has the turn of its reply, or counts on from there (branch eval_vqa); calls
-        of unknown tools and those that never came to run are not logged.
+        Texts are as short as the trace cut them. A call's log entry has the turn number of its
+        reply, or counts on from it (branch eval_vqa). Calls of unknown tools and calls that were
+        never run are not logged.
         """
-        found: list[Entry] = []
-        logged = deque(self.calls)
+        messages: list[Entry] = []
+        log = deque(self.calls)
         for event in self.events("api_call"):
-            names, turn = event.get("tool_calls"), count(event.get("turn")) or 0
-            while logged and (count(logged[0].get("turn")) or 0) < turn:
-                logged.popleft()
+            turn = count(event.get("turn")) or 0
+            while log and (count(log[0].get("turn")) or 0) < turn:
+                log.popleft()
             calls: list[Entry] = []
-            answers: list[Entry] = []
+            results: list[Entry] = []
+            names = event.get("tool_calls")
             for name in names if isinstance(names, list) else ():
-                same = bool(logged) and logged[0].get("tool") == name
-                entry = (
-                    logged.popleft()
-                    if same and logged[0].get("turn") in (turn, turn + len(answers))
-                    else {}
-                )
-                call_id = f"{len(found)}-{len(calls)}"
+                call_id = f"{len(messages)}-{len(calls)}"
+                entry: Entry = {}
+                if log and log[0].get("tool") == name:
+                    if log[0].get("turn") in (turn, turn + len(results)):
+                        entry = log.popleft()
                 function = {"name": name, "arguments": entry.get("arguments")}
                 calls.append({"id": call_id, "function": function})
                 if entry:
-                    result = (
-                        "REJECTED"
-                        if entry.get("rejected") is True
-                        else json.dumps(entry.get("result"))
-                    )
-                    answers.append({"role": "tool", "tool_call_id": call_id, "content": result})
+                    content = _result_content(entry)
+                    results.append({"role": "tool", "tool_call_id": call_id, "content": content})
             text = event.get("content", event.get("content_preview"))
-            found += [{"role": "assistant", "content": text, "tool_calls": calls}, *answers]
-        return found
+            messages.append({"role": "assistant", "content": text, "tool_calls": calls})
+            messages += results
+        return messages
 
     def attach_logs(self, turns: Sequence[Turn], executions: Any) -> list[Turn]:
-        """Turns with what trace and tool log say of them; `executions` are the conversation's own
-        records."""
-        source = (
-            executions if isinstance(executions, list) and executions else self.events("code_exec")
+        """Turns with what the trace and the tool log say of them.
+
+        `executions` are the conversation's own records of executions; without any, the trace's are
+        used.
+        """
+        if not isinstance(executions, list) or not executions:
+            executions = self.events("code_exec")
+        return attach_log_entries(
+            turns,
+            replies=self.events("api_call"),
+            executions=[item for item in executions if isinstance(item, dict)],
+            calls=self.calls,
+            warnings=self._warnings,
         )
-        known = [item for item in source if isinstance(item, dict)]
-        return attach_log_entries(turns, self.events("api_call"), known, self.calls, self._warnings)
 
     def _add_tokens(self) -> None:
-        """Tokens of each reply, where they stand in a log of the replies (branch eval_report_gen)."""
-        said = {}
-        for entry in self._lines(side_file(self._run, "api_responses.jsonl"), ("turn", "response")):
+        """Add the tokens of each reply from the log of replies (branch eval_report_gen)."""
+        path = side_file(self._run, "api_responses.jsonl")
+        responses = {}
+        for entry in self._read_lines(path, ("turn", "response")):
             if isinstance(entry.get("response"), dict) and isinstance(entry.get("turn"), int):
-                said[entry["turn"]] = entry["response"]
+                responses[entry["turn"]] = entry["response"]
         for event in self.events("api_call"):
-            response = said.get(event["turn"], {}) if isinstance(event.get("turn"), int) else {}
-            event.update(
-                {key: response[key] for key in ("input_tokens", "output_tokens") if key in response}
-            )
+            turn = event.get("turn")
+            response = responses.get(turn, {}) if isinstance(turn, int) else {}
+            for key in ("input_tokens", "output_tokens"):
+                if key in response:
+                    event[key] = response[key]
 
-    def _bytes(self, path: Path) -> bytes | None:
+    def _read_bytes(self, path: Path) -> bytes | None:
         try:
             data = read_bytes(path)
         except InputError as error:
@@ -144,34 +146,34 @@ class SideFiles:
         add_to_digest(self._digest, path.name, data)
         return data
 
-    def _lines(self, path: Path | None, keys: tuple[str, ...] = ()) -> list[Entry]:
-        """The objects of a JSONL file, or of each only these keys."""
+    def _read_lines(self, path: Path | None, keys: tuple[str, ...] = ()) -> list[Entry]:
+        """The objects of a JSONL file; with `keys`, only these fields of each."""
         if path is None:
             return []
-        found: list[Entry] = []
-        broken = 0
-        first: InputError | None = None
+        entries: list[Entry] = []
+        errors: list[InputError] = []
         try:
             data = read_bytes(path)
-            for _, value in read_jsonl(path, data, kept=True):
+            for _, value in read_jsonl(path, data, in_memory=True):
                 if isinstance(value, InputError):
-                    broken, first = broken + 1, first or value
+                    errors.append(value)
+                elif keys:
+                    entries.append({key: value[key] for key in keys if key in value})
                 else:
-                    found.append(
-                        {key: value[key] for key in keys if key in value} if keys else value
-                    )
+                    entries.append(value)
         except InputError as error:
             self._warnings.append(f"{path.name}: {error.message}")
-            return found
+            return entries
         add_to_digest(self._digest, path.name, data)
-        if first is not None:
+        if errors:
+            lines = "line" if len(errors) == 1 else "lines"
             self._warnings.append(
-                f"{path.name}: {broken} broken line{'s' if broken > 1 else ''} left out, the first:"
-                f" {first.message}"
+                f"{path.name}: {len(errors)} broken {lines} left out, the first:"
+                f" {errors[0].message}"
             )
-        return found
+        return entries
 
-    def _object(self, path: Path | None) -> Any:
+    def _read_json(self, path: Path | None) -> Any:
         if path is None:
             return None
         try:
@@ -185,39 +187,43 @@ class SideFiles:
 
 
 def add_to_digest(digest: Any, name: str, data: bytes) -> None:
-    """Add one file to the hash of all that was read."""
+    """Add one file to the hash of everything that was read."""
     digest.update(f"\0{name}\0{len(data)}\0".encode("utf-8", "surrogatepass"))
     digest.update(data)
 
 
-def _typed(trace: list[Entry]) -> list[Entry]:
-    """Events with a type: branch eval_image_enhancement writes one line a reply without one, its
-    tokens summed up so far."""
+def _result_content(entry: Entry) -> str:
+    return "REJECTED" if entry.get("rejected") is True else json.dumps(entry.get("result"))
+
+
+def _with_types(trace: list[Entry]) -> list[Entry]:
+    """Events with a type.
+
+    Branch eval_image_enhancement writes one line a reply, without a type and with its tokens
+    summed up so far.
+    """
     replies = [event for event in trace if "type" not in event and "api_s" in event]
-    for before, event in pairwise([{}, *replies]):
+    for previous, event in pairwise([{}, *replies]):
         event["type"] = "api_call"
-        for ours, theirs in (
-            ("input_tokens", "prompt_tokens"),
-            ("output_tokens", "completion_tokens"),
-        ):
-            now, then = number(event.get(theirs)), number(before.get(theirs, 0))
-            event[ours] = (
-                now - then if now is not None and then is not None and now >= then else None
-            )
+        event["input_tokens"] = _increase(previous, event, "prompt_tokens")
+        event["output_tokens"] = _increase(previous, event, "completion_tokens")
     return trace
 
 
-def _call(entry: Entry) -> Entry:
-    """An entry of the tool log with `tool`, `arguments`, `exec_time_s`, whichever names it was
-    written with."""
+def _increase(previous: Entry, event: Entry, key: str) -> float | None:
+    before, after = number(previous.get(key, 0)), number(event.get(key))
+    if before is None or after is None or after < before:
+        return None
+    return after - before
+
+
+def _unified_call(entry: Entry) -> Entry:
+    """An entry of the tool log with `tool`, `arguments` and `exec_time_s`, whatever its names."""
     if "tool" in entry or "name" not in entry:
         return entry
-    given = entry.get("args")
-    arguments = (
-        given
-        if isinstance(given, dict)
-        else {k: entry[k] for k in ("language", "code") if k in entry}
-    )
+    arguments = entry.get("args")
+    if not isinstance(arguments, dict):
+        arguments = {key: entry[key] for key in ("language", "code") if key in entry}
     result = entry.get("result", entry.get("pre"))
     if entry.get("violation") is True:
         result = {"exit_code": -1, "stdout": "", "stderr": "BLOCKED"}
@@ -230,5 +236,5 @@ def _call(entry: Entry) -> Entry:
     }
 
 
-def _accepted(call: Mapping[str, Any]) -> bool:
+def _is_accepted(call: Mapping[str, Any]) -> bool:
     return isinstance(call.get("result"), dict) and call.get("rejected") is not True
