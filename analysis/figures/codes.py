@@ -341,7 +341,7 @@ def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Dra
         )
         ax.set_xlim(-0.5, 3.6)
         of = f"{d.n} runs read, of {d.n_scored}" if d.n < d.n_scored else "runs"
-        ax.set_xlabel(f"fired codes{d.among()} (share of {of})")
+        ax.set_xlabel(f"fired codes{d.among_codes()} (share of {of})")
         ax.set_title(f"{score.titled} of runs, mean and 95 %")
         ax.grid(axis="y")
         _drops(drops, rows, sheet)

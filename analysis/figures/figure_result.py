@@ -74,8 +74,8 @@ def both_populations(rows: Iterable[Row], *keys: str) -> list[tuple[Row, Row | N
 def counted(d: RunArrays) -> str:
     """For captions: which codes a number of codes is of, and in how many runs; nothing when all
     were read for all five."""
-    if d.n == d.n_scored and not d.among():
+    if d.n == d.n_scored and not d.among_codes():
         return ""
-    unread = [d.not_read(code) for code in CODES if code not in d.code_names]
+    unread = [d.reading_count(code) for code in CODES if code not in d.code_names]
     text = f" Codes counted: {', '.join(d.code_names)}, read in {d.n} of {d.n_scored} runs."
     return text + (f" Not counted: {'; '.join(unread)}." if unread else "")

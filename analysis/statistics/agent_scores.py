@@ -68,7 +68,7 @@ def cell_means(d: RunArrays) -> CellMeans:
         np.reshape(total, shape),
         np.reshape(spread, shape),
         df,
-        d.gap_limits,
+        d.difference_limits,
     )
 
 

@@ -250,7 +250,7 @@ def code_prevalence(
     for group, mask in iterate_groups(each.table, by):
         runs = int(mask.sum())
         for k, code in enumerate(CODES):
-            use = mask & each.read[:, k]
+            use = mask & each.codes_read[:, k]
             fired = int(each.codes[use, k].sum())
             key = {
                 **group,
@@ -328,7 +328,7 @@ def _shares(d: RunArrays, mask: Bools, runs: int, group: dict[str, str]) -> Keye
         else None
     )
     for code in CODES:
-        label = f"share of fired codes{d.among()} of {code}"
+        label = f"share of fired codes{d.among_codes()} of {code}"
         key: dict[str, Any] = {
             **group,
             "code": code,
@@ -337,7 +337,9 @@ def _shares(d: RunArrays, mask: Bools, runs: int, group: dict[str, str]) -> Keye
             "runs": runs,
         }
         if code not in d.code_names:
-            reason = f"{d.not_read(code)}: it has no place in shares of {', '.join(d.code_names)}"
+            reason = (
+                f"{d.reading_count(code)}: it has no place in shares of {', '.join(d.code_names)}"
+            )
             rows.append(({**key, "read": None}, Estimate(label, "new", None, n=0, reason=reason)))
             continue
         k = d.code_names.index(code)
@@ -363,7 +365,9 @@ def _ratio_estimate(d: RunArrays, mask: Bools) -> Estimate:
     label, n = "engineering codes (E2-E5) per knowledge code (E1)", int(mask.sum())
     missing = [code for code in CODES if code not in d.code_names]
     if missing:
-        return Estimate(label, "new", None, reason="; ".join(d.not_read(code) for code in missing))
+        return Estimate(
+            label, "new", None, reason="; ".join(d.reading_count(code) for code in missing)
+        )
     fired = d.codes[mask].sum(0)
 
     def log_ratio(s: Floats) -> Floats:

@@ -135,7 +135,7 @@ def circularity(
     low = d.y < threshold
     rows = []
     for k, code in enumerate(CODES):
-        read = d.read[:, k]
+        read = d.codes_read[:, k]
         fired = d.codes[:, k] & read
         n, high = int(fired.sum()), int((~low & valid & read).sum())
         after = float(low[fired].mean()) if n else None
@@ -150,9 +150,9 @@ def circularity(
         verdict = "no sign"
         if code in recorded:
             verdict = "defined by outcome"
-        elif d.from_score[code]:
+        elif d.n_from_score[code]:
             verdict = (
-                f"{d.from_score[code]} of {d.tagged[code]} firings read off the score: split out of"
+                f"{d.n_from_score[code]} of {d.n_tagged[code]} firings read off the score: split out of"
                 " effects"
             )
         elif code == "E5":
@@ -167,7 +167,7 @@ def circularity(
             verdict = "not testable"
         reason = None if high else "no run with Task above the threshold"
         if n == 0:
-            reason = f"{code} never fired" if read.all() else d.not_read(code)
+            reason = f"{code} never fired" if read.all() else d.reading_count(code)
             reason += ", and fired in none of these" if 0 < read.sum() < d.n else ""
         rows.append(
             {
@@ -175,7 +175,7 @@ def circularity(
                 "fired": n if read.any() else None,
                 "read": int(read.sum()),
                 "runs": d.n,
-                "from_score": d.from_score[code],
+                "from_score": d.n_from_score[code],
                 "threshold": threshold,
                 "p_low_given_code": after,
                 "p_code_given_high": before,

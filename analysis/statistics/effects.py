@@ -24,6 +24,7 @@ from .interval_estimates import (
     minimum_detectable_effect,
     tidy,
 )
+from .overall_parts import PARTS, overall_parts, zero_task_loss
 from .overlap_weighting import (
     MIN_CELLS,
     MIN_FIRED,
@@ -32,7 +33,7 @@ from .overlap_weighting import (
     overlap_weighted_effect,
     robustness_value,
 )
-from .run_arrays import PARTS, arrays_by_code, overall_parts, select_runs, zero_task_loss
+from .run_arrays import arrays_by_code, select_runs
 
 EFFECT_KEYS: dict[str, Any] = {
     "code": pl.String,

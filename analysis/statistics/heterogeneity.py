@@ -105,7 +105,7 @@ def explained_variance(
         ("linear", LinearRegression(fit_intercept=False)),
         ("trees", HistGradientBoostingRegressor(max_iter=60, random_state=seed)),
     ):
-        label = f"R2 of codes{d.among()} for {outcome} within cells, tasks left out"
+        label = f"R2 of codes{d.among_codes()} for {outcome} within cells, tasks left out"
         if d.n_tasks < 3 or spread <= 1e-9 or not d.codes.any():
             reason = "needs three tasks, repeats that differ, and fired codes"
             reason += "" if d.n == d.n_scored else f" ({d.n} of {d.n_scored} runs were read)"

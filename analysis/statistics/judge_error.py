@@ -269,7 +269,7 @@ def corrected_leaderboard(
         *(() if drawn else (CONVENIENCE,)),
         *(note for note in notes if note != CONVENIENCE),
     )
-    span = d.gap_limits[1] if math.isfinite(d.gap_limits[1]) else 1.0
+    span = d.difference_limits[1] if math.isfinite(d.difference_limits[1]) else 1.0
     target = balance_weights(d.table)
     keys: dict[str, Any] = {
         "agent": pl.String,
@@ -561,7 +561,7 @@ def corrected_code_effects(
             label = f"effect of {code} on {outcome} ({kind})"
             if k is None:
                 unread = Estimate(
-                    label, "new", None, n=d.n, n_clusters=n_tasks, reason=d.not_read(code)
+                    label, "new", None, n=d.n, n_clusters=n_tasks, reason=d.reading_count(code)
                 )
                 rows.append(({"code": code, "kind": kind, "labels": m}, unread))
                 continue
@@ -613,7 +613,7 @@ def corrected_code_effects(
                         n_clusters=n_tasks,
                         method=how,
                         warnings=(*notes, *few),
-                        limits=d.gap_limits,
+                        limits=d.difference_limits,
                     ),
                 )
             )

@@ -137,7 +137,7 @@ def robustness_value(t: float, df: int) -> float | None:
 
 def circular_codes(d: RunArrays) -> list[str]:
     """Codes most of whose firings rest on the score alone, by their recorded source."""
-    return [code for code in d.code_names if d.from_score[code] > 0.5 * d.tagged[code]]
+    return [code for code in d.code_names if d.n_from_score[code] > 0.5 * d.n_tagged[code]]
 
 
 def refusal_reasons(d: RunArrays, circular: Sequence[str] | None = None) -> tuple[str | None, ...]:
@@ -227,7 +227,7 @@ class FittedEffects:
             "n_clusters": units,
             "method": method,
             "warnings": d.notes,
-            "limits": d.gap_limits,
+            "limits": d.difference_limits,
             **more,
         }
         if new and len(fit.tasks) < 2:

@@ -88,7 +88,7 @@ def cliff(
         "runs": pl.Int64,
         "share": pl.Float64,
     }
-    counted, among = ", ".join(d.code_names), d.among()
+    counted, among = ", ".join(d.code_names), d.among_codes()
     unread = None if d.n or not d.n_scored else f"no run was read for codes ({d.n_scored} runs)"
     rows: KeyedEstimates = []
     circular = circular_codes(d)
@@ -122,7 +122,7 @@ def cliff(
             )
             rows.append((key, none))
             return
-        limits = {"mean": d.limits, "step": d.gap_limits}.get(
+        limits = {"mean": d.limits, "step": d.difference_limits}.get(
             kind, (-100.0 if d.limits[0] >= 0 else -np.inf, np.inf)
         )
         new, same = estimates_by_population(
@@ -186,7 +186,7 @@ def cliff(
         label = f"drop of {outcome} with {code} alone against no code{among}, %"
         if code not in d.code_names:
             for kind in ("single_raw", "single_within_cell"):
-                add(kind, code, None, label, None, 0, f"{d.not_read(code)}: not counted")
+                add(kind, code, None, label, None, 0, f"{d.reading_count(code)}: not counted")
             continue
         k = d.code_names.index(code)
         missing = _too_few(int(counts[0]), int(alone[k]))
@@ -241,7 +241,7 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
         "codes_per_run": pl.Float64,
     }
     rows: KeyedEstimates = []
-    label = f"P(scored submission | two or more codes{d.among()})"
+    label = f"P(scored submission | two or more codes{d.among_codes()})"
 
     for name, rows_of in [
         ("(all)", np.ones(d.n, dtype=bool)),
@@ -252,7 +252,7 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
         each = float(fired[rows_of].mean()) if rows_of.any() else None
         key = {"agent": name, "codes": ", ".join(d.code_names), "runs": runs, "codes_per_run": each}
         if not runs:
-            reason = f"no run has two codes{d.among()}"
+            reason = f"no run has two codes{d.among_codes()}"
             if d.n < d.n_scored:
                 reason += f" ({d.n} of {d.n_scored} runs were read)"
             rows.append((key, Estimate(label, "new", None, n=0, reason=reason, warnings=d.notes)))

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from ..statistics.overlap_weighting import REFUSE_FIRED
-from ..statistics.run_arrays import NO_POINT_REASON, PARTS, insufficiently_read, overall_parts
+from ..statistics.overall_parts import PARTS, overall_parts
+from ..statistics.run_arrays import NO_POINT_REASON, insufficiently_read
 from .codes_read import CODES, reading_counts, sampled
 from .frames import WEIGHTS
 

@@ -111,7 +111,7 @@ def test_what_was_not_read_has_no_point(table) -> None:
     assert comparison_sentences(found) == [
         "Nothing can be said: new: too little of its runs was read for a point."
     ]
-    assert any("have a range and no point" in note for note in found.new.warnings)
+    assert any("too few judged criteria for a point score" in note for note in found.new.warnings)
 
 
 CASES = [
