@@ -11,8 +11,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
+from ..tasks.output_format import NO_DEMANDS, OutputFormat
 from .stages import STAGE_NAMES as STAGE_NAMES
 from .stages import STAGES as STAGES
 from .stages import Stage as Stage
@@ -303,6 +304,8 @@ class Run(Frozen):
     track: TrackName | None = None
     tier: Tier | None = None
     repeat: int | None = None
+    output_format: OutputFormat = Field(default=NO_DEMANDS, exclude=True)
+    """What the task demands of the outputs beyond its track's format."""
     brief: str = ""
     """The system prompt and the user messages before the first turn."""
     turns: tuple[Turn, ...]

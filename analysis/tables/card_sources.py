@@ -18,8 +18,8 @@ from ...trajectories.reading.json_bytes import (
     MAX_CARDS,
     TooManyError,
     bounded_lines,
-    read_bytes,
     has_too_many_values,
+    read_bytes,
 )
 from ...trajectories.reading.layout import CONVERSATION_NAMES, TRACE_NAMES
 from ...trajectories.reading.remote import find_files, is_address, staged

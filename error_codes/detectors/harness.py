@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...trajectories.reading.json_bytes import number
-from ...trajectories.turns.briefs import validation_artefacts
 from ..context import CodeContext
 from ..episodes import short
 from ..registry import Finding, detector
@@ -168,7 +167,7 @@ def validation_artefact_missing(ctx: CodeContext) -> Iterable[Finding]:
     if ctx.output != "answers" or ctx.run.outputs.root is None or not ctx.last:
         return
     have = {file.name.rsplit("/", 1)[-1] for file in ctx.run.outputs.files}
-    lacking = sorted(validation_artefacts(ctx.run.brief) - have)
+    lacking = sorted(ctx.run.output_format.validation_files_in(ctx.run.brief) - have)
     if lacking:
         pilot = next(
             (t for t in ctx.model_turns if ctx.stage(t) == "S3"), ctx.final_write or ctx.last

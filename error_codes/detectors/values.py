@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from ...trajectories.turns.briefs import absolute_scale
 from ..context import CodeContext
 from ..registry import Finding, detector
 from .cases import looked_into
@@ -70,7 +69,9 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
             )
         else:
             compared = (
-                ctx.track is not None and name in ctx.track.levels and absolute_scale(ctx.run.brief)
+                ctx.track is not None
+                and name in ctx.track.levels
+                and ctx.run.output_format.has_absolute_scale
             )
             odd = outliers(column) if compared else ()
         if odd and not looked_into(ctx, odd, ctx.final_write or 0):

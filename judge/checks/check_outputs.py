@@ -14,7 +14,6 @@ from pathlib import Path
 from ...tracks import TRACKS
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ...trajectories.reading.layout import Fence, find_outputs
-from ...trajectories.turns.briefs import validation_artefacts
 from ..card.fields import Policy, TaskFrom
 from ..card.scoring import (
     NEARLY_COMPLETE,
@@ -33,9 +32,8 @@ from ..card.scoring import (
 )
 from ..card.scoring_rules import LIKE, Rules
 from ..card.stage_results import StageChecks
+from .brief_paths import case_files
 from .case_checks import CaseCheck, Fact, TrackCheck
-from .demands import files as demanded_files
-from .demands import other_format
 from .expected_cases import ExpectedCases, expected_cases
 from .model_calls import model_call_found
 from .output_summary import (
@@ -125,7 +123,7 @@ def check_outputs(
     warnings = []
     if public and inputs is None:
         warnings.append(f"no public inputs for {run.task or 'the task'} in the given folder")
-    other_files = other_format(run.brief, _files_of_all_tracks())
+    other_files = _foreign_files(run)
     if other_files:
         warnings.append(
             f"the brief asks for {', '.join(other_files)}, no files of {track.name}: they were not"
@@ -258,14 +256,26 @@ def _summary_of_files(
     )
 
 
+def _foreign_files(run: Run) -> tuple[str, ...]:
+    """The files that a case must have where no track knows any of them."""
+    known_names = _files_of_all_tracks()
+    demanded = run.output_format.case_files
+    if demanded:
+        return () if known_names.intersection(demanded) else demanded
+    if any(name in run.brief for name in known_names):
+        return ()
+    return case_files(run.brief)
+
+
 def _missing_demanded_files(run: Run) -> tuple[Fact, ...]:
-    """Files, other than the track's own, that the brief demands and that were not delivered."""
+    """Facts for files beside the track's own that the task demands and nobody delivered."""
     delivered = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
-    not_demanded = {*delivered, *_files_of_all_tracks(), *_PLAN_FILES}
+    not_looked_for = {*_files_of_all_tracks(), *_PLAN_FILES}
+    demanded = (*run.output_format.case_files, *run.output_format.files)
     return tuple(
         Fact("demand", f"{name} is missing", None, name)
-        for _, name in demanded_files(run.brief)
-        if name not in not_demanded
+        for name in demanded
+        if name not in delivered and name not in not_looked_for
     )
 
 
@@ -436,7 +446,7 @@ def _artefact_missing(run: Run) -> bool:
     if run.outputs.root is None:
         return False
     names = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
-    return bool(validation_artefacts(run.brief) - names)
+    return bool(run.output_format.validation_files_in(run.brief) - names)
 
 
 def _or_reported(

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...tasks.output_format import OutputFormat
 from ...tracks import PLAN_ITEMS
-from ...trajectories.turns.briefs import balanced
 from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
 from .csv_table import parse_csv
-from .demands import class_names, foreign_label
 from .submission import Submission, identical
 from .track import CheckedTrack
 from .untrusted_files import Refused, read_text
@@ -21,10 +20,30 @@ from .untrusted_files import Refused, read_text
 NAME = "predictions.csv"
 HEADER = ["patient_id", "label"]
 _ID_COLUMNS = frozenset(
-    "patient_id case_id case id image_id image filename file name sample_id".split()
+    [
+        "patient_id",
+        "case_id",
+        "case",
+        "id",
+        "image_id",
+        "image",
+        "filename",
+        "file",
+        "name",
+        "sample_id",
+    ]
 )
 _LABEL_COLUMNS = frozenset(
-    "label class prediction predicted_label pred category predicted_class y_pred".split()
+    [
+        "label",
+        "class",
+        "prediction",
+        "predicted_label",
+        "pred",
+        "category",
+        "predicted_class",
+        "y_pred",
+    ]
 )
 _MIN_CASES, _MIN_BALANCED_CASES = 10, 5
 """Cases per class from which chance does not explain a class that is never predicted; the second
@@ -103,9 +122,9 @@ def check(submission: Submission) -> TrackCheck:
         if case not in expected
     ]
     labels = {case: label for case, label in labels.items() if case in expected}
-    facts += _unlisted_labels(labels, submission.run.brief)
+    facts += _unlisted_labels(labels, submission.run.output_format.classes)
     facts += identical(labels, "label")
-    facts += _absent_classes(labels, submission.run.brief)
+    facts += _absent_classes(labels, submission.run.output_format)
     return TrackCheck(tuple(cases), tuple(facts))
 
 
@@ -120,10 +139,9 @@ def _case_fact(case: str, rows: int, label: str) -> Fact | None:
     return None
 
 
-def _unlisted_labels(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
-    """A fact if cases have labels that the brief does not list."""
-    names = class_names(brief)
-    cases = [case for case, label in labels.items() if label and foreign_label(label, names, brief)]
+def _unlisted_labels(labels: dict[str, str], classes: tuple[str, ...]) -> tuple[Fact, ...]:
+    """A fact if cases have labels that are none of the task's classes."""
+    cases = [case for case, label in labels.items() if _is_foreign(label, classes)]
     if not cases:
         return ()
     text = (
@@ -132,14 +150,21 @@ def _unlisted_labels(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
     return (Fact("demand", text, cases[0], NAME),)
 
 
-def _absent_classes(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
-    """A fact if some of the brief's classes are never predicted, and chance does not explain it."""
-    names, predicted = class_names(brief), {label.lower() for label in labels.values()}
-    absent = [name for name in names if name.lower() not in predicted]
-    if len(names) < 3 or not absent or len(absent) == len(names) or len(predicted) < 2:
+def _is_foreign(label: str, classes: tuple[str, ...]) -> bool:
+    """Whether a label is none of the classes; a number may stand for any of them."""
+    is_number = label.lstrip("-").isdigit()
+    return bool(label and classes) and label not in classes and not is_number
+
+
+def _absent_classes(labels: dict[str, str], output_format: OutputFormat) -> tuple[Fact, ...]:
+    """A fact if some of the task's classes are never predicted, and chance does not explain it."""
+    classes = output_format.classes
+    predicted = {label.lower() for label in labels.values()}
+    absent = [name for name in classes if name.lower() not in predicted]
+    if len(classes) < 3 or not absent or len(absent) == len(classes) or len(predicted) < 2:
         return ()
-    cases_per_class = _MIN_BALANCED_CASES if balanced(brief) else _MIN_CASES
-    if len(labels) < cases_per_class * len(names):
+    cases_per_class = _MIN_BALANCED_CASES if output_format.every_class_occurs else _MIN_CASES
+    if len(labels) < cases_per_class * len(classes):
         return ()
     text = f"{', '.join(absent)} is given to none of {len(labels)} cases"
     return (_table_fact("class_absent", text),)

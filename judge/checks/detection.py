@@ -17,7 +17,6 @@ from typing import Any
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.reading.json_bytes import number
 from .case_checks import Fact, FactKind, TrackCheck
-from .demands import wants_pixels, wants_score
 from .submission import Submission, identical
 from .track import CheckedTrack
 from .untrusted_files import read_json
@@ -47,13 +46,12 @@ def check(submission: Submission) -> TrackCheck:
     boxes = _Boxes(
         classes=report_classes(submission),
         brief=submission.run.brief.lower(),
-        needs_score=wants_score(submission.run.brief),
     )
     checked = submission.per_case((NAME,), boxes.inspect)
     facts = checked.facts + identical(boxes.contents, "boxes", 4) + boxes.absent_classes()
     ends = boxes.ends
     in_fractions = len(ends) >= 6 and max(ends) <= _LARGEST_FRACTION
-    if in_fractions and wants_pixels(submission.run.brief):
+    if in_fractions and submission.run.output_format.unit == "pixels":
         text = f"no box reaches beyond {max(ends):g}: fractions of the image, not pixels"
         facts += (Fact("demand", text, None, NAME),)
     return TrackCheck(checked.cases, facts)
@@ -67,7 +65,6 @@ class _Boxes:
     """The classes that the report knows."""
     brief: str
     """In lower case."""
-    needs_score: bool
     contents: dict[str, str] = field(default_factory=dict)
     """Case -> its coordinates as text, to compare cases."""
     case_classes: list[set[str]] = field(default_factory=list)
@@ -107,7 +104,6 @@ class _Boxes:
 
     def _remarks(self, case: str, boxes: list[Any]) -> list[Fact]:
         """Facts that no rule of the track names: missing scores and unknown classes."""
-        unscored = 0
         unknown: set[str] = set()
         for box in boxes:
             if not isinstance(box, dict):
@@ -115,12 +111,7 @@ class _Boxes:
             name = box.get("class")
             if isinstance(name, str) and not self._is_known(name):
                 unknown.add(name)
-            if self.needs_score and box.get("score") is None:
-                unscored += 1
         facts = []
-        if unscored:
-            text = f"{unscored} boxes have no score, which the brief names"
-            facts.append(Fact("demand", text, case, NAME))
         if unknown:
             names = ", ".join(sorted(unknown)[:5])[:80]
             text = f"classes that the task does not name: {names}"

@@ -8,14 +8,13 @@ the format flag.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ...tracks import PLAN_ITEMS, Bands, HarnessBranch
 from .case_checks import Fact, TrackCheck
-from .demands import demanded, wrong_unit
+from .image_units import unit_problem
 from .submission import Submission
 from .track import CheckedTrack
 from .untrusted_files import Refused, npy_array
@@ -24,10 +23,6 @@ NAME = "enhanced.npy"
 UNITS, NORMALISED = 50.0, 2.0
 """Images in a scanner's units go beyond the first; one that stays below the second was left divided
 by its own range."""
-_KEPT_UNITS = re.compile(
-    r"\b(?:scanner|same|inputs?(?:'s)?|original|native|raw)\b[^.\n]{0,30}\b(?:units?|scale|intensit\w{1,4})\b",
-    re.IGNORECASE,
-)
 _RESCALING = ("super-resolution", "superres", "-sr-", "_sr_", "upsampl")
 
 
@@ -61,12 +56,12 @@ def check(submission: Submission) -> TrackCheck:
                 work.measure(
                     case, mean=array.mean(), std=array.std(), min=array.min(), max=array.max()
                 )
-        demand = demanded(work.run.brief, NAME)
-        if array.dtype.kind == "f" and demand.dtype not in (None, array.dtype.name):
+        output_format = work.run.output_format
+        if array.dtype.kind == "f" and output_format.dtype not in (None, array.dtype.name):
             facts.append(
                 Fact(
                     "dtype",
-                    f"{NAME} has type {array.dtype.name}, not {demand.dtype}",
+                    f"{NAME} has type {array.dtype.name}, not {output_format.dtype}",
                     case,
                     NAME,
                     forgiven=True,
@@ -79,17 +74,17 @@ def check(submission: Submission) -> TrackCheck:
                 Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME)
             )
         elif (
-            demand.low is not None
-            and demand.high is not None
-            and demand.leaves(float(array.min()), float(array.max()))
+            output_format.low is not None
+            and output_format.high is not None
+            and output_format.leaves_range(float(array.min()), float(array.max()))
         ):
             text = (
-                f"{NAME} runs from {array.min():.4g} to {array.max():.4g}, not in [{demand.low:g},"
-                f" {demand.high:g}]"
+                f"{NAME} runs from {array.min():.4g} to {array.max():.4g}, not in"
+                f" [{output_format.low:g}, {output_format.high:g}]"
             )
             facts.append(Fact("values", text, case, NAME, forgiven=True))
         elif array.dtype.kind == "f" and (
-            wrong := wrong_unit(work.run.brief, NAME, float(array.min()), float(array.max()))
+            wrong := unit_problem(output_format, NAME, float(array.min()), float(array.max()))
         ):
             facts.append(Fact("demand", wrong, case, NAME))
         elif source is not None and array.shape == expected and array.dtype.kind == "f":
@@ -122,7 +117,7 @@ def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
         for c, peak in peaks.items()
         if 0 < peak <= NORMALISED and inputs.get(c, 0.0) >= UNITS
     }
-    if top < UNITS or len(low) * 2 > len(peaks) or not _KEPT_UNITS.search(submission.run.brief):
+    if top < UNITS or len(low) * 2 > len(peaks) or submission.run.output_format.unit != "HU":
         return []
     text = f"{NAME} runs to {{:.4g}} only, others to {top:.4g}"
     return [Fact("demand", text.format(peak), case, NAME) for case, peak in low.items()]

@@ -15,12 +15,43 @@ from .untrusted_files import Refused, image_size, npy_head, read_json
 T = TypeVar("T")
 
 _NOT_CASES = frozenset(
-    "models model model_zoo weights checkpoints private scripts docs examples cache".split()
+    [
+        "models",
+        "model",
+        "model_zoo",
+        "weights",
+        "checkpoints",
+        "private",
+        "scripts",
+        "docs",
+        "examples",
+        "cache",
+    ]
 )
 """Names of folders beside the cases, in lower case."""
 _NOT_INPUTS = frozenset(
-    ".py .pyc .sh .md .rst .ipynb .cfg .toml .yaml .yml .pt .pth .ckpt .onnx .safetensors .bin .h5"
-    " .pkl .joblib .gguf".split()
+    [
+        ".py",
+        ".pyc",
+        ".sh",
+        ".md",
+        ".rst",
+        ".ipynb",
+        ".cfg",
+        ".toml",
+        ".yaml",
+        ".yml",
+        ".pt",
+        ".pth",
+        ".ckpt",
+        ".onnx",
+        ".safetensors",
+        ".bin",
+        ".h5",
+        ".pkl",
+        ".joblib",
+        ".gguf",
+    ]
 ) | {""}
 """Suffixes of programs, documents and weights."""
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")

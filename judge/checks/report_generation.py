@@ -13,7 +13,6 @@ from string import printable
 
 from ...tracks import HarnessBranch, score_bands
 from .case_checks import Fact, TrackCheck
-from .demands import sections, wrong_wording
 from .submission import Submission, identical
 from .track import CheckedTrack
 from .untrusted_files import read_text
@@ -40,7 +39,6 @@ SHORTEST, LONGEST, LETTERS = 40, 8_000, 20
 def check(submission: Submission) -> TrackCheck:
     """The text of every case; the same text everywhere is a fact."""
     texts: dict[str, str] = {}
-    wanted = sections(submission.run.brief)
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
         written = read_text(path, work.root)
@@ -74,15 +72,10 @@ def check(submission: Submission) -> TrackCheck:
             return [
                 Fact("length", f"{NAME} has {letters} letters, fewer than {LETTERS}", case, NAME)
             ]
-        lacking = [s for s in wanted if not re.search(rf"\b{s}s?\b", text, re.IGNORECASE)]
-        if lacking:
-            return [Fact("demand", f"{NAME} lacks the section {lacking[0]}", case, NAME)]
         if _FILLER.match(text):
             return [
                 Fact("demand", f"{NAME} holds no report: {' '.join(text.split())[:40]}", case, NAME)
             ]
-        if wrong := wrong_wording(submission.run.brief, text):
-            return [Fact("demand", f"{NAME}: {wrong}", case, NAME)]
         return []
 
     found = submission.per_case((NAME,), inspect)

@@ -15,10 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
-from ...trajectories.turns.briefs import allowed_labels
+from ...trajectories.models import Run
 from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
 from .csv_table import parse_csv
-from .demands import planar
 from .nifti import (
     VolumeHead,
     VolumeStats,
@@ -79,8 +78,7 @@ def check(submission: Submission) -> TrackCheck:
             sizes = {path.name.partition(".")[0]: stats.nonzero}
         work.measure(case, **{name: n * voxel_ml(head) for name, n in sizes.items()})
         facts += _values(stats, case, path, head, labels)
-        axes = reference.axes if reference is not None else 2 if planar(work.run.brief) else 3
-        if head.axes not in (3, axes):
+        if head.axes not in _allowed_axes(work.run, reference):
             facts.append(Fact("demand", f"{path.name} has {head.axes} axes", case, path.name))
         return facts
 
@@ -109,6 +107,16 @@ def check(submission: Submission) -> TrackCheck:
     )
 
 
+def _allowed_axes(run: Run, reference: VolumeHead | None) -> tuple[int, ...]:
+    """Numbers of axes that a mask may have: always 3, and those of the input or the task.
+
+    Without either nothing says whether the task is planar, so 2 axes are no fault.
+    """
+    if reference is not None:
+        return 3, reference.axes
+    return 3, run.output_format.axes or 2
+
+
 def delivered(submission: Submission) -> set[str]:
     """Cases with their required file, or what the harness's scorer takes for it."""
     wanted = {*required(submission), *(_PREFIXED if submission.rules.prefixed_lesions else ())}
@@ -134,7 +142,7 @@ def _labels(submission: Submission) -> frozenset[int] | None:
     )
     if isinstance(named, dict) and all(str(label).isdecimal() for label in named):
         return frozenset({0, *map(int, named)})
-    return allowed_labels(submission.run.brief)
+    return frozenset(submission.run.output_format.labels) or None
 
 
 def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:

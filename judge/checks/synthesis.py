@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...tracks import PLAN_ITEMS, score_bands
 from .case_checks import Fact, TrackCheck
-from .demands import demanded, wrong_unit
+from .image_units import unit_problem
 from .nifti import affine_differs, volume_head, volume_stats
 from .submission import Submission
 from .track import CheckedTrack
@@ -34,12 +34,12 @@ def check(submission: Submission) -> TrackCheck:
             )
         if reference is not None and affine_differs(head.affine, reference.affine):
             facts.append(Fact("affine", f"{NAME} has another affine than the input", case, NAME))
-        demand = demanded(work.run.brief, NAME)
-        if demand.dtype not in (None, head.dtype.name):
+        output_format = work.run.output_format
+        if output_format.dtype not in (None, head.dtype.name):
             facts.append(
                 Fact(
                     "dtype",
-                    f"{NAME} has type {head.dtype.name}, not {demand.dtype}",
+                    f"{NAME} has type {head.dtype.name}, not {output_format.dtype}",
                     case,
                     NAME,
                     forgiven=True,
@@ -54,7 +54,9 @@ def check(submission: Submission) -> TrackCheck:
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
         elif stats.low == stats.high:
             facts.append(Fact("constant", f"{NAME} is {stats.low:g} everywhere", case, NAME))
-        elif wrong := wrong_unit(work.run.brief, NAME, float(stats.low), float(stats.high)):
+        elif wrong := unit_problem(
+            output_format, NAME, float(stats.low), float(stats.high), holds_air=True
+        ):
             facts.append(Fact("demand", wrong, case, NAME))
         return facts
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from ...errors import InputError
+from ...tasks.output_format import published_format
 from ...tracks import TRACKS, infer_track
 from ..models import (
     Action,
@@ -146,6 +147,7 @@ def _read(path: Path) -> Run:
         content_sha256=digest.hexdigest(),
         format=conversation.format,
         brief=brief,
+        output_format=published_format(identity["task"]),
         turns=tuple(turns),
         plan=plan,
         outputs=outputs,

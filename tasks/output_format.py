@@ -1,0 +1,125 @@
+"""`OutputFormat`: the demands of one task on its output files, from YAML or from a read brief."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ..errors import ConfigError
+from ..package_data import read_shipped
+
+ROUNDING = 1e-3
+"""Share of the range of values by which rounding may leave it."""
+FileName = Annotated[str, Field(pattern=r"^[\w.-]{1,80}$")]
+DType = Literal[
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+Unit = Literal["HU", "SUV", "dB", "normalized", "pixels", "fraction"]
+"""Unit of the values: Hounsfield units, standardised uptake values, decibels or a fixed interval
+for images; pixels or fractions of the image for the corners of boxes."""
+
+
+class OutputFormat(BaseModel):
+    """What one task demands of its output files; None or empty where it demands nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    case_files: tuple[FileName, ...] = ()
+    """Names of the files that every case must have, in the case's own folder."""
+    files: tuple[FileName, ...] = ()
+    """Names of the files that the submission as a whole must have."""
+    validation_files: tuple[FileName, ...] = ()
+    """Names of calibration and post-processing files that validation must leave behind."""
+    dtype: DType | None = None
+    """NumPy type of the values of an image."""
+    low: float | None = None
+    """Least value of an image, in `unit`."""
+    high: float | None = None
+    """Greatest value of an image, in `unit`."""
+    unit: Unit | None = None
+    labels: tuple[Annotated[int, Field(ge=0, le=65_535)], ...] = ()
+    """Values that a mask may hold, the background 0 included."""
+    classes: tuple[Annotated[str, Field(min_length=1, max_length=80)], ...] = ()
+    """Names of the classes that a case may be assigned to."""
+    every_class_occurs: bool = False
+    """Whether the brief says that each class occurs among the cases."""
+    axes: Literal[2, 3] | None = None
+    """Number of axes of an image or a mask."""
+
+    @model_validator(mode="after")
+    def _check_range(self) -> OutputFormat:
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError(f"low {self.low:g} is not below high {self.high:g}")
+        return self
+
+    @property
+    def has_absolute_scale(self) -> bool:
+        """Whether values of different cases can be compared: they have a unit or an interval."""
+        return self.unit is not None or (self.low is not None and self.high is not None)
+
+    def validation_files_in(self, brief: str) -> frozenset[str]:
+        """The validation files that this version of the brief names; others ask for none."""
+        return frozenset(name for name in self.validation_files if name in brief)
+
+    def leaves_range(self, low: float, high: float) -> bool:
+        """Whether values from `low` to `high` leave the demanded range by more than rounding."""
+        lowest = self.low if self.low is not None else min(low, 0.0)
+        highest = self.high if self.high is not None else max(high, 0.0)
+        tolerance = ROUNDING * max(highest - lowest, 1e-9)
+        return low < lowest - tolerance or high > highest + tolerance
+
+
+NO_DEMANDS = OutputFormat()
+
+
+def read_formats(folder: Path) -> dict[str, OutputFormat]:
+    """The formats in a folder by task: `<task>.yaml` each, with optional other names `aliases`.
+
+    ConfigError for a file that is no such document or names a task twice.
+    """
+    formats: dict[str, OutputFormat] = {}
+    for file in sorted(folder.glob("*.yaml")):
+        document = read_shipped(file)
+        if not isinstance(document, Mapping):
+            raise ConfigError(
+                f"{file}: is not a mapping", "write one demand a line: dtype: float32"
+            )
+        fields: dict[str, Any] = dict(document)
+        aliases = fields.pop("aliases", [])
+        fields.pop("source", None)
+        try:
+            output_format = OutputFormat.model_validate(fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            location = ".".join(map(str, first["loc"]))
+            raise ConfigError(f"{file}: {location}: {first['msg']}", "see tasks/") from None
+        for name in (file.stem, *aliases):
+            if name in formats:
+                raise ConfigError(f"{file}: another file names task {name!r} too", "keep one")
+            formats[name] = output_format
+    return formats
+
+
+@cache
+def published_formats() -> Mapping[str, OutputFormat]:
+    """Formats of the benchmark's published tasks by task id."""
+    return read_formats(Path(__file__).parent)
+
+
+def published_format(task: str | None) -> OutputFormat:
+    """The format of a published task; no demands for any other."""
+    return published_formats().get(task or "", NO_DEMANDS)
