@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..errors import ConfigError
-from ..package_data import read_shipped
+from ..package_data import yaml_loader
 
 ROUNDING = 1e-3
 """Share of the range of values by which rounding may leave it."""
@@ -93,12 +93,7 @@ def read_formats(folder: Path) -> dict[str, OutputFormat]:
     """
     formats: dict[str, OutputFormat] = {}
     for file in sorted(folder.glob("*.yaml")):
-        document = read_shipped(file)
-        if not isinstance(document, Mapping):
-            raise ConfigError(
-                f"{file}: is not a mapping", "write one demand a line: dtype: float32"
-            )
-        fields: dict[str, Any] = dict(document)
+        fields = _read_mapping(file)
         aliases = fields.pop("aliases", [])
         fields.pop("source", None)
         try:
@@ -112,6 +107,22 @@ def read_formats(folder: Path) -> dict[str, OutputFormat]:
                 raise ConfigError(f"{file}: another file names task {name!r} too", "keep one")
             formats[name] = output_format
     return formats
+
+
+def _read_mapping(file: Path) -> dict[str, Any]:
+    """The YAML mapping in a file; ConfigError if it holds anything else."""
+    import yaml
+
+    try:
+        document = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml_loader())
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}", "check the file") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        message = " ".join(str(error).split())[:200]
+        raise ConfigError(f"{file}: is not YAML: {message}", "correct the file") from None
+    if not isinstance(document, Mapping):
+        raise ConfigError(f"{file}: is not a mapping", "write one demand a line: dtype: float32")
+    return dict(document)
 
 
 @cache
