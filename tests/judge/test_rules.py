@@ -19,7 +19,7 @@ from ambjudge.judge.judges.rules import RULES_BY_NAME, RulesJudge, bindings, rul
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics import load
-from ambjudge.rubrics.load import builtin_ids, load_rubric, starter
+from ambjudge.rubrics.load import builtin_ids, load_rubric, starter_rubric
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import iter_runs, load_run
 from ambjudge.trajectories.record.quotes import QuoteIndex
@@ -128,7 +128,7 @@ def test_a_raised_meaning_unbinds_rule_and_presumption_and_is_reported(edited_ru
 
 def test_a_users_copy_is_bound_where_its_words_are_ours_whatever_its_id(tmp_path: Path) -> None:
     ours = bound_to(load_rubric("segmentation"))
-    text = starter("segmentation")
+    text = starter_rubric("segmentation")
     for id in ("my-segmentation", "segmentation"):
         path = tmp_path / f"{id}.yaml"
         copy = text.replace("id: my-segmentation", f"id: {id}", 1)
