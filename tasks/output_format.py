@@ -28,9 +28,10 @@ DType = Literal[
     "uint32",
     "uint64",
 ]
-Unit = Literal["HU", "SUV", "dB", "normalized", "pixels", "fraction"]
-"""Unit of the values: Hounsfield units, standardised uptake values, decibels or a fixed interval
-for images; pixels or fractions of the image for the corners of boxes."""
+Unit = Literal["HU", "SUV", "dB", "normalized", "input", "pixels", "fraction"]
+"""Unit of the values. Images: Hounsfield units, standardised uptake values, decibels, a fixed
+interval, or whatever unit the input has. Boxes: pixels or fractions of the image."""
+_ABSOLUTE_UNITS = ("HU", "SUV", "dB", "normalized")
 
 
 class OutputFormat(BaseModel):
@@ -69,7 +70,8 @@ class OutputFormat(BaseModel):
     @property
     def has_absolute_scale(self) -> bool:
         """Whether values of different cases can be compared: they have a unit or an interval."""
-        return self.unit is not None or (self.low is not None and self.high is not None)
+        has_range = self.low is not None and self.high is not None
+        return self.unit in _ABSOLUTE_UNITS or has_range
 
     def validation_files_in(self, brief: str) -> frozenset[str]:
         """The validation files that this version of the brief names; others ask for none."""

@@ -117,7 +117,11 @@ def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
         for c, peak in peaks.items()
         if 0 < peak <= NORMALISED and inputs.get(c, 0.0) >= UNITS
     }
-    if top < UNITS or len(low) * 2 > len(peaks) or submission.run.output_format.unit != "HU":
+    if (
+        top < UNITS
+        or len(low) * 2 > len(peaks)
+        or submission.run.output_format.unit not in ("HU", "input")
+    ):
         return []
     text = f"{NAME} runs to {{:.4g}} only, others to {top:.4g}"
     return [Fact("demand", text.format(peak), case, NAME) for case, peak in low.items()]

@@ -16,7 +16,13 @@ IDS = [f"case_{i:02d}" for i in range(1, 9)]
 
 
 def checked(
-    folder: Path, track: str, brief: str, write, report: dict | None = None, ids=IDS
+    folder: Path,
+    track: str,
+    brief: str,
+    write,
+    report: dict | None = None,
+    ids=IDS,
+    output_format: OutputFormat = NO_DEMANDS,
 ) -> OutputCheck:
     """The check of a run whose every case is written by `write(case folder, number)`."""
     outputs = folder / "run" / "outputs" / "agents_outputs"
@@ -29,7 +35,8 @@ def checked(
             (outputs / case).rmdir()
     brief = f"Track: {track}. {brief}"
     head = {"track": track, "task": f"some-{track}-task", "tier": "lite"}
-    return check_outputs(converse(folder / "run", "Done.", brief=brief, report=report, **head))
+    run = converse(folder / "run", "Done.", brief=brief, report=report, **head)
+    return check_outputs(run.model_copy(update={"output_format": output_format}))
 
 
 def found(check: OutputCheck) -> set[str]:

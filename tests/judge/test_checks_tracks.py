@@ -16,6 +16,7 @@ from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.checks.nifti import _cached_stats
 from ambjudge.judge.checks.public_inputs import find_public
+from ambjudge.tasks.output_format import OutputFormat
 from ambjudge.trajectories.reading.load import load_run
 from PIL import Image
 
@@ -32,6 +33,8 @@ class Case:
 
     def __init__(self, folder: Path, track: str, task: str) -> None:
         self.track, self.task, self.brief = track, task, ""
+        self.output_format: OutputFormat | None = None
+        """Set in place of what is known of the task."""
         self.run, self.public = folder / "run", folder / "public"
         self.outputs = self.run / "outputs" / "agents_outputs"
         self.outputs.mkdir(parents=True)
@@ -62,9 +65,10 @@ class Case:
         (self.run / "process" / "conversation.json").write_text(json.dumps(conversation))
         if report is not None:
             (self.run / "detail_report.json").write_text(json.dumps(report))
-        return check_outputs(
-            load_run(self.run), public=self.public if public else None, policy=policy
-        )
+        run = load_run(self.run)
+        if self.output_format is not None:
+            run = run.model_copy(update={"output_format": self.output_format})
+        return check_outputs(run, public=self.public if public else None, policy=policy)
 
 
 def kinds(found) -> set[str]:
@@ -307,17 +311,14 @@ def test_a_column_that_the_brief_fills(kidney, column, kind):
 
 
 @pytest.mark.parametrize(
-    ("brief", "public", "kind"),
-    [
-        ("Segment every pixel. dseg.nii.gz, 2-D like the B-scan.", False, None),
-        ("Segment the layers. dseg.nii.gz.", True, None),
-        ("Segment the layers. dseg.nii.gz.", False, "demand"),
-    ],
-    ids=["the brief says so", "the inputs have two axes", "nobody says so"],
+    ("axes", "public", "kind"),
+    [(2, False, None), (3, True, None), (None, False, None), (3, False, "demand")],
+    ids=["two demanded", "the inputs have two axes", "nobody says how many", "three demanded"],
 )
-def test_masks_with_two_axes(tmp_path, brief, public, kind):
+def test_masks_with_two_axes(tmp_path, axes, public, kind):
     made = Case(tmp_path, "segmentation", "layers-seg-task")
-    made.brief = brief
+    made.brief = "Write dseg.nii.gz."
+    made.output_format = OutputFormat(axes=axes)
     for case in made.ids:
         nifti(made.public / made.task / case / "bscan.nii.gz", np.zeros(SHAPE[:2], np.int16))
         nifti(made.out(case, "dseg.nii.gz"), mask()[..., 2])
@@ -325,18 +326,19 @@ def test_masks_with_two_axes(tmp_path, brief, public, kind):
 
 
 @pytest.mark.parametrize(
-    ("brief", "top", "valid"),
+    ("labels", "top", "valid"),
     [
-        ("dseg.nii.gz with labels 0-7", 7, True),
-        ("dseg.nii.gz with labels 0-7", 8, False),
-        ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 4, True),
-        ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 3, False),
-        ("dseg.nii.gz", 40, True),
+        (range(8), 7, True),
+        (range(8), 8, False),
+        ((0, 1, 2, 4), 4, True),
+        ((0, 1, 2, 4), 3, False),
+        ((), 40, True),
     ],
 )
-def test_multi_class_labels(tmp_path, brief, top, valid):
+def test_multi_class_labels(tmp_path, labels, top, valid):
     made = Case(tmp_path, "segmentation", "feta-seg-task")
-    made.brief = brief
+    made.brief = "Write dseg.nii.gz."
+    made.output_format = OutputFormat(labels=tuple(labels))
     for case in made.ids:
         nifti(made.public / made.task / case / "t2w.nii.gz", np.zeros(SHAPE, np.int16))
         nifti(made.out(case, "dseg.nii.gz"), mask() * top)
@@ -610,19 +612,17 @@ def test_enhancement(ldct, spoil, kind, valid):
 
 
 @pytest.mark.parametrize(
-    ("brief", "peaks", "given", "told"),
+    ("unit", "peaks", "given", "told"),
     [
-        ("in scanner units", (1400.0, 1.1), (1500.0, 1300.0), True),
-        ("on the same intensity scale as the input", (1400.0, 1.1), (1500.0, 1300.0), True),
-        ("in scanner units", (1400.0, 1.1), (1500.0, 1.2), False),
-        ("in scanner units", (1400.0, 1.1), None, False),
-        ("in scanner units", (1400.0, 300.0), (1500.0, 320.0), False),
-        ("in scanner units", (1.2, 1.1), (1500.0, 1300.0), False),
-        ("as float32", (1400.0, 1.1), (1500.0, 1300.0), False),
+        ("input", (1400.0, 1.1), (1500.0, 1300.0), True),
+        ("input", (1400.0, 1.1), (1500.0, 1.2), False),
+        ("input", (1400.0, 1.1), None, False),
+        ("input", (1400.0, 300.0), (1500.0, 320.0), False),
+        ("input", (1.2, 1.1), (1500.0, 1300.0), False),
+        (None, (1400.0, 1.1), (1500.0, 1300.0), False),
     ],
     ids=[
         "one left in 0..1",
-        "in other words",
         "as its input",
         "without inputs",
         "a darker one",
@@ -630,9 +630,9 @@ def test_enhancement(ldct, spoil, kind, valid):
         "nothing asked",
     ],
 )
-def test_an_image_left_in_other_units_than_the_others(tmp_path, brief, peaks, given, told):
+def test_an_image_left_in_other_units_than_the_others(tmp_path, unit, peaks, given, told):
     made = Case(tmp_path, "enhancement", "mr-denoising-task")
-    made.brief = f"Write /workspace/agents_outputs/<id>/enhanced.npy, {brief}."
+    made.output_format = OutputFormat(unit=unit)
     for i, case in enumerate(made.ids):
         np.save(
             made.out(case, "enhanced.npy"),
@@ -1021,7 +1021,7 @@ def test_an_empty_vqa_run_is_capped(tmp_path):
 
 def test_the_asked_for_calibration_artefact(tmp_path):
     made = Case(tmp_path, "vqa", "slake-task")
-    made.brief = "Write calibration.json before the batch."
+    made.brief = "Write s3_calibration.json before the batch."
     for case in made.ids:
         (made.public / made.task / case / "question.json").write_text(
             json.dumps({**QUESTION, "question_id": case})
@@ -1029,7 +1029,7 @@ def test_the_asked_for_calibration_artefact(tmp_path):
         made.out(case, "answer.json").write_text(json.dumps(answer(case)))
     report = {"task_metrics": {"model_call_detected": True}}
     assert made.check(report).stage_caps["S3"].value == 0.5
-    (made.outputs / "calibration.json").write_text("{}")
+    (made.outputs / "s3_calibration.json").write_text("{}")
     assert made.check(report).stage_caps == {}
 
 
