@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.error_codes.fired import context, fired
+from ambjudge.tasks.output_format import OutputFormat
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
 from tiny_runs import say, write_run
@@ -30,7 +31,8 @@ def test_validation_artefacts(tmp_path, track, brief, written, expected):
     )
     for name in written:
         (tmp_path / "outputs" / "agents_outputs" / name).write_text("{}")
-    run = load_run(tmp_path)
+    asked = OutputFormat(validation_files=("calibration.json",))
+    run = load_run(tmp_path).model_copy(update={"output_format": asked})
     assert [
         c.code for c in fired(context(run, segment(run)), "harness") if c.code == "E8"
     ] == expected

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ambjudge.judge.checks.check_outputs import OutputCheck, check_outputs
+from ambjudge.tasks.output_format import NO_DEMANDS, OutputFormat
 from conversations import converse
 
 nib = pytest.importorskip("nibabel")
@@ -100,7 +101,7 @@ def test_reports(tmp_path, text, expected):
     )
 
 
-HEART = "Write dseg.nii.gz with labels 0 background, 1 LV, 2 myocardium, 3 RV."
+HEART = OutputFormat(labels=(0, 1, 2, 3))
 
 
 def mask(*labels):
@@ -123,8 +124,9 @@ def test_masks(tmp_path, labels, expected):
     check = checked(
         tmp_path,
         "segmentation",
-        HEART,
+        "Write dseg.nii.gz.",
         lambda folder, n: nib.save(mask(*labels(n)), folder / "dseg.nii.gz"),
+        output_format=HEART,
     )
     assert found(check) == expected
     for number, case in enumerate(IDS):
@@ -185,43 +187,45 @@ def test_boxes(tmp_path, given, expected):
     }
 
 
+THREE, FIVE = ("ADI", "MUC", "TUM"), ("ADI", "MUC", "TUM", "STR", "LYM")
 LABELS = [
     pytest.param(
-        "classify as ADI, MUC or TUM", lambda n: ("ADI", "MUC", "TUM")[n % 3], set(), id="all given"
+        OutputFormat(classes=THREE), lambda n: ("ADI", "MUC", "TUM")[n % 3], set(), id="all given"
     ),
     pytest.param(
-        "classify as ADI, MUC or TUM",
+        OutputFormat(classes=THREE),
         lambda n: ("ADI", "MUC")[n % 2],
         {"class_absent"},
         id="one never given",
     ),
     pytest.param(
-        "classify as ADI, MUC, TUM, STR or LYM",
+        OutputFormat(classes=FIVE),
         lambda n: ("ADI", "MUC", "TUM", "STR")[n % 4],
         set(),
         id="too few cases to tell",
     ),
     pytest.param(
-        "classify as ADI, MUC, TUM, STR or LYM; all classes are balanced",
+        OutputFormat(classes=FIVE, every_class_occurs=True),
         lambda n: ("ADI", "MUC", "TUM", "STR")[n % 4],
         {"class_absent"},
         id="few, but all occur",
     ),
     pytest.param(
-        "classify as ADI, MUC or TUM", lambda n: "ADI", {"identical"}, id="one class for all"
+        OutputFormat(classes=THREE), lambda n: "ADI", {"identical"}, id="one class for all"
     ),
 ]
 
 
-@pytest.mark.parametrize(("brief", "label", "expected"), LABELS)
-def test_labels(tmp_path, brief, label, expected):
+@pytest.mark.parametrize(("output_format", "label", "expected"), LABELS)
+def test_labels(tmp_path, output_format, label, expected):
     ids = [f"case_{i:02d}" for i in range(1, 33)]
 
     def write(folder, number):
         rows = "\n".join(f"{case},{label(i)}" for i, case in enumerate(ids))
         (folder.parent / "predictions.csv").write_text(f"patient_id,label\n{rows}\n")
 
-    assert found(checked(tmp_path, "classification", brief, write, ids=ids)) == expected
+    check = checked(tmp_path, "classification", "", write, ids=ids, output_format=output_format)
+    assert found(check) == expected
 
 
 def test_images_are_measured_where_they_are_finite(tmp_path):

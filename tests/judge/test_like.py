@@ -163,7 +163,7 @@ CASES = {
     "D9 label 1.2": (labels(mask(np.float32, 1.2)), None, {"S4": (0.5, 1.0)}),
     "D10 unreadable": (labels(b"no gzip"), None, {"S4": (0.5, 0.25)}),
     "D11 unknown label set": (
-        labels(mask(value=8), brief="Write dseg.nii.gz."),
+        labels(mask(value=8), task="cortex-seg-task", brief="Write dseg.nii.gz."),
         None,
         {"S4": (1.0, 0.5)},
     ),

@@ -21,7 +21,7 @@ from ambjudge.tracks import infer_track
 def test_every_published_task_is_of_a_known_track() -> None:
     formats = published_formats()
     full_names = [name for name in formats if name.endswith("-task")]
-    assert len(full_names) == 14
+    assert len(full_names) == 13
     assert not [name for name in full_names if infer_track((), name, {}) is None]
     assert published_format("feta").labels == tuple(range(8))
     assert published_format("nobody-knows-it") is NO_DEMANDS
