@@ -86,7 +86,7 @@ class Action(Frozen):
     path: str | None = None
     """The file that a write, edit or read tool names."""
     arguments: dict[str, Any] | None = None
-    """The arguments of the call; None if they were not valid JSON (`code` has the raw text then)."""
+    """The arguments; None if they were not valid JSON (`code` holds the raw text then)."""
     observation: Observation | None = None
     exec_time_s: float | None = None
 

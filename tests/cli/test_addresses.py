@@ -16,7 +16,7 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.trajectories.reading.layout import find_conversations, run_folder
 from ambjudge.trajectories.reading.load import load_conversation
-from ambjudge.trajectories.reading.remote import Object, RemotePath, find_runs, staged
+from ambjudge.trajectories.reading.remote import RemoteFile, RemotePath, find_runs, staged
 
 fsspec = pytest.importorskip(
     "fsspec", reason="fsspec is not installed: pip install 'ambjudge[cloud]'"
@@ -276,7 +276,7 @@ def test_an_address_names_no_place_here():
     )
     assert not path.exists()
     listed = RemotePath(path)
-    listed.files = (Object("bucket/a/process/conversation.json", 1, "v"),)
+    listed.files = (RemoteFile("bucket/a/process/conversation.json", 1, "v"),)
     sent = copy.deepcopy(listed)  # by the same method as pickle, which takes it to workers
     assert (sent, sent.files, sent.stamp) == (listed, listed.files, listed.stamp)
     assert path.stamp is None

@@ -190,7 +190,7 @@ def _match_in_order(
 
 
 def _tool_log_entry(entry: Entry, warnings: list[str]) -> _LogEntry:
-    """An entry of the tool log; without a key, so that it matches no call, if it has no arguments."""
+    """An entry of the tool log; without arguments it has no key and matches no call."""
     arguments, result = entry.get("arguments"), entry.get("result")
     observation = None
     if isinstance(result, dict) and {"exit_code", "stdout", "stderr"} & set(result):

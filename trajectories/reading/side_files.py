@@ -93,10 +93,11 @@ class SideFiles:
             names = event.get("tool_calls")
             for name in names if isinstance(names, list) else ():
                 call_id = f"{len(messages)}-{len(calls)}"
-                entry: Entry = {}
-                if log and log[0].get("tool") == name:
-                    if log[0].get("turn") in (turn, turn + len(results)):
-                        entry = log.popleft()
+                is_logged = bool(log) and log[0].get("tool") == name
+                if is_logged and log[0].get("turn") in (turn, turn + len(results)):
+                    entry = log.popleft()
+                else:
+                    entry = {}
                 function = {"name": name, "arguments": entry.get("arguments")}
                 calls.append({"id": call_id, "function": function})
                 if entry:

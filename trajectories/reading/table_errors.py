@@ -1,5 +1,4 @@
-"""Tables that polars reads for us and nobody vouches for: what is wrong with one is an
-`InputError`, and one line."""
+"""Turns what polars reports of an untrusted table file into an `InputError` of one line."""
 
 from __future__ import annotations
 
@@ -13,29 +12,34 @@ from ...errors import InputError
 
 @contextmanager
 def table_errors(path: Path, message: str, hint: str) -> Iterator[None]:
-    """Errors of polars as InputError. So are its panics, which are no `Exception` and are reported
-    on stderr, where what a broken file has set off is of no use: it is closed meanwhile."""
+    """Raise the errors and panics of polars as InputError: `message`, the reason, and `hint`.
+
+    Panics are not an `Exception`, and polars also writes them to stderr, where they are of no use
+    to whoever gave a broken file: stderr is closed meanwhile.
+    """
     import polars as pl
 
     try:
-        with _no_stderr():
+        with _silent_stderr():
             yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)[:200]
-        raise InputError(f"{message}: {reason}", hint, path) from error
+        lines = str(error).splitlines()
+        reason = lines[0] if lines else type(error).__name__
+        raise InputError(f"{message}: {reason[:200]}", hint, path) from error
 
 
 @contextmanager
-def _no_stderr() -> Iterator[None]:
-    kept = None
-    with suppress(OSError):  # it is closed already
-        kept = os.dup(2)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 2)
-        os.close(nowhere)
+def _silent_stderr() -> Iterator[None]:
+    """Send file descriptor 2 to the null device: polars writes to it from Rust."""
+    stderr_copy = None
+    with suppress(OSError):  # stderr is closed already
+        stderr_copy = os.dup(2)
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, 2)
+        os.close(null_device)
     try:
         yield
     finally:
-        if kept is not None:
-            os.dup2(kept, 2)
-            os.close(kept)
+        if stderr_copy is not None:
+            os.dup2(stderr_copy, 2)
+            os.close(stderr_copy)
