@@ -1,17 +1,18 @@
-"""Enhancement: `<case>/enhanced.npy`, floating, 2-D, of the expected shape, finite (benchmark.md
-section 4).
+"""Enhancement: `<case>/enhanced.npy`, floating, 2-D, of the expected shape, finite.
 
-The expected shape is the input's, except in super-resolution tasks, where it is not known here and
-the report's word stands. A constant image and one that equals its input are facts without effect on
-the format flag.
+Rules of benchmark.md section 4. The expected shape is the input's, except in super-resolution
+tasks, where it is not known here and the report is believed. A constant image and one that equals
+its input are facts without effect on the format flag.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ...tasks.output_format import OutputFormat
 from ...tracks import PLAN_ITEMS, Bands, HarnessBranch
 from .case_checks import Fact, TrackCheck
 from .image_units import unit_problem
@@ -19,112 +20,133 @@ from .submission import Submission
 from .track import CheckedTrack
 from .untrusted_files import Refused, npy_array
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 NAME = "enhanced.npy"
-UNITS, NORMALISED = 50.0, 2.0
+_SCANNER_UNITS, _NORMALISED = 50.0, 2.0
 """Images in a scanner's units go beyond the first; one that stays below the second was left divided
 by its own range."""
-_RESCALING = ("super-resolution", "superres", "-sr-", "_sr_", "upsampl")
+_RESCALING_TASKS = ("super-resolution", "superres", "-sr-", "_sr_", "upsampl")
 
 
 def check(submission: Submission) -> TrackCheck:
-    """The array of every case."""
-    import numpy as np
-
+    """Check the array of every case."""
     task = f"-{(submission.run.task or '').lower()}-"
-    inputs: dict[str, float] = {}
-    rescaled = any(word in task for word in _RESCALING)
+    images = _Images(rescaled=any(word in task for word in _RESCALING_TASKS))
+    checked = submission.per_case((NAME,), images.inspect)
+    facts = (*checked.facts, *_normalised_images(submission, images.input_peaks))
+    return replace(checked, facts=facts, unsure=images.rescaled)
 
-    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        array = npy_array(path, work.root)
-        facts = []
-        if array.dtype.kind != "f":
-            facts.append(
-                Fact("dtype", f"{NAME} has type {array.dtype}, not a floating one", case, NAME)
-            )
-        if array.ndim != 2 or array.size == 0:
-            facts.append(Fact("shape", f"{NAME} has shape {array.shape}, not two axes", case, NAME))
-        source = work.public.array_path(case) if work.public is not None else None
-        expected = work.public.array_shape(case) if work.public is not None else None
-        if expected is not None and not rescaled and array.shape != expected and array.ndim == 2:
-            facts.append(
-                Fact("shape", f"{NAME} has shape {array.shape}, the input {expected}", case, NAME)
-            )
+
+@dataclass
+class _Images:
+    """The images of a submission as they are inspected, case by case."""
+
+    rescaled: bool
+    """Whether the task changes the shape of images."""
+    input_peaks: dict[str, float] = field(default_factory=dict)
+    """Case -> largest value of its input, where the inputs were given."""
+
+    def inspect(self, submission: Submission, case: str, path: Path) -> list[Fact]:
+        """The facts about a case's array."""
+        import numpy as np
+
+        array = npy_array(path, submission.root)
+        public = submission.public
+        expected = None if public is None else public.array_shape(case)
+        facts = self._shape_facts(array, expected, case)
         if array.dtype.kind not in "fiub" or array.size == 0 or array.ndim != 2:
             return facts
-        if bool(np.isfinite(array).all()):
+        finite = bool(np.isfinite(array).all())
+        if finite:
             with np.errstate(over="ignore"):  # the sum of values near the largest of their type
-                work.measure(
+                submission.measure(
                     case, mean=array.mean(), std=array.std(), min=array.min(), max=array.max()
                 )
-        output_format = work.run.output_format
-        if array.dtype.kind == "f" and output_format.dtype not in (None, array.dtype.name):
-            facts.append(
-                Fact(
-                    "dtype",
-                    f"{NAME} has type {array.dtype.name}, not {output_format.dtype}",
-                    case,
-                    NAME,
-                    forgiven=True,
-                )
-            )
-        if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
+        output_format = submission.run.output_format
+        dtype = output_format.dtype
+        if array.dtype.kind == "f" and dtype not in (None, array.dtype.name):
+            text = f"{NAME} has type {array.dtype.name}, not {dtype}"
+            facts.append(Fact("dtype", text, case, NAME, forgiven=True))
+        if not finite:
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
-        elif array.min() == array.max():
-            facts.append(
-                Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME)
-            )
-        elif (
-            output_format.low is not None
-            and output_format.high is not None
-            and output_format.leaves_range(float(array.min()), float(array.max()))
-        ):
-            text = (
-                f"{NAME} runs from {array.min():.4g} to {array.max():.4g}, not in"
-                f" [{output_format.low:g}, {output_format.high:g}]"
-            )
-            facts.append(Fact("values", text, case, NAME, forgiven=True))
-        elif array.dtype.kind == "f" and (
-            wrong := unit_problem(output_format, NAME, float(array.min()), float(array.max()))
-        ):
-            facts.append(Fact("demand", wrong, case, NAME))
-        elif source is not None and array.shape == expected and array.dtype.kind == "f":
-            try:
-                given = npy_array(source, source.parent)
-                if given.dtype.kind in "fiu":
-                    inputs[case] = float(given.max())
-                if bool(np.array_equal(array, given)):
-                    facts.append(Fact("unchanged", f"{NAME} equals its input", case, NAME))
-            except Refused:
-                pass  # the reference is the user's own file: nothing to say about the run
+            return facts
+        fact = _value_fact(array, output_format, case)
+        if fact is None and array.dtype.kind == "f" and array.shape == expected:
+            source = None if public is None else public.array_path(case)
+            if source is not None:
+                fact = self._compare_with_input(array, source, case)
+        return facts if fact is None else [*facts, fact]
+
+    def _shape_facts(
+        self, array: npt.NDArray[Any], expected: tuple[int, ...] | None, case: str
+    ) -> list[Fact]:
+        facts = []
+        if array.dtype.kind != "f":
+            text = f"{NAME} has type {array.dtype}, not a floating one"
+            facts.append(Fact("dtype", text, case, NAME))
+        if array.ndim != 2 or array.size == 0:
+            facts.append(Fact("shape", f"{NAME} has shape {array.shape}, not two axes", case, NAME))
+        known_shape = None if self.rescaled else expected
+        if known_shape is not None and array.ndim == 2 and array.shape != known_shape:
+            text = f"{NAME} has shape {array.shape}, the input {expected}"
+            facts.append(Fact("shape", text, case, NAME))
         return facts
 
-    checked = submission.per_case((NAME,), inspect)
-    return replace(
-        checked, facts=(*checked.facts, *_normalised(submission, inputs)), unsure=rescaled
-    )
+    def _compare_with_input(self, array: npt.NDArray[Any], source: Path, case: str) -> Fact | None:
+        """The fact that an image equals its input; records the input's peak."""
+        import numpy as np
+
+        try:
+            original = npy_array(source, source.parent)
+        except Refused:
+            return None  # the input is the user's own file: nothing to say about the run
+        if original.dtype.kind in "fiu":
+            self.input_peaks[case] = float(original.max())
+        if bool(np.array_equal(array, original)):
+            return Fact("unchanged", f"{NAME} equals its input", case, NAME)
+        return None
 
 
-def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
-    """Up to half of the images stay in 0..1 where the others, and their own inputs, are in the
-    units that the brief keeps.
+def _value_fact(array: npt.NDArray[Any], output_format: OutputFormat, case: str) -> Fact | None:
+    """The first thing that is wrong with the values of a finite image."""
+    low, high = float(array.min()), float(array.max())
+    if array.min() == array.max():
+        return Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME)
+    lowest, highest = output_format.low, output_format.high
+    has_range = lowest is not None and highest is not None
+    if has_range and output_format.leaves_range(low, high):
+        text = f"{NAME} runs from {low:.4g} to {high:.4g}, not in [{lowest:g}, {highest:g}]"
+        return Fact("values", text, case, NAME, forgiven=True)
+    if array.dtype.kind == "f":
+        text = unit_problem(output_format, NAME, low, high)
+        if text:
+            return Fact("demand", text, case, NAME)
+    return None
 
-    Without the inputs nothing is said: one of them may be stored in 0..1 itself.
+
+def _normalised_images(submission: Submission, input_peaks: dict[str, float]) -> list[Fact]:
+    """Facts about images left in 0..1, if at most half are and their inputs are in scanner units.
+
+    The task must demand Hounsfield units or those of the input. Without the inputs nothing can be said: one of them
+    may be stored in 0..1 itself.
     """
     peaks = {case: values["max"] for case, values in submission.measures.items() if "max" in values}
-    top = max(peaks.values(), default=0.0)
-    low = {
-        c: peak
-        for c, peak in peaks.items()
-        if 0 < peak <= NORMALISED and inputs.get(c, 0.0) >= UNITS
+    highest = max(peaks.values(), default=0.0)
+    normalised = {
+        case: peak
+        for case, peak in peaks.items()
+        if 0 < peak <= _NORMALISED and input_peaks.get(case, 0.0) >= _SCANNER_UNITS
     }
-    if (
-        top < UNITS
-        or len(low) * 2 > len(peaks)
-        or submission.run.output_format.unit not in ("HU", "input")
-    ):
+    if highest < _SCANNER_UNITS or len(normalised) * 2 > len(peaks):
         return []
-    text = f"{NAME} runs to {{:.4g}} only, others to {top:.4g}"
-    return [Fact("demand", text.format(peak), case, NAME) for case, peak in low.items()]
+    if submission.run.output_format.unit not in ("HU", "input"):
+        return []
+    return [
+        Fact("demand", f"{NAME} runs to {peak:.4g} only, others to {highest:.4g}", case, NAME)
+        for case, peak in normalised.items()
+    ]
 
 
 BANDS: Mapping[str, Bands] = {

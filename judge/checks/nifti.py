@@ -332,10 +332,7 @@ def _parse_header(block: bytes, kinds: str) -> VolumeHead:
     )
     if not is_nifti2 and len(block) < _NIFTI1_BYTES:
         raise Refused("unreadable", f"is too short for NIfTI: {len(block)} bytes")
-    if is_nifti2:
-        header = Nifti2Header(block)
-    else:
-        header = Nifti1Header(block[:_NIFTI1_BYTES], check=False)
+    header = Nifti2Header(block) if is_nifti2 else Nifti1Header(block[:_NIFTI1_BYTES], check=False)
     if bytes(header["magic"].tobytes())[:3] not in (b"n+1", b"n+2"):
         raise Refused("unreadable", "is not a single-file NIfTI volume")
     shape = tuple(int(extent) for extent in header.get_data_shape())

@@ -51,9 +51,10 @@ _NOT_INPUTS = frozenset(
         ".pkl",
         ".joblib",
         ".gguf",
+        "",
     ]
-) | {""}
-"""Suffixes of programs, documents and weights."""
+)
+"""Suffixes of programs, documents and weights; files without a suffix are not inputs either."""
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 _OUTPUT_NAMES = ("lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz", "sct.nii.gz", "enhanced.npy")
 """Names of outputs, which may lie beside the inputs."""

@@ -1,7 +1,7 @@
-"""Report generation: `<case>/report.txt`, UTF-8, 40-8,000 characters, at least 20 letters
-(benchmark.md section 4).
+"""Report generation: `<case>/report.txt`, UTF-8, 40-8,000 characters, at least 20 letters.
 
-Characters are counted as the file has them, white space included, a line break as one.
+Rules of benchmark.md section 4. Characters are counted as the file has them, white space included,
+a line break as one.
 """
 
 from __future__ import annotations
@@ -23,98 +23,89 @@ _FILLER = re.compile(
     r" ?:|n/?a\b|none\b|null\b)",
     re.IGNORECASE,
 )
-"""How a text begins that a program left where a report should be. What says in words that there is
-none is read."""
+"""How a text begins that a program left in place of a report. Whether a sentence says that there is
+no report is for the judge to read."""
 _OPEN_END = re.compile(r"[A-Za-z,]$")
 _NORMAL = re.compile(
     r"\b(?:no acute|unremarkable|within normal limits|(?:is|are) normal|normal"
     r" (?:chest|study|heart|size))\b",
     re.IGNORECASE,
 )
-"""A report that says that nothing is wrong: most studies may read like that."""
-_STOP = re.compile(r"[a-z]\.\s")
-SHORTEST, LONGEST, LETTERS = 40, 8_000, 20
+"""A report of a normal finding: most studies may read like that."""
+_FULL_STOP = re.compile(r"[a-z]\.\s")
+MIN_CHARACTERS, MAX_CHARACTERS, MIN_LETTERS = 40, 8_000, 20
+_MIN_REPEATED, _REPEATED_SHARE = 5, 0.6
+_MIN_CUT_OFF, _CUT_OFF_SHARE = 4, 0.5
+"""Numbers of reports, and shares of them, from which repetition and cut-off ends are facts."""
 
 
 def check(submission: Submission) -> TrackCheck:
-    """The text of every case; the same text everywhere is a fact."""
+    """Check the text of every case; the same text everywhere is a fact."""
     texts: dict[str, str] = {}
 
-    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        written = read_text(path, work.root)
-        if work.rules.printable_ascii and (
-            strange := next((c for c in written if c not in printable), None)
-        ):
-            return [
-                Fact(
-                    "encoding",
-                    f"{NAME} holds {strange!a}, which is not printable ASCII",
-                    case,
-                    NAME,
-                )
-            ]
-        written = written.removeprefix("\ufeff").replace("\r\n", "\n")
-        text = written.strip()
-        texts[case] = text
-        letters = sum(char.isalpha() for char in text)
-        if not text:
-            return [Fact("empty", f"{NAME} is empty", case, NAME)]
-        if not SHORTEST <= len(written) <= LONGEST:
-            return [
-                Fact(
-                    "length",
-                    f"{NAME} has {len(written):,} characters, not {SHORTEST}-{LONGEST:,}",
-                    case,
-                    NAME,
-                )
-            ]
-        if letters < LETTERS:
-            return [
-                Fact("length", f"{NAME} has {letters} letters, fewer than {LETTERS}", case, NAME)
-            ]
-        if _FILLER.match(text):
-            return [
-                Fact("demand", f"{NAME} holds no report: {' '.join(text.split())[:40]}", case, NAME)
-            ]
-        return []
+    def inspect(submission: Submission, case: str, path: Path) -> list[Fact]:
+        content = read_text(path, submission.root)
+        if submission.rules.printable_ascii:
+            for character in content:
+                if character not in printable:
+                    text = f"{NAME} holds {character!a}, which is not printable ASCII"
+                    return [Fact("encoding", text, case, NAME)]
+        content = content.removeprefix("\ufeff").replace("\r\n", "\n")
+        texts[case] = content.strip()
+        fact = _content_fact(case, content)
+        return [] if fact is None else [fact]
 
-    found = submission.per_case((NAME,), inspect)
-    return TrackCheck(
-        found.cases,
-        found.facts + (identical(texts, "report") or _repeated(texts)) + _cut_off(texts),
-    )
+    checked = submission.per_case((NAME,), inspect)
+    facts = checked.facts + (identical(texts, "report") or _repeated(texts)) + _cut_off(texts)
+    return TrackCheck(checked.cases, facts)
+
+
+def _content_fact(case: str, content: str) -> Fact | None:
+    """The first thing that is wrong with a report: empty, of a wrong length or a mere filler."""
+    text = content.strip()
+    letters = sum(char.isalpha() for char in text)
+    if not text:
+        return Fact("empty", f"{NAME} is empty", case, NAME)
+    if not MIN_CHARACTERS <= len(content) <= MAX_CHARACTERS:
+        reason = f"{NAME} has {len(content):,} characters, not {MIN_CHARACTERS}-{MAX_CHARACTERS:,}"
+        return Fact("length", reason, case, NAME)
+    if letters < MIN_LETTERS:
+        reason = f"{NAME} has {letters} letters, fewer than {MIN_LETTERS}"
+        return Fact("length", reason, case, NAME)
+    if _FILLER.match(text):
+        reason = f"{NAME} holds no report: {_on_one_line(text)[:40]}"
+        return Fact("demand", reason, case, NAME)
+    return None
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _repeated(texts: dict[str, str]) -> tuple[Fact, ...]:
-    """A fact when three in five of at least five reports read the same, and not that all is well."""
-    text, n = Counter(texts.values()).most_common(1)[0] if texts else ("", 0)
-    if len(texts) < 5 or n < 0.6 * len(texts) or _NORMAL.search(text):
+    """A fact if 60 % of at least five reports are the same text, and it reports an abnormality."""
+    if len(texts) < _MIN_REPEATED:
         return ()
-    return (
-        Fact(
-            "repeated",
-            f"{n} of {len(texts)} reports read {' '.join(text.split())[:60]}",
-            None,
-            NAME,
-        ),
-    )
+    text, times = Counter(texts.values()).most_common(1)[0]
+    if times < _REPEATED_SHARE * len(texts) or _NORMAL.search(text):
+        return ()
+    reason = f"{times} of {len(texts)} reports read {_on_one_line(text)[:60]}"
+    return (Fact("repeated", reason, None, NAME),)
 
 
 def _cut_off(texts: dict[str, str]) -> tuple[Fact, ...]:
-    """A fact when at least half of four or more reports stop in the middle of a sentence, though
-    they have full stops."""
-    cut = [case for case, text in texts.items() if _OPEN_END.search(text) and _STOP.search(text)]
-    if len(texts) < 4 or len(cut) * 2 < len(texts):
+    """A fact if at least half of four or more reports end in the middle of a sentence.
+
+    Reports without any full stop are not counted, as their style may do without.
+    """
+    cut = [
+        case for case, text in texts.items() if _OPEN_END.search(text) and _FULL_STOP.search(text)
+    ]
+    if len(texts) < _MIN_CUT_OFF or len(cut) < _CUT_OFF_SHARE * len(texts):
         return ()
-    end = " ".join(texts[cut[0]].split())[-40:]
-    return (
-        Fact(
-            "cut_off",
-            f"{len(cut)} of {len(texts)} reports stop in mid-sentence, e.g. ... {end}",
-            None,
-            NAME,
-        ),
-    )
+    end = _on_one_line(texts[cut[0]])[-40:]
+    reason = f"{len(cut)} of {len(texts)} reports stop in mid-sentence, e.g. ... {end}"
+    return (Fact("cut_off", reason, None, NAME),)
 
 
 TRACK = CheckedTrack(

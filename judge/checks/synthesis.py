@@ -1,5 +1,7 @@
-"""Synthesis: `<case>/sct.nii.gz`, a finite volume of the input's shape (benchmark.md section 4; no
-rule is published)."""
+"""Synthesis: `<case>/sct.nii.gz`, a finite volume of the input's shape.
+
+benchmark.md section 4; the benchmark publishes no rule for it.
+"""
 
 from __future__ import annotations
 
@@ -8,63 +10,63 @@ from pathlib import Path
 from ...tracks import PLAN_ITEMS, score_bands
 from .case_checks import Fact, TrackCheck
 from .image_units import unit_problem
-from .nifti import affine_differs, volume_head, volume_stats
+from .nifti import VolumeHead, VolumeStats, affine_differs, volume_head, volume_stats
 from .submission import Submission
 from .track import CheckedTrack
 
 NAME = "sct.nii.gz"
+_OKAY_SSIM = 0.95
+"""SSIM of the medal `okay`; a run below it counts as failed."""
 
 
 def check(submission: Submission) -> TrackCheck:
-    """The volume of every case; a wrong affine or a constant volume is a fact without effect on the
-    format flag."""
+    """Check the volume of every case.
 
-    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        head = volume_head(path, work.root)
-        facts = []
-        reference = work.public.volume(case) if work.public is not None else None
-        if reference is not None and head.shape != reference.shape:
-            facts.append(
-                Fact(
-                    "shape",
-                    f"{NAME} has shape {head.shape}, the input {reference.shape}",
-                    case,
-                    NAME,
-                )
-            )
-        if reference is not None and affine_differs(head.affine, reference.affine):
-            facts.append(Fact("affine", f"{NAME} has another affine than the input", case, NAME))
-        output_format = work.run.output_format
-        if output_format.dtype not in (None, head.dtype.name):
-            facts.append(
-                Fact(
-                    "dtype",
-                    f"{NAME} has type {head.dtype.name}, not {output_format.dtype}",
-                    case,
-                    NAME,
-                    forgiven=True,
-                )
-            )
-        if head.axes != 3:
-            facts.append(Fact("demand", f"{NAME} has {head.axes} axes", case, NAME))
-        stats = volume_stats(path, work.root, head)
-        if stats.finite:
-            work.measure(case, mean=stats.mean, min=stats.low, max=stats.high)
-        if not stats.finite:
-            facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
-        elif stats.low == stats.high:
-            facts.append(Fact("constant", f"{NAME} is {stats.low:g} everywhere", case, NAME))
-        elif wrong := unit_problem(
-            output_format, NAME, float(stats.low), float(stats.high), holds_air=True
-        ):
-            facts.append(Fact("demand", wrong, case, NAME))
-        return facts
-
-    return submission.per_case((NAME,), inspect)
+    A wrong affine or a constant volume is a fact without effect on the format flag.
+    """
+    return submission.per_case((NAME,), _inspect)
 
 
-OKAY = 0.95
-"""SSIM of the medal `okay`; a run below it counts as failed."""
+def _inspect(submission: Submission, case: str, path: Path) -> list[Fact]:
+    head = volume_head(path, submission.root)
+    facts = _header_facts(submission, case, head)
+    stats = volume_stats(path, submission.root, head)
+    if stats.finite:
+        submission.measure(case, mean=stats.mean, min=stats.low, max=stats.high)
+    fact = _value_fact(submission, case, stats)
+    return facts if fact is None else [*facts, fact]
+
+
+def _header_facts(submission: Submission, case: str, head: VolumeHead) -> list[Fact]:
+    """What is wrong with shape, affine and type."""
+    facts = []
+    reference = None if submission.public is None else submission.public.volume(case)
+    if reference is not None and head.shape != reference.shape:
+        text = f"{NAME} has shape {head.shape}, the input {reference.shape}"
+        facts.append(Fact("shape", text, case, NAME))
+    if reference is not None and affine_differs(head.affine, reference.affine):
+        facts.append(Fact("affine", f"{NAME} has another affine than the input", case, NAME))
+    dtype = submission.run.output_format.dtype
+    if dtype not in (None, head.dtype.name):
+        text = f"{NAME} has type {head.dtype.name}, not {dtype}"
+        facts.append(Fact("dtype", text, case, NAME, forgiven=True))
+    if head.axes != 3:
+        facts.append(Fact("demand", f"{NAME} has {head.axes} axes", case, NAME))
+    return facts
+
+
+def _value_fact(submission: Submission, case: str, stats: VolumeStats) -> Fact | None:
+    """The first thing that is wrong with the values."""
+    if not stats.finite:
+        return Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME)
+    if stats.low == stats.high:
+        return Fact("constant", f"{NAME} is {stats.low:g} everywhere", case, NAME)
+    text = unit_problem(
+        submission.run.output_format, NAME, float(stats.low), float(stats.high), holds_air=True
+    )
+    return Fact("demand", text, case, NAME) if text else None
+
+
 TRACK = CheckedTrack(
     "synthesis",
     check=check,
@@ -73,8 +75,8 @@ TRACK = CheckedTrack(
     rubrics=("synthesis",),
     words=("synth", "sct"),
     metrics=("ssim", "psnr"),
-    fails_below=OKAY,
-    bands=score_bands(0.98, OKAY),
+    fails_below=_OKAY_SSIM,
+    bands=score_bands(0.98, _OKAY_SSIM),
     levels=("mean", "std", "max"),
     items=PLAN_ITEMS,
 )
