@@ -25,7 +25,7 @@ QuestionName = str
 """What a judge can be asked about a run: the criteria of a stage, by its name, and of BESIDE which
 error codes apply, the stage of every turn, or an ad-hoc question. Each is a short text after the
 same record."""
-BESIDE: frozenset[QuestionName] = frozenset({"diagnosis", "stages", "ask"})
+BESIDE: frozenset[QuestionName] = frozenset({"diagnosis", "stages", "ask", "brief"})
 """The questions that are not about a rubric's criteria."""
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
 """Reasons that say nothing about the run, whatever the judge: another attempt may succeed."""

@@ -22,6 +22,21 @@ from .items import PLAN_ITEM, Answer, AskItem
 NOT_APPLICABLE = "not_applicable"
 MAX_CITED = 20
 MAX_COMMITMENTS = 40
+MAX_DEMANDS = 40
+MAX_DEMANDED_VALUES = 100
+DEMAND_KINDS = (
+    "case_file",
+    "file",
+    "validation_file",
+    "dtype",
+    "range",
+    "unit",
+    "labels",
+    "classes",
+    "every_class_occurs",
+    "axes",
+)
+"""What a brief may demand of output files; `briefs` turns them into a format."""
 MAX_TEXT = 2_000
 """Characters of a reason or a free answer that are kept."""
 _VERDICTS: dict[str, float | None] = {"present": 1.0, "absent": 0.0, "cannot_tell": None}
@@ -235,11 +250,39 @@ class AskForm:
         return Stated(item.id, "said", value, entry["reason"][:MAX_TEXT], cited, answer)
 
 
+class BriefForm:
+    """Demands of a brief on the output files, each with the words that state it."""
+
+    prompt = "brief"
+
+    def line(self, item: Criterion) -> str:
+        return item.text.strip()
+
+    def schema(self, item: Criterion) -> dict[str, Any]:
+        kind = {"type": "string", "enum": list(DEMAND_KINDS)}
+        values = {"type": "array", "items": _TEXT}
+        demand = closed({"quote": _TEXT, "kind": kind, "values": values})
+        return closed({"demands": {"type": "array", "items": demand}})
+
+    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
+        demands: list[JsonValue] = [
+            {
+                "quote": demand["quote"][:MAX_TEXT],
+                "kind": demand["kind"],
+                "values": [value[:MAX_TEXT] for value in demand["values"][:MAX_DEMANDED_VALUES]],
+            }
+            for demand in entry["demands"][:MAX_DEMANDS]
+        ]
+        quotes = tuple((0, demand["quote"][:MAX_TEXT]) for demand in entry["demands"])
+        return Stated(item.id, "said", evidence=quotes[:MAX_DEMANDS], answer={"demands": demands})
+
+
 _CRITERIA = CriteriaForm()
 _BESIDE: Mapping[QuestionName, Form] = {
     "diagnosis": DiagnosisForm(),
     "stages": StagesForm(),
     "ask": AskForm(),
+    "brief": BriefForm(),
 }
 
 

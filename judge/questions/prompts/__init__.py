@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-NAMES = ("system", "record", "criteria", "diagnosis", "stages", "ask", "repair")
+NAMES = ("system", "record", "criteria", "diagnosis", "stages", "ask", "brief", "repair")
 _SLOT = re.compile(r"<<([a-z_]+)>>")
 
 
