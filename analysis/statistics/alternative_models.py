@@ -60,7 +60,7 @@ def _rows(
     d: RunArrays, codes: tuple[str, ...], found_by: FittedEffects, model: str, seed: int
 ) -> KeyedEstimates:
     """The rows of one model for `codes`, all of which a design has."""
-    reasons = {code: found_by.why_not(k) for k, code in enumerate(d.code_names)}
+    reasons = {code: found_by.refusal(k) for k, code in enumerate(d.code_names)}
     if all(reasons[code] for code in codes):
         return [({"code": code, "model": model}, _none(d, model, reasons[code])) for code in codes]
     with np.errstate(all="ignore"), python_warnings.catch_warnings():

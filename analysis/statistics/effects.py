@@ -1,9 +1,8 @@
-"""What a fired code goes with, in points of a score, and how the parts of the score share it
-(`overlap` says how).
+"""Tables of the effects of fired codes: on a score, and on each part of Overall.
 
-Associational: codes are tagged after the outcome. What would confound it stands in the row: effects
-on stages that were over before the code could act (placebo), and how strong an unseen cause of both
-would have to be.
+`overlap_weighting` has the estimator. Effects are associational, since codes are tagged after the
+outcome is known. What would show confounding stands in the same row: effects on stages that ended
+before the code could act (placebo), and how strong an unobserved common cause would have to be.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ import numpy as np
 import polars as pl
 
 from ..tables.score_names import limits_of
-from .effect_diagnostics import ALARM, alarms
+from .effect_diagnostics import ALARM, smallest_placebo_p
 from .interval_estimates import (
     Estimate,
+    Floats,
     KeyedEstimates,
     Population,
     adjust_p_values,
@@ -29,11 +29,12 @@ from .overlap_weighting import (
     MIN_CELLS,
     MIN_FIRED,
     FittedEffects,
+    OverlapEffect,
     fit_code_effects,
     overlap_weighted_effect,
     robustness_value,
 )
-from .run_arrays import arrays_by_code, select_runs
+from .run_arrays import RunArrays, arrays_by_code, select_runs
 
 EFFECT_KEYS: dict[str, Any] = {
     "code": pl.String,
@@ -56,134 +57,170 @@ EFFECT_KEYS: dict[str, Any] = {
     "halo_note": pl.String,
 }
 POPULATIONS: tuple[Population, ...] = ("new", "same")
+FEW_TASKS = 10
+"""With fewer tasks, intervals for new tasks are rough."""
 
 
 def code_effects(
     table: pl.DataFrame, outcome: str = "overall", *, source: str = "any", prepare: bool = True
 ) -> pl.DataFrame:
-    """The overlap-weighted effect of each code on `outcome`, two rows a code (new tasks, same
-    tasks).
+    """The overlap-weighted effect of each code on `outcome`, one row each for new and same tasks.
 
-    Units are those of the outcome (overall: points, 0-100). `status`: ok, uninformative (fewer than
-    50 firings with a repeat to compare with, or 20 cells: read `mde80`, the smallest effect found
-    with power .8), confounded (it moves stages that were over before it: no effect may be claimed),
-    refused (with the reason). `compared` of the `fired` have a repeat of the same cell and other
-    codes. p_holm adjusts over the codes that are neither refused nor uninformative; `placebo_p` is
-    the smallest adjusted p of its placebos, `robustness_value` that of this number. `missing_lo`,
-    `missing_hi`: the number if runs without the outcome had the values that suit it least and most.
-    Disqualified runs are left out. Raises ConfigError for an unknown outcome or source.
+    The unit is that of the outcome (overall: points, 0-100). Disqualified runs are left out.
+
+    `status`: ok; uninformative (fewer than 50 firings with a repeat to compare with, or 20 cells:
+    read `mde80`, the smallest effect detected with power .8); confounded (it moves stages that
+    ended before it, so no effect may be claimed); refused (with the reason).
+    `compared`: how many of the `fired` runs have a repeat of the same cell and other codes.
+    `p_holm`: adjusted over the codes that are neither refused nor uninformative.
+    `placebo_p`: the smallest adjusted p of the code's placebo tests.
+    `robustness_value`: of this estimate (Cinelli and Hazlett 2020).
+    `missing_lo`, `missing_hi`: the effect if runs without the outcome had the values least and most
+    favourable to it.
+    `loo_min`, `loo_max`, `loo_task`: the range of the effect without one task, and the task whose
+    removal moves it most.
+    Raises ConfigError for an unknown outcome or source.
     """
     notes: list[str] = []
     if prepare:
         table, notes = select_runs(table, keep_breach=False)
-    moved = alarms(table, source)
-    bounds = _bounds(table, outcome, source)
+    placebo_p = smallest_placebo_p(table, source)
+    bounds = _missing_outcome_bounds(table, outcome, source)
     blocks: dict[Population, KeyedEstimates] = {population: [] for population in POPULATIONS}
-    for d, codes in arrays_by_code(table, outcome, source=source, prepare=False):
-        found = fit_code_effects(d)
-        for k in map(d.code_names.index, codes):
-            code = d.code_names[k]
+    for runs, codes in arrays_by_code(table, outcome, source=source, prepare=False):
+        effects = fit_code_effects(runs)
+        for code in codes:
+            k = runs.code_names.index(code)
             for population in POPULATIONS:
-                key, est = _effect_row(found, k, population, moved.get(code), notes)
+                key, est = _effect_row(effects, k, population, placebo_p.get(code), notes)
                 if est.value is not None:
                     key |= bounds.get(code, {})
                 blocks[population].append((key, est))
     rows: KeyedEstimates = []
     for block in blocks.values():
         block.sort(key=lambda row: str(row[0]["code"]))
-        family = adjust_p_values(
-            [est.p if key["status"] in ("ok", "confounded") else None for key, est in block], "holm"
-        )
-        rows += [({**key, "p_holm": p}, est) for (key, est), p in zip(block, family, strict=True)]
+        family = [est.p if key["status"] in ("ok", "confounded") else None for key, est in block]
+        adjusted = adjust_p_values(family, "holm")
+        rows += [({**key, "p_holm": p}, est) for (key, est), p in zip(block, adjusted, strict=True)]
     return tidy(rows, EFFECT_KEYS)
 
 
-def _bounds(table: pl.DataFrame, outcome: str, source: str) -> dict[str, dict[str, float]]:
-    """For each code its effect when runs without the outcome had the worst values for it and the
-    best (Manski 1990)."""
-    known = pl.col(outcome).is_not_null() & pl.col(outcome).is_finite()
-    if outcome not in table.columns or table.select(known.all()).item():
+def _missing_outcome_bounds(
+    table: pl.DataFrame, outcome: str, source: str
+) -> dict[str, dict[str, float]]:
+    """For each code the bounds of its effect over all values of missing outcomes (Manski 1990).
+
+    The lower bound gives runs that fired the code the lowest value of the scale and the others the
+    highest; the upper bound the reverse. Empty if no outcome is missing or the scale is unbounded.
+    """
+    has_outcome = pl.col(outcome).is_not_null() & pl.col(outcome).is_finite()
+    if outcome not in table.columns or table.select(has_outcome.all()).item():
         return {}
     low, high = limits_of(outcome, table)
     if not math.isfinite(high):
         return {}
     filled = table.with_columns(
-        pl.when(known).then(outcome).otherwise(low).alias(outcome), _known=known
+        pl.when(has_outcome).then(outcome).otherwise(low).alias(outcome), _has_outcome=has_outcome
     )
-    out = {}
-    for d, codes in arrays_by_code(filled, outcome, source=source, prepare=False):
-        missing = ~d.table["_known"].to_numpy()
+    bounds = {}
+    for runs, codes in arrays_by_code(filled, outcome, source=source, prepare=False):
+        missing = ~runs.table["_has_outcome"].to_numpy()
         for code in codes:
-            k = d.code_names.index(code)
-            fired = d.codes[:, k]
-            ends = [
-                np.where(missing, np.where(fired == up, high, low), d.y) for up in (False, True)
-            ]
-            fit = (
-                overlap_weighted_effect(d.codes, k, np.column_stack(ends), d.cell, d.task)
-                if d.n
-                else None
-            )
+            k = runs.code_names.index(code)
+            fired = runs.codes[:, k]
+            worst = np.where(missing, np.where(fired, low, high), runs.y)
+            best = np.where(missing, np.where(fired, high, low), runs.y)
+            fit = None
+            if runs.n:
+                y = np.column_stack([worst, best])
+                fit = overlap_weighted_effect(runs.codes, k, y, runs.cell, runs.task)
             if fit is not None:
-                out[code] = {"missing_lo": float(fit.value[0]), "missing_hi": float(fit.value[1])}
-    return out
+                bounds[code] = {
+                    "missing_lo": float(fit.value[0]),
+                    "missing_hi": float(fit.value[1]),
+                }
+    return bounds
 
 
 def _effect_row(
-    found: FittedEffects, k: int, population: Population, moved: float | None, notes: list[str]
+    effects: FittedEffects,
+    k: int,
+    population: Population,
+    placebo_p: float | None,
+    notes: list[str],
 ) -> tuple[dict[str, Any], Estimate]:
-    d, fit = found.d, found.fits[k]
-    name = d.code_names[k]
-    key: dict[str, Any] = {
-        "code": name,
-        "outcome": d.outcome,
-        "status": "refused",
-        "fired": int(d.codes[:, k].sum()) if d.n else None,
-        "compared": fit.compared if fit else 0 if d.n else None,
-        "read": d.n,
-        "runs": d.n_scored,
-        "cells_varying": fit.cells if fit else 0 if d.n else None,
-    }
+    runs, fit = effects.runs, effects.fits[k]
+    code = runs.code_names[k]
+    key = {**_effect_counts(runs, k, fit), "status": "refused"}
     label = (
-        f"overlap-weighted effect of {name} on {d.outcome}: same agent, task, tier and other codes"
+        f"overlap-weighted effect of {code} on {runs.outcome}: same agent, task, tier and other"
+        " codes"
     )
-    if fit is None or found.why_not(k) is not None:
-        return key, found.estimate(k, label, population=population)
-    warnings = [*notes, *d.notes]
-    est = found.estimate(k, label, population=population)
+    est = effects.estimate(k, label, population=population)
+    if fit is None or effects.refusal(k) is not None:
+        return key, est
+
+    warnings = [*notes, *runs.notes]
+    key["status"] = "ok"
+    key["placebo_p"] = placebo_p
+    key["robustness_value"] = robustness_value(fit.iid_t, fit.iid_df)
     if est.se and est.df:
         key["mde80"] = minimum_detectable_effect(est.se, est.df)
-    key |= {
-        "status": "ok",
-        "placebo_p": moved,
-        "robustness_value": robustness_value(fit.iid_t, fit.iid_df),
-    }
-    if fit.compared < MIN_FIRED or fit.cells < MIN_CELLS:
+    if fit.n_compared < MIN_FIRED or fit.n_cells < MIN_CELLS:
         key["status"] = "uninformative"
-        found_at = (
-            f"; the smallest effect found with power .8 is {key['mde80']:.1f}"
-            if key.get("mde80")
-            else ""
+        warning = (
+            f"uninformative: {fit.n_compared} firings with a repeat to compare with, in"
+            f" {fit.n_cells} cells"
         )
-        warnings.append(
-            f"uninformative: {fit.compared} firings with a repeat to compare with, in {fit.cells}"
-            f" cells{found_at}"
-        )
-    elif moved is not None and moved < ALARM:
+        if key.get("mde80"):
+            warning += f"; the smallest effect detected with power .8 is {key['mde80']:.1f}"
+        warnings.append(warning)
+    elif placebo_p is not None and placebo_p < ALARM:
         key["status"] = "confounded"
         warnings.append(
             "runs with this code, or with E3, E4 or E5, differ already in stages before it: no"
             " effect may be claimed"
         )
-    if population == "new" and 2 <= len(fit.tasks) < 10:
-        warnings.append(f"{len(fit.tasks)} tasks: intervals of so few are rough")
-    if population == "new" and len(fit.tasks) > 1:
-        deleted = fit.deleted[:, 0]
-        key |= {"loo_min": float(np.nanmin(deleted)), "loo_max": float(np.nanmax(deleted))}
-        key["loo_task"] = d.tasks[int(fit.tasks[np.nanargmax(np.abs(deleted - fit.value[0]))])]
-    if d.outcome in ("overall", "agentic", "S1", "S2", "S3"):
-        key["halo_note"] = "judge and tags may share a judge: see the parts"
-    return key, found.estimate(k, label, population=population, warnings=warnings)
+    if population == "new":
+        key |= _leave_one_task_out(runs, fit)
+        if 2 <= len(fit.tasks) < FEW_TASKS:
+            warnings.append(f"{len(fit.tasks)} tasks: intervals from so few are rough")
+    if runs.outcome in ("overall", "agentic", "S1", "S2", "S3"):
+        key["halo_note"] = (
+            "scores and tags may come from the same judge: see the parts of the effect"
+        )
+    return key, effects.estimate(k, label, population=population, warnings=warnings)
+
+
+def _effect_counts(runs: RunArrays, k: int, fit: OverlapEffect | None) -> dict[str, Any]:
+    """Code, outcome and counts of a row; null counts if no run was read for the code."""
+    n_compared = n_cells = n_fired = None
+    if runs.n:
+        n_fired, n_compared, n_cells = int(runs.codes[:, k].sum()), 0, 0
+    if fit is not None:
+        n_compared, n_cells = fit.n_compared, fit.n_cells
+    return {
+        "code": runs.code_names[k],
+        "outcome": runs.outcome,
+        "fired": n_fired,
+        "compared": n_compared,
+        "read": runs.n,
+        "runs": runs.n_scored,
+        "cells_varying": n_cells,
+    }
+
+
+def _leave_one_task_out(runs: RunArrays, fit: OverlapEffect) -> dict[str, Any]:
+    """The range of the effect without one task, and the task whose removal moves it most."""
+    if len(fit.tasks) < 2:
+        return {}
+    deleted = fit.deleted[:, 0]
+    most_influential = int(np.nanargmax(np.abs(deleted - fit.value[0])))
+    return {
+        "loo_min": float(np.nanmin(deleted)),
+        "loo_max": float(np.nanmax(deleted)),
+        "loo_task": runs.tasks[int(fit.tasks[most_influential])],
+    }
 
 
 PART_GROUPS: dict[str, tuple[str, ...]] = {
@@ -199,21 +236,22 @@ PART_NOTES = {
     "rule part": "stages computed by rule: for E5 partly by definition",
     "task part": "the benchmark's own metric",
     GATE: (
-        "runs whose Task is 0: by the completeness gate, or because nothing could be scored: a"
-        " rule, not how good a result is"
+        "runs whose Task is 0, by the completeness gate or because nothing could be scored: a rule,"
+        " not the quality of a result"
     ),
-    QUALITY: "how good results above 0 are: what no judge and no rule decides",
-    "other": "what stages and Task do not explain: gates, policies, foreign weights",
+    QUALITY: "how good results above 0 are, which neither a judge nor a rule decides",
+    "other": "what stages and Task do not explain: gates, policies, other weights",
 }
 
 
 def decompose_effects(
     table: pl.DataFrame, *, source: str = "any", prepare: bool = True
 ) -> pl.DataFrame:
-    """Each code's effect on Overall, split exactly into S1..S5, Task and other (points), new tasks.
+    """Each code's effect on Overall split exactly into S1..S5, Task and other (points), new tasks.
 
-    The estimator is linear in the outcome, so the parts add up to the total; the Task part is again
-    the sum of what runs lose by a Task of 0 and of the rest. No mediation is claimed.
+    The estimator is linear in the outcome, so the parts add up to the total. The Task part is split
+    again into what runs lose by a Task of 0 and the quality of the other results. `share` is the
+    part's share of the total. No mediation is claimed.
     """
     keys: dict[str, Any] = {
         "code": pl.String,
@@ -222,30 +260,34 @@ def decompose_effects(
         "note": pl.String,
     }
     rows: KeyedEstimates = []
-    for d, codes in arrays_by_code(table, "overall", source=source, prepare=prepare):
-        parts = overall_parts(d.table)
-        columns = {
-            name: parts[:, [PARTS.index(p) for p in members]].sum(1)
-            for name, members in PART_GROUPS.items()
-        }
-        if d.n:
-            columns[GATE] = zero_task_loss(d)
-            columns[QUALITY] = columns["task part"] - columns[GATE]
-        found = fit_code_effects(d, np.column_stack(list(columns.values())))
-        at_total = list(columns).index("total")
+    for runs, codes in arrays_by_code(table, "overall", source=source, prepare=prepare):
+        part_outcomes = _part_outcomes(runs)
+        names = list(part_outcomes)
+        effects = fit_code_effects(runs, np.column_stack(list(part_outcomes.values())))
         for code in codes:
-            k = d.code_names.index(code)
-            fit = found.fits[k]
-            total = (
-                float(fit.value[at_total]) if fit is not None and found.why_not(k) is None else 0.0
-            )
-            for at, part in enumerate(columns):
-                est = found.estimate(k, f"effect of {code} on the {part} of overall", at)
-                share = est.value / total if est.value is not None and abs(total) > 1e-9 else None
-                rows.append(
-                    (
-                        {"code": code, "part": part, "note": PART_NOTES.get(part), "share": share},
-                        est,
-                    )
-                )
+            k = runs.code_names.index(code)
+            fit = effects.fits[k]
+            total = 0.0
+            if fit is not None and effects.refusal(k) is None:
+                total = float(fit.value[names.index("total")])
+            for index, part in enumerate(names):
+                est = effects.estimate(k, f"effect of {code} on the {part} of overall", index)
+                share = None
+                if est.value is not None and abs(total) > 1e-9:
+                    share = est.value / total
+                key = {"code": code, "part": part, "note": PART_NOTES.get(part), "share": share}
+                rows.append((key, est))
     return tidy(sorted(rows, key=lambda row: str(row[0]["code"])), keys)
+
+
+def _part_outcomes(runs: RunArrays) -> dict[str, Floats]:
+    """For each part of the decomposition the points of each run (n)."""
+    parts = overall_parts(runs.table)
+    outcomes = {}
+    for name, members in PART_GROUPS.items():
+        columns = [PARTS.index(member) for member in members]
+        outcomes[name] = parts[:, columns].sum(1)
+    if runs.n:
+        outcomes[GATE] = zero_task_loss(runs)
+        outcomes[QUALITY] = outcomes["task part"] - outcomes[GATE]
+    return outcomes

@@ -574,7 +574,7 @@ def corrected_code_effects(
             if kind == "corrected" and enough:
                 key["omega"] = float(fit["omega"][k])
             how = "predict-then-debias" if kind == "corrected" else "additive fixed effects"
-            reason = refused.why_not(k)
+            reason = refused.refusal(k)
             if reason is None and not enough:
                 reason = f"{m} labelled runs in {n_tasks} tasks: too few for a correction"
             elif reason is None and kind != "judge" and positives[k] < MIN_POSITIVES:

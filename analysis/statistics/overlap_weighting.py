@@ -1,11 +1,14 @@
-"""The effect of a code on a score: runs that fired it against repeats of the same cell with the
-same other codes.
+"""The effect of a code on a score: runs that fired it against repeats with the same other codes.
 
-Within every stratum (agent, task, tier, and which other codes fired) the mean difference is taken,
-and strata are weighed by n p (1 - p), how much they have to compare: the overlap-weighted effect
-(Li, Morgan and Zaslavsky 2018; what least squares with a dummy a stratum estimates, Angrist 1998).
-No model of the score is assumed: it is right for what it names however effects differ by agent,
-task, tier, or with the other codes.
+A stratum is the runs of one cell (agent, task, tier) in which the same other codes fired. Within
+each stratum s of n_s runs, a share p_s of which fired the code, the difference of means d_s is
+taken; strata are weighted by how much they can compare:
+
+    effect = sum_s w_s d_s / sum_s w_s,   w_s = n_s p_s (1 - p_s)
+
+This is the overlap-weighted effect (Li, Morgan and Zaslavsky 2018), which is what least squares
+with a dummy for each stratum estimates (Angrist 1998). No model of the score is assumed: the effect
+is unbiased for this average however effects differ by agent, task, tier or with the other codes.
 """
 
 from __future__ import annotations
@@ -23,10 +26,10 @@ from .jackknife import group_ids, group_sums, jackknife_variance
 from .run_arrays import RunArrays, arrays_by_code, reading_refusal
 
 MIN_FIRED, MIN_CELLS = 50, 20
-"""Firings with a repeat to compare with, and their cells: below either, an effect is printed but
-called uninformative."""
+"""Firings with a repeat to compare with, and their cells: with fewer of either, an effect is
+reported but called uninformative."""
 REFUSE_FIRED, REFUSE_CELLS = 10, 5
-"""Below either, none is printed."""
+"""With fewer of either, no effect is reported."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +37,22 @@ class OverlapEffect:
     """The overlap-weighted effect of one code on m outcomes."""
 
     value: Floats
+    """(m)."""
     deleted: Floats
-    """Without each task that has something to compare (G x m)."""
+    """The effect without each task that has something to compare (G x m)."""
     tasks: Ints
-    """These tasks."""
+    """The numbers of these tasks (G)."""
     weight: Floats
-    """What each of them has to compare: sum of n p (1 - p)."""
+    """How much each of them can compare, sum of n p (1 - p) over its strata (G)."""
     se_same: Floats
     df_same: float
     iid_t: float
-    """t of the first outcome's effect under iid errors, with `iid_df`: for the robustness value."""
+    """t statistic of the first outcome's effect under iid errors, for the robustness value."""
     iid_df: int
-    compared: int
+    n_compared: int
     """Firings with a repeat to compare with."""
-    cells: int
-    """In how many cells."""
+    n_cells: int
+    """The cells of these firings."""
 
     @property
     def se_new(self) -> Floats:
@@ -56,12 +60,18 @@ class OverlapEffect:
 
     @property
     def df_new(self) -> Floats:
-        """Satterthwaite's degrees of freedom of m jackknife variances, minus one for the mean: what
-        varies between the runs of a task enters with its weight, what varies between tasks with the
-        square of it (a tenth of the tasks may carry the rest)."""
-        share, square = self.weight / self.weight.sum(), self.weight**2 / (self.weight**2).sum()
-        runs = np.minimum(self.se_same**2, self.se_new**2)[:, None]
-        parts = runs * share + (self.se_new[:, None] ** 2 - runs) * square
+        """Satterthwaite's degrees of freedom of the m jackknife variances, less one for the mean.
+
+        The variance is split into one part a task: variation between the runs of a task enters in
+        proportion to the task's weight, variation between tasks in proportion to its square, as a
+        tenth of the tasks may carry most of the weight.
+        """
+        share = self.weight / self.weight.sum()
+        squared_share = self.weight**2 / (self.weight**2).sum()
+        variance = self.se_new**2
+        between_runs = np.minimum(self.se_same**2, variance)[:, None]
+        between_tasks = variance[:, None] - between_runs
+        parts = between_runs * share + between_tasks * squared_share
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(parts.sum(1) ** 2 / (parts**2).sum(1)) - 1
 
@@ -69,115 +79,142 @@ class OverlapEffect:
 def overlap_weighted_effect(
     codes: Bools, k: int, y: Floats, cell: Ints, task: Ints
 ) -> OverlapEffect | None:
-    """The effect of code `k` of `codes` (n x K) on y (n x m); None where no firing has a repeat to
-    compare with."""
-    pattern = np.delete(codes, k, 1) @ (1 << np.arange(codes.shape[1] - 1))
+    """The effect of code `k` of `codes` (n x K) on the outcomes `y` (n x m).
+
+    None if no firing has a repeat to compare with.
+    """
+    others = np.delete(codes, k, axis=1)
+    pattern = others @ (1 << np.arange(others.shape[1]))
     stratum, n_strata = group_ids(cell, pattern.astype(np.int64))
     fired = codes[:, k].astype(float)
-    count, all_ = (
-        np.bincount(stratum, fired, minlength=n_strata),
-        np.bincount(stratum, minlength=n_strata),
-    )
-    use = ((count > 0) & (count < all_))[stratum]
-    if not use.any():
+    n_fired = np.bincount(stratum, fired, minlength=n_strata)
+    size_all = np.bincount(stratum, minlength=n_strata)
+    comparable = ((n_fired > 0) & (n_fired < size_all))[stratum]
+    if not comparable.any():
         return None
-    (stratum, n_strata), (_, n_cells), task = (
-        group_ids(stratum[use]),
-        group_ids(cell[use]),
-        task[use],
-    )
-    e, y = fired[use], y[use]
-    n1 = np.asarray(np.bincount(stratum, e, minlength=n_strata), dtype=np.float64)
+
+    stratum, n_strata = group_ids(stratum[comparable])
+    _, n_cells = group_ids(cell[comparable])
+    task, fired, y = task[comparable], fired[comparable], y[comparable]
+    n_fired = np.asarray(np.bincount(stratum, fired, minlength=n_strata), dtype=np.float64)
     size: Floats = np.bincount(stratum, minlength=n_strata).astype(float)
-    above = e - (n1 / size)[stratum]
+
+    # With e the code and e~ = e - p_s, sum of e~ y over a stratum is w_s d_s, and of e~ e is w_s.
+    centred = fired - (n_fired / size)[stratum]
     tasks, cluster = np.unique(task, return_inverse=True)
-    sums = group_sums(np.column_stack([above[:, None] * y, above * e]), cluster, len(tasks))
+    products = np.column_stack([centred[:, None] * y, centred * fired])
+    sums = group_sums(products, cluster, len(tasks))
     total = sums.sum(0)
     value = total[:-1] / total[-1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = total - sums
-        deleted = rest[:, :-1] / rest[:, -1:]
-    left = y - (group_sums(y, stratum, n_strata) / size[:, None])[stratum] - value * above[:, None]
-    se_same, df_same = _same_tasks(above, left, stratum, size, total[-1])
-    free = len(e) - n_strata - 1
-    spread = float(left[:, 0] @ left[:, 0]) / (free * total[-1]) if free > 0 else np.nan
-    t = float(value[0] / np.sqrt(spread)) if spread > 0 else np.nan
+        remaining = total - sums
+        deleted = remaining[:, :-1] / remaining[:, -1:]
+
+    stratum_mean = group_sums(y, stratum, n_strata) / size[:, None]
+    residual = y - stratum_mean[stratum] - value * centred[:, None]
+    se_same, df_same = _same_tasks_error(centred, residual, stratum, size, total[-1])
+    iid_df = len(fired) - n_strata - 1
     return OverlapEffect(
-        value, deleted, tasks, sums[:, -1], se_same, df_same, t, free, int(e.sum()), n_cells
+        value=value,
+        deleted=deleted,
+        tasks=tasks,
+        weight=sums[:, -1],
+        se_same=se_same,
+        df_same=df_same,
+        iid_t=_iid_t(value[0], residual[:, 0], iid_df, total[-1]),
+        iid_df=iid_df,
+        n_compared=int(fired.sum()),
+        n_cells=n_cells,
     )
 
 
-def _same_tasks(
-    above: Floats, left: Floats, stratum: Ints, size: Floats, whole: float
+def _same_tasks_error(
+    centred: Floats, residual: Floats, stratum: Ints, size: Floats, total_weight: float
 ) -> tuple[Floats, float]:
-    """Errors for these tasks run again, and their degrees of freedom: HC2 of least squares with a
-    dummy a stratum.
+    """Standard errors (m) for these tasks run again, and df: HC2 of OLS with a dummy a stratum.
 
-    `above` is a run's code minus its stratum's mean, `left` (n x m) what the fit leaves. The square
-    of a residual is (n - 1) / n of the error's in a stratum of n (MacKinnon and White 1985).
-    Degrees of freedom as if runs spread alike (Satterthwaite; Bell and McCaffrey 2002): residuals
-    of a stratum correlate by -1 / (n - 1).
+    `centred` (n) is a run's code minus the mean of its stratum, `residual` (n x m) that of the fit,
+    `size` (strata) the runs of each stratum. In a stratum of n runs the mean square of a residual
+    is (n - 1) / n of that of the error (MacKinnon and White 1985). Degrees of freedom as if all
+    runs had equal variance (Satterthwaite; Bell and McCaffrey 2002); residuals of a stratum
+    correlate by -1 / (n - 1).
     """
     n = size[stratum]
-    variance = ((above**2 * n / (n - 1))[:, None] * left**2).sum(0)
-    mass, square = np.bincount(stratum, above**2), np.bincount(stratum, above**4)
-    alike = (size - 1.0) ** -2
-    df = float(mass.sum() ** 2 / (square * (1 - alike) + mass**2 * alike).sum())
-    return np.asarray(np.sqrt(variance) / whole), df
+    variance = ((centred**2 * n / (n - 1))[:, None] * residual**2).sum(0)
+    sum_of_squares = np.bincount(stratum, centred**2)
+    sum_of_fourth_powers = np.bincount(stratum, centred**4)
+    squared_correlation = (size - 1.0) ** -2
+    trace_of_square = (
+        sum_of_fourth_powers * (1 - squared_correlation) + sum_of_squares**2 * squared_correlation
+    ).sum()
+    df = float(sum_of_squares.sum() ** 2 / trace_of_square)
+    return np.asarray(np.sqrt(variance) / total_weight), df
+
+
+def _iid_t(value: float, residual: Floats, df: int, total_weight: float) -> float:
+    """t statistic under iid errors, from the residuals (n); NaN if undefined."""
+    if df <= 0:
+        return float("nan")
+    variance = float(residual @ residual) / (df * total_weight)
+    return float(value / np.sqrt(variance)) if variance > 0 else float("nan")
 
 
 def robustness_value(t: float, df: int) -> float | None:
-    """Cinelli and Hazlett's RV: the partial R2 that an unobserved cause would need with both code
-    and score to erase it."""
+    """Robustness value of Cinelli and Hazlett (2020), in [0, 1]; None if undefined.
+
+    The partial R2 that an unobserved cause would need with both the code and the score to reduce
+    the effect to 0: RV = (sqrt(f^4 + 4 f^2) - f^2) / 2 with f^2 = t^2 / df.
+    """
     if df < 1 or not np.isfinite(t):
         return None
     f2 = t * t / df
     return float(0.5 * (np.sqrt(f2 * f2 + 4 * f2) - f2))
 
 
-def circular_codes(d: RunArrays) -> list[str]:
+def circular_codes(runs: RunArrays) -> list[str]:
     """Codes most of whose firings rest on the score alone, by their recorded source."""
-    return [code for code in d.code_names if d.n_from_score[code] > 0.5 * d.n_tagged[code]]
+    return [code for code in runs.code_names if runs.n_from_score[code] > 0.5 * runs.n_tagged[code]]
 
 
-def refusal_reasons(d: RunArrays, circular: Sequence[str] | None = None) -> tuple[str | None, ...]:
-    """For each code of a design why its effect cannot be estimated, or None: the one gate for all
-    tables of effects.
+def refusal_reasons(
+    runs: RunArrays, circular: Sequence[str] | None = None
+) -> tuple[str | None, ...]:
+    """For each code why its effect cannot be estimated, or None; all tables of effects use this.
 
-    `circular` codes are refused, by default those that are by their recorded source.
+    `circular` codes are refused; by default `circular_codes`.
     """
-    circular = circular_codes(d) if circular is None else circular
-    return tuple(_refusal(d, k, circular) for k in range(len(d.code_names)))
+    if circular is None:
+        circular = circular_codes(runs)
+    return tuple(_refusal_reason(runs, k, circular) for k in range(len(runs.code_names)))
 
 
-def _refusal(d: RunArrays, k: int, circular: Sequence[str]) -> str | None:
-    fired = int(d.codes[:, k].sum())
-    name = d.code_names[k]
-    if d.n_scored == 0:
+def _refusal_reason(runs: RunArrays, k: int, circular: Sequence[str]) -> str | None:
+    name = runs.code_names[k]
+    n_fired = int(runs.codes[:, k].sum())
+    if runs.n_scored == 0:
         return "no runs with this score"
-    if unread := reading_refusal(name, d.n_read[name], d.n_scored):
+    unread = reading_refusal(name, runs.n_read[name], runs.n_scored)
+    if unread:
         return unread
-    within = "" if d.n == d.n_scored else f" ({d.n} of {d.n_scored} runs read)"
+    of_read_runs = "" if runs.n == runs.n_scored else f" ({runs.n} of {runs.n_scored} runs read)"
     if name in circular:
         return f"circular: {name} is defined by the score it would explain (source: score)"
-    if d.n_cells == d.n:
+    if runs.n_cells == runs.n:
         return "no repeats: every agent, task and tier has a single run to compare with"
-    if fired == 0:
-        return f"{name} never fired{within}"
-    if fired == d.n:
-        return f"{name} fired in every run{within}"
-    if fired < REFUSE_FIRED:
+    if n_fired == 0:
+        return f"{name} never fired{of_read_runs}"
+    if n_fired == runs.n:
+        return f"{name} fired in every run{of_read_runs}"
+    if n_fired < REFUSE_FIRED:
         return (
-            f"too few firings: {fired} runs with {name}{within}, at least {REFUSE_FIRED} are needed"
+            f"too few firings: {n_fired} runs with {name}{of_read_runs}, at least {REFUSE_FIRED}"
+            " are needed"
         )
-    twins = [
-        other
-        for j, other in enumerate(d.code_names)
-        if j != k and (d.codes[:, j] == d.codes[:, k]).all()
-    ]
-    if twins:
+    same_firings = (runs.codes == runs.codes[:, [k]]).all(axis=0)
+    duplicates = [other for j, other in enumerate(runs.code_names) if j != k and same_firings[j]]
+    if duplicates:
         return (
-            f"{name} and {' and '.join(twins)} always fire together: one code by two names, no"
+            f"{name} and {' and '.join(duplicates)} always fire together: one code by two names, no"
             " effect is its own"
         )
     return None
@@ -185,77 +222,95 @@ def _refusal(d: RunArrays, k: int, circular: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True)
 class FittedEffects:
-    """The effects of a design's codes on some outcomes, or why they cannot be had."""
+    """The effects of the codes of some runs on m outcomes, or why there are none."""
 
-    d: RunArrays
+    runs: RunArrays
     refused: tuple[str | None, ...]
+    """For each code, its `refusal_reasons`."""
     fits: tuple[OverlapEffect | None, ...]
 
-    def why_not(self, k: int) -> str | None:
+    def refusal(self, k: int) -> str | None:
         """Why code `k` has no effect, or None."""
-        fit, name = self.fits[k], self.d.code_names[k]
+        fit, name = self.fits[k], self.runs.code_names[k]
         if self.refused[k] is not None:
             return self.refused[k]
-        if fit is None or fit.compared < REFUSE_FIRED:
-            n = fit.compared if fit else 0
+        n_compared = fit.n_compared if fit else 0
+        if fit is None or n_compared < REFUSE_FIRED:
+            n_fired = int(self.runs.codes[:, k].sum())
             return (
-                f"{n} of {int(self.d.codes[:, k].sum())} runs with {name} have a repeat with the"
-                f" same other codes and without it, at least {REFUSE_FIRED} are needed"
+                f"{n_compared} of {n_fired} runs with {name} have a repeat with the same other"
+                f" codes and without it, at least {REFUSE_FIRED} are needed"
             )
-        if fit.cells < REFUSE_CELLS:
+        if fit.n_cells < REFUSE_CELLS:
             return (
-                f"{name} varies within {fit.cells} cells only, at least {REFUSE_CELLS} are needed"
+                f"{name} varies within {fit.n_cells} cells only, at least {REFUSE_CELLS} are needed"
             )
         return None
 
     def estimate(
-        self, k: int, label: str, at: int = 0, population: Population = "new", **more: Any
+        self,
+        k: int,
+        label: str,
+        outcome: int = 0,
+        population: Population = "new",
+        **overrides: Any,
     ) -> Estimate:
-        """The effect of code `k` on outcome `at`; `more` as `estimate` takes it."""
-        d, fit, why = self.d, self.fits[k], self.why_not(k)
+        """The effect of code `k` on outcome number `outcome`; `overrides` go to `t_estimate`."""
+        runs, fit, reason = self.runs, self.fits[k], self.refusal(k)
         error = "jackknife over tasks" if population == "new" else "HC2"
-        method = f"same cell and other codes, weighed by overlap; {error}"
-        if why is not None or fit is None:
+        method = f"same cell and other codes, weighted by overlap; {error}"
+        if reason is not None or fit is None:
             return Estimate(
-                label, population, None, n=d.n, n_clusters=d.n_tasks, method=method, reason=why
+                label,
+                population,
+                None,
+                n=runs.n,
+                n_clusters=runs.n_tasks,
+                method=method,
+                reason=reason,
             )
-        new = population == "new"
-        se, units = (fit.se_new, len(fit.tasks)) if new else (fit.se_same, fit.cells)
-        df = float(fit.df_new[at]) if new else fit.df_same
-        common: dict[str, Any] = {
-            "n": d.n,
-            "n_clusters": units,
+        if population == "new":
+            se, df, n_clusters = fit.se_new, float(fit.df_new[outcome]), len(fit.tasks)
+        else:
+            se, df, n_clusters = fit.se_same, fit.df_same, fit.n_cells
+        arguments: dict[str, Any] = {
+            "n": runs.n,
+            "n_clusters": n_clusters,
             "method": method,
-            "warnings": d.notes,
-            "limits": d.difference_limits,
-            **more,
+            "warnings": runs.notes,
+            "limits": runs.difference_limits,
+            **overrides,
         }
-        if new and len(fit.tasks) < 2:
-            common["reason"] = "one task only: nothing says how the effect varies between tasks"
-        return t_estimate(label, population, fit.value[at], se[at], df, **common)
+        if population == "new" and len(fit.tasks) < 2:
+            arguments["reason"] = "one task only: the variation of the effect over tasks is unknown"
+        return t_estimate(label, population, fit.value[outcome], se[outcome], df, **arguments)
 
 
 def fit_code_effects(
-    d: RunArrays, y: Floats | None = None, *, circular: Sequence[str] | None = None
+    runs: RunArrays, y: Floats | None = None, *, circular: Sequence[str] | None = None
 ) -> FittedEffects:
-    """Effects of a design's codes on `y` (n x m; default the design's outcome)."""
-    refused = refusal_reasons(d, circular)
-    outcomes = d.y[:, None] if y is None else y
+    """Effects of the codes of `runs` on the outcomes `y` (n x m; default: the outcome of `runs`).
+
+    `circular`: as in `refusal_reasons`.
+    """
+    refused = refusal_reasons(runs, circular)
+    outcomes = runs.y[:, None] if y is None else y
     fits = [
-        None if why else overlap_weighted_effect(d.codes, k, outcomes, d.cell, d.task)
-        for k, why in enumerate(refused)
+        None if reason else overlap_weighted_effect(runs.codes, k, outcomes, runs.cell, runs.task)
+        for k, reason in enumerate(refused)
     ]
-    return FittedEffects(d, refused, tuple(fits))
+    return FittedEffects(runs, refused, tuple(fits))
 
 
 def effect_estimates(table: pl.DataFrame, outcome: str, source: str, label: str) -> list[Estimate]:
-    """The effect of each of E1..E5 on the runs of a prepared table; `label` is a template with
-    {code}."""
+    """The effect of each of E1..E5 for new tasks, from a table after `select_runs`.
+
+    `label` is a template with {code}.
+    """
     estimates: dict[str, Estimate] = {}
-    for d, codes in arrays_by_code(table, outcome, source=source, prepare=False):
-        found = fit_code_effects(d)
-        estimates |= {
-            code: found.estimate(d.code_names.index(code), label.format(code=code))
-            for code in codes
-        }
+    for runs, codes in arrays_by_code(table, outcome, source=source, prepare=False):
+        effects = fit_code_effects(runs)
+        for code in codes:
+            k = runs.code_names.index(code)
+            estimates[code] = effects.estimate(k, label.format(code=code))
     return [estimates[code] for code in CODES]

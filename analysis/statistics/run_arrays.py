@@ -1,8 +1,8 @@
 """From a run frame to arrays: which runs are analysed, and their cells, tasks and codes.
 
-`select_runs` leaves one scorecard of one judge for each run. `build_arrays` turns the runs that have
-an outcome into a `RunArrays`; `arrays_by_code` does so for the effect of each code. Everything that
-is left out is named in notes.
+`select_runs` leaves one scorecard of one judge for each run. `build_arrays` turns the runs that
+have an outcome into a `RunArrays`; `arrays_by_code` does so for the effect of each code. Everything
+that is left out is named in notes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from .jackknife import group_ids
 UNKNOWN = "(unknown)"
 DIMENSIONS = ("agent", "task", "track", "tier")
 NO_POINT_REASON = (
-    f"a judged stage is unscored, or less than {ENOUGH:.0%} of the weight of S1-S3 has a value"
+    f"a judged stage is unscored, or less than {100 * ENOUGH:.0f} % of the weight of S1-S3 has a"
+    " value"
 )
 READ_SCORES = ("agentic", "overall", "S1", "S2", "S3", *FREE)
 """Scores that need criteria to be judged."""
 
 
 def select_runs(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataFrame, list[str]]:
-    """One row a run (one judge, no duplicates, unknown names filled), and notes on what is left out.
+    """One row a run (one judge, no duplicates, names filled), and notes on what is left out.
 
     With several judges the one with most runs is used (ties: a judge that reads before the rules,
     then the first by name). Duplicates are rows with the same run id and judge, or with the same
@@ -158,7 +159,7 @@ class RunArrays:
     codes: Bools
     """Whether each code fired (n x code_names)."""
     codes_read: Bools
-    """Whether the run was read for the code (n x code_names); all True unless `need_codes=False`."""
+    """Whether the run was read for the code (n x code_names); all if `need_codes`."""
     code_names: tuple[str, ...]
     n_read: Mapping[str, int]
     """For each of E1..E5, how many of the `n_scored` runs were read for it."""
@@ -230,8 +231,8 @@ MIN_READ = 10
 """Where some runs were not read for a code, the fewest read ones for a rate or an effect of it."""
 JOINT_SHARE = 0.5
 """Codes are analysed together as long as this share of the runs was read for all of them. Lower
-would keep more runs, but an effect that is not adjusted for the codes that fire with it is biased by
-several points, which is worse than half the runs lost."""
+would keep more runs, but an effect that is not adjusted for the codes that fire with it is biased
+by several points, which is worse than half the runs lost."""
 
 
 def build_arrays(
@@ -273,7 +274,7 @@ def build_arrays(
 def arrays_by_code(
     table: pl.DataFrame, outcome: str = "overall", *, source: str = "any", prepare: bool = True
 ) -> list[tuple[RunArrays, tuple[str, ...]]]:
-    """For the effect of each code: the runs read for it and for as many other codes as `jointly_read`.
+    """For each code, the runs read for it and for the other codes that `jointly_read` selects.
 
     Codes with the same runs share arrays; a cohort that was read completely has one entry. A code
     for which no run was read has arrays without runs. Disqualified runs are left out. Raises
@@ -298,7 +299,7 @@ def arrays_by_code(
 
 
 def jointly_read(codes_read: Bools, lead: int | None) -> tuple[tuple[int, ...], Bools]:
-    """Columns of `codes_read` (n x codes) to analyse together, and the mask (n) of runs read for all.
+    """Columns of `codes_read` (n x codes) to analyse together, and the runs (n) read for all.
 
     Columns enter by how often they were read, as long as JOINT_SHARE of the runs read for column
     `lead` remain (without one: of the runs read for any code). If nothing was read: all columns (or
@@ -377,8 +378,8 @@ def _read_codes(
     n_tagged = {code: int(total or 0) for code, total in fired_sums.items()}
     if explain and source == "any":
         notes += [
-            f"{code}: {n} of {n_tagged[code]} firings were read off the score alone and count as not"
-            " fired"
+            f"{code}: {n} of {n_tagged[code]} firings were read off the score alone and count as"
+            " not fired"
             for code, n in n_from_score.items()
             if n
         ]

@@ -81,7 +81,7 @@ def test_overlap_by_hand():
     # off) -2 weighs 1/2.
     assert fit.value[0] == pytest.approx((-15 * 2 / 3 - 1 / 2 - 2 / 2) / (2 / 3 + 1 / 2 + 1 / 2))
     assert fit.deleted[0, 0] == pytest.approx(-2)
-    assert (fit.compared, fit.cells) == (3, 2)
+    assert (fit.n_compared, fit.n_cells) == (3, 2)
     both = np.column_stack([codes[:, 0], codes[:, 0]])
     assert overlap_weighted_effect(both, 0, y, cell, cell) is None, (
         "nothing to compare where another code always fires with it"
