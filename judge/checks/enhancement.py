@@ -129,8 +129,8 @@ def _value_fact(array: npt.NDArray[Any], output_format: OutputFormat, case: str)
 def _normalised_images(submission: Submission, input_peaks: dict[str, float]) -> list[Fact]:
     """Facts about images left in 0..1, if at most half are and their inputs are in scanner units.
 
-    The task must demand Hounsfield units or those of the input. Without the inputs nothing can be said: one of them
-    may be stored in 0..1 itself.
+    The task must demand Hounsfield units or those of the input. Without the inputs nothing can be
+    said: one of them may be stored in 0..1 itself.
     """
     peaks = {case: values["max"] for case, values in submission.measures.items() if "max" in values}
     highest = max(peaks.values(), default=0.0)

@@ -1,17 +1,16 @@
-"""Segmentation: `<case>/lesion.nii.gz` (organ.nii.gz is optional), or `<case>/dseg.nii.gz` for many
-labels.
+"""Segmentation: `<case>/lesion.nii.gz` (organ.nii.gz is optional), or `<case>/dseg.nii.gz`.
 
-Rules of benchmark.md section 4: binary masks (or integer labels in the allowed set) with the shape
-of the CT. A wrong affine, an empty mask and a floating type are facts without effect on the format
-flag, as the published rule names values and shape only; so is whatever is wrong with an organ mask,
-whatever the brief says of it.
+Rules of benchmark.md section 4: binary masks (or integer labels in the allowed set, in dseg.nii.gz)
+with the shape of the CT. A wrong affine, an empty mask and a floating type are facts without effect
+on the format flag, as the published rule names values and shape only; so is whatever is wrong with
+an organ mask, whatever the brief says of it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
@@ -31,80 +30,160 @@ from .submission import UNDELIVERED_KINDS, Submission
 from .track import CheckedTrack
 from .untrusted_files import Refused, read_text
 
-_LESION, _ORGAN, _DSEG = "lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz"
-_PREFIXED = ("liver_lesion.nii.gz", "kidney_lesion.nii.gz", "pancreas_lesion.nii.gz")
-_WHOLE = 0.9
-_APART = 0.8
-"""Share of the voxels in the largest piece from which a mask counts as one piece, and below which
-as scattered."""
+_LESION, _ORGAN, _LABEL_MAP = "lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz"
+_DECISIONS = "agents_decision.csv"
+_PREFIXED_LESIONS = ("liver_lesion.nii.gz", "kidney_lesion.nii.gz", "pancreas_lesion.nii.gz")
+_BINARY = frozenset({0, 1})
+_ONE_PIECE, _SCATTERED = 0.9, 0.8
+"""Share of the voxels in the largest component from which a mask counts as one piece, and below
+which it counts as scattered."""
+_MIN_CASES = 4
+"""Cases from which masks are compared with each other."""
 
 
 def required(submission: Submission) -> tuple[str, ...]:
-    """The file of a case: lesion.nii.gz, or dseg.nii.gz where the brief, the old task name or the
-    delivered names speak of a multi-class task."""
+    """The file that every case must have.
+
+    lesion.nii.gz; or dseg.nii.gz if the brief, the old task name or the delivered names show a
+    multi-class task.
+    """
     brief, task = submission.run.brief, submission.run.task or ""
+    if "lesion.nii" in brief:
+        return (_LESION,)
     names = {file.name for file in submission.run.outputs.files}
-    if "lesion.nii" not in brief and (
-        "dseg.nii" in brief or "feta" in task.lower() or (_DSEG in names and _LESION not in names)
-    ):
-        return (_DSEG,)
+    delivers_label_maps = _LABEL_MAP in names and _LESION not in names
+    if "dseg.nii" in brief or "feta" in task.lower() or delivers_label_maps:
+        return (_LABEL_MAP,)
     return (_LESION,)
 
 
-def check(submission: Submission) -> TrackCheck:
-    """Masks of every case, shapes against the CT when the public inputs are there, else among a
-    case's own masks."""
-    wanted, rules = required(submission), submission.rules
-    many = wanted == (_DSEG,)
-    labels = _labels(submission) if many else frozenset({0, 1})
-    kinds = "iufbc" if rules.complex_voxels else "iufb"
-    heads: dict[str, VolumeHead] = {}
-    read: dict[Path, VolumeHead] = {}
-    held: dict[str, frozenset[float]] = {}
+def delivered(submission: Submission) -> set[str]:
+    """Cases with their required file, or with what the harness's scorer accepts for it."""
+    accepted = set(required(submission))
+    if submission.rules.prefixed_lesions:
+        accepted.update(_PREFIXED_LESIONS)
+    return {
+        file.case
+        for file in submission.run.outputs.files
+        if file.case is not None and file.name in accepted
+    }
 
-    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        head = read[path] = volume_head(path, work.root, kinds)
-        reference = work.public.volume(case) if work.public is not None else None
-        origin = "the input" if reference is not None else "the case's other mask"
-        against = reference or heads.setdefault(case, head)
-        facts = [] if against is head else _geometry(head, against, origin, case, path.name)
-        stats = volume_stats(path, work.root, head, rounded=many and rules.rounded_labels)
-        held[case] = frozenset(stats.values or ())
-        if many:
-            sizes = {
-                f"label_{label:g}": stats.counts.get(label, 0) for label in labels or () if label
+
+def check(submission: Submission) -> TrackCheck:
+    """Check the masks of every case.
+
+    Shapes are compared with the CT if the public inputs are given, else among a case's own masks.
+    """
+    rules = submission.rules
+    files = required(submission)
+    multi_class = files == (_LABEL_MAP,)
+    masks = _Masks(
+        labels=_allowed_labels(submission) if multi_class else _BINARY,
+        multi_class=multi_class,
+        voxel_kinds="iufbc" if rules.complex_voxels else "iufb",
+        rounded=multi_class and rules.rounded_labels,
+    )
+    undelivered: tuple[FactKind, ...] = UNDELIVERED_KINDS
+    if multi_class and rules.unreadable_is_missing:
+        undelivered = (*undelivered, "unreadable")
+    checked = submission.per_case(
+        files,
+        masks.inspect,
+        optional=() if multi_class else (_ORGAN,),
+        undelivered=undelivered,
+    )
+    cases = checked.cases
+    if rules.prefixed_lesions and not multi_class:
+        cases = tuple(_accept_prefixed_lesion(submission, case) for case in cases)
+    facts = (
+        *checked.facts,
+        *_scattered_masks(masks.largest_shares),
+        *_absent_labels(masks.case_values, masks.labels),
+        *_decision_facts(submission),
+    )
+    return TrackCheck(cases, facts)
+
+
+@dataclass
+class _Masks:
+    """The masks of a submission as they are inspected, case by case."""
+
+    labels: frozenset[int] | None
+    """The allowed values; None if they are not known."""
+    multi_class: bool
+    voxel_kinds: str
+    """Numpy kinds of the voxel types that can be read."""
+    rounded: bool
+    """Whether values are rounded to integers before they are looked at."""
+    first_heads: dict[str, VolumeHead] = field(default_factory=dict)
+    """Case -> header of its first mask, for the comparison with its other one."""
+    case_values: dict[str, frozenset[float]] = field(default_factory=dict)
+    """Case -> values in its last mask; cases with none or too many to list are left out."""
+    largest_shares: dict[str, dict[str, float]] = field(default_factory=dict)
+    """File name -> case -> share of the voxels in the largest component, of valid binary masks."""
+
+    def inspect(self, submission: Submission, case: str, path: Path) -> list[Fact]:
+        """The facts about one mask of a case."""
+        head = volume_head(path, submission.root, self.voxel_kinds)
+        reference = None if submission.public is None else submission.public.volume(case)
+        facts = self._geometry_facts(case, path.name, head, reference)
+        stats = volume_stats(path, submission.root, head, rounded=self.rounded)
+        self._remember_values(case, stats)
+        self._measure(submission, case, path.name, head, stats)
+        facts += _value_facts(case, path.name, head, stats, self.labels)
+        if head.axes not in _allowed_axes(submission.run, reference):
+            facts.append(Fact("demand", f"{path.name} has {head.axes} axes", case, path.name))
+        has_mask = not any(fact.kind in ("values", "not_finite", "empty") for fact in facts)
+        if has_mask and self.labels == _BINARY:
+            share = largest_component_share(path, head)
+            if share is not None:
+                self.largest_shares.setdefault(path.name, {})[case] = share
+        return facts
+
+    def _geometry_facts(
+        self, case: str, name: str, head: VolumeHead, reference: VolumeHead | None
+    ) -> list[Fact]:
+        """Shape and affine against the input, else against the case's first mask."""
+        if reference is not None:
+            return _compare_geometry(case, name, head, reference, "the input")
+        first = self.first_heads.setdefault(case, head)
+        if first is head:
+            return []
+        return _compare_geometry(case, name, head, first, "the case's other mask")
+
+    def _remember_values(self, case: str, stats: VolumeStats) -> None:
+        self.case_values.pop(case, None)
+        if stats.values:
+            self.case_values[case] = frozenset(stats.values)
+
+    def _measure(
+        self, submission: Submission, case: str, name: str, head: VolumeHead, stats: VolumeStats
+    ) -> None:
+        """Record the volumes of the mask's structures in ml."""
+        if self.multi_class:
+            voxels = {
+                f"label_{label:g}": stats.counts.get(label, 0)
+                for label in self.labels or ()
+                if label
             }
         else:
-            sizes = {path.name.partition(".")[0]: stats.nonzero}
-        work.measure(case, **{name: n * voxel_ml(head) for name, n in sizes.items()})
-        facts += _values(stats, case, path, head, labels)
-        if head.axes not in _allowed_axes(work.run, reference):
-            facts.append(Fact("demand", f"{path.name} has {head.axes} axes", case, path.name))
-        return facts
+            voxels = {name.partition(".")[0]: stats.nonzero}
+        voxel_volume = voxel_ml(head)
+        volumes = {structure: count * voxel_volume for structure, count in voxels.items()}
+        submission.measure(case, **volumes)
 
-    pieces: dict[str, dict[str, float]] = {}
 
-    def look(work: Submission, case: str, path: Path) -> list[Fact]:
-        facts = inspect(work, case, path)
-        if not any(
-            fact.kind in ("values", "not_finite", "empty") for fact in facts
-        ) and labels == frozenset({0, 1}):
-            share = largest_component_share(path, read[path])
-            if share is not None:
-                pieces.setdefault(path.name, {})[case] = share
-        return facts
+def _allowed_labels(submission: Submission) -> frozenset[int] | None:
+    """The labels that the task allows; those of the report if the rules say so and it names them.
 
-    lost: tuple[FactKind, ...] = ("unreadable",) if many and rules.unreadable_is_missing else ()
-    found = submission.per_case(
-        wanted, look, () if many else (_ORGAN,), (*UNDELIVERED_KINDS, *lost)
-    )
-    if rules.prefixed_lesions and not many:
-        found = replace(found, cases=tuple(_prefixed(submission, case) for case in found.cases))
-    held = {case: values for case, values in held.items() if values}
-    return TrackCheck(
-        found.cases,
-        found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission),
-    )
+    None if neither does.
+    """
+    report = submission.run.report
+    if report is not None and submission.rules.reported_labels:
+        reported = report.metrics.get("tissue_labels")
+        if isinstance(reported, dict) and all(str(label).isdecimal() for label in reported):
+            return frozenset({0, *map(int, reported)})
+    return frozenset(submission.run.output_format.labels) or None
 
 
 def _allowed_axes(run: Run, reference: VolumeHead | None) -> tuple[int, ...]:
@@ -117,44 +196,67 @@ def _allowed_axes(run: Run, reference: VolumeHead | None) -> tuple[int, ...]:
     return 3, run.output_format.axes or 2
 
 
-def delivered(submission: Submission) -> set[str]:
-    """Cases with their required file, or what the harness's scorer takes for it."""
-    wanted = {*required(submission), *(_PREFIXED if submission.rules.prefixed_lesions else ())}
-    return {
-        file.case
-        for file in submission.run.outputs.files
-        if file.case is not None and file.name in wanted
-    }
-
-
-def _prefixed(submission: Submission, check: CaseCheck) -> CaseCheck:
-    there = any(submission.file(check.case, name) is not None for name in _PREFIXED)
-    return replace(check, delivered=check.delivered or there)
-
-
-def _labels(submission: Submission) -> frozenset[int] | None:
-    """The allowed labels by the brief; by the report, where the rules say so and it names them."""
-    report = submission.run.report
-    named = (
-        report.metrics.get("tissue_labels")
-        if report is not None and submission.rules.reported_labels
-        else None
-    )
-    if isinstance(named, dict) and all(str(label).isdecimal() for label in named):
-        return frozenset({0, *map(int, named)})
-    return frozenset(submission.run.output_format.labels) or None
-
-
-def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
-    """Masks in several pieces where the same structure is one piece in at least two thirds of four
-    or more cases."""
+def _compare_geometry(
+    case: str, name: str, head: VolumeHead, reference: VolumeHead, reference_name: str
+) -> list[Fact]:
+    """Facts about a shape or affine that differs from the reference's."""
     facts = []
-    for name, shares in pieces.items():
-        whole = sum(1 for share in shares.values() if share >= _WHOLE)
-        if len(shares) < 4 or whole * 3 < 2 * len(shares):
+    if head.shape != reference.shape:
+        text = f"{name} has shape {head.shape}, {reference_name} {reference.shape}"
+        facts.append(Fact("shape", text, case, name))
+    if affine_differs(head.affine, reference.affine):
+        facts.append(Fact("affine", f"{name} has another affine than {reference_name}", case, name))
+    return facts
+
+
+def _value_facts(
+    case: str, name: str, head: VolumeHead, stats: VolumeStats, labels: frozenset[int] | None
+) -> list[Fact]:
+    """What is wrong with the type and values of a mask."""
+    facts = []
+    if head.dtype.kind == "f":
+        text = f"{name} has type {head.dtype}, not an integer"
+        facts.append(Fact("dtype", text, case, name, forgiven=True))
+    if not stats.finite:
+        facts.append(Fact("not_finite", f"{name} holds NaN or infinity", case, name))
+    elif stats.values is None:
+        text = f"{name} holds more than a few dozen values from {stats.low:g} to {stats.high:g}"
+        facts.append(Fact("values", text, case, name))
+    else:
+        wrong = [value for value in stats.values if not _is_allowed(value, labels)]
+        if wrong:
+            values = ", ".join(f"{value:g}" for value in wrong[:5])
+            text = f"{name} holds values outside the allowed set: {values}"
+            facts.append(Fact("values", text, case, name))
+    if stats.nonzero == 0 and stats.finite:
+        facts.append(Fact("empty", f"{name} has no voxel set", case, name, forgiven=True))
+    return facts
+
+
+def _is_allowed(value: float, labels: frozenset[int] | None) -> bool:
+    is_label = value == int(value) and value >= 0
+    return is_label and (labels is None or value in labels)
+
+
+def _accept_prefixed_lesion(submission: Submission, check: CaseCheck) -> CaseCheck:
+    """A case counts as delivered with a lesion mask named after its organ."""
+    has_prefixed = any(submission.file(check.case, name) is not None for name in _PREFIXED_LESIONS)
+    return replace(check, delivered=check.delivered or has_prefixed)
+
+
+def _scattered_masks(shares_by_name: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
+    """Facts about scattered masks of structures that are one piece in most cases.
+
+    `shares_by_name` maps file names to the largest component's share in each case. "Most" are two
+    thirds of four or more cases.
+    """
+    facts = []
+    for name, shares in shares_by_name.items():
+        in_one_piece = sum(share >= _ONE_PIECE for share in shares.values())
+        if len(shares) < _MIN_CASES or in_one_piece * 3 < 2 * len(shares):
             continue
         for case, share in shares.items():
-            if share < _APART:
+            if share < _SCATTERED:
                 text = (
                     f"{name} lies in pieces, the largest with {share:.0%} of its voxels; in most"
                     " cases it is one"
@@ -163,125 +265,69 @@ def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _absent(
-    held: Mapping[str, frozenset[float]], labels: frozenset[int] | None
+def _absent_labels(
+    case_values: Mapping[str, frozenset[float]], labels: frozenset[int] | None
 ) -> tuple[Fact, ...]:
-    """Labels of a multi-class task that none of four or more masks holds, though the masks hold
-    others."""
-    found = frozenset[float]().union(*held.values()) - {0}
-    if labels is None or len(labels) < 3 or len(held) < 4 or not found:
+    """A fact if some labels of a multi-class task are in none of four or more masks, while others
+    are."""
+    present = frozenset[float]().union(*case_values.values()) - {0}
+    if labels is None or len(labels) < 3 or len(case_values) < _MIN_CASES or not present:
         return ()
-    absent = sorted(labels - found - {0})
-    names = (
-        f"label {absent[0]} has"
-        if len(absent) == 1
-        else f"labels {', '.join(map(str, absent))} have"
-    )
-    text = f"{names} no voxel in any of {len(held)} masks"
-    return (Fact("class_absent", text, None, _DSEG),) if absent else ()
+    absent = sorted(labels - present - {0})
+    if not absent:
+        return ()
+    names = f"labels {', '.join(map(str, absent))} have"
+    if len(absent) == 1:
+        names = f"label {absent[0]} has"
+    text = f"{names} no voxel in any of {len(case_values)} masks"
+    return (Fact("class_absent", text, None, _LABEL_MAP),)
 
 
-def _geometry(
-    head: VolumeHead, reference: VolumeHead, origin: str, case: str, name: str
-) -> list[Fact]:
-    facts = []
-    if head.shape != reference.shape:
-        facts.append(
-            Fact("shape", f"{name} has shape {head.shape}, {origin} {reference.shape}", case, name)
-        )
-    if affine_differs(head.affine, reference.affine):
-        facts.append(Fact("affine", f"{name} has another affine than {origin}", case, name))
-    return facts
-
-
-def _values(
-    stats: VolumeStats, case: str, path: Path, head: VolumeHead, labels: frozenset[int] | None
-) -> list[Fact]:
-    facts = []
-    if head.dtype.kind == "f":
-        facts.append(
-            Fact(
-                "dtype",
-                f"{path.name} has type {head.dtype}, not an integer",
-                case,
-                path.name,
-                forgiven=True,
-            )
-        )
-    if not stats.finite:
-        facts.append(Fact("not_finite", f"{path.name} holds NaN or infinity", case, path.name))
-    elif stats.values is None:
-        text = (
-            f"{path.name} holds more than a few dozen values from {stats.low:g} to {stats.high:g}"
-        )
-        facts.append(Fact("values", text, case, path.name))
-    else:
-        wrong = [
-            v
-            for v in stats.values
-            if v != int(v) or v < 0 or (labels is not None and v not in labels)
-        ]
-        if wrong:
-            shown = ", ".join(f"{value:g}" for value in wrong[:5])
-            facts.append(
-                Fact(
-                    "values",
-                    f"{path.name} holds values outside the allowed set: {shown}",
-                    case,
-                    path.name,
-                )
-            )
-    if stats.nonzero == 0 and stats.finite:
-        facts.append(Fact("empty", f"{path.name} has no voxel set", case, path.name, forgiven=True))
-    return facts
-
-
-def _decision_csv(submission: Submission) -> tuple[Fact, ...]:
-    """agents_decision.csv is optional: its faults are facts that do not touch the format flag."""
-    name = "agents_decision.csv"
-    path = submission.file(None, name)
+def _decision_facts(submission: Submission) -> tuple[Fact, ...]:
+    """The first fault of agents_decision.csv, which is optional: it never makes the format
+    invalid."""
+    path = submission.file(None, _DECISIONS)
     if path is None:
         return ()
     try:
         header, rows = parse_csv(read_text(path, submission.root))
     except Refused as refused:
-        return (Fact(refused.kind, f"{name} {refused.text}", None, name, forgiven=True),)
+        return (_decision_fact(refused.kind, f"{_DECISIONS} {refused.text}"),)
     if not {"patient_id", "lesion_present"} <= set(header):
-        return (
-            Fact(
-                "header", f"{name} has columns {', '.join(header)[:80]}", None, name, forgiven=True
-            ),
-        )
-    ids, column = header.index("patient_id"), header.index("lesion_present")
+        columns = ", ".join(header)[:80]
+        return (_decision_fact("header", f"{_DECISIONS} has columns {columns}"),)
+    id_column, lesion_column = header.index("patient_id"), header.index("lesion_present")
     wrong = [
-        row for row in rows if len(row) <= max(ids, column) or row[column].strip() not in ("0", "1")
+        row
+        for row in rows
+        if len(row) <= max(id_column, lesion_column) or row[lesion_column].strip() not in ("0", "1")
     ]
     if wrong:
-        return (
-            Fact(
-                "values",
-                f"{name}: {len(wrong)} rows where lesion_present is not 0 or 1",
-                None,
-                name,
-                forgiven=True,
-            ),
+        text = f"{_DECISIONS}: {len(wrong)} rows where lesion_present is not 0 or 1"
+        return (_decision_fact("values", text),)
+    return _constant_columns(header, rows, submission.run.brief)
+
+
+def _decision_fact(kind: FactKind, text: str) -> Fact:
+    return Fact(kind, text, None, _DECISIONS, forgiven=True)
+
+
+def _constant_columns(header: list[str], rows: list[list[str]], brief: str) -> tuple[Fact, ...]:
+    """A fact if the brief says `column = value` and no row has that value."""
+    if not rows:
+        return ()
+    for index, column in enumerate(header):
+        match = re.search(
+            rf"(?<![\w.-]){re.escape(column)} ?= ?['\"]?([A-Za-z][\w-]{{1,40}})", brief
         )
-    for place, word in enumerate(header):
-        wanted = re.search(
-            rf"(?<![\w.-]){re.escape(word)} ?= ?['\"]?([A-Za-z][\w-]{{1,40}})", submission.run.brief
-        )
-        if (
-            wanted is not None
-            and rows
-            and all(
-                row[place].strip().lower() != wanted[1].lower() for row in rows if len(row) > place
-            )
-        ):
-            text = (
-                f"{name}: {word} is {rows[0][place].strip()[:20] or 'empty'}, the brief says"
-                f" {wanted[1]}"
-            )
-            return (Fact("demand", text, None, name),)
+        if match is None:
+            continue
+        value = match[1]
+        cells = [row[index].strip() for row in rows if len(row) > index]
+        if all(cell.lower() != value.lower() for cell in cells):
+            first = cells[0][:20] if cells and cells[0] else "empty"
+            text = f"{_DECISIONS}: {column} is {first}, the brief says {value}"
+            return (Fact("demand", text, None, _DECISIONS),)
     return ()
 
 
@@ -289,7 +335,7 @@ TRACK = CheckedTrack(
     "segmentation",
     check=check,
     output="masks",
-    files=(_LESION, _ORGAN, _DSEG, "agents_decision.csv"),
+    files=(_LESION, _ORGAN, _LABEL_MAP, _DECISIONS),
     required=required,
     delivered=delivered,
     rubrics=("segmentation", "segmentation-multiclass"),

@@ -2,17 +2,19 @@
 
 A valid answer names its question, an option (multiple choice) or a non-empty text (open), the raw
 model output, the model and a run time of at least 0 seconds, and its text is the option's or empty.
-A placeholder has a raw output that says so, or an answer without raw output. Both empty is an
-honest skip: not valid, and no placeholder. A readable answer has a label or text and is no
-placeholder, whatever its other fields hold: the parse rate of S4 counts these
+A placeholder has a raw output that says so, or an answer without raw output. If both are empty the
+question was skipped honestly: not valid, and not a placeholder. A readable answer has a label or
+text and is not a placeholder, whatever its other fields hold: the parse rate of S4 counts these
 (AutoMedBench/AutoMedBench, branch eval_vqa, vqa_scorer.py and format_checker.py).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...error_codes.detectors.answers import is_placeholder
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
@@ -26,130 +28,168 @@ from .vqa_answers import answers_by_file
 from .workspace import workspace_of
 
 NAME = "answer.json"
-_LETTER = re.compile(r"\b[A-E]\b")
-_TEXTS = ("predicted_label", "predicted_answer", "raw_model_output")
+_OPTION_LETTER = re.compile(r"\b[A-E]\b")
+_LABEL, _TEXT, _RAW = "predicted_label", "predicted_answer", "raw_model_output"
+_TEXT_FIELDS = (_LABEL, _TEXT, _RAW)
 
 
 def check(submission: Submission) -> TrackCheck:
-    """Every question's answer."""
-    answers: dict[str, str] = {}
-    readable: set[str] = set()
+    """Check the answer to every question."""
     report = submission.run.report
-    mode = report.metrics.get("answer_mode") if report is not None else None
-    otherwise = submission.rules.no_byte_order_mark or submission.rules.links
-    known = None if otherwise else answers_by_file(submission.run)
+    # The harness's rules may refuse what was read once for all rooms.
+    reads_anew = submission.rules.no_byte_order_mark or submission.rules.links
+    answers = _Answers(
+        mode=None if report is None else report.metrics.get("answer_mode"),
+        contents=None if reads_anew else answers_by_file(submission.run),
+    )
+    checked = submission.per_case((NAME,), answers.inspect)
+    facts = checked.facts + identical(answers.answers, "answer")
+    return TrackCheck(checked.cases, facts, readable=len(answers.readable))
 
-    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        rules = work.rules
-        value = read_json(path, work.root, allow_bom=False) if known is None else known[path]
-        if isinstance(value, Refused):
-            raise value
+
+@dataclass
+class _Answers:
+    """The answers of a submission as they are inspected, question by question."""
+
+    mode: Any
+    """The report's answer mode: `multiple_choice`, `open_ended` or unknown."""
+    contents: Mapping[Path, Any] | None
+    """Contents of the files; None to read each when it is inspected."""
+    answers: dict[str, str] = field(default_factory=dict)
+    """Case -> its label or text, to compare cases."""
+    readable: set[str] = field(default_factory=set)
+
+    def inspect(self, submission: Submission, case: str, path: Path) -> list[Fact]:
+        """The facts about one answer."""
+        value = self._read(submission, path)
         if not isinstance(value, dict):
             return [Fact("schema", f"{NAME} is no object", case, NAME)]
-        question = work.public.question(case) if work.public is not None else None
-        label, text, raw = (_text(value.get(key)) for key in _TEXTS)
-        if not any(key in value for key in _TEXTS):
-            return [
-                Fact("schema", f"{NAME} has none of the fields {', '.join(_TEXTS)}", case, NAME)
-            ]
+        if not any(key in value for key in _TEXT_FIELDS):
+            text = f"{NAME} has none of the fields {', '.join(_TEXT_FIELDS)}"
+            return [Fact("schema", text, case, NAME)]
+        label, text, raw = (_stripped(value.get(key)) for key in _TEXT_FIELDS)
         wrong_type = [
-            key for key in _TEXTS if value.get(key) is not None and not isinstance(value[key], str)
+            key
+            for key in _TEXT_FIELDS
+            if value.get(key) is not None and not isinstance(value[key], str)
         ]
         if not (label or text or raw or wrong_type):
             return [Fact("skipped", "left unanswered: answer and raw output are empty", case, NAME)]
-        answers[case] = label or text
+        self.answers[case] = label or text
+
+        rules = submission.rules
+        question = None if submission.public is None else submission.public.question(case)
+        expected = self._expected_form(question, label)
         facts = []
         if is_placeholder(raw, bool(text or (label and not rules.bare_labels))):
-            shown = raw.strip()[:40] or "empty raw output"
-            facts.append(Fact("placeholder", f"placeholder answer: {shown}", case, NAME))
-        options = options_of(question)
-        by_label = bool(label) if question is None else options is not None
-        if mode in ("multiple_choice", "open_ended"):
-            by_label = mode == "multiple_choice"
-        said = str(value.get(_TEXTS[0 if by_label else 1]) or "").strip().upper()
-        if not facts and (said in (options or ()) or _LETTER.search(said) if by_label else said):
-            readable.add(case)
-        facts += [
-            Fact("schema", f"{NAME}: {key} is no text", case, NAME)
-            for key in wrong_type
-            if key in _TEXTS[:2]
-        ]
-        facts += [
-            Fact("schema", f"{NAME} {problem}", case, NAME)
-            for problem in _fields(value, case, question, rules)
-        ]
-        problems = _answer(
-            label,
-            value.get("predicted_answer"),
-            by_label,
-            options if by_label else None,
-            rules.five_labels,
-        )
-        facts += [Fact("values", problem, case, NAME) for problem in problems]
+            preview = raw.strip()[:40] or "empty raw output"
+            facts.append(Fact("placeholder", f"placeholder answer: {preview}", case, NAME))
+        elif _is_readable(value, expected):
+            self.readable.add(case)
+        for key in wrong_type:
+            if key != _RAW:  # a raw output of another type is reported with the other fields
+                facts.append(Fact("schema", f"{NAME}: {key} is no text", case, NAME))
+        for problem in _field_problems(value, case, question, rules):
+            facts.append(Fact("schema", f"{NAME} {problem}", case, NAME))
+        problem = _answer_problem(label, value.get(_TEXT), expected, rules.five_labels)
+        if problem:
+            facts.append(Fact("values", problem, case, NAME))
         return facts
 
-    found = submission.per_case((NAME,), inspect)
-    return TrackCheck(
-        found.cases, found.facts + identical(answers, "answer"), readable=len(readable)
-    )
+    def _read(self, submission: Submission, path: Path) -> Any:
+        """The content of a file; Refused if it cannot be read."""
+        if self.contents is None:
+            return read_json(path, submission.root, allow_bom=False)
+        content = self.contents[path]
+        if isinstance(content, Refused):
+            raise content
+        return content
+
+    def _expected_form(self, question: dict[str, Any] | None, label: str) -> _ExpectedForm:
+        """The form of a question's answer: by the report's mode, else by the question itself, else
+        by whether the answer has a label."""
+        options = options_of(question)
+        by_label = bool(label) if question is None else options is not None
+        if self.mode in ("multiple_choice", "open_ended"):
+            by_label = self.mode == "multiple_choice"
+        return _ExpectedForm(by_label, options)
+
+
+class _ExpectedForm(NamedTuple):
+    """Whether an answer must be a label or a text, and the question's options if known."""
+
+    by_label: bool
+    options: dict[str, str] | None
+
+
+def _is_readable(value: Mapping[str, Any], expected: _ExpectedForm) -> bool:
+    """Whether a label or text can be read from an answer."""
+    if not expected.by_label:
+        return bool(str(value.get(_TEXT) or "").strip())
+    label = str(value.get(_LABEL) or "").strip().upper()
+    return label in (expected.options or ()) or _OPTION_LETTER.search(label) is not None
 
 
 def options_of(question: dict[str, Any] | None) -> dict[str, str] | None:
-    """Label, a capital -> text of a multiple-choice question; None for an open or unknown one."""
-    options = question.get("options") if question is not None else None
+    """Upper-case label -> text of a question's options; None for an open or unknown question."""
+    options = None if question is None else question.get("options")
     if isinstance(options, dict) and options:
-        return {str(key).strip().upper(): str(text).strip() for key, text in options.items()}
+        return {str(label).strip().upper(): str(text).strip() for label, text in options.items()}
     if isinstance(options, list) and options:
         return {chr(ord("A") + index): str(text).strip() for index, text in enumerate(options[:26])}
     return None
 
 
-def _text(value: Any) -> str:
+def _stripped(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _fields(
+def _field_problems(
     value: dict[str, Any], case: str, question: dict[str, Any] | None, rules: Rules
 ) -> list[str]:
-    wrong = [
-        f"lacks {key}" for key in ("predicted_label",) if rules.five_labels and key not in value
-    ]
-    names = (
-        {case, str(question["question_id"])}
-        if question is not None and "question_id" in question
-        else {case}
-    )
-    if str(value.get("question_id", "")) not in names:
-        wrong.append(f"has the question_id {str(value.get('question_id'))[:40]}")
-    if not isinstance(value.get("raw_model_output"), str):
-        wrong.append("has no text raw_model_output")
-    if not _text(value.get("model_name")):
-        wrong.append("has no model_name")
+    """What is wrong with the fields beside the answer itself."""
+    problems = []
+    if rules.five_labels and _LABEL not in value:
+        problems.append(f"lacks {_LABEL}")
+    ids = {case}
+    if question is not None and "question_id" in question:
+        ids.add(str(question["question_id"]))
+    if str(value.get("question_id", "")) not in ids:
+        problems.append(f"has the question_id {str(value.get('question_id'))[:40]}")
+    if not isinstance(value.get(_RAW), str):
+        problems.append(f"has no text {_RAW}")
+    if not _stripped(value.get("model_name")):
+        problems.append("has no model_name")
     runtime = value.get("runtime_s")
-    runtime = int(runtime) if rules.true_is_one and isinstance(runtime, bool) else runtime
+    if rules.true_is_one and isinstance(runtime, bool):
+        runtime = int(runtime)
     seconds = None if isinstance(runtime, str) else number(runtime)
     if seconds is None or seconds < 0:
-        wrong.append(f"has the runtime_s {str(runtime)[:20]}, not a number of at least 0")
-    return wrong
+        problems.append(f"has the runtime_s {str(runtime)[:20]}, not a number of at least 0")
+    return problems
 
 
-def _answer(
-    label: str, answer: Any, by_label: bool, options: dict[str, str] | None, five_labels: bool
-) -> list[str]:
+def _answer_problem(label: str, answer: Any, expected: _ExpectedForm, five_labels: bool) -> str:
+    """What is wrong with a label and its text; "" if nothing is.
+
+    `five_labels`: A to E are valid whatever the options, and open answers need no label.
+    """
+    by_label = expected.by_label
+    options = expected.options if by_label else None
     if five_labels and not by_label:
-        return [] if _text(answer) else ["no predicted_answer"]
-    if not label and (by_label or not _text(answer)):
-        return [
-            "no predicted_label" if by_label else "neither predicted_label nor predicted_answer"
-        ]
-    known = tuple("ABCDE" if options is None or five_labels else options)
-    if label and label.upper() not in known:
-        return [f"predicted_label {label[:20]} is none of the options {', '.join(known)[:60]}"]
+        return "" if _stripped(answer) else f"no {_TEXT}"
+    if not label and by_label:
+        return f"no {_LABEL}"
+    if not label and not _stripped(answer):
+        return f"neither {_LABEL} nor {_TEXT}"
+    allowed = tuple("ABCDE" if options is None or five_labels else options)
+    if label and label.upper() not in allowed:
+        return f"{_LABEL} {label[:20]} is none of the options {', '.join(allowed)[:60]}"
     if by_label and answer is None:
-        return ["no predicted_answer"]
+        return f"no {_TEXT}"
     if options is not None and answer and answer != options.get(label.upper(), answer):
-        return [f"predicted_answer {str(answer)[:40]} is not the text of option {label}"]
-    return []
+        return f"{_TEXT} {str(answer)[:40]} is not the text of option {label}"
+    return ""
 
 
 TRACK = CheckedTrack(
@@ -168,8 +208,9 @@ TRACK = CheckedTrack(
     near_zero=0.2,
     bands=score_bands(0.40, 0.25),  # eval_vqa, medal_tier.py
     parts={
-        f"breakdown.{name}": name.replace("_", " ")
-        for name in ("question_type", "body_system", "medical_task")
+        "breakdown.question_type": "question type",
+        "breakdown.body_system": "body system",
+        "breakdown.medical_task": "medical task",
     },
     items={name: item for name, item in PLAN_ITEMS.items() if name != "picture"},
 )

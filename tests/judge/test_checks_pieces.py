@@ -6,7 +6,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 from ambjudge.judge.checks.nifti import largest_component_share, volume_head
-from ambjudge.judge.checks.segmentation import _scattered
+from ambjudge.judge.checks.segmentation import _scattered_masks
 
 ROD = (slice(2, 8), slice(2, 8), slice(2, 8))
 
@@ -52,6 +52,6 @@ def test_a_long_winding_path_is_one_piece(tmp_path):
     ],
 )
 def test_scattered_is_a_fact_where_the_others_are_whole(shares, cases):
-    facts = _scattered({"organ.nii.gz": {str(i): value for i, value in enumerate(shares)}})
+    facts = _scattered_masks({"organ.nii.gz": {str(i): value for i, value in enumerate(shares)}})
     assert [fact.case for fact in facts] == cases
     assert not any(fact.fatal for fact in facts)
