@@ -1,15 +1,15 @@
-"""Whether a run called a model: a loader and a generate call in a successful execution
-(benchmark.md section 4, vqa).
+"""Whether a run called a model: a loader and a generate call in a successful execution.
 
-Code is parsed, so that a plan, a comment or a string that merely speaks of `generate` counts for
-nothing; a script that was written earlier counts when an execution runs or imports it.
+benchmark.md section 4, vqa. Code is parsed, so that a plan, a comment or a string that mentions
+`generate` does not count; a script that was written earlier counts if an execution runs or imports
+it.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ...trajectories.models import Run
 from ...trajectories.turns.actions import split
@@ -35,7 +35,7 @@ _LOADERS = {
     "InferenceClient",
 }
 _WEIGHT_MODULES = {"torch", "jit", "joblib", "safetensors"}
-_GENERATES = {
+_GENERATE_CALLS = {
     "generate",
     "batch_generate",
     "generate_content",
@@ -53,9 +53,11 @@ _GENERATES = {
     "text_generation",
     "visual_question_answering",
 }
-_REMOTE = re.compile(r"\b(?:completions|messages|responses)\.create$|^litellm\.(?:a?completion)$")
-_STARTS = {"exec", "runpy.run_path", "os.system", "os.popen"}
-"""Calls that run a file which they name."""
+_REMOTE_CALL = re.compile(
+    r"\b(?:completions|messages|responses)\.create$|^litellm\.(?:a?completion)$"
+)
+_FILE_RUNNERS = {"exec", "runpy.run_path", "os.system", "os.popen"}
+"""Calls that run a file named in their arguments, beside those of `subprocess`."""
 _NOT_MODELS = {
     "subprocess",
     "asyncio",
@@ -68,11 +70,12 @@ _NOT_MODELS = {
     "pytest",
     "random",
 }
-_LOADING = re.compile(r"load|open|from_|restore|read_model|build|get_model|(?:^|\.)[A-Z]\w+$")
-_WEIGHTS = re.compile(
+"""Owners of methods called like a model's, such as `subprocess.run` and `random.choice`."""
+_LOADING_NAME = re.compile(r"load|open|from_|restore|read_model|build|get_model|(?:^|\.)[A-Z]\w+$")
+_WEIGHT_FILE = re.compile(
     r"\.(?:pth?|ckpt|bin|safetensors|onnx|gguf|h5|keras|tflite|joblib|pkl|npz|ts|weights)$"
 )
-_COMMAND = re.compile(
+_MODEL_COMMAND = re.compile(
     r"\b(?:ollama run \S+|llama-cli\b.{0,200}-m \S+|python[\d.]* -m"
     r" (?:llava|vllm|mlx_vlm|lmdeploy)\b)",
     re.IGNORECASE,
@@ -80,128 +83,158 @@ _COMMAND = re.compile(
 
 
 def model_call_found(run: Run) -> bool | None:
-    """True when a successful execution loads a model and calls it; None when no execution has a
-    known outcome."""
+    """Whether a successful execution loads a model and calls it.
+
+    None if no execution has a known outcome.
+    """
     scripts: dict[str, str] = {}
-    known = False
+    any_outcome = False
     for _, action in run.actions():
         parts = split(action)
         for part in parts:
             if part.kind == "file" and part.path:
-                name = part.path.rsplit("/", 1)[-1]
-                scripts[name] = (
-                    scripts.get(name, "") + "\n" + part.text if part.append else part.text
-                )
-        if (
-            action.kind != "execute"
-            or action.observation is None
-            or action.observation.kind == "unknown"
-        ):
+                name = _file_name(part.path)
+                earlier = f"{scripts.get(name, '')}\n" if part.append else ""
+                scripts[name] = earlier + part.text
+        observation = action.observation
+        if action.kind != "execute" or observation is None or observation.kind == "unknown":
             continue
-        known = True
-        if action.observation.kind != "ok":
+        any_outcome = True
+        if observation.kind != "ok":
             continue
-        texts = [part.text for part in parts if part.kind == "python"]
-        for part in parts:
-            if part.kind == "shell":
-                if _COMMAND.search(part.text):
-                    return True
-                texts += [
-                    scripts[n]
-                    for n in (p.rsplit("/", 1)[-1] for p in script_runs(part.text))
-                    if n in scripts
-                ]
-        if _calls_model(texts, scripts):
+        shell = [part.text for part in parts if part.kind == "shell"]
+        if any(_MODEL_COMMAND.search(text) for text in shell):
             return True
-    return False if known else None
+        programs = [part.text for part in parts if part.kind == "python"]
+        for text in shell:
+            names = [_file_name(path) for path in script_runs(text)]
+            programs += [scripts[name] for name in names if name in scripts]
+        if _calls_model(programs, scripts):
+            return True
+    return False if any_outcome else None
 
 
-def _calls_model(texts: list[str], scripts: dict[str, str]) -> bool:
+def _file_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _calls_model(programs: list[str], scripts: dict[str, str]) -> bool:
+    """Whether the programs, with the scripts that they import or run, load a model and call it."""
     loads = generates = False
-    queue, seen = list(texts), set[str]()
+    queue, visited = list(programs), set[str]()
     while queue:
         tree = parse(queue.pop())
         if tree is None:
             continue
-        for name in _imports(tree):
-            if f"{name}.py" in scripts and name not in seen:
-                seen.add(name)
+        for name in _imported_names(tree):
+            if f"{name}.py" in scripts and name not in visited:
+                visited.add(name)
                 queue.append(scripts[f"{name}.py"])
-        loaded, generated = _model_use(tree)
-        loads, generates = loads or loaded, generates or generated
+        program_loads, program_generates = _model_use(tree)
+        loads, generates = loads or program_loads, generates or program_generates
     return loads and generates
 
 
-def _imports(tree: ast.Module) -> Iterable[str]:
+def _imported_names(tree: ast.Module) -> Iterator[str]:
+    """Last names of the modules that a program imports, and names of the .py files it runs."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[-1] for alias in node.names)
+            for alias in node.names:
+                yield alias.name.split(".")[-1]
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.split(".")[-1]
-        elif isinstance(node, ast.Call) and (
-            _dotted(node.func) in _STARTS or _dotted(node.func).startswith("subprocess.")
-        ):
-            words = (word for text in _texts(node) for word in text.split())
-            yield from (
-                word.rsplit("/", 1)[-1].removesuffix(".py")
-                for word in words
-                if word.endswith(".py")
-            )
+        elif isinstance(node, ast.Call) and _runs_file(_dotted_name(node.func)):
+            for text in _string_constants(node):
+                for word in text.split():
+                    if word.endswith(".py"):
+                        yield _file_name(word).removesuffix(".py")
+
+
+def _runs_file(function: str) -> bool:
+    return function in _FILE_RUNNERS or function.startswith("subprocess.")
 
 
 def _model_use(tree: ast.Module) -> tuple[bool, bool]:
-    """(a loader is called, a generate call is made), by the names that are called."""
-    loads = generates = False
+    """Whether a program calls a loader, and whether it makes a generate call, by the names that are
+    called."""
+    loads = False
     models: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _loads(node):
+        if isinstance(node, ast.Call) and _is_load(node):
             loads = True
-            if _dotted(node.func).endswith(".load_state_dict"):
-                models.add(_dotted(node.func).removesuffix(".load_state_dict"))
-        if isinstance(node, ast.Assign) and any(
-            _loads(c) for c in ast.walk(node.value) if isinstance(c, ast.Call)
-        ):
-            models.update(_dotted(target) for target in node.targets)
-            models.update(
-                _dotted(e) for t in node.targets if isinstance(t, ast.Tuple) for e in t.elts
-            )
+            name = _dotted_name(node.func)
+            if name.endswith(".load_state_dict"):
+                models.add(name.removesuffix(".load_state_dict"))
+        elif isinstance(node, ast.Assign) and _contains_load(node.value):
+            models.update(_assigned_names(node))
     models.discard("")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = _dotted(node.func)
-            owner, _, last = name.rpartition(".")
-            if name in models or _REMOTE.search(name):
-                generates = True
-            elif last in _GENERATES and owner and owner.split(".")[0] not in _NOT_MODELS:
-                generates = generates or last != "run" or owner in models
+    generates = any(
+        _is_generate(_dotted_name(node.func), models)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+    )
     return loads, generates
 
 
-def _loads(call: ast.Call) -> bool:
-    """Whether a call loads a model: by its name, or any function whose name speaks of loading that
-    is given a file of weights."""
-    name = _dotted(call.func)
+def _contains_load(expression: ast.expr) -> bool:
+    calls = (node for node in ast.walk(expression) if isinstance(node, ast.Call))
+    return any(_is_load(call) for call in calls)
+
+
+def _assigned_names(node: ast.Assign) -> Iterator[str]:
+    """The names that an assignment binds, those of a tuple included."""
+    for target in node.targets:
+        yield _dotted_name(target)
+        if isinstance(target, ast.Tuple):
+            for element in target.elts:
+                yield _dotted_name(element)
+
+
+def _is_generate(name: str, models: set[str]) -> bool:
+    """Whether a call of this name lets a model answer; `models` are names that hold a model."""
+    if name in models or _REMOTE_CALL.search(name):
+        return True
+    owner, _, method = name.rpartition(".")
+    if method not in _GENERATE_CALLS or not owner or owner.split(".")[0] in _NOT_MODELS:
+        return False
+    # `run` is the method of too many other things.
+    return method != "run" or owner in models
+
+
+def _is_load(call: ast.Call) -> bool:
+    """Whether a call loads a model.
+
+    Either its function is a known loader, or its name suggests loading and an argument names a file
+    of weights.
+    """
+    name = _dotted_name(call.func)
     if _is_loader(name):
         return True
-    given = (text for a in (*call.args, *(k.value for k in call.keywords)) for text in _texts(a))
-    return _LOADING.search(name) is not None and any(_WEIGHTS.search(text) for text in given)
+    if _LOADING_NAME.search(name) is None:
+        return False
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    texts = (text for argument in arguments for text in _string_constants(argument))
+    return any(_WEIGHT_FILE.search(text) for text in texts)
 
 
-def _texts(node: ast.expr) -> Iterable[str]:
-    return (
-        n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)
-    )
+def _string_constants(node: ast.expr) -> Iterable[str]:
+    for child in ast.walk(node):
+        if isinstance(child, ast.Constant) and isinstance(child.value, str):
+            yield child.value
 
 
 def _is_loader(name: str) -> bool:
-    owner, _, last = name.rpartition(".")
-    if last in ("load", "load_file"):
+    owner, _, function = name.rpartition(".")
+    if function in ("load", "load_file"):
         return bool(_WEIGHT_MODULES & set(owner.split(".")))
-    return last in _LOADERS or name.startswith("litellm.")
+    return function in _LOADERS or name.startswith("litellm.")
 
 
-def _dotted(node: ast.AST) -> str:
-    """`a.b.c` of a name or attribute; a call in between is written as its function's name."""
+def _dotted_name(node: ast.AST) -> str:
+    """`a.b.c` for a name or attribute; a call in between is written as its function's name.
+
+    The name begins with a dot if its owner is any other expression.
+    """
     parts: list[str] = []
     while True:
         if isinstance(node, ast.Attribute):
