@@ -38,7 +38,7 @@ from .trajectories.turns.segment import segment as segment_run
 if TYPE_CHECKING:
     from .judge.ad_hoc import RunAnswer
     from .judge.base import Judge
-    from .judge.facts.tagging import Diagnosis
+    from .judge.facts.diagnosis import Diagnosis
     from .judge.store import Store
 
 Paths = str | Path | Iterable[str | Path]
@@ -199,17 +199,16 @@ def diagnose(
     Without a model only what files, exit codes and the harness prove; the other codes are
     `not_read`.
     """
-    from .judge.facts.tagging import diagnose as merged
+    from .judge.facts.diagnosis import diagnose as merge_readings
 
     options = _options(None, track, tier, public, Policy(), Wanted(criteria=False))
     with _scorer(judge, options, store) as scorer:
         asked: tuple[Prepared, Mapping[str, Any]] = finished(scorer.ask(_run(run)))
         ready, replies = asked
-        found = ready.found
-        return merged(
+        return merge_readings(
             ready.run,
             ready.segmentation,
-            found,
+            ready.detected,
             replies.get("diagnosis"),
             scorer.judge.name,
             scorer.precision,

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .error_codes.fired import context
+from .error_codes.context import code_context
 from .error_codes.registry import Detector
 from .errors import InputError
 from .judge.base import Judge, QuestionName, Reply, Request, answers, is_criteria
@@ -29,7 +29,6 @@ from .judge.checks.check_outputs import check_outputs
 from .judge.checks.submission import Submission
 from .judge.checks.track import CheckedTrack
 from .judge.engine import prepare
-from .judge.facts.tagging import output_facts
 from .judge.questions.verdict_keys import identity
 from .rubrics.load import load_rubric
 from .trajectories.importers import Importer
@@ -226,8 +225,8 @@ def check_detector(
     if run is None:
         with TemporaryDirectory() as name:
             return check_detector(*detectors, run=tiny_run(Path(name)))
-    stages, facts = segment(run), output_facts(check_outputs(run, public=public))
-    seen = context(run, stages, facts)
+    stages, facts = segment(run), check_outputs(run, public=public).s4_checks
+    seen = code_context(run, stages, facts)
     for detector in detectors:
         _ask(bool(detector.doc), f"{detector.name} says in its docstring what it sees")
         for finding in detector.function(seen):

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ambjudge.error_codes.context import CodeContext
-from ambjudge.error_codes.fired import Fired, context, fired
+from ambjudge.error_codes.context import CodeContext, code_context
+from ambjudge.error_codes.fired_codes import fired_codes
+from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.checks.check_outputs import check_outputs
-from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.trajectories.models import Run, Segmentation
 from ambjudge.trajectories.reading.load import iter_runs, load_run
 from ambjudge.trajectories.turns.failures import action_failure, failures
@@ -35,7 +35,7 @@ EXTERNAL = Path(
 CODES = ("E1", "E2", "E3", "E4", "E5")
 REPLICATES = 2_000
 Pair = tuple[frozenset[str], frozenset[str]]
-"""Fired codes and gold codes of one run."""
+"""FiredCode codes and gold codes of one run."""
 
 
 class Scores(NamedTuple):
@@ -129,7 +129,7 @@ def labelled(run: Run, label: dict, stages: str) -> Segmentation:
 
 
 def codes_of(ctx: CodeContext) -> frozenset[str]:
-    return frozenset(code.code for code in fired(ctx) if code.independence != "from_score")
+    return frozenset(code.code for code in fired_codes(ctx) if code.independence != "from_score")
 
 
 def gold_pairs(
@@ -138,8 +138,8 @@ def gold_pairs(
     pairs = []
     for folder, label_path in jobs:
         run, label = load_run(folder), json.loads(label_path.read_text(encoding="utf-8"))
-        facts = output_facts(check_outputs(run, public=public)) if run.track is not None else None
-        ctx = context(run, labelled(run, label, stages), facts)
+        facts = check_outputs(run, public=public).s4_checks if run.track is not None else None
+        ctx = code_context(run, labelled(run, label, stages), facts)
         got, gold = codes_of(ctx), frozenset(label["codes"])
         pairs.append((got, gold))
         if misses and got != gold:
@@ -195,7 +195,7 @@ def codes_against_tests(folder: Path) -> None:
                 "is_resolved", json.loads(outcome.read_text(encoding="utf-8")).get("resolved")
             )
             if isinstance(passed, bool):
-                table[(bool(codes_of(context(run, segment(run)))), passed)] += 1
+                table[(bool(codes_of(code_context(run, segment(run)))), passed)] += 1
     print(
         f"{folder.name}: with a code {table[(True, True)]} passed, {table[(True, False)]} failed;"
         f" without {table[(False, True)]} passed, {table[(False, False)]} failed"
@@ -227,7 +227,7 @@ def bioagent_classes(folder: Path) -> None:
         if label is None or not label.is_file() or not isinstance(run, Run):
             continue
         name = json.loads(label.read_text(encoding="utf-8"))["error_type"]
-        got, want = codes_of(context(run, segment(run))), BIOAGENT.get(name)
+        got, want = codes_of(code_context(run, segment(run))), BIOAGENT.get(name)
         total, hits = total + (want is not None), hits + (want in got)
         print(f"  {name:40} expected {want or '-':3} fired {' '.join(sorted(got)) or '-'}")
     print(f"expected code among the fired: {hits} of {total}")
@@ -244,7 +244,7 @@ def step_turns(conversation: Path) -> list[int]:
     return turns
 
 
-def first_trouble(run: Run, codes: Sequence[Fired]) -> int:
+def first_trouble(run: Run, codes: Sequence[FiredCode]) -> int:
     """Our guess at the decisive turn: the earliest turn of a fired code, else of a sure failure,
     else the first turn."""
     fired_turns = [min(code.turns) for code in codes]
@@ -264,7 +264,9 @@ def mistake_step(folder: Path) -> None:
             gold = turns[steps[int(data["mistake_step"])]]
         except (ValueError, IndexError, TypeError):
             continue
-        rows.append((gold, first_trouble(run, fired(context(run, segment(run)))), len(run.turns)))
+        rows.append(
+            (gold, first_trouble(run, fired_codes(code_context(run, segment(run)))), len(run.turns))
+        )
     if not rows:
         return
     n = len(rows)
@@ -289,8 +291,8 @@ def sound(folder: Path) -> None:
     """Every code and episode of every run names turns that the run has; AssertionError otherwise."""
     runs = [run for run in iter_runs(folder) if not isinstance(run, Exception)]
     for run in runs:
-        ctx = context(run, segment(run))
-        for code in fired(ctx):
+        ctx = code_context(run, segment(run))
+        for code in fired_codes(ctx):
             assert code.turns, (run.id, code)
             assert 1 <= min(code.turns) <= max(code.turns) <= len(run.turns), (run.id, code)
         for episode in ctx.episodes:

@@ -190,7 +190,7 @@ def compare_formulas(name: str, checkout: Path, n: int, rng: random.Random) -> i
             (Path(folder) / "run/outputs").rename(Path(folder) / "away")
         base = load_run(Path(folder) / "run")
         ready = prepare(base, policy=Policy(like="harness"), rubric=first.judged.rubric)
-        known = {"segmentation": ready.segmentation, "found": ready.found}
+        known = {"segmentation": ready.segmentation, "detected": ready.detected}
         for tier in what.tiers:
             for _ in range(n):
                 work = Submission(

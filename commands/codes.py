@@ -13,8 +13,8 @@ from .options import JSON, PATHS, reading_options, run_options
 
 if TYPE_CHECKING:
     from ..error_codes.detectors.answers import AnswerCode
-    from ..judge.card.stage_results import FiredCode
-    from ..judge.facts.tagging import Diagnosis
+    from ..error_codes.models import FiredCode
+    from ..judge.facts.diagnosis import Diagnosis
     from ..trajectories.models import Run
     from ..trajectories.record.facts import Fact
     from .judge_readings import Read
@@ -148,12 +148,12 @@ def run(
 def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> RunDiagnosis:
     """What detectors found and, where it was asked, what the judge read."""
     from ..error_codes.trace_facts import bare_facts
-    from ..judge.facts import tagging
+    from ..judge.facts.diagnosis import diagnose
 
     ready, reply = read.ready, read.replies.get("diagnosis")
-    found = tagging.diagnose(ready.run, ready.segmentation, ready.found, reply, judge, read.right)
+    found = diagnose(ready.run, ready.segmentation, ready.detected, reply, judge, read.precision)
     unread = "no judge read the run" if reply is None else "the judge's reading failed"
-    bare = bare_facts(ready.found.context)
+    bare = bare_facts(ready.detected.context)
     return RunDiagnosis(
         ready.run, found, taxonomy, unread, ready.facts if reply is not None else (), bare
     )

@@ -28,7 +28,7 @@ class Read:
 
     ready: Prepared
     replies: Mapping[QuestionName, Reply]
-    right: Mapping[str, float] | None = None
+    precision: Mapping[str, float] | None = None
     """By code, the share of this judge's readings that labels in the store confirm."""
 
     @property
@@ -69,7 +69,7 @@ def read_runs(
     progress = console.Progress("read", None, quiet)
     done = lost = 0
     usage, failed = Usage(), Counter[str]()
-    right: Mapping[str, float] = {}
+    precision: Mapping[str, float] = {}
 
     def put(_: Path, item: Read | AmbjudgeError) -> None:
         nonlocal done, lost, usage
@@ -81,7 +81,7 @@ def read_runs(
         done += 1
         usage += used(item.replies.values())
         failed.update(item.failed)
-        take(replace(item, right=right))
+        take(replace(item, precision=precision))
 
     def tell(now: Progress) -> None:
         progress.update(now.done, " · ".join(spent(usage)) if usage.calls else "")
@@ -97,7 +97,7 @@ def read_runs(
             from ..judge.store.reuse import StoredJudge
             from ..judge.trust.judge_precision import shares_right
 
-            reader, right = StoredJudge(reader, store), shares_right(store, judge.name)
+            reader, precision = StoredJudge(reader, store), shares_right(store, judge.name)
 
         async def read(path: Path) -> Read:
             ready = scope.prepare(scope.apply(load_conversation(path)), options.policy)

@@ -11,11 +11,12 @@ from ..sanitize import sanitize_line
 from ..trajectories.stages import STAGES, stage_title
 
 if TYPE_CHECKING:
+    from ..error_codes.models import FiredCode
     from ..judge.base import Usage
     from ..judge.card.fields import JudgeInfo, PlanItem
     from ..judge.card.read_share import Standing
     from ..judge.card.scorecard import ScoreCard
-    from ..judge.card.stage_results import CriterionResult, FiredCode, StageResult
+    from ..judge.card.stage_results import CriterionResult, StageResult
     from ..trajectories.record.quotes import Evidence
 
 _ENDINGS = {

@@ -124,7 +124,7 @@ def _show(
 ) -> None:
     from ..sanitize import sanitize_line
     from ..trajectories.models import STAGE_NAMES, STAGES
-    from ..trajectories.summary import stage_costs
+    from ..trajectories.summary import stage_uses
     from .render import STAGES_BY, turns
 
     if not first:
@@ -134,7 +134,7 @@ def _show(
         f"{run.id}  {run.task or 'unknown task'} · {len(run.turns)} turns · ended:"
         f" {run.status.ended}{by}"
     )
-    costs = stage_costs(run, stages)
+    costs = stage_uses(run, stages)
     rows = []
     for stage in STAGES:
         cost = costs[stage]

@@ -1,39 +1,53 @@
 """Failures grouped into episodes: one step that failed, how often, and whether it was overcome.
 
-An episode is what recovery and the E2/E4 codes are counted on: attempts at the same step, not
-single error lines.
+Recovery and the codes E2 and E4 are counted on episodes: attempts at the same step, not single error
+lines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from ..trajectories.models import Action, Frozen, Run, Segmentation, Stage
+from ..trajectories.models import Action, Run, Segmentation, Stage
 from ..trajectories.turns.failures import Failure
 from ..trajectories.turns.turn_features import TurnFeatures
+from .models import EpisodeInfo
 
-SURE = 0.7
+SURE_FAILURE = 0.7
 """Failures below this confidence are hints and start no episode."""
 WINDOW = 8
 """Turns after its last attempt during which a failure of the same step still belongs to the
 episode."""
 
-SHORT = 10
-"""Different words in two pieces of code below which words in common say nothing: one line that
-patches, one that runs."""
+_FEW_WORDS = 10
+"""Different words in two pieces of code below which common words prove nothing: one line may patch
+what the other line runs."""
+_SAME_STEP = 0.45
+"""Share of common words from which two pieces of code try the same step."""
+_SAME_GOAL = 0.2
+"""The same for consecutive turns with the same goal."""
+_REWRITTEN = 0.3
+"""The same for code that reaches the goal of a failed step by other means."""
+_MAX_CODE = 60_000
+"""Characters of an action's code that are compared."""
+_MAX_LOG_CODE = 2_000
+"""Characters of an action's code in which log files are looked for."""
+_MANY_SCRIPTS = 3
+"""Scripts that an action may mention before a mere mention counts for nothing."""
+_MAX_CAUSE = 110
 
 _WORD = re.compile(r"[A-Za-z_]\w{2,40}")
 _SCRIPT = re.compile(r"[\w./-]{1,120}\.(?:py|sh|R|ipynb|c|cpp)\b")
 _PACKAGE = re.compile(r"(?:No module named|found for|requirement) '?([A-Za-z]\w{1,40})")
 _LOG = re.compile(r"[\w./-]{1,120}\.(?:log|out)\b")
-_MEANS = (
+_SAME_LACK = (
     frozenset({"package", "shell", "network", "permission"}),
     frozenset({"package", "network", "permission", "model", "device", "memory", "disk"}),
 )
 """Families of failures that getting one package, or one model with its packages, runs into."""
-_STEPS = (
+_GOALS = (
     "writes_outputs",
     "forward_pass",
     "training",
@@ -42,246 +56,262 @@ _STEPS = (
     "installs_packages",
     "builds",
 )
+"""Turn features that say what a turn is for, the furthest in the work first."""
+
+_Place = tuple[int, int]
+"""An action: its turn, and its position among the actions of the turn."""
 
 
-class Episode(Frozen):
-    """One step that failed. `resolved_at` is the turn at which the step worked, None when it never
-    did."""
+class Episode(EpisodeInfo):
+    """One step that failed: what a scorecard keeps of it, and how its attempts differ."""
 
-    cause: str
-    """What went wrong, one line: the kind that occurred most (of equals the first), with its first
-    message."""
-    kind: str
-    stage: Stage
-    environment: bool
-    """Most attempts were stopped by data, model, package, API or resource access."""
-    first_turn: int
-    turns: tuple[int, ...]
-    attempts: int
     errors: int = 1
-    """How many different errors the attempts ended in."""
-    resolved_at: int | None = None
-
-    @property
-    def resolved(self) -> bool:
-        return self.resolved_at is not None
+    """Number of different errors that the attempts ended in."""
 
 
-def episodes(
+def find_episodes(
     run: Run,
     segmentation: Segmentation,
     features: Sequence[TurnFeatures],
     failures: Sequence[Failure],
 ) -> tuple[Episode, ...]:
-    """Episodes in order of their first turn. Blocks, tool slips and fruitless look-ups are no
-    failed steps."""
-    counted = [f for f in failures if f.confidence >= SURE and f.family not in ("blocked", "tool")]
-    failed = {(f.turn, f.action) for f in failures if f.confidence >= SURE}
-    steps = _Steps(run, features)
+    """Episodes in order of their first turn.
+
+    Blocked calls, misused tools and fruitless look-ups are not failed steps.
+    """
+    steps = _Steps(run, segmentation, features, failures)
     groups: list[list[Failure]] = []
-    for failure in counted:
-        home = next(
-            (g for g in reversed(groups) if _belongs(failure, g, steps, segmentation, failed)), None
-        )
-        if home is None:
-            groups.append([failure])
+    for failure in failures:
+        if failure.confidence < SURE_FAILURE or failure.family in ("blocked", "tool"):
+            continue
+        for group in reversed(groups):
+            if steps.belongs(failure, group[-1]):
+                group.append(failure)
+                break
         else:
-            home.append(failure)
-    return tuple(_episode(group, steps, segmentation, failed) for group in groups)
+            groups.append([failure])
+    return tuple(_episode(group, steps) for group in groups)
 
 
-def short(cause: str) -> str:
-    """A cause or message as part of a sentence: one line without round brackets, at most 110
-    characters."""
+def short_cause(cause: str) -> str:
+    """A cause as part of a sentence: one line without round brackets, at most 110 characters."""
     text = " ".join(cause.replace("(", "[").replace(")", "]").split())
-    return text if len(text) <= 110 else text[:107] + "..."
+    return text if len(text) <= _MAX_CAUSE else text[: _MAX_CAUSE - 3] + "..."
+
+
+def _episode(group: Sequence[Failure], steps: _Steps) -> Episode:
+    kinds = [failure.kind for failure in group]
+    kind = max(dict.fromkeys(kinds), key=kinds.count)
+    message = next(failure.message for failure in group if failure.kind == kind)
+    return Episode(
+        cause=message if message.startswith(kind) else f"{kind}: {message}",
+        kind=kind,
+        stage=steps.stage(group[0].turn),
+        environment=sum(failure.environment for failure in group) * 2 > len(group),
+        first_turn=group[0].turn,
+        turns=tuple(dict.fromkeys(failure.turn for failure in group)),
+        attempts=len(group),
+        errors=len({failure.signature for failure in group}),
+        resolved_at=steps.resolved_at(group[-1]),
+    )
 
 
 class _Steps:
-    """What each action tried, for telling whether two actions try the same step."""
+    """Tells whether two actions of a run try the same step, and whether a step worked later."""
 
-    def __init__(self, run: Run, features: Sequence[TurnFeatures]) -> None:
-        self.run = run
-        self.features = features
-        self._words: dict[tuple[int, int], frozenset[str]] = {}
-        self._scripts: dict[tuple[int, int], frozenset[str]] = {}
+    def __init__(
+        self,
+        run: Run,
+        segmentation: Segmentation,
+        features: Sequence[TurnFeatures],
+        failures: Sequence[Failure],
+    ) -> None:
+        self._run, self._segmentation, self._features = run, segmentation, features
+        self._failed = {
+            _place(failure) for failure in failures if failure.confidence >= SURE_FAILURE
+        }
+        self._words: dict[_Place, frozenset[str]] = {}
+        self._scripts: dict[_Place, frozenset[str]] = {}
 
-    def action(self, turn: int, slot: int) -> Action:
-        return self.run.turn(turn).actions[slot]
+    def stage(self, turn: int) -> Stage:
+        return self._segmentation.stage_of(turn) or "S5"
 
-    def words(self, turn: int, slot: int) -> frozenset[str]:
-        key = (turn, slot)
-        if key not in self._words:
-            self._words[key] = frozenset(_WORD.findall(self.action(turn, slot).code[:60_000]))
-        return self._words[key]
-
-    def scripts(self, turn: int, slot: int) -> frozenset[str]:
-        key = (turn, slot)
-        if key not in self._scripts:
-            names = set(_SCRIPT.findall(self.action(turn, slot).code[:60_000]))
-            ran = self.features[turn - 1].run_paths if turn <= len(self.features) else ()
-            logs = _LOG.findall(self.action(turn, slot).code[:2_000])
-            self._scripts[key] = frozenset(
-                PurePosixPath(n).stem
-                for n in (*names, *ran, *logs)
-                if n in ran or n in logs or len(names) <= 3
-            )
-        return self._scripts[key]
-
-    def ran(self, turn: int, slot: int) -> frozenset[str]:
-        """Of those, the scripts that were started."""
-        started = self.features[turn - 1].run_paths if turn <= len(self.features) else ()
-        return self.scripts(turn, slot) & {PurePosixPath(n).stem for n in started}
-
-    def similarity(self, a: tuple[int, int], b: tuple[int, int]) -> float:
-        """Share of words that two pieces of code have in common, in [0, 1]."""
-        left, right = self.words(*a), self.words(*b)
-        union = len(left | right)
-        return len(left & right) / union if union else 0.0
-
-    def same(self, a: tuple[int, int], b: tuple[int, int]) -> bool:
-        return bool(self.scripts(*a) & self.scripts(*b)) or self.similarity(a, b) >= 0.45
-
-    def repeats(self, a: tuple[int, int], b: tuple[int, int]) -> bool:
-        """Whether `a` runs the step of `b` again: editing, reading or listing its files is not
-        running it."""
-        if self.ran(*a) & self.scripts(*b):
-            return True
-        if len(self.words(*a) | self.words(*b)) < SHORT and self.words(*a) != self.words(*b):
+    def belongs(self, failure: Failure, last: Failure) -> bool:
+        """Whether a failure is another attempt at the step whose last failure so far is `last`."""
+        if failure.turn - last.turn > WINDOW:
             return False
-        return self.similarity(a, b) >= 0.45 and (
-            self.goal(a[0]) is not None or self.goal(b[0]) is None
-        )
+        return self._tries_same(failure, last) and not self._worked_between(last, failure)
 
-    def goal(self, turn: int) -> str | None:
-        """The farthest thing that a turn tried to do."""
-        feature = self.features[turn - 1] if turn <= len(self.features) else None
-        return next((s for s in _STEPS if feature is not None and feature.has(s)), None)
-
-
-def _belongs(
-    failure: Failure,
-    group: list[Failure],
-    steps: _Steps,
-    segmentation: Segmentation,
-    failed: set[tuple[int, int]],
-) -> bool:
-    last = group[-1]
-    here, there = (failure.turn, failure.action), (last.turn, last.action)
-    if failure.turn - last.turn > WINDOW:
-        return False
-    same = bool(steps.scripts(*here) & steps.scripts(*there))
-    apart = failure.environment and last.environment and not _one_lack(failure, last)
-    same = same or (steps.same(here, there) and not apart)
-    # Two files that are not there are two look-ups, however alike the messages.
-    alike = failure.signature == last.signature and (
-        failure.family != "path" or failure.message == last.message
-    )
-    if not same and alike:
-        same = True
-    if not same and _one_lack(failure, last):
-        # The same lack tried by other means: another installer, another source, another version.
-        same = failure.turn - last.turn <= 3 and _stage(segmentation, failure.turn) == _stage(
-            segmentation, last.turn
-        )
-    if not (same or apart) and failure.turn - last.turn <= 1:
-        goal = steps.goal(failure.turn)
-        same = (
+    def _tries_same(self, failure: Failure, last: Failure) -> bool:
+        place, last_place = _place(failure), _place(last)
+        if self._script_names(place) & self._script_names(last_place):
+            return True
+        same_lack = _about_same_lack(failure, last)
+        different_lacks = failure.environment and last.environment and not same_lack
+        if not different_lacks and self._similar(place, last_place):
+            return True
+        if _same_error(failure, last):
+            return True
+        distance = failure.turn - last.turn
+        if same_lack:
+            # The same lack, tried by other means: another installer, source or version.
+            close = distance <= 3 and self.stage(failure.turn) == self.stage(last.turn)
+            if close:
+                return True
+        if different_lacks or distance > 1:
+            return False
+        goal = self._goal(failure.turn)
+        return (
             goal is not None
-            and goal == steps.goal(last.turn)
-            and steps.similarity(here, there) >= 0.2
+            and goal == self._goal(last.turn)
+            and self._similarity(place, last_place) >= _SAME_GOAL
         )
-    return same and not _worked_between(last, failure, steps, failed)
 
-
-def _one_lack(one: Failure, two: Failure) -> bool:
-    """Whether two failures of access may be about one thing: packages, or models and data; and no
-    two named packages."""
-    if not (
-        one.environment
-        and two.environment
-        and any({one.family, two.family} <= means for means in _MEANS)
-    ):
-        return False
-    first, second = (frozenset(_PACKAGE.findall(failure.message)) for failure in (one, two))
-    return not (first and second) or bool(first & second)
-
-
-def _worked_between(
-    first: Failure, second: Failure, steps: _Steps, failed: set[tuple[int, int]]
-) -> bool:
-    for turn in range(first.turn, second.turn + 1):
-        for slot, action in enumerate(steps.run.turn(turn).actions):
-            if (turn, slot) <= (first.turn, first.action) or (turn, slot) >= (
-                second.turn,
-                second.action,
-            ):
+    def _worked_between(self, first: Failure, second: Failure) -> bool:
+        """Whether the step of the first failure worked before the second one."""
+        start, end = _place(first), _place(second)
+        goal = self._goal(first.turn)
+        other_error = first.signature != second.signature
+        for place in self._successes(first.turn, second.turn):
+            if not start < place < end:
                 continue
-            if not _worked(action, turn, slot, failed):
-                continue
-            if steps.repeats((turn, slot), (first.turn, first.action)):
+            if self._repeats(place, start):
                 return True
-            # Rewritten around what failed: what comes after it with another error is another step.
-            goal = steps.goal(first.turn)
+            # Rewritten around what failed: a later failure with another error is another step.
             if (
-                first.signature != second.signature
+                other_error
                 and goal is not None
-                and steps.features[turn - 1].has(goal)
-                and steps.similarity((turn, slot), (first.turn, first.action)) >= 0.3
+                and self._features[place[0] - 1].has(goal)
+                and self._similarity(place, start) >= _REWRITTEN
             ):
                 return True
-    return False
+        return False
+
+    def resolved_at(self, last: Failure) -> int | None:
+        """The first later turn in which the same step, or what it was for, worked."""
+        goal = self._goal(last.turn)
+        further = () if goal is None else _GOALS[: _GOALS.index(goal)]
+        for place in self._successes(last.turn, len(self._run.turns)):
+            if place <= _place(last):
+                continue
+            turn = place[0]
+            if goal is None:
+                if self._similar(place, _place(last)):
+                    return turn
+                continue
+            # Looking at files shares words with the step without being the step: where the goal is
+            # known, it must be reached.
+            feature = self._feature(turn)
+            if feature is not None and (feature.has(goal) or feature.has(*further)):
+                return turn
+        return None
+
+    def _successes(self, first_turn: int, last_turn: int) -> Iterator[_Place]:
+        """Executions in these turns that worked, in order."""
+        for turn in range(first_turn, last_turn + 1):
+            for slot, action in enumerate(self._run.turn(turn).actions):
+                if (turn, slot) not in self._failed and _worked(action):
+                    yield turn, slot
+
+    def _repeats(self, place: _Place, earlier: _Place) -> bool:
+        """Whether an action runs an earlier step again.
+
+        Editing, reading or listing the files of a step is not running it.
+        """
+        if self._started_scripts(place) & self._script_names(earlier):
+            return True
+        words, earlier_words = self._code_words(place), self._code_words(earlier)
+        if len(words | earlier_words) < _FEW_WORDS and words != earlier_words:
+            return False
+        has_goal = self._goal(place[0]) is not None or self._goal(earlier[0]) is None
+        return has_goal and self._similarity(place, earlier) >= _SAME_STEP
+
+    def _similar(self, place: _Place, other: _Place) -> bool:
+        """Whether two actions name the same script, or share enough words."""
+        if self._script_names(place) & self._script_names(other):
+            return True
+        return self._similarity(place, other) >= _SAME_STEP
+
+    def _similarity(self, place: _Place, other: _Place) -> float:
+        """Share of words that two pieces of code have in common, in [0, 1]."""
+        words, other_words = self._code_words(place), self._code_words(other)
+        union = len(words | other_words)
+        return len(words & other_words) / union if union else 0.0
+
+    def _code_words(self, place: _Place) -> frozenset[str]:
+        if place not in self._words:
+            self._words[place] = frozenset(_WORD.findall(self._code(place)[:_MAX_CODE]))
+        return self._words[place]
+
+    def _script_names(self, place: _Place) -> frozenset[str]:
+        """Stems of the scripts and logs that an action names, unless it names many scripts."""
+        if place not in self._scripts:
+            code = self._code(place)
+            mentioned = set(_SCRIPT.findall(code[:_MAX_CODE]))
+            names = {*self._run_paths(place[0]), *_LOG.findall(code[:_MAX_LOG_CODE])}
+            if len(mentioned) <= _MANY_SCRIPTS:
+                names |= mentioned
+            self._scripts[place] = frozenset(PurePosixPath(name).stem for name in names)
+        return self._scripts[place]
+
+    def _started_scripts(self, place: _Place) -> frozenset[str]:
+        """Those scripts that the turn started."""
+        started = {PurePosixPath(path).stem for path in self._run_paths(place[0])}
+        return self._script_names(place) & started
+
+    def _code(self, place: _Place) -> str:
+        turn, slot = place
+        return self._run.turn(turn).actions[slot].code
+
+    def _run_paths(self, turn: int) -> tuple[str, ...]:
+        feature = self._feature(turn)
+        return () if feature is None else feature.run_paths
+
+    def _feature(self, turn: int) -> TurnFeatures | None:
+        return self._features[turn - 1] if turn <= len(self._features) else None
+
+    def _goal(self, turn: int) -> str | None:
+        """The furthest thing that a turn tried to do."""
+        feature = self._feature(turn)
+        if feature is not None:
+            for goal in _GOALS:
+                if feature.has(goal):
+                    return goal
+        return None
 
 
-def _worked(action: Action, turn: int, slot: int, failed: set[tuple[int, int]]) -> bool:
+def _place(failure: Failure) -> _Place:
+    return failure.turn, failure.action
+
+
+def _worked(action: Action) -> bool:
     return (
         action.kind == "execute"
         and action.observation is not None
         and action.observation.kind in ("ok", "unknown")
-        and (turn, slot) not in failed
     )
 
 
-def _episode(
-    group: list[Failure], steps: _Steps, segmentation: Segmentation, failed: set[tuple[int, int]]
-) -> Episode:
-    first, last = group[0], group[-1]
-    kinds = [f.kind for f in group]
-    kind = max(dict.fromkeys(kinds), key=kinds.count)
-    message = next(f.message for f in group if f.kind == kind)
-    return Episode(
-        cause=f"{kind}: {message}" if not message.startswith(kind) else message,
-        kind=kind,
-        stage=_stage(segmentation, first.turn),
-        environment=sum(f.environment for f in group) * 2 > len(group),
-        first_turn=first.turn,
-        turns=tuple(dict.fromkeys(f.turn for f in group)),
-        attempts=len(group),
-        errors=len({f.signature for f in group}),
-        resolved_at=_resolved(last, steps, failed),
-    )
+def _same_error(failure: Failure, other: Failure) -> bool:
+    """Whether two failures end in the same error.
+
+    Two files that are missing are two look-ups, however similar the messages.
+    """
+    if failure.signature != other.signature:
+        return False
+    return failure.family != "path" or failure.message == other.message
 
 
-def _resolved(last: Failure, steps: _Steps, failed: set[tuple[int, int]]) -> int | None:
-    """The first later turn in which the same step, or what it was for, worked."""
-    goal = steps.goal(last.turn)
-    here = (last.turn, last.action)
-    for turn in range(last.turn, len(steps.run.turns) + 1):
-        feature = steps.features[turn - 1] if turn <= len(steps.features) else None
-        for slot, action in enumerate(steps.run.turn(turn).actions):
-            if (turn, slot) <= here or not _worked(action, turn, slot, failed):
-                continue
-            # A look at files shares words with the step but is not the step: where a goal is known,
-            # it must be reached.
-            reached = goal is not None and feature is not None and feature.has(goal)
-            if reached or (goal is None and steps.same((turn, slot), here)):
-                return turn
-            further = _STEPS[: _STEPS.index(goal)] if goal is not None else ()
-            if further and feature is not None and feature.has(*further):
-                return turn
-    return None
+def _about_same_lack(failure: Failure, other: Failure) -> bool:
+    """Whether two failures of access may have one cause: packages, or models and data.
 
-
-def _stage(segmentation: Segmentation, turn: int) -> Stage:
-    stages = segmentation.turn_stages
-    return stages[turn - 1] if 0 < turn <= len(stages) else "S5"
+    Failures that name two different packages do not.
+    """
+    if not (failure.environment and other.environment):
+        return False
+    families = {failure.family, other.family}
+    if not any(families <= lack for lack in _SAME_LACK):
+        return False
+    packages = frozenset(_PACKAGE.findall(failure.message))
+    other_packages = frozenset(_PACKAGE.findall(other.message))
+    return not packages or not other_packages or bool(packages & other_packages)

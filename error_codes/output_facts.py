@@ -1,19 +1,20 @@
-"""Facts on the delivered files, one case or the whole submission at a time: plain values, whoever
-opened the files.
+"""What is known about the delivered files, as plain values: issues, rates, measures.
 
-`judge.checks` makes them, detectors take them (`judge.facts.tagging.output_facts` hands them in).
+`judge.checks` opens the files and makes these; detectors and scorecards take them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
 from ..trajectories.models import Frozen
+from ..trajectories.quantities import Unit, Whole
 
-FactKind = Literal[
+IssueKind = Literal[
     "missing",  # the required file is not there
     "misnamed",  # another name stands in its place
     "misplaced",  # the right file lies somewhere else
@@ -45,7 +46,7 @@ FactKind = Literal[
     "extra",  # a case that nobody asked for
     "demand",  # the brief asks for it in so many words, the track's format does not
 ]
-REMARKS: frozenset[FactKind] = frozenset(
+REMARKS: frozenset[IssueKind] = frozenset(
     {
         "affine",
         "constant",
@@ -59,15 +60,17 @@ REMARKS: frozenset[FactKind] = frozenset(
         "demand",
     }
 )
-"""Kinds that no track's rules name: whatever they say, they make no output invalid."""
+"""Kinds that no track's rules name: they never make an output invalid."""
 
 
 @dataclass(frozen=True)
-class Fact:
-    """One observation on delivered files. `forgiven`: by the track's rules it does not make the
-    output invalid."""
+class OutputIssue:
+    """One observation about delivered files.
 
-    kind: FactKind
+    `forgiven`: by the track's rules it does not make the output invalid.
+    """
+
+    kind: IssueKind
     text: str
     case: str | None = None
     file: str | None = None
@@ -79,53 +82,89 @@ class Fact:
         return not self.forgiven and self.kind not in REMARKS
 
     def __str__(self) -> str:
-        where = self.case or self.file
-        return f"{where}: {self.text}" if where else self.text
+        place = self.case or self.file
+        return f"{place}: {self.text}" if place else self.text
 
 
-class OutputFacts(Frozen):
-    """What is known of the deliverables. Shares in [0, 1]; None where nobody could tell."""
+class StageChecks(Frozen):
+    """Facts behind S4 and S5. `source`: opened output files, else the report, else the trace."""
 
-    source: Literal["files", "report", "trace"] | None = None
-    expected_cases: int | None = None
-    completion: float | None = None
+    completion: Unit | None = None
+    """Share of the expected cases that have a result."""
     format_valid: bool | None = None
-    placeholder_rate: float | None = None
+    """Whether every delivered file has the format that the track asks for."""
+    has_valid_results: bool | None = None
+    """Whether any result counts."""
+    parse_rate: Unit | None = None
+    """Answers: share of the expected questions with an answer that can be read; replaces
+    format_valid in S4."""
+    placeholder_rate: Unit | None = None
+    """Answers: share of placeholders, which say nothing about their case."""
     model_call_found: bool | None = None
+    """Whether the trace shows that a model was run."""
+    expected_cases: Whole | None = None
+    """Number of cases that the run had to do."""
+    complete_cases: Whole | None = None
+    """Number of these that have a result."""
+    cases_from: Literal["public", "agent_summary", "report", "submit", "trace"] | None = None
+    """The source of the number of cases."""
+    source: Literal["files", "report", "trace"] | None = None
+    """The source of the rest: the delivered files, else the report, else the trace."""
+    caps: tuple[str, ...] = ()
+    """Guards that lowered the score, in words."""
+    problems: tuple[str, ...] = ()
+    """`case: problem`, at most a few dozen; the last line counts the others."""
+
+
+class OutputFacts(StageChecks):
+    """What is known about the deliverables: what a scorecard keeps, and what detectors look at."""
+
     real_but_broken: bool = False
     """Answers: a model answered everything, and next to nothing is right."""
     task_score: float | None = None
-    facts: tuple[Fact, ...] = ()
-    measures: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """Case -> quantity -> number, measured in the delivered files: a table of the outputs whether
-    or not the run printed one."""
+    issues: tuple[OutputIssue, ...] = ()
+    """About the run as a whole, then about each case, in order."""
+    measures: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)
+    """Case -> quantity -> number, measured in the delivered files; empty without files.
 
-    def of(self, *kinds: str) -> tuple[Fact, ...]:
-        return tuple(fact for fact in self.facts if fact.kind in kinds)
+    Masks: `organ`, `lesion` or `label_<n>` in ml. Images: `mean`, `std`, `min`, `max` of the stored
+    values. Boxes: their number as `boxes`, and the medians of their `score` in [0, 1], `width` and
+    `height` in pixels.
+    """
+
+    def of(self, *kinds: str) -> tuple[OutputIssue, ...]:
+        """The issues of these kinds."""
+        return tuple(issue for issue in self.issues if issue.kind in kinds)
 
     @property
-    def missing(self) -> tuple[Fact, ...]:
+    def missing(self) -> tuple[OutputIssue, ...]:
         """Required files that are absent, misnamed or misplaced."""
         return self.of("missing", "misnamed", "misplaced")
 
     @property
-    def hollow(self) -> tuple[Fact, ...]:
-        """Empty files of what is always there: anatomy, reports. A lesion or a finding may be
-        absent by nature."""
-        return tuple(fact for fact in self.of("empty") if fact.file not in ABSENT_BY_NATURE)
+    def hollow(self) -> tuple[OutputIssue, ...]:
+        """Empty files of what every case has: anatomy, reports.
+
+        A lesion or a finding may be absent by nature.
+        """
+        return tuple(issue for issue in self.of("empty") if issue.file not in ABSENT_BY_NATURE)
 
     @property
-    def defects(self) -> tuple[Fact, ...]:
-        """Everything that makes the deliverables wrong: missing, misnamed, malformed. Not
-        placeholders, not quality."""
+    def defects(self) -> tuple[OutputIssue, ...]:
+        """Everything that makes the deliverables wrong: missing, misnamed, malformed.
+
+        Neither placeholders nor quality.
+        """
         return tuple(
-            f for f in self.facts if f.fatal and (f.kind == "empty" or f.kind not in QUALITY)
+            issue
+            for issue in self.issues
+            if issue.fatal and (issue.kind == "empty" or issue.kind not in QUALITY)
         )
 
 
 ABSENT_BY_NATURE = frozenset({"lesion.nii.gz", "prediction.json"})
 """Files that may rightly be empty; whether they may on this task takes reading the brief."""
-QUALITY = frozenset(
+QUALITY: frozenset[IssueKind] = frozenset(
     {
         "placeholder",
         "skipped",
@@ -140,5 +179,5 @@ QUALITY = frozenset(
         "cut_off",
     }
 )
-"""Kinds that speak of what is in a file, not of its form; they are signs of trouble (E3), not of a
-bad delivery (E5)."""
+"""Kinds about the contents of a file, not its form: signs of trouble (E3), not of a bad delivery
+(E5)."""

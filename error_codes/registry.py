@@ -1,12 +1,13 @@
-"""Detectors and their findings: a detector is a function of one `CodeContext`, listed by
-`@detector(...)`.
+"""Detectors and their findings.
+
+A detector is a function of one `CodeContext`, registered by `@detector(...)`:
 
     @detector("near_empty", code="E3", stage="S4", independence="from_trace")
     def near_empty(ctx: CodeContext) -> Iterable[Finding]:
         ...
 
-Ours are added with a table of cases to their test; packages add modules of theirs behind the door
-`detectors`.
+A detector of ours comes with a table of cases in its test. Packages add modules of detectors
+through the entry-point group `detectors`.
 """
 
 from __future__ import annotations
@@ -21,38 +22,45 @@ from ..plugins import Door, is_ours, stamps
 from ..trajectories.models import Stage
 from ..trajectories.record.facts import FactSource
 from .context import CodeContext
+from .models import CodeTaxonomy, FiredCode
 
 Independence = Literal["from_trace", "from_files", "from_score"]
 Code = Literal["E1", "E2", "E3", "E4", "E5", "E8"]
-"""E8 in the harness taxonomy alone."""
+"""E8 exists in the harness taxonomy alone."""
 
 
 class Finding(NamedTuple):
-    """One thing that a detector saw. `turns` are 1-based and at least one; `why` is one sentence."""
+    """One thing that a detector reports. `turns`: 1-based, at least one; `why`: one sentence."""
 
     turns: tuple[int, ...]
     why: str
     confidence: float
     stage: Stage | None = None
-    """Where another stage than the detector's usual one applies."""
+    """The stage, if it is not the detector's usual one."""
 
 
-Function = Callable[[CodeContext], Iterable[Finding]]
+DetectorFunction = Callable[[CodeContext], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
 class Detector:
+    """A function that reports findings of one code, and what they rest on."""
+
     name: str
     code: Code
     stage: Stage
-    """The stage it usually speaks for."""
+    """The usual stage of its findings."""
     independence: Independence
-    function: Function
-    taxonomy: Literal["paper", "harness"] = "paper"
+    function: DetectorFunction
+    taxonomy: CodeTaxonomy = "paper"
     fact: FactSource | None = None
-    """What its findings rest on where that proves them without reading: files, exit codes and
-    tracebacks, the harness's words. What a text or a program means may at most hold such a finding
-    back. None: it reads."""
+    """What proves its findings without reading: files, exit codes and tracebacks, or the harness's
+    words. The meaning of a text or a program may at most hold such a finding back. None: it reads."""
+
+    @property
+    def by(self) -> str:
+        """Its name as fired codes carry it."""
+        return f"detector:{self.name}"
 
     @property
     def doc(self) -> str:
@@ -61,7 +69,7 @@ class Detector:
         return " ".join(summary.split())
 
 
-_OURS = (
+_BUILT_IN = (
     "files",
     "failures",
     "out_of_reach",
@@ -72,7 +80,9 @@ _OURS = (
     "harness",
 )
 DETECTORS: Door[ModuleType] = Door(
-    "detectors", "module of detectors", {name: f"{__package__}.detectors.{name}" for name in _OURS}
+    "detectors",
+    "module of detectors",
+    {name: f"{__package__}.detectors.{name}" for name in _BUILT_IN},
 )
 """Modules with detectors; each registers its own when it is imported."""
 
@@ -85,16 +95,20 @@ def detector(
     code: Code,
     stage: Stage,
     independence: Independence,
-    taxonomy: Literal["paper", "harness"] = "paper",
+    taxonomy: CodeTaxonomy = "paper",
     fact: FactSource | None = None,
-) -> Callable[[Function], Function]:
-    """List a function as a detector; the function itself stays as it is. A name stands once."""
+) -> Callable[[DetectorFunction], DetectorFunction]:
+    """Register a function as a detector and return it unchanged.
+
+    ValueError for an unknown code, and for a name that another detector has.
+    """
     if code not in get_args(Code):
         raise ValueError(f"unknown code {code!r}; known: {', '.join(get_args(Code))}")
 
-    def register(function: Function) -> Function:
+    def register(function: DetectorFunction) -> DetectorFunction:
         if not is_ours(function.__module__):
-            _import(ours=True)  # so that a name of ours is taken whoever is imported first
+            # So that our names are taken, whichever module is imported first.
+            _import(built_in=True)
         if name in _DETECTORS:
             raise ValueError(f"detector {name!r} is there already")
         _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, fact)
@@ -104,26 +118,41 @@ def detector(
 
 
 @cache
-def detectors(taxonomy: Literal["paper", "harness"] = "paper") -> tuple[Detector, ...]:
-    """All detectors of a taxonomy, in code order, then by name."""
-    _import(ours=True)
-    _import(ours=False)
-    found = [d for d in _DETECTORS.values() if d.taxonomy == taxonomy]
-    return tuple(sorted(found, key=lambda d: (d.code, d.name)))
+def detectors(taxonomy: CodeTaxonomy = "paper") -> tuple[Detector, ...]:
+    """All detectors of a taxonomy, by code, then by name."""
+    _import(built_in=True)
+    _import(built_in=False)
+    matches = [each for each in _DETECTORS.values() if each.taxonomy == taxonomy]
+    return tuple(sorted(matches, key=lambda each: (each.code, each.name)))
 
 
-def packages() -> tuple[str, ...]:
-    """The stamps of the packages that have detectors."""
-    detectors()  # so that a module which cannot be imported leaves nothing behind
+def fact_source(code: FiredCode) -> FactSource | None:
+    """What proves the code without reading; None for readings, and for detectors that read."""
+    detectors()  # imports all of them
+    source = _DETECTORS.get(code.by.removeprefix("detector:"))
+    return None if source is None else source.fact
+
+
+def rests_on_fact(code: FiredCode) -> bool:
+    """Whether the code is a finding that stands whatever a reader says."""
+    return fact_source(code) is not None
+
+
+def detector_packages() -> tuple[str, ...]:
+    """The stamps of the packages that add detectors."""
+    detectors()  # so that a module that cannot be imported leaves no stamp
     return stamps(DETECTORS)
 
 
-def _import(ours: bool) -> None:
-    """Import our modules, or those of packages; one that cannot be imported leaves no detector
-    behind."""
+def _import(built_in: bool) -> None:
+    """Import our modules of detectors, or those of packages.
+
+    A module that cannot be imported leaves no detector behind.
+    """
     for name, plugin in DETECTORS.entries.items():
-        if bool(plugin.package) != ours:
-            before = dict(_DETECTORS)
-            if DETECTORS.find(name) is None:
-                _DETECTORS.clear()
-                _DETECTORS.update(before)
+        if bool(plugin.package) == built_in:
+            continue
+        before = dict(_DETECTORS)
+        if DETECTORS.find(name) is None:
+            _DETECTORS.clear()
+            _DETECTORS.update(before)

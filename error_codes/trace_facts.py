@@ -1,188 +1,199 @@
-"""Facts of the trace: what failed, was blocked or stayed unanswered, and what detectors prove
-without reading.
+"""Facts of the trace: what failed, was blocked or stayed unanswered, and what detectors prove.
 
-trace_facts     executions, exit codes, failed steps, blocks, what came after the last write
-bare_facts      those that say something of a run without a track by themselves
-finding_facts   findings of detectors that are marked as resting on facts
+- `trace_facts`: executions, exit codes, failed steps, blocked calls, what came after the last write
+- `bare_facts`: those that say something by themselves about a run without a track
+- `finding_facts`: findings of detectors that rest on facts
+
+These sentences are part of the record that a judge is shown: a changed byte changes verdict keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..trajectories.models import Observation
 from ..trajectories.record.facts import Fact
 from .claimed_numbers import claimed_numbers
 from .context import CodeContext
-from .fired import Fired
-from .registry import detectors
+from .episodes import Episode
+from .models import FiredCode
+from .registry import fact_source
 
-_NAMED = 25
-"""Turns that one line names; the rest are counted."""
-_CAUSE = 200
-_STEPS = 8
-"""Failed steps that have a line of their own: never overcome before overcome, often before once,
-late before early."""
+_MAX_LISTED = 25
+"""Turns that one line lists; the others are counted."""
+_MAX_CAUSE = 200
+_MAX_ANSWER, _MAX_QUOTE = 600, 160
+_MAX_STEPS = 8
+"""Failed steps with a line of their own."""
 
 
-def finding_facts(found: Sequence[Fired]) -> tuple[Fact, ...]:
-    """What marked detectors found, in their order; the code that each fired is not named."""
-    sources = {
-        f"detector:{d.name}": d.fact
-        for taxonomy in ("paper", "harness")
-        for d in detectors(taxonomy)
-    }
+def finding_facts(codes: Sequence[FiredCode]) -> tuple[Fact, ...]:
+    """The findings that rest on facts, in their order, without the code that each fired."""
     facts: dict[tuple[str, str], Fact] = {}
-    for code in found:
-        source = sources.get(code.by)
-        if code.fact and source is not None:
+    for code in codes:
+        source = fact_source(code)
+        if source is not None:
             kind = code.by.partition(":")[2]
-            facts.setdefault(
-                (kind, code.why), Fact(kind=kind, text=code.why, turns=code.turns, source=source)
-            )
+            fact = Fact(kind=kind, text=code.why, turns=code.turns, source=source)
+            facts.setdefault((kind, code.why), fact)
     return tuple(facts.values())
 
 
 def trace_facts(ctx: CodeContext) -> tuple[Fact, ...]:
-    """Executions and their exit codes first, then blocked and unanswered calls, the last write, and
-    every failed step.
+    """Executions and their exit codes, then blocked and unanswered calls, the last write, and every
+    failed step.
 
-    Of a run without a track also the numbers that its last message alone has: no file and no report
-    speaks there.
+    For a run without a track, which no file or report speaks about, also the numbers that only its
+    last message contains.
     """
     claims = claimed_numbers(ctx.run) if ctx.run.track is None else ()
-    return (*_executions(ctx), *claims, *_stopped(ctx), *_last_write(ctx), *_failed_steps(ctx))
+    return (
+        *_executions(ctx),
+        *claims,
+        *_stopped_calls(ctx),
+        *_unanswered_calls(ctx),
+        *_last_write(ctx),
+        *_failed_steps(ctx),
+    )
 
 
 def bare_facts(ctx: CodeContext) -> tuple[Fact, ...]:
-    """Of a run without a track: that nothing was executed, and numbers that nothing recorded
-    contains."""
+    """For a run without a track: that nothing was executed, and unrecorded numbers."""
     if ctx.run.track is not None:
         return ()
-    return tuple(
-        fact for fact in trace_facts(ctx) if fact.kind in ("nothing_executed", "claimed_numbers")
-    )
+    kinds = ("nothing_executed", "claimed_numbers")
+    return tuple(fact for fact in trace_facts(ctx) if fact.kind in kinds)
 
 
 def _executions(ctx: CodeContext) -> Iterator[Fact]:
-    ran = [(t.index, a.observation) for t, a in ctx.run.actions() if a.kind == "execute"]
-    if not ran:
-        yield Fact(
-            kind="nothing_executed",
-            text="No call of the run executed any code or command.",
-            source="trace",
-        )
-        return
-    codes = [
-        (turn, seen.exit_code)
-        for turn, seen in ran
-        if seen is not None and seen.exit_code is not None
+    executions = [
+        (turn.index, action.observation)
+        for turn, action in ctx.run.actions()
+        if action.kind == "execute"
     ]
-    failed = [(turn, code) for turn, code in codes if code]
+    if not executions:
+        text = "No call of the run executed any code or command."
+        yield Fact(kind="nothing_executed", text=text, source="trace")
+        return
+    exit_codes = [
+        (turn, observation.exit_code)
+        for turn, observation in executions
+        if observation is not None and observation.exit_code is not None
+    ]
+    failed = [f"turn {turn}: {exit_code}" for turn, exit_code in exit_codes if exit_code]
     text = (
-        f"Of {len(ran)} calls that execute code, {len(codes)} have a recorded exit code,"
-        f" {len(failed)} another one than 0"
+        f"Of {len(executions)} calls that execute code, {len(exit_codes)} have a recorded exit"
+        f" code, {len(failed)} another one than 0"
     )
-    shown = _listed([f"turn {turn}: {code}" for turn, code in failed])
-    yield Fact(kind="executions", text=f"{text}{f' ({shown})' if shown else ''}.", source="exit")
-    turn, seen = ran[-1]
-    ended = (
-        "was never answered"
-        if seen is None
-        else f"ended as {seen.kind!r} without a recorded exit code"
-    )
-    if seen is not None and seen.exit_code is not None:
-        ended = f"ended with exit code {seen.exit_code}"
+    listed = f" ({_listed(failed)})" if failed else ""
+    yield Fact(kind="executions", text=f"{text}{listed}.", source="exit")
+    last_turn, last = executions[-1]
     yield Fact(
         kind="last_execution",
-        text=f"The last call that executes code (turn {turn}) {ended}.",
-        turns=(turn,),
+        text=f"The last call that executes code (turn {last_turn}) {_ending(last)}.",
+        turns=(last_turn,),
         source="exit",
     )
 
 
-def _stopped(ctx: CodeContext) -> Iterator[Fact]:
-    """Calls that were blocked, timed out, or got no answer."""
-    for kind, words in (
+def _ending(observation: Observation | None) -> str:
+    if observation is None:
+        return "was never answered"
+    if observation.exit_code is None:
+        return f"ended as {observation.kind!r} without a recorded exit code"
+    return f"ended with exit code {observation.exit_code}"
+
+
+def _stopped_calls(ctx: CodeContext) -> Iterator[Fact]:
+    """Calls that were blocked or timed out."""
+    for kind, reason in (
         ("blocked", "blocked by the harness"),
         ("timeout", "stopped by a time limit"),
     ):
-        hit = [
-            t.index
-            for t, a in ctx.run.actions()
-            if a.observation is not None and a.observation.kind == kind
+        answers = [
+            (turn.index, action.observation.text)
+            for turn, action in ctx.run.actions()
+            if action.observation is not None and action.observation.kind == kind
         ]
-        if hit:
-            turns = tuple(dict.fromkeys(hit))
-            said = next(
-                a.observation.text
-                for _, a in ctx.run.actions()
-                if a.observation and a.observation.kind == kind
-            )
-            quote = (
-                f"; the first answer begins: {' '.join(said[:600].split())[:160]}"
-                if said.strip()
-                else ""
-            )
-            text = f"Calls {words}: {len(hit)} ({_turns(turns)}){quote}"
+        if answers:
+            turns = tuple(dict.fromkeys(turn for turn, _ in answers))
+            start = " ".join(answers[0][1][:_MAX_ANSWER].split())[:_MAX_QUOTE]
+            quote = f"; the first answer begins: {start}" if answers[0][1].strip() else ""
+            text = f"Calls {reason}: {len(answers)} ({_turns(turns)}){quote}"
             yield Fact(kind=kind, text=text, turns=turns, source="harness")
-    silent = tuple(dict.fromkeys(t.index for t, a in ctx.run.actions() if a.observation is None))
-    if silent:
-        text = f"Calls without any recorded answer: {_turns(silent)}."
-        yield Fact(kind="unanswered", text=text, turns=silent, source="trace")
+
+
+def _unanswered_calls(ctx: CodeContext) -> Iterator[Fact]:
+    unanswered = (turn.index for turn, action in ctx.run.actions() if action.observation is None)
+    turns = tuple(dict.fromkeys(unanswered))
+    if turns:
+        text = f"Calls without any recorded answer: {_turns(turns)}."
+        yield Fact(kind="unanswered", text=text, turns=turns, source="trace")
 
 
 def _last_write(ctx: CodeContext) -> Iterator[Fact]:
     last = ctx.final_write
     if last is None:
         return
-    later = tuple(
-        dict.fromkeys(
-            t.index
-            for t, a in ctx.run.actions()
-            if t.index > last and a.kind == "execute" and a.observation
-        )
+    executed = (
+        turn.index
+        for turn, action in ctx.run.actions()
+        if turn.index > last and action.kind == "execute" and action.observation
     )
-    after = (
-        f"code was executed after it in {_turns(later)}"
-        if later
-        else "no code was executed after it"
-    )
+    later = tuple(dict.fromkeys(executed))
+    after = "no code was executed after it"
+    if later:
+        after = f"code was executed after it in {_turns(later)}"
     text = f"The last turn that is seen to write outputs is turn {last}; {after}."
     yield Fact(kind="after_last_write", text=text, turns=(last, *later), source="trace")
 
 
 def _failed_steps(ctx: CodeContext) -> Iterator[Fact]:
-    codes = {f.turn: f.exit_code for f in ctx.failures}
-    first = sorted(ctx.episodes, key=lambda e: (e.resolved, -e.attempts, -e.turns[-1]))
-    for episode in sorted(first[:_STEPS], key=lambda e: e.first_turn):
-        cause = " ".join(episode.cause.split())
-        cause = cause if len(cause) <= _CAUSE else f"{cause[:_CAUSE]}..."
-        shown = _listed(["none" if codes.get(t) is None else codes[t] for t in episode.turns])
-        times = (
-            "once"
-            if episode.attempts == 1
-            else f"{episode.attempts} times with {episode.errors} different errors"
-        )
-        end = "nothing like it is seen to work later"
-        if episode.resolved_at is not None:
-            end = f"the step or what it was for is seen to work in turn {episode.resolved_at}"
+    """The most telling failed steps in the order of the run, then the number of the others."""
+    exit_codes = {failure.turn: failure.exit_code for failure in ctx.failures}
+    # Steps that were never overcome come first, then those that failed often, then late ones.
+    ranked = sorted(ctx.episodes, key=lambda step: (step.resolved, -step.attempts, -step.turns[-1]))
+    for step in sorted(ranked[:_MAX_STEPS], key=lambda step: step.first_turn):
+        codes = [exit_codes.get(turn) for turn in step.turns]
+        listed = _listed(["none" if code is None else str(code) for code in codes])
         text = (
-            f"A step failed {times} ({_turns(episode.turns)}; exit codes: {shown}): {cause}; {end}."
+            f"A step failed {_times(step)} ({_turns(step.turns)}; exit codes: {listed}):"
+            f" {_cause(step)}; {_resolution(step)}."
         )
-        yield Fact(kind="failed_step", text=text, turns=episode.turns, source="exit")
-    rest = tuple(sorted({turn for episode in first[_STEPS:] for turn in episode.turns}))
-    if rest:
+        yield Fact(kind="failed_step", text=text, turns=step.turns, source="exit")
+    others = ranked[_MAX_STEPS:]
+    if others:
+        turns = tuple(sorted({turn for step in others for turn in step.turns}))
         text = (
-            f"{len(first) - _STEPS} more steps failed; those with a line of their own were not"
-            f" overcome, or failed more often or later ({_turns(rest)})."
+            f"{len(others)} more steps failed; those with a line of their own were not"
+            f" overcome, or failed more often or later ({_turns(turns)})."
         )
-        yield Fact(kind="failed_steps", text=text, turns=rest, source="exit")
+        yield Fact(kind="failed_steps", text=text, turns=turns, source="exit")
 
 
-def _listed(parts: Sequence[object]) -> str:
-    shown = ", ".join(map(str, parts[:_NAMED]))
-    return f"{shown} and {len(parts) - _NAMED} more" if len(parts) > _NAMED else shown
+def _times(step: Episode) -> str:
+    if step.attempts == 1:
+        return "once"
+    return f"{step.attempts} times with {step.errors} different errors"
+
+
+def _cause(step: Episode) -> str:
+    cause = " ".join(step.cause.split())
+    return cause if len(cause) <= _MAX_CAUSE else f"{cause[:_MAX_CAUSE]}..."
+
+
+def _resolution(step: Episode) -> str:
+    if step.resolved_at is None:
+        return "nothing like it is seen to work later"
+    return f"the step or what it was for is seen to work in turn {step.resolved_at}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    listed = ", ".join(parts[:_MAX_LISTED])
+    if len(parts) > _MAX_LISTED:
+        return f"{listed} and {len(parts) - _MAX_LISTED} more"
+    return listed
 
 
 def _turns(turns: Sequence[int]) -> str:
-    return f"{'turn' if len(turns) == 1 else 'turns'} {_listed(turns)}"
+    return f"{'turn' if len(turns) == 1 else 'turns'} {_listed([str(turn) for turn in turns])}"

@@ -21,13 +21,14 @@ from typing import Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from ..errors import ConfigError
-from ..trajectories.models import Tier, TrackName
+from ..trajectories.models import Frozen, Tier, TrackName
+from ..trajectories.quantities import Whole
 from ..trajectories.reading.json_bytes import without_lone_surrogates
 from ..trajectories.record.quotes import Evidence
 from ..version import __version__
 from .base import Judge, answers
 from .card.fields import RunInfo
-from .card.stage_results import CriterionResult, Part, UnscoredReason, Vote, Whole
+from .card.stage_results import CriterionResult, UnscoredReason, Vote
 from .judges.limits import Allowance
 from .questions.items import AnswerKind, AskItem, Wanted
 from .questions.question_keys import Questions
@@ -43,7 +44,7 @@ SCHEMA: Literal["ambjudge.answer/1"] = "ambjudge.answer/1"
 _CHUNK = 500
 
 
-class AnsweredBy(Part):
+class AnsweredBy(Frozen):
     """The judge that was asked."""
 
     name: str
@@ -51,7 +52,7 @@ class AnsweredBy(Part):
     prompt_sha256: str | None = None
 
 
-class RunAnswer(Part):
+class RunAnswer(Frozen):
     """One run's answer with its proof, or why there is none (`ambjudge.answer/1`)."""
 
     schema_: Literal["ambjudge.answer/1"] = Field(default=SCHEMA, alias="schema")

@@ -13,27 +13,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from ..error_codes.registry import packages
+from ..error_codes.models import FiredCode
+from ..error_codes.registry import detector_packages
 from ..error_codes.trace_facts import bare_facts
 from ..plugins import stamps
 from ..rubrics.load import builtin_ids, load_rubric, rubric_for
 from ..rubrics.model import Rubric, has_all_stages
 from ..tracks import TRACKS
 from ..trajectories.models import Run, Segmentation, Stage
-from ..trajectories.record.facts import Fact
-from ..trajectories.summary import run_info, stage_costs
+from ..trajectories.record.facts import Fact, FactInfo
+from ..trajectories.summary import run_info, stage_uses
 from ..trajectories.turns.segment import segment
 from ..version import __version__
 from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
 from .card.fields import (
-    CardResources,
-    CardStatus,
-    FactInfo,
     JudgeInfo,
     Policy,
     RubricInfo,
     RunInfo,
-    StageUse,
 )
 from .card.presumed import presume
 from .card.read_share import shares
@@ -49,7 +46,7 @@ from .card.scoring import (
     stage_score,
 )
 from .card.scoring_rules import LIKE, Like
-from .card.stage_results import CriterionResult, FiredCode, StageResult, unscored
+from .card.stage_results import CriterionResult, StageResult, unscored
 from .checks.check_outputs import OutputCheck, check_outputs
 from .checks.grades import grades
 from .checks.harness_branch import (
@@ -64,8 +61,8 @@ from .checks.harness_branch import (
     usage_parts,
 )
 from .facts.contradictions import find_contradictions, proven
+from .facts.diagnosis import Detected, detect, diagnose
 from .facts.run_facts import run_facts
-from .facts.tagging import Found, detect, diagnose
 from .judges.rules import RULES, RulesJudge
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
 from .runner import finished
@@ -105,9 +102,9 @@ class Prepared:
         return check_outputs(self.run, public=self.public, policy=self.policy)
 
     @cached_property
-    def found(self) -> Found:
+    def detected(self) -> Detected:
         """What detectors found."""
-        return detect(self.run, self.segmentation, self.check, self.public)
+        return detect(self.run, self.segmentation, self.check.s4_checks, self.public)
 
     @cached_property
     def splits(self) -> Mapping[str, Split]:
@@ -121,7 +118,7 @@ class Prepared:
     def facts(self) -> tuple[Fact, ...]:
         """What checks and detectors know, as a reader is shown it."""
         return run_facts(
-            self.run, self.segmentation, self.check, self.found.paper, self.found.context
+            self.run, self.segmentation, self.check, self.detected.paper, self.detected.context
         )
 
     @cached_property
@@ -187,7 +184,7 @@ async def score_run(
     wanted: Wanted | None = None,
     right: Mapping[str, float] | None = None,
 ) -> ScoreCard:
-    """The same, asynchronously. `right`: see `tagging.diagnose`."""
+    """The same, asynchronously. `right`: see `facts.diagnosis.diagnose`."""
     ready = prepare(run, rubric=rubric, policy=policy, public=public, wanted=wanted)
     return assemble(ready, judge, await ask_all(judge, ready.requests(judge)), right)
 
@@ -330,7 +327,7 @@ def assemble(
         scores |= {stage: reported(found, found["counted"]) for stage, found in blended.items()}
         bounds |= {stage: reported_bounds(found, bounds[stage]) for stage, found in blended.items()}
     diagnosis = diagnose(
-        run, segmentation, ready.found, replies.get("diagnosis"), judge.name, right
+        run, segmentation, ready.detected, replies.get("diagnosis"), judge.name, right
     )
     failures: dict[str, str] = {str(stage): code for stage, code in diagnosis.failures.items()}
     stages = {
@@ -360,7 +357,6 @@ def assemble(
     }
     usage = used(replies.values())
     share = shares(stages, rubric)
-    costs = stage_costs(run, segmentation)
     return ScoreCard(
         ambjudge=__version__,
         run=RunInfo(**run_info(run)),
@@ -397,11 +393,11 @@ def assemble(
         stages_from=stages_from,
         segments=segmentation.segments,
         turn_stages=segmentation.turn_stages,
-        resources=CardResources(**run.resources.model_dump(exclude={"source"})),
-        stage_use={stage: StageUse(**cost.model_dump()) for stage, cost in costs.items()},
-        status=_status(run),
+        resources=run.resources,
+        stage_use=stage_uses(run, segmentation),
+        status=run.status,
         plugins=_plugins(run, judge),
-        contradictions=(*contradictions, *diagnosis.conflicts),
+        contradictions=(*contradictions, *diagnosis.contradictions),
         warnings=_warnings(ready, replies),
     )
 
@@ -409,9 +405,7 @@ def assemble(
 def _named(facts: Sequence[Fact], codes: Sequence[FiredCode]) -> tuple[FactInfo, ...]:
     """The facts that codes rest on."""
     ids = {id for code in codes for id in code.facts}
-    return tuple(
-        FactInfo(id=f.id, source=f.source, text=f.text, turns=f.turns) for f in facts if f.id in ids
-    )
+    return tuple(fact for fact in facts if fact.id in ids)
 
 
 def _stage_results(ready: Prepared, stage: str, reply: Reply | None) -> tuple[CriterionResult, ...]:
@@ -442,17 +436,6 @@ def _own_titles(rubric: Rubric) -> dict[str, str]:
     return {criterion.id: criterion.title for criterion in rubric.criteria()}
 
 
-def _status(run: Run) -> CardStatus:
-    status = run.status
-    return CardStatus(
-        submitted=status.submitted,
-        completed=status.completed,
-        disqualified=status.disqualified,
-        violations=len(status.violations),
-        ended=status.ended,
-    )
-
-
 def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
     """The packages that had a say: all with detectors, the track's, the judge's or those of a
     panel's members."""
@@ -460,7 +443,7 @@ def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
         str(value) for key, value in judge.parameters.items() if key.rpartition(".")[2] == "plugin"
     ]
     track = [stamp for stamp in stamps(TRACKS) if stamp.startswith(f"tracks:{run.track} ")]
-    return tuple(sorted({*packages(), *track, *judges}))
+    return tuple(sorted({*detector_packages(), *track, *judges}))
 
 
 def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[str, ...]:
@@ -474,7 +457,7 @@ def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[s
         )
         lines.append(f"track {ready.run.track}: {why}, scored by the paper's rules")
     if ready.run.track is None:
-        lines += [fact.text for fact in bare_facts(ready.found.context)]
+        lines += [fact.text for fact in bare_facts(ready.detected.context)]
     if ready.run.track is None and has_all_stages(ready.rubric.stages):
         lines.append(
             "track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)"

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
 from ..tasks.output_format import NO_DEMANDS, OutputFormat
+from .quantities import Amount, Whole
 from .stages import STAGE_NAMES as STAGE_NAMES
 from .stages import STAGES as STAGES
 from .stages import Stage as Stage
@@ -242,16 +243,31 @@ class Outcome(Frozen):
         return float(self.value)
 
 
-class Resources(Frozen):
+class CardResources(Frozen):
+    # What the run used, as its scorecard embeds it.
+    turns: Whole
+    """Turns of the agent."""
+    calls: Whole
+    """Tool calls."""
+    failed_calls: Whole
+    """Tool calls that ended in an error."""
+    wall_time_s: Amount | None
+    """Seconds from start to end."""
+    input_tokens: Whole | None
+    """Tokens that the agent's model read."""
+    output_tokens: Whole | None
+    """Tokens that the agent's model wrote."""
+    cost_usd: Amount | None
+    """Cost of the agent's run, not of judging it."""
+
+
+class Resources(CardResources):
     """What the run used; `source` names where each number comes from."""
 
-    turns: int
-    calls: int
-    failed_calls: int
-    wall_time_s: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
+    wall_time_s: Amount | None = None
+    input_tokens: Whole | None = None
+    output_tokens: Whole | None = None
+    cost_usd: Amount | None = None
     source: dict[str, Literal["report", "summary", "trace", "counted"]] = {}
 
 
@@ -262,21 +278,28 @@ class Violation(Frozen):
     text: str
 
 
-class Status(Frozen):
-    """How the run ended.
-
-    `submitted`: submit_results was called or, in tracks that deliver answers, the agent stopped by
-    itself with a closing message. `ended` is one of: submitted; stopped (a closing message, but
-    nothing submitted); breach; cut (killed, out of turns, or a call without an answer).
-    """
-
+class CardStatus(Frozen):
+    # How the run ended, as its scorecard embeds it.
     submitted: bool
+    """Whether submit_results was called or, in tracks that deliver answers, the agent stopped by
+    itself with a closing message."""
     completed: bool | None
     """Whether all deliverables were there, by the harness's answer to the submission or by its
     report; None if neither says."""
     disqualified: bool
-    violations: tuple[Violation, ...] = ()
+    """Whether the run broke a rule that ends it with 0."""
+    violations: Whole
+    """Number of isolation violations."""
     ended: Literal["submitted", "stopped", "breach", "cut"]
+    """submitted; stopped: a closing message, but nothing submitted; breach; cut: killed, out of
+    turns, or a call without an answer."""
+
+
+class Status(CardStatus):
+    """How the run ended, with its violations."""
+
+    violations: Whole = 0
+    violation_records: tuple[Violation, ...] = ()
     breach_turn: int | None = None
 
 
@@ -399,6 +422,10 @@ class Segmentation(Frozen):
             confidence=tuple(confidence),
             signals=signals,
         )
+
+    def stage_of(self, turn: int) -> Stage | None:
+        """The stage of a 1-based turn; None outside the run."""
+        return self.turn_stages[turn - 1] if 1 <= turn <= len(self.turn_stages) else None
 
     def turns_of(self, *stages: Stage) -> tuple[int, ...]:
         """The 1-based numbers of the turns of these stages, in order."""

@@ -5,30 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from .models import STAGES, Frozen, Run, Segmentation, Stage
+from .quantities import Amount, Whole
 from .reading.json_bytes import exact_sum, without_lone_surrogates
 
 
-class StageCost(Frozen):
-    """What one stage took.
+class StageUse(Frozen):
+    """What the turns of one stage used; seconds are None when no call of the stage has a recorded
+    time."""
 
-    `exec_time_s` sums the recorded execution times; None if none was recorded.
-    """
-
-    turns: int
-    calls: int
-    failed_calls: int
-    exec_time_s: float | None
-
-
-def stage_costs(run: Run, segmentation: Segmentation) -> dict[Stage, StageCost]:
-    """The cost of each of the five stages; a stage without turns has zeros and unknown seconds."""
-    return {stage: _stage_cost(run, segmentation.turns_of(stage)) for stage in STAGES}
+    turns: Whole
+    """Turns of the stage."""
+    calls: Whole
+    """Tool calls."""
+    failed_calls: Whole
+    """Tool calls that ended in an error."""
+    exec_time_s: Amount | None = None
+    """Sum of the recorded execution times, in seconds."""
 
 
-def _stage_cost(run: Run, turns: tuple[int, ...]) -> StageCost:
+def stage_uses(run: Run, segmentation: Segmentation) -> dict[Stage, StageUse]:
+    """The use of each of the five stages; a stage without turns has zeros and unknown seconds."""
+    return {stage: _stage_use(run, segmentation.turns_of(stage)) for stage in STAGES}
+
+
+def _stage_use(run: Run, turns: tuple[int, ...]) -> StageUse:
     actions = [action for index in turns for action in run.turn(index).actions]
     seconds = [action.exec_time_s for action in actions if action.exec_time_s is not None]
-    return StageCost(
+    return StageUse(
         turns=len(turns),
         calls=len(actions),
         failed_calls=sum(action.failed for action in actions),
@@ -57,7 +60,7 @@ def segments_json(
     run: Run, segmentation: Segmentation, with_signals: bool = False
 ) -> dict[str, Any]:
     """The segmentation as JSON; `with_signals` adds the signals and posterior of every turn."""
-    costs = stage_costs(run, segmentation)
+    costs = stage_uses(run, segmentation)
     data: dict[str, Any] = {
         "schema": "ambjudge.segments/1",
         "run": run_info(run),

@@ -10,8 +10,10 @@ from ..trajectories.stages import STAGE_NAMES
 from .lines import Line, Part, Target, bar, decimals, grade, line, numbers, section, stop
 
 if TYPE_CHECKING:
+    from ..error_codes.models import FiredCode
+    from ..error_codes.output_facts import StageChecks
     from ..judge.card.scorecard import ScoreCard
-    from ..judge.card.stage_results import CriterionResult, FiredCode, StageChecks
+    from ..judge.card.stage_results import CriterionResult
     from ..rubrics.model import Criterion, Rubric
     from ..trajectories.record.quotes import Evidence
 

@@ -16,8 +16,9 @@ from ..views.scorecard_lines import not_fired, sign
 from .transcript import Citation, Limits, TurnView, turns_of
 
 if TYPE_CHECKING:
+    from ..error_codes.models import FiredCode
     from ..judge.card.scorecard import ScoreCard
-    from ..judge.card.stage_results import CriterionResult, FiredCode
+    from ..judge.card.stage_results import CriterionResult
     from ..rubrics.model import Criterion, Rubric
     from ..trajectories.models import Run
     from ..trajectories.record.quotes import Evidence

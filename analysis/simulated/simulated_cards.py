@@ -7,18 +7,18 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
+from ...error_codes.models import FiredCode
+from ...error_codes.output_facts import StageChecks
 from ...judge.card.fields import (
-    CardResources,
-    CardStatus,
     JudgeInfo,
     Policy,
     RubricInfo,
     RunInfo,
-    StageUse,
 )
 from ...judge.card.scorecard import ScoreCard
-from ...judge.card.stage_results import CriterionResult, FiredCode, StageChecks, StageResult
-from ...trajectories.models import STAGES, Segment, Stage
+from ...judge.card.stage_results import CriterionResult, StageResult
+from ...trajectories.models import STAGES, CardResources, CardStatus, Segment, Stage
+from ...trajectories.summary import StageUse
 from ...version import __version__
 from ..tables.codes_read import CODES
 from ..tables.frames import WEIGHTS

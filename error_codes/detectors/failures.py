@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ...trajectories.turns.failures import ENVIRONMENT, find_errors
 from ..context import CodeContext
-from ..episodes import Episode, short
+from ..episodes import Episode, short_cause
 from ..registry import Finding, detector
 
 MAX_LINES = 3_000
@@ -34,7 +34,9 @@ def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
                 else "and is not seen to work later"
             )
             many = f"with {episode.errors} different errors, e.g. " if episode.errors > 1 else ""
-            why = f"The same step failed {attempts} times ({many}{short(episode.cause)}) {end}."
+            why = (
+                f"The same step failed {attempts} times ({many}{short_cause(episode.cause)}) {end}."
+            )
             yield Finding(episode.turns, why, 0.9 if attempts > REPEATED else 0.8, episode.stage)
 
 
@@ -63,13 +65,16 @@ def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
         if episode.resolved or episode.environment != environment or episode.attempts >= REPEATED:
             continue
         if late or episode.turns[-1] >= ctx.last - 2:
-            why = f"The failure was not overcome ({short(episode.cause)}) and {lost}."
+            why = f"The failure was not overcome ({short_cause(episode.cause)}) and {lost}."
             yield Finding(episode.turns, why, 0.85 if late else 0.6, episode.stage)
     dropped = _dropped(ctx, environment)
     if dropped:
         turns, message = tuple(dropped), next(iter(dropped.values()))
         yield Finding(
-            turns, f"Errors caught case by case ({short(message)}) left gaps: {lost}.", 0.8, "S4"
+            turns,
+            f"Errors caught case by case ({short_cause(message)}) left gaps: {lost}.",
+            0.8,
+            "S4",
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..context import CodeContext
-from ..output_facts import Fact
+from ..output_facts import OutputIssue
 from ..registry import Finding, detector
 
 _DEMANDS: dict[str, re.Pattern[str]] = {
@@ -28,7 +28,7 @@ def _turns(ctx: CodeContext) -> tuple[int, ...]:
     return tuple(sorted(ends))
 
 
-def _describe(facts: tuple[Fact, ...]) -> str:
+def _describe(facts: tuple[OutputIssue, ...]) -> str:
     cases = {f.case for f in facts if f.case}
     text, count = Counter(f.text for f in facts).most_common(1)[0]
     where = f" in {len(cases)} cases" if len(cases) > 1 else ""
@@ -70,7 +70,7 @@ def brief_demand_broken(ctx: CodeContext) -> Iterable[Finding]:
     asked = _output_part(ctx.run.brief)
     broken = tuple(
         f
-        for f in ctx.facts.facts
+        for f in ctx.facts.issues
         if f.kind == "demand"
         or (not f.fatal and f.kind in _DEMANDS and f.case and _DEMANDS[f.kind].search(asked))
     )

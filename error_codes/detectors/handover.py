@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from ..context import CodeContext
-from ..output_facts import Fact
+from ..output_facts import OutputIssue
 from ..registry import Finding, detector
 from .cases import MAX_LINES, rows
 
@@ -42,7 +42,7 @@ def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
         yield Finding(hand_over(ctx), why, 0.85, ctx.stage(ctx.checks[-1]) if ctx.checks else "S5")
 
 
-def _shown_defects(ctx: CodeContext, opened: tuple[int, ...]) -> tuple[Fact, ...]:
+def _shown_defects(ctx: CodeContext, opened: tuple[int, ...]) -> tuple[OutputIssue, ...]:
     """Defects that were there to see: all where nothing was opened; else those of a listing, of
     most files, or of a file that was shown."""
     facts = ctx.facts

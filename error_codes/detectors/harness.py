@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from ...trajectories.reading.json_bytes import number
 from ..context import CodeContext
-from ..episodes import short
+from ..episodes import short_cause
 from ..registry import Finding, detector
 from .breaches import invented_name
 from .failures import REPEATED, harness_code, lost_outputs
@@ -75,7 +75,7 @@ def _steps(ctx: CodeContext, resource: bool) -> Iterable[Finding]:
         sure = 0.92 if lost and not episode.resolved else 0.75
         yield Finding(
             episode.turns,
-            f"The step failed {times}{end} ({short(episode.cause)}).",
+            f"The step failed {times}{end} ({short_cause(episode.cause)}).",
             sure,
             episode.stage,
         )

@@ -15,7 +15,7 @@ from ...trajectories.models import Action, Run, Turn
 from ...trajectories.turns.actions import split
 from ...trajectories.turns.failures import Failure, find_errors
 from ..context import CodeContext
-from ..episodes import short
+from ..episodes import short_cause
 from ..package_names import general
 from ..registry import Finding, detector
 
@@ -235,7 +235,7 @@ def model_out_of_reach(ctx: CodeContext) -> Iterable[Finding]:
     method served."""
     blocked = out_of_reach(ctx)
     if blocked is not None:
-        said = short(blocked.message)
+        said = short_cause(blocked.message)
         why = (
             f"{blocked.name} could not be obtained or brought to work ({said}), and the outputs"
             " were made without it."

@@ -1,8 +1,9 @@
 """The data of a scorecard (`ambjudge.scorecard/1`) as pydantic models, and what follows from it.
 
-`scorecard.py` adds JSON and display. Stage scores, agentic and task are in [0, 1]; overall in [0, 100]. Unknown is null, never 0. Bounds
-are the worst and best case over what is unscored or presumed. Values are kept exact and rounded
-only when serialised (4 decimals, overall 2).
+`scorecard.py` adds JSON and display. Parts that are made elsewhere are defined where they are made
+(`error_codes/models.py`, `trajectories/`). Stage scores, agentic and task are in [0, 1]; overall in
+[0, 100]. Unknown is null, never 0. Bounds are the worst and best case over what is unscored or
+presumed. Values are kept exact and rounded only when serialised (4 decimals, overall 2).
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 
-from ...trajectories.models import Outcome, Segment, Stage, Tier, TrackName
-from ...trajectories.record.facts import FactSource
+from ...error_codes.models import CodeReading, Contradiction, EpisodeInfo, FiredCode
+from ...trajectories.models import (
+    CardResources,
+    CardStatus,
+    Frozen,
+    Outcome,
+    Segment,
+    Stage,
+    Tier,
+    TrackName,
+)
+from ...trajectories.quantities import Amount, Percent, Unit, Whole, round_to
+from ...trajectories.record.facts import FactInfo
 from ...trajectories.record.quotes import Evidence
+from ...trajectories.summary import StageUse
 from .read_share import READ_STAGES, Standing, standing
 from .scoring_rules import Like
-from .stage_results import (
-    Amount,
-    CriterionResult,
-    FiredCode,
-    Part,
-    Percent,
-    StageResult,
-    Unit,
-    Whole,
-    round_to,
-)
+from .stage_results import CriterionResult, StageResult
 
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
 
@@ -42,12 +45,8 @@ FailureKind = Literal["breach", "timeout", "no_output", "below_band"]
 """Why a run is rated F: disqualified; never submitted; no output counts; submitted, and its outputs
 are not good enough."""
 
-CodeReading = Literal["present", "absent", "cannot_tell", "not_read"]
-"""What is known of a code: it fired, it did not, a reader could not tell, or nobody read the run
-for it."""
 
-
-class RunInfo(Part):
+class RunInfo(Frozen):
     id: str
     """Name of the run, of its folder where it has none."""
     path: str
@@ -72,7 +71,7 @@ class RunInfo(Part):
     """What the conversation file looked like."""
 
 
-class RubricInfo(Part):
+class RubricInfo(Frozen):
     """The rubric that the run was judged by."""
 
     id: str
@@ -85,7 +84,7 @@ class RubricInfo(Part):
     """Of the criteria by id, where the rubric is not one that ships with ambjudge."""
 
 
-class JudgeInfo(Part):
+class JudgeInfo(Frozen):
     name: str
     """`rules`, a model, `local:NAME`, `replay:NAME` or `panel`."""
     members: tuple[str, ...] = ()
@@ -106,7 +105,7 @@ class JudgeInfo(Part):
     """None when a price is unknown."""
 
 
-class Policy(Part):
+class Policy(Frozen):
     """The choices that the numbers depend on."""
 
     like: Like = "paper"
@@ -126,51 +125,7 @@ class Policy(Part):
     against it; else unscored."""
 
 
-class CardResources(Part):
-    turns: Whole
-    """Of the agent."""
-    calls: Whole
-    """Of tools."""
-    failed_calls: Whole
-    """Those that ended in an error."""
-    wall_time_s: Amount | None
-    """Seconds from start to end."""
-    input_tokens: Whole | None
-    """That the agent's model read."""
-    output_tokens: Whole | None
-    """That it wrote."""
-    cost_usd: Amount | None
-    """Of the agent's run, not of judging it."""
-
-
-class StageUse(Part):
-    """What the turns of one stage used; seconds are None when no call of the stage has a recorded
-    time."""
-
-    turns: Whole
-    """Of the stage."""
-    calls: Whole
-    """Of tools."""
-    failed_calls: Whole
-    """Those that ended in an error."""
-    exec_time_s: Amount | None = None
-    """Seconds that its calls ran."""
-
-
-class CardStatus(Part):
-    submitted: bool
-    """Whether the run handed its results in."""
-    completed: bool | None
-    """Whether the harness says that it came to its end; null where it says nothing."""
-    disqualified: bool
-    """Whether it broke a rule that ends it with 0."""
-    violations: Whole
-    """How many breaches the harness counted."""
-    ended: Literal["submitted", "stopped", "breach", "cut"]
-    """submitted; stopped without; ended by a breach; cut off by a limit."""
-
-
-class PartScore(Part):
+class PartScore(Frozen):
     """The benchmark's metric on some of the cases: a class, a tissue, a kind of question."""
 
     by: str
@@ -183,7 +138,7 @@ class PartScore(Part):
     """How many the part has."""
 
 
-class Grades(Part):
+class Grades(Frozen):
     """What the benchmark's own analysis says of the run beside its scores; null where the files do
     not say."""
 
@@ -209,54 +164,7 @@ class Grades(Part):
         return None if self.rating is None else self.rating in ("A", "B")
 
 
-class Contradiction(Part):
-    """A verdict that a fact speaks against."""
-
-    criterion: str
-    """Whose value the fact speaks against."""
-    fact: str
-    """In words."""
-    turns: tuple[Whole, ...] = ()
-    """Where it shows."""
-
-
-class FactInfo(Part):
-    """A fact that a code names: what files, exit codes, the harness or the trace showed when the
-    run was judged."""
-
-    id: str
-    """`F1`, `F2`, as the judge was shown them."""
-    source: FactSource
-    """What showed it."""
-    text: str
-    """In words."""
-    turns: tuple[Whole, ...] = ()
-    """Where it shows; none for a file."""
-
-
-class EpisodeInfo(Part):
-    """A step that failed: what went wrong, its attempts, and the turn at which it worked (None: it
-    never did)."""
-
-    cause: str
-    """The error in a few words."""
-    kind: str
-    """Family of causes."""
-    stage: Stage
-    """Of its first turn."""
-    environment: bool
-    """Whether the machine or its packages were at fault, not the work."""
-    first_turn: Whole
-    """Where it failed first."""
-    turns: tuple[Whole, ...]
-    """All turns in which it failed."""
-    attempts: Whole
-    """How often it was tried in vain."""
-    resolved_at: Whole | None = None
-    """The turn in which it worked; null: never."""
-
-
-class PlanItem(Part):
+class PlanItem(Frozen):
     """One commitment of plan.md and its fate, with the words that show it."""
 
     commitment: str
@@ -269,7 +177,7 @@ class PlanItem(Part):
     """The words that show it, checked."""
 
 
-class ScoreCardFields(Part):
+class ScoreCardFields(Frozen):
     """The data of a scorecard, and what follows from it. `ScoreCard` adds JSON and display."""
 
     schema_: Literal["ambjudge.scorecard/1"] = Field(default=SCHEMA, alias="schema")

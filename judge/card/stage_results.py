@@ -1,36 +1,21 @@
-"""Parts of a scorecard (`scorecard.py`) that tell of criteria and stages: values, votes, checks of
-outputs, bounds, fired codes."""
+"""Results of criteria and stages, as a scorecard holds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
+from pydantic import Field, JsonValue
 
-from ...trajectories.models import Stage
-from ...trajectories.reading.json_bytes import MAX_COUNT
+from ...error_codes.output_facts import StageChecks
+from ...trajectories.models import Frozen
+from ...trajectories.quantities import Unit, Whole
 from ...trajectories.record.quotes import Evidence
 
 if TYPE_CHECKING:
     from ...rubrics.model import Criterion
 
 
-def round_to(digits: int) -> PlainSerializer:
-    return PlainSerializer(
-        lambda value: None if value is None else round(value, digits), when_used="json"
-    )
-
-
-Unit = Annotated[float, Field(ge=0, le=1), round_to(4)]
-Percent = Annotated[float, Field(ge=0, le=100), round_to(2)]
-
-Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
-"""Counts and turns. What is beyond is no count of anything, and would overflow tables, databases
-and other JSON readers."""
-Amount = Annotated[float, Field(ge=-1e30, le=1e30)]
-"""Seconds and dollars: finite, and far enough from the ends of what a float holds for their squares
-and sums."""
 CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "unscored"]
 """presumed: nobody read it; the commonest value of labelled runs stands in the point score, and
 bounds go over the scale."""
@@ -39,14 +24,9 @@ UnscoredReason = Literal[
 ]
 """no_evidence: a reader cannot tell; not_read: no fact decides it and nobody read the run; the
 others are failures."""
-CodeTaxonomy = Literal["paper", "harness"]
 
 
-class Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Vote(Part):
+class Vote(Frozen):
     """What one member of a panel, or one sample, said."""
 
     judge: str
@@ -63,7 +43,7 @@ class Vote(Part):
     """What has no value: a choice, a number, words, the stages of all turns."""
 
 
-class CriterionResult(Part):
+class CriterionResult(Frozen):
     """The verdict on one criterion. `value` is None unless scored, presumed or credited; an
     unscored one has a reason."""
 
@@ -108,37 +88,7 @@ def unscored(
     return tuple(CriterionResult.unscored(item.id, reason, detail) for item in items)
 
 
-class StageChecks(Part):
-    """Facts behind S4 and S5. `source`: opened output files, else the report, else the trace."""
-
-    completion: Unit | None = None
-    """Share of the expected cases that have a result."""
-    format_valid: bool | None = None
-    """Whether every file that is there has the form that the track asks for."""
-    has_valid_results: bool | None = None
-    """Whether some result counts."""
-    parse_rate: Unit | None = None
-    """Of answers: share of expected questions with an answer that can be read; stands where other
-    tracks have format_valid."""
-    placeholder_rate: Unit | None = None
-    """Share of the answers that say nothing of their case."""
-    model_call_found: bool | None = None
-    """Whether the trace shows that a model was run."""
-    expected_cases: Whole | None = None
-    """How many cases the run had to do."""
-    complete_cases: Whole | None = None
-    """How many of them have a result."""
-    cases_from: Literal["public", "agent_summary", "report", "submit", "trace"] | None = None
-    """Who says how many cases there are."""
-    source: Literal["files", "report", "trace"] | None = None
-    """What was read: the delivered files, else the report, else the trace."""
-    caps: tuple[str, ...] = ()
-    """Guards that lowered the score, in words."""
-    problems: tuple[str, ...] = ()
-    """`case: what`, at most a few dozen; the last line counts the rest."""
-
-
-class StageResult(Part):
+class StageResult(Frozen):
     """One stage. `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule),
     unscored."""
 
@@ -176,28 +126,3 @@ class StageResult(Part):
             if self.method == "policy"
             else sum(result.status == "presumed" for result in self.criteria)
         )
-
-
-class FiredCode(Part):
-    """An error code with the turns it rests on, a reason in one sentence, and who says so."""
-
-    code: str
-    """E1 to E5 of the paper's taxonomy, or of the harness's."""
-    taxonomy: CodeTaxonomy
-    """Which one."""
-    stage: Stage
-    """The stage that it is counted for."""
-    turns: tuple[Whole, ...]
-    """Where it shows, 1-based."""
-    why: str
-    """One sentence."""
-    by: str
-    """`detector:<name>` or `judge:<model>`."""
-    confidence: Unit
-    """0 to 1; of a detector how often such a finding is right, of a reader what it said."""
-    independence: Literal["from_trace", "from_files", "from_score", "from_judge"]
-    """Where the code was read from; from_score ones are circular when related to the score."""
-    facts: tuple[str, ...] = ()
-    """Numbers of the record's facts that a reading rests on (`F3`)."""
-    quote: Evidence | None = None
-    """The words that a reading rests on, checked against the run."""

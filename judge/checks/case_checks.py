@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...error_codes.output_facts import Fact as Fact
-from ...error_codes.output_facts import FactKind as FactKind
+from ...error_codes.output_facts import IssueKind, OutputIssue
+
+Fact = OutputIssue
+FactKind = IssueKind
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...error_codes.output_facts import OutputFacts, StageChecks
 from ...tracks import TRACKS
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ...trajectories.reading.layout import Fence, find_outputs
@@ -31,7 +32,6 @@ from ..card.scoring import (
     s5_score,
 )
 from ..card.scoring_rules import LIKE, Rules
-from ..card.stage_results import StageChecks
 from .brief_paths import case_files
 from .case_checks import CaseCheck, Fact, TrackCheck
 from .expected_cases import ExpectedCases, expected_cases
@@ -70,23 +70,14 @@ class OutputCheck:
     s5: float | None = None
     s4_bounds: Bounds = UNKNOWN
     s5_bounds: Bounds = UNKNOWN
-    s4_checks: StageChecks = field(default_factory=StageChecks)
+    s4_checks: OutputFacts = field(default_factory=OutputFacts)
     s5_checks: StageChecks = field(default_factory=StageChecks)
     task: float | None = None
     task_from: TaskFrom | None = None
     s4_caps: tuple[Cap, ...] = ()
     stage_caps: Mapping[Stage, Cap] = field(default_factory=dict)
-    real_but_broken: bool = False
-    """Answers: a model answered everything, and next to nothing is right."""
     cases: tuple[CaseCheck, ...] = ()
     run_facts: tuple[Fact, ...] = ()
-    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Case -> quantity -> number, measured in the delivered files; empty without files.
-
-    Masks: `organ`, `lesion` or `label_<n>` in ml. Images: `mean`, `std`, `min`, `max` of the stored
-    values. Boxes: their number as `boxes`, and the medians of their `score` in [0, 1], `width` and
-    `height` in pixels.
-    """
     workspace: Workspace | None = None
     """Answers by the harness's rules alone: what stands for S2 and is blended into S3 and S4."""
     warnings: tuple[str, ...] = ()
@@ -110,12 +101,20 @@ def check_outputs(
     policy = policy or Policy()
     task, task_from = _task_score(run)
     if run.track is None:
-        return OutputCheck(track=None, task=task, task_from=task_from)
+        return OutputCheck(
+            track=None, s4_checks=OutputFacts(task_score=task), task=task, task_from=task_from
+        )
     track = checked_track(run.track)
     if track is None:
         names = ", ".join(TRACKS.names)
         warning = f"unknown track {run.track}: S4 and S5 stay unscored; known: {names}"
-        return OutputCheck(track=run.track, task=task, task_from=task_from, warnings=(warning,))
+        return OutputCheck(
+            track=run.track,
+            s4_checks=OutputFacts(task_score=task),
+            task=task,
+            task_from=task_from,
+            warnings=(warning,),
+        )
 
     inputs = None if public is None else find_public(public, run.task)
     rules = LIKE["paper" if track.branch is None else policy.like]
@@ -360,11 +359,11 @@ def _score_outputs(
         s5_bounds(summary.has_valid_results, summary.submission_valid, policy.malformed),
         policy,
     )
-    checks = _stage_checks(summary, answers, s4)
     breach_ignored = rules.branch and track.branch is not None and track.branch.breach_turns is None
     task, task_from = _task_score(
         run, gate_is_closed=closed, completion=summary.completion, breach_ignored=breach_ignored
     )
+    checks = _output_facts(summary, answers, s4, task)
     return OutputCheck(
         track=track.name,
         s4=s4,
@@ -377,11 +376,9 @@ def _score_outputs(
         task_from=task_from,
         s4_caps=answers.s4_caps,
         stage_caps=answers.stage_caps,
-        real_but_broken=answers.real_but_broken,
         cases=summary.cases,
         run_facts=summary.facts,
         warnings=warnings,
-        measures=summary.measures,
         workspace=workspace,
     )
 
@@ -473,9 +470,11 @@ def _reported_score(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> f
     return score if score is not None and bounds[0] <= score <= bounds[1] else None
 
 
-def _stage_checks(summary: OutputSummary, answers: _AnswerChecks, s4: float | None) -> StageChecks:
-    """The facts behind S4, as the scorecard shows them."""
-    return StageChecks(
+def _output_facts(
+    summary: OutputSummary, answers: _AnswerChecks, s4: float | None, task: float | None
+) -> OutputFacts:
+    """The facts behind S4, as the scorecard shows them and detectors take them."""
+    return OutputFacts(
         completion=summary.completion,
         format_valid=summary.output_valid,
         has_valid_results=summary.has_valid_results,
@@ -488,6 +487,10 @@ def _stage_checks(summary: OutputSummary, answers: _AnswerChecks, s4: float | No
         source=summary.source,
         caps=tuple(cap.reason for cap in answers.s4_caps if s4 is None or s4 >= cap.value),
         problems=_problems(summary.all_facts),
+        real_but_broken=answers.real_but_broken,
+        task_score=task,
+        issues=summary.all_facts,
+        measures=summary.measures,
     )
 
 

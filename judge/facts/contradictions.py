@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from ...error_codes.models import Contradiction
 from ...tracks import PLAN_ITEMS, TRACKS
 from ...trajectories.models import Run, Segmentation
 from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
-from ..card.fields import RULES, Contradiction
+from ..card.fields import RULES
 from ..card.stage_results import CriterionResult
 from ..checks.check_outputs import OutputCheck
 

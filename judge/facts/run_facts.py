@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from statistics import median
 
-from ...error_codes.context import CodeContext
-from ...error_codes.fired import Fired, context
+from ...error_codes.context import CodeContext, code_context
+from ...error_codes.models import FiredCode
+from ...error_codes.output_facts import OutputIssue
 from ...error_codes.trace_facts import finding_facts, trace_facts
 from ...sanitize import sanitize_line
 from ...tracks import TRACKS
@@ -23,7 +24,6 @@ from ...trajectories.models import OutputFile, Run, Segmentation
 from ...trajectories.reading.layout import Fence
 from ...trajectories.record.facts import Fact, FactSource, number_facts
 from ..card.scoring import VALID_SHARE
-from ..checks.case_checks import Fact as CheckFact
 from ..checks.check_outputs import OutputCheck
 from ..checks.nifti import volume_head
 from ..checks.untrusted_files import (
@@ -64,7 +64,7 @@ def run_facts(
     run: Run,
     segmentation: Segmentation,
     check: OutputCheck,
-    found: Sequence[Fired],
+    found: Sequence[FiredCode],
     ctx: CodeContext | None = None,
 ) -> tuple[Fact, ...]:
     """At most 60 facts and 12,000 characters, numbered F1..; a last one counts what was left out.
@@ -72,7 +72,7 @@ def run_facts(
     `found`: codes of the detectors, of which those marked as facts are shown, without the code.
     `ctx`: the run's context where there is one already.
     """
-    ctx = ctx if ctx is not None else context(run, segmentation)
+    ctx = ctx if ctx is not None else code_context(run, segmentation)
     parts = (
         (*_flags(run, check), *_problems(check), *_harness(run)),
         tuple(_files(run)),
@@ -197,7 +197,7 @@ def _flags(run: Run, check: OutputCheck) -> Iterator[Fact]:
         yield _fact("note", f"About the outputs: {warning}.", source)
 
 
-def _valid(valid: bool | None, fatal: Sequence[CheckFact], source: str | None) -> str:
+def _valid(valid: bool | None, fatal: Sequence[OutputIssue], source: str | None) -> str:
     if valid is None:
         return "unknown, as nothing says so"
     if valid:
@@ -232,7 +232,7 @@ def _results(check: OutputCheck) -> str:
     return "no, because no metric of the harness is above zero"
 
 
-def _because(facts: Sequence[CheckFact], source: str | None) -> str:
+def _because(facts: Sequence[OutputIssue], source: str | None) -> str:
     """The most frequent reasons, or that there is none."""
     if not facts:
         return (
@@ -276,7 +276,7 @@ def _problems(check: OutputCheck) -> Iterator[Fact]:
             )
 
 
-def _words(fact: CheckFact) -> str:
+def _words(fact: OutputIssue) -> str:
     text = " ".join(fact.text[:600].split())
     return (
         text if fact.case or not fact.file or fact.file in text else f"{_name(fact.file)}: {text}"
@@ -344,12 +344,14 @@ def _harness(run: Run) -> Iterator[Fact]:
         yield _fact(
             "disqualified", "The harness disqualified the run.", "harness", status.breach_turn
         )
-    for violation in status.violations[:_VIOLATIONS]:
+    for violation in status.violation_records[:_VIOLATIONS]:
         text = f"The harness recorded a violation: {' '.join(violation.text[:600].split())[:240]}"
         yield _fact("violation", text, "harness", violation.turn)
-    rest = tuple(sorted({violation.turn for violation in status.violations[_VIOLATIONS:]}))
+    rest = tuple(sorted({violation.turn for violation in status.violation_records[_VIOLATIONS:]}))
     if rest:
-        text = f"The harness recorded {len(status.violations) - _VIOLATIONS} more violations."
+        text = (
+            f"The harness recorded {len(status.violation_records) - _VIOLATIONS} more violations."
+        )
         yield Fact(kind="violations", text=text, turns=rest, source="harness")
 
 
@@ -516,7 +518,7 @@ def _keys(value: object) -> str:
 def _measures(check: OutputCheck) -> Iterator[Fact]:
     """One line a quantity that the checks measured in the delivered files."""
     columns: dict[str, dict[str, float]] = {}
-    for case, values in sorted(check.measures.items()):
+    for case, values in sorted(check.s4_checks.measures.items()):
         for name, value in values.items():
             if math.isfinite(value):
                 columns.setdefault(name, {})[case] = value

@@ -196,11 +196,11 @@ def inputs_stamp(public: Path | None) -> str | None:
 def code_sha256() -> str:
     """Of the source and data files that turn a run into evidence, and of the packages that take
     part in it."""
-    from ...error_codes.registry import packages
+    from ...error_codes.registry import detector_packages
     from ...plugins import stamps
     from ...tracks import TRACKS
 
-    digest = hashlib.sha256("\n".join((*stamps(TRACKS), *packages())).encode())
+    digest = hashlib.sha256("\n".join((*stamps(TRACKS), *detector_packages())).encode())
     root = Path(__file__).parents[2]
     for path in (root / "tracks.py", *(path for room in _CODE for path in _sources(root / room))):
         digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode())

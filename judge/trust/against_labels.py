@@ -15,15 +15,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...error_codes.models import FiredCode
 from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...trajectories.models import Run
 from ..base import EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, is_criteria, used
 from ..card.presumed import presume
 from ..card.scoring import apply_requires
-from ..card.stage_results import CriterionResult, FiredCode
+from ..card.stage_results import CriterionResult
 from ..engine import Prepared, ask_all, read_stages
-from ..facts.tagging import diagnose
+from ..facts.diagnosis import diagnose
 from ..judges.rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
@@ -218,11 +219,11 @@ async def _by_rules(null: RulesJudge, request: Request) -> tuple[CriterionResult
 
 def _codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> JudgedCodes:
     labelled = frozenset(labels.codes) & frozenset(CODES)
-    alone = diagnose(ready.run, ready.segmentation, ready.found)
+    alone = diagnose(ready.run, ready.segmentation, ready.detected)
     found: dict[CodesBy, frozenset[str]] = {"facts": _fired(alone.codes)}
     if reply is None:
         return JudgedCodes(labelled, found)
-    merged = diagnose(ready.run, ready.segmentation, ready.found, reply, judge)
+    merged = diagnose(ready.run, ready.segmentation, ready.detected, reply, judge)
     found |= {
         "both": _fired(merged.codes),
         "reading": _fired(c for c in merged.codes if c.independence == "from_judge"),

@@ -28,8 +28,8 @@ from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
 from ambjudge.analysis.statistics.run_arrays import arrays_by_code, build_arrays
 from ambjudge.analysis.tables.codes_read import CODES, READ_SCHEMA
 from ambjudge.analysis.tables.label_tables import Labels, read_labels
+from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.card.stage_results import FiredCode
 from polars.testing import assert_frame_equal
 
 SIM = simulate(seed=4, n_tasks=8, n_rep=6, n_agents=4)

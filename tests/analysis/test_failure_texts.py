@@ -15,8 +15,8 @@ from ambjudge.analysis.report.failure_texts import (
     pattern,
 )
 from ambjudge.analysis.tables.card_sources import each_card
+from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.card.stage_results import FiredCode
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,9 +12,9 @@ from ambjudge.analysis import cohort, frame, read_frame, simulate, validate_scor
 from ambjudge.analysis.figures import draw
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
 from ambjudge.analysis.tables.frames import FREE, RUN_SCHEMA, conform, stage_columns
+from ambjudge.error_codes.models import FiredCode
 from ambjudge.errors import InputError
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.card.stage_results import FiredCode
 from polars.testing import assert_frame_equal
 
 

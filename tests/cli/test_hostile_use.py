@@ -16,8 +16,8 @@ import pytest
 from ambjudge.cli import run
 from ambjudge.commands.render import scorecard
 from ambjudge.commands.runs import each_result
+from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.card.fields import JudgeInfo, PlanItem
-from ambjudge.judge.card.stage_results import FiredCode
 from ambjudge.judge.engine import score
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import load_run

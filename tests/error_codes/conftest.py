@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.error_codes.fired import context
+from ambjudge.error_codes.context import code_context
 from ambjudge.error_codes.registry import detectors
 from ambjudge.trajectories.models import Segmentation
 from tiny_runs import write_run
@@ -16,7 +16,7 @@ def detect(tmp_path):
     def run_detector(name, turns, stages, known=None, taxonomy="paper", **options):
         run = write_run(tmp_path / "run", turns, **options)
         assert len(stages.split()) == len(run.turns), "one stage a turn"
-        ctx = context(run, Segmentation(turn_stages=tuple(stages.split()), segments=()), known)
+        ctx = code_context(run, Segmentation(turn_stages=tuple(stages.split()), segments=()), known)
         detector = next(d for d in detectors(taxonomy) if d.name == name)
         found = list(detector.function(ctx))
         for finding in found:

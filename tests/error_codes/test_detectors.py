@@ -7,10 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.error_codes.fired import context
+from ambjudge.error_codes.context import code_context
 from ambjudge.error_codes.registry import DETECTORS, detector, detectors
 from ambjudge.judge.checks.check_outputs import check_outputs
-from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.testing import check_detector
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
@@ -296,8 +295,8 @@ def test_on_real_runs_every_finding_names_turns_says_one_sentence_and_quotes_the
     check_detector(
         *detectors("paper"), *detectors("harness"), run=run, public=DATA / "recorded" / "public"
     )
-    ctx = context(
-        run, segment(run), output_facts(check_outputs(run, public=DATA / "recorded" / "public"))
+    ctx = code_context(
+        run, segment(run), check_outputs(run, public=DATA / "recorded" / "public").s4_checks
     )
     said = "".join(turn.output for turn in run.turns).translate(FLAT)
     for d in (d for d in detectors("paper") if d.name in QUOTED):

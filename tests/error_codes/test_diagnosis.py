@@ -7,9 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ambjudge.error_codes.diagnosis import Reading, merge
-from ambjudge.error_codes.fired import Fired
+from ambjudge.error_codes.merge import Reading, merge
+from ambjudge.error_codes.models import FiredCode
 from ambjudge.error_codes.paper_codes import BY_FACTS
+from ambjudge.error_codes.registry import detectors
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.session import ScoreOptions, run_session
@@ -39,25 +40,27 @@ def run(tmp_path_factory):
     return made
 
 
+BY_FACT = next(detector.by for detector in detectors() if detector.fact is not None)
+"""A detector whose findings rest on facts."""
+
+
 def finding(
     code="E3",
     *,
     fact=False,
     independence="from_trace",
     turns=(4,),
-    by="detector:d",
     why="Because of this.",
 ):
-    return Fired(
+    return FiredCode(
         code=code,
         taxonomy="paper",
         stage="S4",
         turns=turns,
         why=why,
-        by=by,
+        by=BY_FACT if fact else "detector:d",
         confidence=0.8,
         independence=independence,
-        fact=fact,
     )
 
 
@@ -88,7 +91,7 @@ def test_a_run_without_turns_is_not_read_at_all(run):
 
 
 def test_the_same_finding_twice_is_one(run):
-    assert merge(run, SEGMENTS, (finding(), finding()), ()).found == (finding(),)
+    assert merge(run, SEGMENTS, (finding(), finding()), ()).findings == (finding(),)
 
 
 # With a reader
@@ -96,7 +99,7 @@ def test_the_same_finding_twice_is_one(run):
 def test_a_fact_stands_whatever_is_read(run, state):
     fact = finding("E4", fact=True)
     merged = merge(run, SEGMENTS, (fact,), [reading(run, "E4", state)])
-    assert merged.found == (fact,)
+    assert merged.findings == (fact,)
     assert merged.states["E4"] == "present"
 
 
@@ -106,7 +109,7 @@ def test_a_fact_stands_whatever_is_read(run, state):
 def test_other_findings_give_way_to_a_reading_and_to_nothing_else(run, said, stands):
     readings = [reading(run, "E3", said)] if said else [reading(run, "E1", "absent")]
     merged = merge(run, SEGMENTS, (finding("E3"),), readings)
-    assert bool(merged.found) is stands
+    assert bool(merged.findings) is stands
     assert merged.states["E3"] == {"present": "present", "absent": "absent"}.get(said, "present")
 
 
@@ -114,7 +117,11 @@ def test_what_was_read_from_the_score_is_shown_but_says_nothing_of_the_run(run):
     circular = finding("E3", independence="from_score")
     assert merge(run, SEGMENTS, (circular,), ()).states["E3"] == "not_read"
     merged = merge(run, SEGMENTS, (circular,), [reading(run, "E3", "absent")])
-    assert (merged.found, merged.states["E3"], merged.conflicts) == ((circular,), "absent", ())
+    assert (merged.findings, merged.states["E3"], merged.contradictions) == (
+        (circular,),
+        "absent",
+        (),
+    )
 
 
 def test_a_proven_reading_fires_at_the_turn_of_its_words(run):
@@ -124,7 +131,7 @@ def test_a_proven_reading_fires_at_the_turn_of_its_words(run):
         (),
         [reading(run, turns=(4, 3), why="They were\n  not looked at.", facts=("F2",))],
     )
-    (fired,) = merged.read
+    (fired,) = merged.proven
     assert (fired.code, fired.stage, fired.turns, fired.facts) == ("E3", "S3", (4, 3), ("F2",))
     assert fired.why == "They were not looked at."
     assert fired.quote.check == "verified"
@@ -132,7 +139,7 @@ def test_a_proven_reading_fires_at_the_turn_of_its_words(run):
 
 
 def test_a_moved_quote_proves_and_places_the_code_where_it_stands(run):
-    (fired,) = merge(run, SEGMENTS, (), [reading(run, turns=(5,), quote=(5, PROOF))]).read
+    (fired,) = merge(run, SEGMENTS, (), [reading(run, turns=(5,), quote=(5, PROOF))]).proven
     assert (fired.quote.check, fired.quote.found_turn, fired.stage) == ("moved", 3, "S3")
 
 
@@ -140,7 +147,7 @@ def test_words_of_the_brief_prove_a_code_at_its_own_turns(run):
     """Cited from turn 4, they stand in no turn."""
     (fired,) = merge(
         run, SEGMENTS, (), [reading(run, turns=(2,), quote=(4, "Do the task for 8 cases"))]
-    ).read
+    ).proven
     assert (fired.quote.check, fired.quote.found_turn, fired.stage) == ("moved", 0, "S2")
 
 
@@ -157,30 +164,31 @@ def test_words_of_the_brief_prove_a_code_at_its_own_turns(run):
 )
 def test_unproven_readings_are_listed_and_do_not_fire(run, turns, quote):
     merged = merge(run, SEGMENTS, (), [reading(run, turns=turns, quote=quote, confidence=0.99)])
-    assert (merged.read, codes(merged.unproven), merged.states["E3"]) == ((), ["E3"], "cannot_tell")
+    assert (merged.proven, codes(merged.unproven), merged.states["E3"]) == (
+        (),
+        ["E3"],
+        "cannot_tell",
+    )
     assert merged.unproven[0].stage in STAGES
 
 
-def test_a_reader_that_speaks_against_a_fact_is_a_conflict(run):
+def test_a_reader_that_speaks_against_a_fact_is_a_contradiction(run):
     fact, other = finding("E4", fact=True, turns=(2, 4)), finding("E3")
     merged = merge(
         run, SEGMENTS, (fact, other), [reading(run, c, "absent") for c in ("E3", "E4")], "judge:m"
     )
-    (conflict,) = merged.conflicts
-    assert (conflict.code, conflict.turns, conflict.between) == (
-        "E4",
-        (2, 4),
-        ("detector:d", "judge:m"),
-    )
-    assert "(Because of this)" in conflict.what
+    (contradiction,) = merged.contradictions
+    assert (contradiction.criterion, contradiction.turns) == ("E4", (2, 4))
+    assert "(Because of this)" in contradiction.fact
+    assert contradiction.fact.endswith(f"({BY_FACT}, judge:m)")
     for state in ("present", "cannot_tell"):
-        assert merge(run, SEGMENTS, (fact,), [reading(run, "E4", state)]).conflicts == ()
+        assert merge(run, SEGMENTS, (fact,), [reading(run, "E4", state)]).contradictions == ()
 
 
 def test_the_confidence_is_the_share_that_labels_confirm_where_it_is_known(run):
     readings = [reading(run, "E3", confidence=0.99), reading(run, "E5", confidence=0.6)]
-    merged = merge(run, SEGMENTS, (), readings, right={"E3": 0.4, "E1": 1.0})
-    assert {c.code: c.confidence for c in merged.read} == {"E3": 0.4, "E5": 0.6}
+    merged = merge(run, SEGMENTS, (), readings, precision={"E3": 0.4, "E1": 1.0})
+    assert {c.code: c.confidence for c in merged.proven} == {"E3": 0.4, "E5": 0.6}
 
 
 # How often readings were right
@@ -264,4 +272,4 @@ def test_a_reading_of_an_older_run_does_not_break_on_its_turns(run):
     """A reading may name turns of a longer version of the run."""
     shorter = run.model_copy(update={"turns": run.turns[:2]})
     merged = merge(shorter, Segmentation.from_stages(STAGES[:2]), (), [reading(run, turns=(5,))])
-    assert codes(merged.read) == ["E3"]
+    assert codes(merged.proven) == ["E3"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.error_codes.fired import context
+from ambjudge.error_codes.context import code_context
 from ambjudge.trajectories.models import Segmentation
 from tiny_runs import say, write_run
 
@@ -16,7 +16,7 @@ PIP = (
 
 def episodes_of(tmp_path, turns, stages):
     run = write_run(tmp_path / "run", turns)
-    return context(run, Segmentation(turn_stages=tuple(stages.split()), segments=())).episodes
+    return code_context(run, Segmentation(turn_stages=tuple(stages.split()), segments=())).episodes
 
 
 def bad(code, error, language="python"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.error_codes.fired import context, fired
+from ambjudge.error_codes.context import code_context
+from ambjudge.error_codes.fired_codes import fired_codes
 from ambjudge.tasks.output_format import OutputFormat
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
@@ -34,5 +35,5 @@ def test_validation_artefacts(tmp_path, track, brief, written, expected):
     asked = OutputFormat(validation_files=("calibration.json",))
     run = load_run(tmp_path).model_copy(update={"output_format": asked})
     assert [
-        c.code for c in fired(context(run, segment(run)), "harness") if c.code == "E8"
+        c.code for c in fired_codes(code_context(run, segment(run)), "harness") if c.code == "E8"
     ] == expected

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.error_codes.fired import context, fired
+from ambjudge.error_codes.context import code_context
+from ambjudge.error_codes.fired_codes import fired_codes
 from ambjudge.trajectories.models import Segmentation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -45,7 +46,7 @@ def test_megabytes_stay_cheap(tmp_path, text, track, no_runaway):
         extra=text[:200_000],
     )
     with no_runaway():
-        fired(context(run, all_s4(run), facts()))
+        fired_codes(code_context(run, all_s4(run), facts()))
 
 
 HOSTILE = [
@@ -75,7 +76,7 @@ def test_hostile_programs_stay_cheap(tmp_path, code, track, no_runaway):
     turns = [CARD, say("All.", CODE + code, "patient_0001 done"), SUBMIT]
     run = write_run(tmp_path / "run", turns, track=track, task=f"any-{track}-task", extra=LABELS)
     with no_runaway():
-        fired(context(run, all_s4(run), facts()))
+        fired_codes(code_context(run, all_s4(run), facts()))
 
 
 @settings(
@@ -98,8 +99,10 @@ def test_any_conversation_gives_sound_codes(tmp_path_factory, texts, taxonomy):
         say("Done.")
     ]
     run = write_run(tmp_path_factory.mktemp("any") / "run", turns)
-    for code in fired(
-        context(run, all_s4(run), facts(completion=0.0, kinds=[("missing", "x is missing", "c")])),
+    for code in fired_codes(
+        code_context(
+            run, all_s4(run), facts(completion=0.0, kinds=[("missing", "x is missing", "c")])
+        ),
         taxonomy,
     ):
         assert code.turns
@@ -118,4 +121,4 @@ def test_words_of_the_transcript_fire_nothing(tmp_path):
         task="other",
         brief="A task without a track.",
     )
-    assert fired(context(run, all_s4(run))) == ()
+    assert fired_codes(code_context(run, all_s4(run))) == ()

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.error_codes.fired import context, fired, primary_failure
-from ambjudge.judge.card.stage_results import FiredCode
+from ambjudge.error_codes.context import code_context
+from ambjudge.error_codes.fired_codes import fired_codes, primary_failure
+from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.checks.check_outputs import check_outputs
-from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
 
@@ -35,8 +35,8 @@ spoke when it stopped."""
 
 def codes_of(name, taxonomy="paper"):
     run = load_run(RECORDED / "runs" / name)
-    facts = output_facts(check_outputs(run, public=RECORDED / "public"))
-    return run, fired(context(run, segment(run), facts), taxonomy)
+    facts = check_outputs(run, public=RECORDED / "public").s4_checks
+    return run, fired_codes(code_context(run, segment(run), facts), taxonomy)
 
 
 def assert_sound(run, codes):
@@ -76,4 +76,4 @@ def test_harness_primary_failure(name, primary):
 def test_a_run_without_turns_fires_nothing(tmp_path):
     (tmp_path / "conversation.json").write_text('[{"role": "user", "content": "Begin."}]')
     run = load_run(tmp_path / "conversation.json")
-    assert fired(context(run, segment(run))) == ()
+    assert fired_codes(code_context(run, segment(run))) == ()

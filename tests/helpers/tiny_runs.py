@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ambjudge.error_codes.output_facts import Fact, OutputFacts
+from ambjudge.error_codes.output_facts import OutputFacts, OutputIssue
 from ambjudge.trajectories.reading.load import load_run
 
 BRIEF = (
@@ -117,13 +117,15 @@ def facts(
     *, completion=1.0, format_valid=True, source="files", expected=8, kinds=(), fatal=True, **more
 ):
     """Facts on outputs; `kinds` are (kind, text, case) triples."""
-    found = tuple(Fact(k, t, case=c, file=t.split()[0], forgiven=not fatal) for k, t, c in kinds)
+    found = tuple(
+        OutputIssue(k, t, case=c, file=t.split()[0], forgiven=not fatal) for k, t, c in kinds
+    )
     return OutputFacts(
         source=source,
         expected_cases=expected,
         completion=completion,
         format_valid=format_valid,
-        facts=found,
+        issues=found,
         **more,
     )
 

@@ -130,7 +130,7 @@ def test_masks(tmp_path, labels, expected):
     )
     assert found(check) == expected
     for number, case in enumerate(IDS):
-        assert check.measures[case] == pytest.approx(
+        assert check.s4_checks.measures[case] == pytest.approx(
             {f"label_{i}": 24 * 0.02 * (i in labels(number)) for i in (1, 2, 3)}
         )
 
@@ -143,7 +143,7 @@ def test_single_masks_are_measured_in_millilitres_of_their_own_grid(tmp_path):
         nib.save(image, folder / "lesion.nii.gz")
 
     check = checked(tmp_path, "segmentation", "Write organ.nii.gz and lesion.nii.gz.", write)
-    assert [check.measures[case]["organ"] for case in IDS[:2]] == pytest.approx(
+    assert [check.s4_checks.measures[case]["organ"] for case in IDS[:2]] == pytest.approx(
         [24 * 0.02, 24 * 0.001]
     )
 
@@ -179,7 +179,7 @@ def test_boxes(tmp_path, given, expected):
         SCORED,
     )
     assert found(check) == expected
-    assert check.measures["case_03"] == {
+    assert check.s4_checks.measures["case_03"] == {
         "boxes": len(given(2)),
         "score": 0.5,
         "width": 10,
@@ -235,7 +235,7 @@ def test_images_are_measured_where_they_are_finite(tmp_path):
         np.save(folder / "enhanced.npy", image)
 
     check = checked(tmp_path, "enhancement", "", write)
-    assert check.measures["case_02"] == pytest.approx(
+    assert check.s4_checks.measures["case_02"] == pytest.approx(
         {"mean": 1.2, "std": 1.0770, "min": 1.0, "max": 7.0}, abs=1e-3
     )
-    assert "case_04" not in check.measures
+    assert "case_04" not in check.s4_checks.measures

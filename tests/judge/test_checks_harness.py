@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 from ambjudge.analysis.statistics.ranking import failed
-from ambjudge.error_codes.fired import context, fired
+from ambjudge.error_codes.context import code_context
+from ambjudge.error_codes.fired_codes import fired_codes
 from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.checks.check_outputs import check_outputs
-from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
@@ -232,7 +232,7 @@ def test_an_accuracy_that_collapsed_goes_before_malformed_answers(tmp_path, accu
     run = run_of(tmp_path / "run", "vqa", files=files, report=report, code=MODEL)
     check = check_outputs(run)
     assert check.s4_checks.format_valid is False
-    steps = fired(context(run, segment(run), output_facts(check)), "harness")
+    steps = fired_codes(code_context(run, segment(run), check.s4_checks), "harness")
     assert {f"{code.stage}:{code.code}" for code in steps} == codes
 
 
@@ -247,7 +247,7 @@ def test_weak_reports_are_a_logic_failure(tmp_path, f1, likeness, codes):
         "diagnostic_metrics": {"observation_f1": f1, "report_similarity": likeness},
     }
     run = run_of(tmp_path / "run", "report_generation", report=said, code="print(1)")
-    steps = fired(context(run, segment(run), output_facts(check_outputs(run))), "harness")
+    steps = fired_codes(code_context(run, segment(run), check_outputs(run).s4_checks), "harness")
     assert {f"{code.stage}:{code.code}" for code in steps} == codes
 
 
@@ -268,7 +268,8 @@ def test_artefacts_of_validation_lie_beside_the_answers(tmp_path, missing):
         {"S3": 0.5} if missing else {}
     )
     codes = {
-        code.code for code in fired(context(run, segment(run), output_facts(check)), "harness")
+        code.code
+        for code in fired_codes(code_context(run, segment(run), check.s4_checks), "harness")
     }
     assert ("E8" in codes) is missing
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ambjudge.error_codes.fired import context, fired
-from ambjudge.error_codes.registry import detectors
+from ambjudge.error_codes.context import code_context
+from ambjudge.error_codes.fired_codes import fired_codes
+from ambjudge.error_codes.registry import detectors, rests_on_fact
 from ambjudge.judge.checks.check_outputs import check_outputs
 from ambjudge.judge.facts.run_facts import MAX_CHARS, MAX_FACTS, run_facts
-from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.trajectories.models import OutputFile, Outputs, Violation
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
@@ -28,8 +28,8 @@ CASES = ("c1", "c2", "c3")
 
 def facts_of(run, public=None):
     segmentation, check = segment(run), check_outputs(run, public=public)
-    ctx = context(run, segmentation, output_facts(check))
-    found = fired(ctx)
+    ctx = code_context(run, segmentation, check.s4_checks)
+    found = fired_codes(ctx)
     facts = run_facts(run, segmentation, check, found)
     assert facts == run_facts(run, segmentation, check, found, ctx)
     assert [fact.id for fact in facts] == [f"F{n}" for n in range(1, len(facts) + 1)]
@@ -76,11 +76,13 @@ def array(outputs: Path, name: str, shape=(4, 4), dtype="float32") -> None:
 
 def test_violations_stand_with_their_turns():
     run = next(
-        r for r in map(load_run, sorted((RECORDED / "runs").iterdir())) if r.status.violations
+        r
+        for r in map(load_run, sorted((RECORDED / "runs").iterdir()))
+        if r.status.violation_records
     )
     told = [fact for fact in facts_of(run, RECORDED / "public") if fact.kind == "violation"]
     assert [fact.turns[0] for fact in told] == [
-        violation.turn for violation in run.status.violations
+        violation.turn for violation in run.status.violation_records
     ]
     assert all(fact.source == "harness" for fact in told)
 
@@ -91,13 +93,14 @@ def test_findings_are_those_of_marked_detectors_and_name_no_code():
     assert not {"wrong_files_unnoticed", "model_out_of_reach"} & marked
     run = load_run(RECORDED / "runs" / "kidney-lite-02")
     check = check_outputs(run, public=RECORDED / "public")
-    found = fired(context(run, segment(run), output_facts(check)))
-    assert {code.by.partition(":")[2] in marked for code in found if code.fact} == {True}
-    assert "fact" not in found[0].model_dump()
+    found = fired_codes(code_context(run, segment(run), check.s4_checks))
+    proven = {code.by.partition(":")[2] for code in found if rests_on_fact(code)}
+    assert proven
+    assert proven == marked & {code.by.partition(":")[2] for code in found}
     told = {fact.kind for fact in run_facts(run, segment(run), check, found)} & {
         d.name for d in detectors()
     }
-    assert told == {code.by.partition(":")[2] for code in found if code.fact}
+    assert told == proven
 
 
 def test_a_flag_that_only_the_report_explains_says_so(tmp_path):
@@ -279,7 +282,7 @@ def test_a_run_without_end_stays_within_the_bounds(tmp_path):
     assert told["failed_step"].turns == (100,)
     assert "194 more violations" in told["violations"].text
 
-    found = fired(context(run, segment(run), output_facts(check_outputs(run))))
+    found = fired_codes(code_context(run, segment(run), check_outputs(run).s4_checks))
     many = [
         code.model_copy(update={"why": f"{n} {code.why}"}) for n in range(300) for code in found
     ]

@@ -237,7 +237,7 @@ def test_endings(name, tmp_path):
     assert status.ended == ended
     assert status.submitted == submitted
     assert status.disqualified == disqualified
-    assert len(status.violations) == violations
+    assert len(status.violation_records) == violations
     assert (status.breach_turn is None) == (not disqualified or name == "breach in the summary")
 
 

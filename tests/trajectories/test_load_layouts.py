@@ -183,7 +183,7 @@ def test_a_breach_without_a_conversation_is_a_disqualified_run_with_its_cost():
         [("private", "blocked")],
         [("private 2", "blocked"), ("", None)],
     ]
-    assert (run.status.disqualified, run.status.breach_turn, len(run.status.violations)) == (
+    assert (run.status.disqualified, run.status.breach_turn, len(run.status.violation_records)) == (
         True,
         3,
         2,

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from ambjudge.error_codes.models import FiredCode
 from ambjudge.error_codes.paper_codes import CODES
 from ambjudge.judge.card.fields import PlanItem
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.card.stage_results import FiredCode
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record.quotes import Evidence

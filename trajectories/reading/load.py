@@ -324,7 +324,8 @@ def _status(
         submitted=submitted and not breached,
         completed=_is_completed(answer, side.report),
         disqualified=breached,
-        violations=tuple(violations),
+        violations=len(violations),
+        violation_records=tuple(violations),
         ended=_ending(breached=breached, submitted=submitted, stopped=stopped),
         breach_turn=_breach_turn(side, violations, breached),
     )

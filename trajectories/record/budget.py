@@ -73,7 +73,7 @@ def weights(run: Run) -> tuple[float, ...]:
     """One weight a turn, from 1; from `DECIDES` on, a verdict can rest on the turn."""
     seen: Counter[str] = Counter()
     found: list[float] = []
-    breaches = {v.turn for v in run.status.violations} | {run.plan.turn, run.plan.image_turn}
+    breaches = {v.turn for v in run.status.violation_records} | {run.plan.turn, run.plan.image_turn}
     for facts in features(run):
         worth = []
         for name, weight in _FLAGS.items():

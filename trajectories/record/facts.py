@@ -10,22 +10,33 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..models import Frozen
+from ..quantities import Whole
 
 FactSource = Literal["file", "exit", "harness", "trace"]
 """file: a delivered file was opened or is absent; exit: an exit code or traceback; harness: its
 report, flags and answers; trace: what else was recorded of the calls."""
 
 
-class Fact(Frozen):
-    """One thing that is known without reading. `text` is one line; `turns` are 1-based and may be
-    empty."""
+class FactInfo(Frozen):
+    """A fact that a code names: what files, exit codes, the harness or the trace showed when the
+    run was judged."""
+
+    id: str
+    """`F1`, `F2`, as the judge was shown them."""
+    source: FactSource
+    """What showed it."""
+    text: str
+    """One line."""
+    turns: tuple[Whole, ...] = ()
+    """1-based; empty for a file."""
+
+
+class Fact(FactInfo):
+    """One thing that is known without reading: what a scorecard keeps of it, and its kind."""
 
     id: str = ""
     """`F1`, `F2`, ... once numbered (`number_facts`); "" before."""
     kind: str
-    text: str
-    turns: tuple[int, ...] = ()
-    source: FactSource
     case: str | None = None
     fatal: bool = False
     """By the track's rules it makes the output invalid."""

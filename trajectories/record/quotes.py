@@ -13,18 +13,14 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any, Literal
 
 from ...sanitize import sanitize
 from ..models import Action, Frozen, Run, Turn
-from ..reading.json_bytes import MAX_COUNT
+from ..quantities import Whole
 
 PLAN_TURN = 0
 """The turn number that means the plan file and the brief instead of a turn."""
-
-Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
 
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([ntr])|([\"'/`])|)")
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
