@@ -60,7 +60,7 @@ from .checks.harness_branch import (
     setup_score,
     usage_parts,
 )
-from .facts.contradictions import find_contradictions, proven
+from .facts.contradictions import find_contradictions, strict_result
 from .facts.diagnosis import Detected, detect, diagnose
 from .facts.run_facts import run_facts
 from .judges.rules import RULES, RulesJudge
@@ -269,11 +269,11 @@ def assemble(
     results = {
         stage: _stage_results(ready, stage, replies.get(stage)) for stage in rubric.judged_stages
     }
-    contradictions = find_contradictions(run, segmentation, results, check)
+    contradictions = find_contradictions(run, results)
     if policy.strict_evidence:
         against = {found.criterion for found in contradictions}
         results = {
-            stage: tuple(proven(result, against, judge.name == RULES) for result in found)
+            stage: tuple(strict_result(result, against, judge.name == RULES) for result in found)
             for stage, found in results.items()
         }
     caps: dict[str, Sequence[Cap]] = {

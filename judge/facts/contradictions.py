@@ -1,5 +1,8 @@
-"""Verdicts that observable facts speak against: the verdict stands and the contradiction is shown
-beside it, unless evidence is taken strictly (`proven`)."""
+"""Verdicts that observable facts of the run contradict.
+
+The verdict stands and the contradiction is shown beside it, unless evidence is taken strictly
+(`strict_result`).
+"""
 
 from __future__ import annotations
 
@@ -7,117 +10,134 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...error_codes.models import Contradiction
 from ...tracks import PLAN_ITEMS, TRACKS
-from ...trajectories.models import Run, Segmentation
+from ...trajectories.models import Run
 from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
 from ..card.fields import RULES
 from ..card.stage_results import CriterionResult
-from ..checks.check_outputs import OutputCheck
 
 
 def find_contradictions(
-    run: Run,
-    segmentation: Segmentation,
-    results: Mapping[str, Sequence[CriterionResult]],
-    check: OutputCheck | None = None,
+    run: Run, results: Mapping[str, Sequence[CriterionResult]]
 ) -> tuple[Contradiction, ...]:
-    """One line for each judged item that a fact of the run denies; credited and unscored items
-    claim nothing."""
-    facts = features(run)
+    """The judged criteria that a fact of the run contradicts.
+
+    Only criteria that were judged met can be contradicted: credited and unscored ones claim
+    nothing.
+    """
     met = {
-        r.id: r
-        for stage in results.values()
-        for r in stage
-        if r.status == "scored" and r.value is not None and r.value > 0
+        result.id
+        for stage_results in results.values()
+        for result in stage_results
+        if result.status == "scored" and result.value is not None and result.value > 0
     }
     track = TRACKS.find(run.track)
     items = PLAN_ITEMS if track is None else track.items
-    claimed = {what: name for what, name in items.items() if name in met}
-    return tuple(
-        found
-        for rule in (_plan, _environment, _model, _pilot)
-        for found in rule(run, facts, claimed)
+    claims = {claim: criterion for claim, criterion in items.items() if criterion in met}
+    turns = features(run)
+    return (
+        *_plan_contradictions(run, turns, claims),
+        *_environment_contradictions(turns, claims),
+        *_model_contradictions(turns, claims),
+        *_pilot_contradictions(turns, claims),
     )
 
 
-def proven(
+def strict_result(
     result: CriterionResult, contradicted: Collection[str], by_rules: bool
 ) -> CriterionResult:
-    """The result under strict evidence: met without words that were found in the run, or against a
-    fact, is unscored.
+    """The result under strict evidence.
 
-    `by_rules`: the rules judge gave it. What rules say of a criterion is a fact, with or without
-    words.
+    A criterion judged met counts only if one of its quotes was found in the run and no fact
+    contradicts it; otherwise it is unscored. `by_rules`: the rules judge gave the verdict, which is
+    a fact with or without a quote. `contradicted` are ids of criteria.
     """
     if result.status != "scored" or not result.value:
         return result
-    by_rules = by_rules or any(vote.judge == RULES and vote.value for vote in result.votes)
     if result.id in contradicted:
-        why = "a fact of the run speaks against it"
-    elif by_rules or any(evidence.check != "not_found" for evidence in result.evidence):
+        reason = "a fact of the run speaks against it"
+    elif by_rules or any(vote.judge == RULES and vote.value for vote in result.votes):
+        return result
+    elif any(evidence.check != "not_found" for evidence in result.evidence):
         return result
     else:
-        why = "no quoted words were found in the run"
-    said = f"{why}; judged {result.value:g}, which strict evidence does not count"
-    update = {"value": None, "status": "unscored", "reason": "no_evidence", "detail": said}
-    return result.model_copy(update=update)
+        reason = "no quoted words were found in the run"
+    detail = f"{reason}; judged {result.value:g}, which strict evidence does not count"
+    return result.model_copy(
+        update={"value": None, "status": "unscored", "reason": "no_evidence", "detail": detail}
+    )
 
 
-def _plan(
-    run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]
+def _plan_contradictions(
+    run: Run, turns: Sequence[TurnFeatures], claims: Mapping[str, str]
 ) -> Iterator[Contradiction]:
-    tried = tuple(f.turn for f in facts if f.writes_plan)
-    if "plan" in claimed and not run.plan.exists:
-        fact = "no plan.md came with the run and no execution that wrote one succeeded"
-        yield Contradiction(criterion=claimed["plan"], fact=fact, turns=tried)
-    if "picture" in claimed and not run.plan.image_exists:
+    if "plan" in claims and not run.plan.exists:
         yield Contradiction(
-            criterion=claimed["picture"],
+            criterion=claims["plan"],
+            fact="no plan.md came with the run and no execution that wrote one succeeded",
+            turns=tuple(turn.turn for turn in turns if turn.writes_plan),
+        )
+    if "picture" in claims and not run.plan.image_exists:
+        yield Contradiction(
+            criterion=claims["picture"],
             fact="no plan.png came with the run and no execution wrote one",
         )
 
 
-def _environment(
-    run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]
+def _environment_contradictions(
+    turns: Sequence[TurnFeatures], claims: Mapping[str, str]
 ) -> Iterator[Contradiction]:
-    if "environment" in claimed and facts and not any(_ran(f) for f in facts):
-        turns = tuple(f.turn for f in facts if f.failed)
+    if "environment" in claims and turns and not any(map(_ran, turns)):
         yield Contradiction(
-            criterion=claimed["environment"], fact="no execution of the run succeeded", turns=turns
+            criterion=claims["environment"],
+            fact="no execution of the run succeeded",
+            turns=tuple(turn.turn for turn in turns if turn.failed),
         )
 
 
-def _model(
-    run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]
+def _model_contradictions(
+    turns: Sequence[TurnFeatures], claims: Mapping[str, str]
 ) -> Iterator[Contradiction]:
-    if "model" in claimed and not any(_ran(f) and _applies(f) for f in facts):
-        fact = "no successful execution loads or applies a model or method"
+    if "model" in claims and not any(_ran(turn) and _applies_method(turn) for turn in turns):
         yield Contradiction(
-            criterion=claimed["model"], fact=fact, turns=tuple(f.turn for f in facts if _applies(f))
+            criterion=claims["model"],
+            fact="no successful execution loads or applies a model or method",
+            turns=tuple(turn.turn for turn in turns if _applies_method(turn)),
         )
 
 
-def _pilot(
-    run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]
+def _pilot_contradictions(
+    turns: Sequence[TurnFeatures], claims: Mapping[str, str]
 ) -> Iterator[Contradiction]:
-    if "pilot" not in claimed:
+    """A pilot is contradicted if nothing was tried before the run over all cases."""
+    if "pilot" not in claims:
         return
-    batch = next(
-        (f.turn for f in facts if f.cases_scope == "all" and (f.writes_outputs or f.forward_pass)),
-        None,
+    batch_turn = _first_batch(turns)
+    before = [turn for turn in turns if batch_turn is None or turn.turn < batch_turn]
+    if any(_ran(turn) and (_applies_method(turn) or turn.inspects_values) for turn in before):
+        return
+    place = "anywhere in the run"
+    if batch_turn is not None:
+        place = f"before the full run of turn {batch_turn}"
+    yield Contradiction(
+        criterion=claims["pilot"],
+        fact=f"no successful execution of the model or method {place}",
+        turns=() if batch_turn is None else (batch_turn,),
     )
-    before = [f for f in facts if batch is None or f.turn < batch]
-    if not any(_ran(f) and (_applies(f) or f.inspects_values) for f in before):
-        where = "anywhere in the run" if batch is None else f"before the full run of turn {batch}"
-        fact = f"no successful execution of the model or method {where}"
-        yield Contradiction(
-            criterion=claimed["pilot"], fact=fact, turns=() if batch is None else (batch,)
-        )
 
 
-def _applies(f: TurnFeatures) -> bool:
-    return f.loads_model or f.forward_pass or f.classical_method or f.writes_outputs
+def _first_batch(turns: Sequence[TurnFeatures]) -> int | None:
+    """The first turn that works on all cases; None if there is none."""
+    for turn in turns:
+        if turn.cases_scope == "all" and (turn.writes_outputs or turn.forward_pass):
+            return turn.turn
+    return None
 
 
-def _ran(f: TurnFeatures) -> bool:
-    return f.executed and not (f.failed or f.blocked or f.timed_out or f.unanswered)
+def _applies_method(turn: TurnFeatures) -> bool:
+    return turn.loads_model or turn.forward_pass or turn.classical_method or turn.writes_outputs
+
+
+def _ran(turn: TurnFeatures) -> bool:
+    """Whether a turn executed something that succeeded."""
+    return turn.executed and not (turn.failed or turn.blocked or turn.timed_out or turn.unanswered)
