@@ -60,6 +60,7 @@ from .checks.harness_branch import (
     setup_score,
     usage_parts,
 )
+from .checks.public_inputs import demanded_format
 from .facts.contradictions import find_contradictions, strict_result
 from .facts.diagnosis import Detected, detect, diagnose
 from .facts.run_facts import run_facts
@@ -222,6 +223,9 @@ def prepare(
         if rubric
         else rubric_for(run.track, run.task)
     )
+    demanded = None if public is None else demanded_format(Path(public), run.task)
+    if demanded is not None:
+        run = run.model_copy(update={"output_format": demanded})
     policy = policy or Policy()
     whole = has_all_stages(chosen.stages)
     fixed = settled(policy, run) if whole else policy.model_copy(update={"like": "paper"})

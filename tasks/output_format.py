@@ -88,27 +88,44 @@ class OutputFormat(BaseModel):
 NO_DEMANDS = OutputFormat()
 
 
-def read_formats(folder: Path) -> dict[str, OutputFormat]:
-    """The formats in a folder by task: `<task>.yaml` each, with optional other names `aliases`.
+class _TaskFile(OutputFormat):
+    """A format as it stands in a file, with what is said about it."""
 
-    ConfigError for a file that is no such document or names a task twice.
-    """
+    source: str = ""
+    """Where the demands come from."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the task."""
+
+
+def read_format(file: Path) -> OutputFormat:
+    """The format in a YAML file; ConfigError if it holds anything else."""
+    task_file = _read_task_file(file)
+    return OutputFormat.model_validate(task_file.model_dump(exclude={"source", "aliases"}))
+
+
+@cache
+def published_formats() -> Mapping[str, OutputFormat]:
+    """Formats of the benchmark's published tasks by task id and alias."""
     formats: dict[str, OutputFormat] = {}
-    for file in sorted(folder.glob("*.yaml")):
-        fields = _read_mapping(file)
-        aliases = fields.pop("aliases", [])
-        fields.pop("source", None)
-        try:
-            output_format = OutputFormat.model_validate(fields)
-        except ValidationError as error:
-            first = error.errors()[0]
-            location = ".".join(map(str, first["loc"]))
-            raise ConfigError(f"{file}: {location}: {first['msg']}", "see tasks/") from None
-        for name in (file.stem, *aliases):
-            if name in formats:
-                raise ConfigError(f"{file}: another file names task {name!r} too", "keep one")
-            formats[name] = output_format
+    for file in sorted(Path(__file__).parent.glob("*.yaml")):
+        for name in (file.stem, *_read_task_file(file).aliases):
+            formats[name] = read_format(file)
     return formats
+
+
+def published_format(task: str | None) -> OutputFormat:
+    """The format of a published task; no demands for any other."""
+    return published_formats().get(task or "", NO_DEMANDS)
+
+
+def _read_task_file(file: Path) -> _TaskFile:
+    try:
+        return _TaskFile.model_validate(_read_mapping(file))
+    except ValidationError as error:
+        first = error.errors()[0]
+        location = ".".join(map(str, first["loc"])) or "demands"
+        hint = "docs/tasks.md lists what a task may demand"
+        raise ConfigError(f"{file}: {location}: {first['msg']}", hint) from None
 
 
 def _read_mapping(file: Path) -> dict[str, Any]:
@@ -125,14 +142,3 @@ def _read_mapping(file: Path) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise ConfigError(f"{file}: is not a mapping", "write one demand a line: dtype: float32")
     return dict(document)
-
-
-@cache
-def published_formats() -> Mapping[str, OutputFormat]:
-    """Formats of the benchmark's published tasks by task id."""
-    return read_formats(Path(__file__).parent)
-
-
-def published_format(task: str | None) -> OutputFormat:
-    """The format of a published task; no demands for any other."""
-    return published_formats().get(task or "", NO_DEMANDS)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import InputError
+from ...tasks.output_format import OutputFormat, read_format
 from .nifti import VolumeHead, volume_head
 from .untrusted_files import Refused, image_size, npy_head, read_json
 
 T = TypeVar("T")
+
+TASK_FILE = "task.yaml"
+"""In a task's folder of public inputs: what the task demands of its outputs."""
 
 _NOT_CASES = frozenset(
     [
@@ -168,6 +173,25 @@ def find_public(public: Path, task: str | None) -> PublicInputs | None:
         {path.name: path for path in sorted(root.iterdir()) if _may_be_case(path)}
     )
     return PublicInputs(root=root, folders=folders) if folders else None
+
+
+def demanded_format(public: Path, task: str | None) -> OutputFormat | None:
+    """What the public inputs say the task demands: `public/<task>/task.yaml` or `public/task.yaml`.
+
+    None without such a file; ConfigError for one that is not in that form (docs/tasks.md).
+    """
+    for folder in (*(public / name for name in _folder_names(task)), public):
+        file = folder / TASK_FILE
+        if file.is_file():
+            status = file.stat()
+            return _format_of(file, status.st_mtime_ns, status.st_size)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _format_of(file: Path, modified_ns: int, size: int) -> OutputFormat:
+    """The format in a file; read again when the file has changed."""
+    return read_format(file)
 
 
 def _folder_names(task: str | None) -> list[str]:

@@ -13,12 +13,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ...errors import JudgeError
 from ...rubrics.model import Criterion, Level, Rubric
 from ...tasks.output_format import OutputFormat
 from ...trajectories.models import Resources, Run, Segmentation, Status
-from ..base import Request
+from ..base import Judge, Request, answers
 from ..card.stage_results import CriterionResult
 
+BRIEF_QUESTION = "brief"
 BRIEF_ITEM = Criterion(
     id="brief",
     title="demands on the output files",
@@ -56,8 +58,27 @@ def brief_request(run: Run, rubric: Rubric) -> Request:
         status=Status(submitted=False, completed=False, disqualified=False, ended="cut"),
     )
     return Request(
-        brief_alone, Segmentation.from_stages(()), rubric, question="brief", criteria=(BRIEF_ITEM,)
+        brief_alone,
+        Segmentation.from_stages(()),
+        rubric,
+        question=BRIEF_QUESTION,
+        criteria=(BRIEF_ITEM,),
     )
+
+
+async def read_brief(run: Run, rubric: Rubric, judge: Judge) -> ReadBrief:
+    """What a judge reads in a run's brief; JudgeError with the reason if it gives no answer."""
+    if BRIEF_QUESTION not in answers(judge):
+        raise JudgeError(
+            f"judge {judge.name} cannot read a brief: only a model called over an API can",
+            "name one, for example --judge openai/gpt-5.4-mini",
+        )
+    reply = await judge.judge(brief_request(run, rubric))
+    (result,) = reply.results
+    try:
+        return read_answer(result)
+    except ValueError as error:
+        raise JudgeError(str(error), "run the command again, or name another judge") from None
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ import pytest
 from ambjudge.errors import ConfigError
 from ambjudge.judge.checks.brief_paths import case_files
 from ambjudge.judge.checks.image_units import unit_problem
+from ambjudge.judge.checks.public_inputs import demanded_format
 from ambjudge.tasks.output_format import (
     NO_DEMANDS,
     OutputFormat,
     published_format,
     published_formats,
-    read_formats,
+    read_format,
 )
 from ambjudge.tracks import infer_track
 
@@ -36,17 +37,27 @@ def test_every_published_task_is_of_a_known_track() -> None:
         pytest.param("low: 1\nhigh: 0", "low 1 is not below high 0", id="empty range"),
         pytest.param("case_files: [../x.npy]", "case_files.0:", id="path"),
         pytest.param("labels: [-1]", "labels.0:", id="negative label"),
-        pytest.param("aliases: [a-task]", "names task 'a-task' too", id="named twice"),
         pytest.param("labels: [1", "is not YAML", id="broken"),
     ],
 )
 def test_a_broken_file_is_one_line(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "a-task.yaml").write_text("axes: 2\n")
-    (tmp_path / "b-task.yaml").write_text(text)
+    file = tmp_path / "task.yaml"
+    file.write_text(text)
     with pytest.raises(ConfigError) as error:
-        read_formats(tmp_path)
+        read_format(file)
     assert message in str(error.value)
-    assert "b-task.yaml" in str(error.value)
+    assert str(error.value).startswith(str(file))
+
+
+def test_a_file_among_the_public_inputs_says_what_a_task_demands(tmp_path: Path) -> None:
+    folder = tmp_path / "public" / "cortex-seg-task"
+    folder.mkdir(parents=True)
+    assert demanded_format(tmp_path / "public", "cortex-seg-task") is None
+    (folder / "task.yaml").write_text("labels: [0, 1]\nsource: the brief\n")
+    assert demanded_format(tmp_path / "public", "cortex-seg-task").labels == (0, 1)
+    (folder / "task.yaml").write_text("labels: [0, 1, 2]\n")
+    assert demanded_format(tmp_path / "public", "cortex-seg-task").labels == (0, 1, 2)
+    assert demanded_format(tmp_path / "public", "../cortex-seg-task") is None
 
 
 @pytest.mark.parametrize(

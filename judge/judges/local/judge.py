@@ -60,7 +60,7 @@ class LocalJudge:
     bottleneck)."""
 
     members: tuple[str, ...] = ()
-    questions: frozenset[QuestionName] = BESIDE
+    questions: frozenset[QuestionName] = BESIDE - {"brief"}
 
     def __init__(
         self,
