@@ -21,7 +21,14 @@ from .judge.card.scorecard import ScoreCard
 from .judge.card.scoring import Breach, Missing
 from .judge.engine import Prepared
 from .judge.judges.limits import Budget
-from .judge.questions.items import Answer, AnswerKind, StagesFrom, Wanted, ask_item, check_wanted
+from .judge.questions.items import (
+    Answer,
+    AnswerKind,
+    QuestionSet,
+    StagesFrom,
+    ask_item,
+    check_can_label_stages,
+)
 from .judge.run_sources import run_sources
 from .judge.runner import finished
 from .judge.select import JudgeOptions
@@ -118,10 +125,12 @@ def score(
     run's, and for a judge that cannot label turns; JudgeError when the judge cannot be used at all.
     """
     found = _run(run)
-    wanted = Wanted(diagnosis=diagnosis, stages=stages)
-    options = _options(rubric, track, tier, public, Policy(missing=missing, breach=breach), wanted)
+    questions = QuestionSet(diagnosis=diagnosis, stages=stages)
+    options = _options(
+        rubric, track, tier, public, Policy(missing=missing, breach=breach), questions
+    )
     with _scorer(judge, options, store) as scorer:
-        check_wanted(scorer.judge, wanted)
+        check_can_label_stages(scorer.judge, questions)
         given, of = scorer.scope.rubric, found.track or track
         if given is not None and scorer.scope.rubric_of(of, found.task) is not given:
             raise ConfigError(
@@ -158,11 +167,11 @@ def score_many(
     `errors`, or is warned of, and never stops the others.
     """
     cards: list[ScoreCard] = []
-    wanted, policy = (
-        Wanted(diagnosis=diagnosis, stages=stages),
+    questions, policy = (
+        QuestionSet(diagnosis=diagnosis, stages=stages),
         Policy(missing=missing, breach=breach),
     )
-    options = _options(rubric, track, tier, public, policy, wanted, concurrency, max_cost)
+    options = _options(rubric, track, tier, public, policy, questions, concurrency, max_cost)
 
     def take(outcome: ScoreOutcome) -> None:
         if outcome.card is not None:
@@ -172,7 +181,7 @@ def score_many(
 
     with _opened(store) as opened:
         asked = _judge(judge)
-        check_wanted(asked, wanted)
+        check_can_label_stages(asked, questions)
         work = run_session(_each(paths), asked, options, take, store=opened, signals=False)
         session = finished(work)
     if session.foreign_track_runs:
@@ -201,7 +210,7 @@ def diagnose(
     """
     from .judge.facts.diagnosis import diagnose as merge_readings
 
-    options = _options(None, track, tier, public, Policy(), Wanted(criteria=False))
+    options = _options(None, track, tier, public, Policy(), QuestionSet(criteria=False))
     with _scorer(judge, options, store) as scorer:
         asked: tuple[Prepared, Mapping[str, Any]] = finished(scorer.ask(_run(run)))
         ready, replies = asked
@@ -312,7 +321,7 @@ def _options(
     tier: Tier | None,
     public: str | Path | None,
     policy: Policy,
-    wanted: Wanted,
+    questions: QuestionSet,
     concurrency: int = 8,
     max_cost: float | None = None,
 ) -> ScoreOptions:
@@ -328,7 +337,7 @@ def _options(
         tier,
         concurrency,
         max_cost,
-        wanted=wanted,
+        questions=questions,
     )
 
 

@@ -204,7 +204,8 @@ FAILURES = (
 def with_faults(args: argparse.Namespace, folder: Path) -> None:
     """Every scored criterion must have the value that the server stands for, which differs by run
     and criterion."""
-    from ambjudge.judge.judges.api.judge import ApiJudge, Breaker
+    from ambjudge.judge.judges.api.circuit_breaker import CircuitBreaker
+    from ambjudge.judge.judges.api.judge import ApiJudge
     from ambjudge.judge.judges.api.prices import Price
     from ambjudge.judge.judges.api.transport import litellm
 
@@ -223,7 +224,7 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
         evidence_budget=8_000,
         timeout=3.0,
         price=price,
-        breaker=Breaker(after=1_000),
+        breaker=CircuitBreaker(max_failures=1_000),
     )
     litellm()
     with open_store(folder / "faulty.db") as store:

@@ -83,7 +83,7 @@ def _reply(place: Place, data: bytes, rng: random.Random) -> None:
     from ambjudge.judge.questions.replies import parse_reply
 
     parsed = parse_reply(data.decode("utf-8", "surrogateescape"), "S1", _criteria(), 8)
-    assert parsed.stated.keys() | parsed.problems.keys() == {
+    assert parsed.entries.keys() | parsed.problems.keys() == {
         criterion.id for criterion in _criteria()
     }
 

@@ -33,7 +33,7 @@ from ambjudge.judge.card.stage_results import unscored
 from ambjudge.judge.engine import Prepared, prepare
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Completion
-from ambjudge.judge.questions.items import Wanted
+from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.trust.against_labels import compare
 from ambjudge.judge.trust.comparison import Compared, figures
 from ambjudge.judge.trust.human_labels import Labels, parse_labels
@@ -99,7 +99,7 @@ class Recorded(Around):
         kept = json.loads(path.read_text(encoding="utf-8"))
         self.count += 1
         self.same += kept["prompt_sha256"] == sha(prompt_of(self.inner, request))
-        return self.inner.reply_to(
+        return self.inner.reply_from(
             request, [Completion(kept["reply"], "stop", None, None, None, None, None)]
         )
 
@@ -135,8 +135,8 @@ def _source(
 
 
 def prepared(source: Source, name: str) -> Prepared:
-    wanted = Wanted(stages="judge" if "stages" in source.questions else "rules")
-    return prepare(load_run(source.runs[name]), public=source.public, wanted=wanted)
+    questions = QuestionSet(stages="judge" if "stages" in source.questions else "rules")
+    return prepare(load_run(source.runs[name]), public=source.public, questions=questions)
 
 
 def prompt_of(reader: ApiJudge, request: Request) -> str:

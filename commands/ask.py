@@ -100,7 +100,7 @@ def run(
     settings, quiet = load(obj["config"]), obj["quiet"]
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     scope = ask_scope(judge, item, track=options.track, tier=options.tier, public=options.public)
-    options = replace(options, rubric=None, wanted=scope.wanted)
+    options = replace(options, rubric=None, questions=scope.questions)
     out, shard, part = None if flags["out"] is None else Path(flags["out"]), flags["shard"], None
     with ExitStack() as stack:
         runs, lost = found_runs(paths)

@@ -174,7 +174,7 @@ class Part:
         keys, digest = card_keys(judge, options), hashlib.sha256()
         for path in runs:
             stamp = path.stamp if isinstance(path, RemotePath) else inputs_stamp(run_folder(path))
-            digest.update(keys.of(path, stamp or os.urandom(8).hex()).encode())
+            digest.update(keys.key(path, stamp or os.urandom(8).hex()).encode())
         self._key = digest.hexdigest()
 
     def said(self, quiet: bool) -> int | None:

@@ -113,7 +113,7 @@ def run(
 
     from ..config import load
     from ..judge.base import answers
-    from ..judge.questions.items import Wanted
+    from ..judge.questions.items import QuestionSet
     from .judge_readings import read_runs
     from .options import judge_of, score_options
 
@@ -121,7 +121,7 @@ def run(
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     chosen: Any = settings.get("taxonomy", taxonomy) or "paper"
     shown = chosen == "paper" or plan or as_json  # the harness's codes are not read
-    options = replace(options, wanted=Wanted(criteria=False, diagnosis=shown))
+    options = replace(options, questions=QuestionSet(criteria=False, diagnosis=shown))
     able = "diagnosis" in answers(judge)
     first = True
 

@@ -178,7 +178,7 @@ def _server(api_base: str) -> Finding:
 
     import httpx
 
-    from ..judge.judges.api.session import client
+    from ..judge.judges.api.http_clients import shared_client
     from ..trajectories.reading.json_bytes import loads
 
     url = api_base.rstrip("/") + "/models"
@@ -187,7 +187,7 @@ def _server(api_base: str) -> Finding:
         return Finding("server", False, f"{api_base} is no http(s) URL")
 
     async def ask() -> httpx.Response:
-        answer: httpx.Response = await asyncio.wait_for(client().get(url), _SERVER_S)
+        answer: httpx.Response = await asyncio.wait_for(shared_client().get(url), _SERVER_S)
         return answer
 
     try:

@@ -51,7 +51,7 @@ def read_runs(
     options: ScoreOptions,
     take: Callable[[Read], None],
 ) -> int:
-    """Ask every run what `options.wanted` says and hand each one on, in the order of the paths; the
+    """Ask every run what `options.questions` says and hand each one on, in the order of the paths; the
     exit code.
 
     What the store has is not asked again. Says on stderr what could not be read, what failed, and

@@ -16,7 +16,7 @@ from .path_types import PathOrAddress
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
-    from ..judge.questions.items import Wanted
+    from ..judge.questions.items import QuestionSet
     from ..judge.select import JudgeOptions
     from ..judge.session import ScoreOptions, Scorer
     from ..judge.store import Store
@@ -359,7 +359,7 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     """Flags over settings over defaults; InputError for an unknown track or a missing --public
     folder."""
     from ..judge.card.fields import Policy
-    from ..judge.questions.items import Wanted
+    from ..judge.questions.items import QuestionSet
     from ..judge.session import ScoreOptions
     from ..tracks import TRACKS
 
@@ -386,7 +386,7 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
         max_cost=settings.get("max_cost", flags.get("max_cost")),
         calls_per_minute=settings.get("calls_per_minute", flags.get("calls_per_minute")),
         tokens_per_minute=settings.get("tokens_per_minute", flags.get("tokens_per_minute")),
-        wanted=Wanted(
+        questions=QuestionSet(
             diagnosis=settings.get("diagnosis", flags.get("diagnosis")) is not False,
             stages=settings.get("stages", flags.get("stages")) or "rules",
         ),
@@ -428,11 +428,11 @@ async def scorer_of(
         yield workers
 
 
-def check_wanted(judge: Judge, wanted: Wanted) -> None:
+def check_can_label_stages(judge: Judge, questions: QuestionSet) -> None:
     """ConfigError for stages that this judge cannot label."""
     from ..judge.questions import items
 
-    items.check_wanted(judge, wanted)
+    items.check_can_label_stages(judge, questions)
 
 
 def existing(paths: Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from ..config import Settings, load
 from ..errors import InputError
 from .options import (
     PATHS,
-    check_wanted,
+    check_can_label_stages,
     existing,
     json_option,
     judge_of,
@@ -118,7 +118,7 @@ def run(
         assert store is not None
         flags = _as_stored(store, paths, settings, flags) if stored else flags
         judge = judge_of(settings, flags)
-        check_wanted(judge, options.wanted)
+        check_can_label_stages(judge, options.questions)
         scope = options.scope()
         bar = console.Progress("planned", len(runs), quiet)
         made = plan(store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update)

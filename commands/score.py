@@ -18,7 +18,7 @@ from .card_files import CardFile, Part, place_of
 from .options import (
     JSON,
     PATHS_OR_ADDRESSES,
-    check_wanted,
+    check_can_label_stages,
     judge_of,
     judge_options,
     open_session_store,
@@ -94,7 +94,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     settings = load(obj["config"])
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
-    check_wanted(judge, options.wanted)
+    check_can_label_stages(judge, options.questions)
     with ExitStack() as stack:
         # Nothing is made where nothing is to be read; what is wrong with the paths is told when
         # they are read.
@@ -107,7 +107,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
                 return 1
             options = replace(options, stored_only=True)
-        read = options.wanted.diagnosis and "diagnosis" in answers(judge)
+        read = options.questions.diagnosis and "diagnosis" in answers(judge)
         shard, part, runs = flags["shard"], None, paths
         out = None if not flags["out"] else place_of(flags["out"])
         if shard is not None:

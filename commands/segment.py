@@ -70,15 +70,16 @@ def _read(
     from dataclasses import replace
 
     from ..judge.engine import read_stages
-    from ..judge.questions.items import Wanted
+    from ..judge.questions.items import QuestionSet
     from ..trajectories.turns.segment import segment
     from .judge_readings import Read, read_runs
-    from .options import check_wanted, judge_of, score_options
+    from .options import check_can_label_stages, judge_of, score_options
 
     judge, options = judge_of(settings, flags), score_options(settings, flags)
-    check_wanted(judge, options.wanted)
+    check_can_label_stages(judge, options.questions)
     options = replace(
-        options, wanted=Wanted(criteria=False, diagnosis=False, stages=options.wanted.stages)
+        options,
+        questions=QuestionSet(criteria=False, diagnosis=False, stages=options.questions.stages),
     )
 
     def show(read: Read) -> None:

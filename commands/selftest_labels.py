@@ -33,7 +33,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.store.reuse import StoredJudge
     from ..judge.trust.against_labels import Selection, against_labels, labels_by_run, planned
     from ..judge.trust.splits import SPLITS
-    from .options import check_wanted, judge_of, open_session_store, score_options
+    from .options import check_can_label_stages, judge_of, open_session_store, score_options
     from .render import bill
 
     if not paths:
@@ -43,7 +43,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         )
     quiet, settings = obj["quiet"], load(obj["config"])
     judge, options = judge_of(settings, flags), score_options(settings, flags)
-    check_wanted(judge, options.wanted)
+    check_can_label_stages(judge, options.questions)
     share = 0.5 if flags["test_share"] is None else flags["test_share"]
     splits = tuple(split for split in SPLITS if flags["split"] in (None, "both", split))
     known = labels_by_run(flags["labels"], flags["annotator"])

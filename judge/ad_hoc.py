@@ -30,8 +30,8 @@ from .base import Judge, answers
 from .card.fields import RunInfo
 from .card.stage_results import CriterionResult, UnscoredReason, Vote
 from .judges.limits import Allowance
-from .questions.items import AnswerKind, AskItem, Wanted
-from .questions.question_keys import Questions
+from .questions.items import AnswerKind, AskItem, QuestionSet
+from .questions.question_keys import QuestionKeys
 from .questions.verdict_keys import identity
 from .rejudge.execute import Execution, Spending, execute
 from .rejudge.staleness import RejudgePlan, plan
@@ -116,7 +116,7 @@ def ask_scope(
             f"judge {judge.name} cannot be asked: only a model reads a question",
             "name one, for example --judge openai/gpt-5.4-mini or --judge local:PATH",
         )
-    return Scope(None, track, tier, Wanted(criteria=False, diagnosis=False, ask=item), public)
+    return Scope(None, track, tier, QuestionSet(criteria=False, diagnosis=False, ask=item), public)
 
 
 async def ask(
@@ -183,10 +183,10 @@ class _Reader:
     evidence hashes."""
 
     def __init__(self, store: Store, judge: Judge, scope: Scope) -> None:
-        if scope.wanted.ask is None:
+        if scope.questions.ask is None:
             raise ValueError("the scope asks nothing")
-        self.store, self.scope, self.item = store, scope, scope.wanted.ask
-        self.keys = Questions(identity(judge), answers(judge), scope.wanted, scope.public)
+        self.store, self.scope, self.item = store, scope, scope.questions.ask
+        self.keys = QuestionKeys(identity(judge), answers(judge), scope.questions, scope.public)
         self.by = AnsweredBy(
             name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256
         )
@@ -199,7 +199,7 @@ class _Reader:
         evidence = self.store.evidence(
             {run.content_sha256 for run in runs.values()}, set(contexts.values())
         )
-        make = self.keys.key(self.item)
+        make = self.keys.key_maker(self.item)
         shown = {
             path: evidence.get((run.content_sha256, contexts[path])) for path, run in runs.items()
         }

@@ -65,7 +65,7 @@ from .facts.contradictions import find_contradictions, strict_result
 from .facts.diagnosis import Detected, detect, diagnose
 from .facts.run_facts import run_facts
 from .judges.rules import RULES, RulesJudge
-from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
+from .questions.items import QuestionSet, StagesFrom, is_unsure, unsure_below
 from .runner import finished
 
 
@@ -77,7 +77,7 @@ class Prepared:
     run: Run
     rubric: Rubric
     policy: Policy
-    wanted: Wanted
+    questions: QuestionSet
     public: Path | None = None
     wished: Like = "paper"
     """The choice as it was given; the policy has the one that the track allows."""
@@ -130,8 +130,8 @@ class Prepared:
     def requests(self, judge: Judge) -> tuple[Request, ...]:
         """Every question that this judge is asked about the run, in the order of asking."""
         able = answers(judge)
-        items = self.wanted.items(able, self.rubric, self.run.tier, self.run.track)
-        if self.wanted.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
+        items = self.questions.items(able, self.rubric, self.run.tier, self.run.track)
+        if self.questions.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
             items.pop("stages", None)
         # A judge that answers criteria alone has its own view of a run.
         facts = self.facts if able else ()
@@ -159,18 +159,23 @@ def score(
     rubric: Rubric | str | Path | None = None,
     policy: Policy | None = None,
     public: str | Path | None = None,
-    wanted: Wanted | None = None,
+    questions: QuestionSet | None = None,
 ) -> ScoreCard:
     """The scorecard of one run, by the rules judge unless given one.
 
     `rubric` is a Rubric, a built-in id or a file (default: the track's); `public` a folder with the
-    public inputs; `wanted` what a judge that reads is asked (default: criteria and codes, stages by
-    rules). Works inside a running event loop too (notebooks). JudgeError when the judge cannot be
+    public inputs; `questions`: what a judge that reads is asked (default: criteria and codes, stages
+    by rules). Works inside a running event loop too (notebooks). JudgeError when the judge cannot be
     used at all.
     """
     return finished(
         score_run(
-            run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted
+            run,
+            judge or RulesJudge(),
+            rubric=rubric,
+            policy=policy,
+            public=public,
+            questions=questions,
         )
     )
 
@@ -182,11 +187,11 @@ async def score_run(
     rubric: Rubric | str | Path | None = None,
     policy: Policy | None = None,
     public: str | Path | None = None,
-    wanted: Wanted | None = None,
+    questions: QuestionSet | None = None,
     right: Mapping[str, float] | None = None,
 ) -> ScoreCard:
     """The same, asynchronously. `right`: see `facts.diagnosis.diagnose`."""
-    ready = prepare(run, rubric=rubric, policy=policy, public=public, wanted=wanted)
+    ready = prepare(run, rubric=rubric, policy=policy, public=public, questions=questions)
     return assemble(ready, judge, await ask_all(judge, ready.requests(judge)), right)
 
 
@@ -213,7 +218,7 @@ def prepare(
     rubric: Rubric | str | Path | None = None,
     policy: Policy | None = None,
     public: str | Path | None = None,
-    wanted: Wanted | None = None,
+    questions: QuestionSet | None = None,
 ) -> Prepared:
     """Everything that needs no judge; each part is worked out when it is first asked for."""
     chosen = (
@@ -230,7 +235,12 @@ def prepare(
     whole = has_all_stages(chosen.stages)
     fixed = settled(policy, run) if whole else policy.model_copy(update={"like": "paper"})
     return Prepared(
-        run, chosen, fixed, wanted or Wanted(), Path(public) if public else None, policy.like
+        run,
+        chosen,
+        fixed,
+        questions or QuestionSet(),
+        Path(public) if public else None,
+        policy.like,
     )
 
 
@@ -245,7 +255,7 @@ def read_stages(ready: Prepared, reply: Reply | None) -> tuple[Segmentation, Sta
     if not isinstance(said, list) or len(said) != len(rules.turn_stages):
         return rules, "rules"
     read = cast("tuple[Stage, ...]", tuple(said))
-    if ready.wanted.stages == "judge":
+    if ready.questions.stages == "judge":
         return Segmentation.from_stages(read), "judge"
     mixed = tuple(
         theirs if sure < unsure_below(ready.run.track) else ours

@@ -12,7 +12,7 @@ from ..trajectories.models import Run, Tier, TrackName
 from .base import Judge, QuestionName, Request
 from .card.fields import Policy
 from .engine import Prepared, prepare
-from .questions.items import Wanted
+from .questions.items import QuestionSet
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Scope:
     rubric: Rubric | None = None
     track: TrackName | None = None
     tier: Tier | None = None
-    wanted: Wanted = field(default_factory=Wanted)
+    questions: QuestionSet = field(default_factory=QuestionSet)
     public: Path | None = None
 
     def rubric_of(self, track: TrackName | None, task: str | None) -> Rubric:
@@ -38,7 +38,9 @@ class Scope:
     def prepare(self, run: Run, policy: Policy | None = None) -> Prepared:
         """A run that this scope was applied to, ready to be judged."""
         rubric = self.rubric_of(run.track, run.task)
-        return prepare(run, rubric=rubric, policy=policy, public=self.public, wanted=self.wanted)
+        return prepare(
+            run, rubric=rubric, policy=policy, public=self.public, questions=self.questions
+        )
 
     def requests(self, run: Run, judge: Judge) -> dict[QuestionName, Request]:
         """Every question on a run that this scope was applied to, by name."""

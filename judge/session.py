@@ -25,7 +25,7 @@ from .card.scorecard import CardLine, ScoreCard
 from .engine import Prepared, ask_all, assemble
 from .judges.limits import Allowance, Budget, GuardedJudge, Pacer
 from .judges.rules import RULES
-from .questions.items import Wanted
+from .questions.items import QuestionSet
 from .run_sources import RunSource, for_each_run
 from .runner import BatchSummary, Progress
 from .scope import Scope
@@ -57,7 +57,7 @@ class ScoreOptions:
     tokens_per_minute: float | None = None
     stored_only: bool = False
     """Ask no judge: scorecards from the verdicts that the store has."""
-    wanted: Wanted = field(default_factory=Wanted)
+    questions: QuestionSet = field(default_factory=QuestionSet)
     """What a judge that reads is asked."""
 
     def budget(self) -> Budget | None:
@@ -68,7 +68,7 @@ class ScoreOptions:
     def scope(self) -> Scope:
         """The scope that a rejudge plan for the same runs has."""
         rubric = load_rubric(self.rubric) if self.rubric else None
-        return Scope(rubric, self.track, self.tier, self.wanted, self.public)
+        return Scope(rubric, self.track, self.tier, self.questions, self.public)
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ class StoringScorer(RunScorer):
         store: Store,
         budget: Allowance | None = None,
     ) -> None:
-        from .questions.question_keys import Questions
+        from .questions.question_keys import QuestionKeys
         from .questions.verdict_keys import identity
         from .store.group_commit import Together
         from .store.reuse import StoredJudge, StoredOnly
@@ -318,7 +318,9 @@ class StoringScorer(RunScorer):
         self._needs_judge = _Limited(StoredJudge(guarded, store, planned=True), options.concurrency)
         stored_judge = StoredOnly if options.stored_only else StoredJudge
         self.judge = self._stored = stored_judge(guarded, store)
-        self._questions = Questions(identity(judge), answers(judge), options.wanted, options.public)
+        self._questions = QuestionKeys(
+            identity(judge), answers(judge), options.questions, options.public
+        )
         self._card_keys = card_keys(judge, options, self.precision)
         self._cards = Together(store.add_cards)
         self._stored_rubrics: set[str] = set()
@@ -342,8 +344,8 @@ class StoringScorer(RunScorer):
         items = sum(len(request.criteria) for request in ready.requests(self.judge))
         key = settled = None
         if self._stored.take_answered(reference) == items:
-            key = self._card_keys.of(run.path, run.content_sha256)
-            questions = self._questions.name(rubric, run.tier, run.track)
+            key = self._card_keys.key(run.path, run.content_sha256)
+            questions = self._questions.sha256(rubric, run.tier, run.track)
             settled = run.content_sha256, questions, items
         await self._cards.do(Concluded(reference, path, card, key, settled))
 
@@ -396,7 +398,7 @@ def card_keys(
     rubric = options.scope().rubric
     return CardKeys(
         identity(judge).model_dump(),
-        repr(options.wanted),
+        repr(options.questions),
         rubric.sha256 if rubric else None,
         options.policy.model_dump(),
         options.track,

@@ -1,14 +1,14 @@
 """Several judges, or several samples of one, as one judge; every vote stays in the result.
 
-Rules, for the ballots of one criterion (a ballot is usable when it states a value or
-`not_applicable`):
-- what a member leaves to a reader (`not_read`: the rules judge, where no fact decides) is no
-  ballot;
-- fewer than half usable: unscored, with the commonest reason of the others;
-- more `not_applicable` than values: not applicable;
-- else the lower median of the values. That is the majority's value whenever there is one; in a tie,
-  as even panels have,
-  the less favourable of the two middle values: to be met, an item needs more than half.
+Rules for the ballots of one criterion. A ballot is usable if it states a value or `not_applicable`.
+
+- What a member leaves to a reader (`not_read`: the rules judge, where no fact decides) is no
+  ballot.
+- Fewer than half usable: unscored, with the most common reason of the others.
+- More `not_applicable` than values: not applicable.
+- Else the lower median of the values. That is the majority's value if there is one. In a tie, as
+  even panels have, it is the less favourable of the two middle values: to be met, a criterion needs
+  more than half.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from ..base import (
 )
 from ..card.stage_results import CriterionResult, Vote, unscored
 
-_MOST_EVIDENCE = 10
+_MAX_EVIDENCE = 10
 
 
 @dataclass(frozen=True)
 class Ballot:
-    """What one member said in one sample."""
+    """One member's reply in one sample."""
 
     judge: str
     sample: int
@@ -67,167 +67,199 @@ class Panel:
 
     @property
     def prompt_sha256(self) -> str | None:
-        known = [judge.prompt_sha256 or "" for judge in self.judges]
-        return hashlib.sha256("\n".join(known).encode()).hexdigest() if any(known) else None
+        hashes = [judge.prompt_sha256 or "" for judge in self.judges]
+        return hashlib.sha256("\n".join(hashes).encode()).hexdigest() if any(hashes) else None
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
-        # as in stored keys
-        found: dict[str, str | int | float | bool | None] = {"rule": "majority", "samples": 1}
-        for place, judge in enumerate(self.judges):
-            found |= {
-                f"{place}.{judge.name}.{key}": value for key, value in judge.parameters.items()
-            }
-        return found
+        # These names are part of stored keys.
+        parameters: dict[str, str | int | float | bool | None] = {"rule": "majority", "samples": 1}
+        for index, judge in enumerate(self.judges):
+            for name, value in judge.parameters.items():
+                parameters[f"{index}.{judge.name}.{name}"] = value
+        return parameters
 
     @property
     def questions(self) -> frozenset[QuestionName]:
         return frozenset[QuestionName]().union(*map(answers, self.judges))
 
-    def _asked(self, request: Request) -> list[Judge]:
-        """The members that answer this question."""
+    def _members_for(self, request: Request) -> list[Judge]:
+        """The members that answer the request's question."""
         return [
-            j
-            for j in self.judges
-            if is_criteria(request.question) or request.question in answers(j)
+            judge
+            for judge in self.judges
+            if is_criteria(request.question) or request.question in answers(judge)
         ]
 
     def evidence_sha256(self, request: Request) -> str:
-        hashes = [judge.evidence_sha256(request) for judge in self._asked(request)]
+        hashes = [judge.evidence_sha256(request) for judge in self._members_for(request)]
         return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
     def estimate(self, request: Request) -> Estimate:
-        """The sum over members; those that cannot say are taken as free (they call nothing)."""
-        able = [judge for judge in self._asked(request) if isinstance(judge, EstimatingJudge)]
-        return sum((judge.estimate(request) for judge in able), Estimate())
+        """The sum over members; those without an estimate call nothing and are free."""
+        estimates = [
+            judge.estimate(request)
+            for judge in self._members_for(request)
+            if isinstance(judge, EstimatingJudge)
+        ]
+        return sum(estimates, Estimate())
 
     async def judge(self, request: Request) -> Reply:
-        """Asks all members at once. A member that cannot work loses its votes; JudgeError when none
-        can."""
-        asked = self._asked(request)
-        answers = await asyncio.gather(*(self._ask(judge, request) for judge in asked))
-        errors = [a for a in answers if isinstance(a, JudgeError)]
-        if len(errors) == len(answers):
+        """Ask all members at once.
+
+        A member that cannot work loses its votes. Raises JudgeError if no member can.
+        """
+        members = self._members_for(request)
+        outcomes = await asyncio.gather(*(_reply_or_error(judge, request) for judge in members))
+        errors = [outcome for outcome in outcomes if isinstance(outcome, JudgeError)]
+        if len(errors) == len(outcomes):
             raise errors[0]
-        ballots = [
-            Ballot(
-                judge.name,
-                0,
-                _silent(request, answer) if isinstance(answer, JudgeError) else answer,
-            )
-            for judge, answer in zip(asked, answers, strict=True)
-        ]
+        ballots = []
+        for judge, outcome in zip(members, outcomes, strict=True):
+            if isinstance(outcome, JudgeError):
+                outcome = _failed_reply(request, outcome)
+            ballots.append(Ballot(judge.name, 0, outcome))
         return combine(request, ballots)
 
-    async def _ask(self, judge: Judge, request: Request) -> Reply | JudgeError:
-        try:
-            return await judge.judge(request)
-        except JudgeError as error:
-            return error
+
+async def _reply_or_error(judge: Judge, request: Request) -> Reply | JudgeError:
+    try:
+        return await judge.judge(request)
+    except JudgeError as error:
+        return error
 
 
-def _silent(request: Request, error: JudgeError) -> Reply:
-    return Reply(
-        unscored(request.criteria, "judge_error", error.message[:300]), warnings=(str(error),)
-    )
+def _failed_reply(request: Request, error: JudgeError) -> Reply:
+    results = unscored(request.criteria, "judge_error", error.message[:300])
+    return Reply(results, warnings=(str(error),))
 
 
 def combine(request: Request, ballots: Sequence[Ballot]) -> Reply:
-    """One reply from many, in the order of `request.criteria`, with usage, raw replies and warnings
-    joined."""
+    """One reply from many, in the order of `request.criteria`.
+
+    Usage, raw replies and warnings are joined; votes that differ are a warning.
+    """
     results = tuple(
-        _decide(place, criterion.id, ballots) for place, criterion in enumerate(request.criteria)
+        _decide(index, criterion.id, ballots) for index, criterion in enumerate(request.criteria)
     )
-    again = frozenset(
-        r.id
-        for r in results
-        if r.status == "unscored" and any(r.id in b.reply.transient for b in ballots)
+    transient = frozenset(
+        result.id
+        for result in results
+        if result.status == "unscored"
+        and any(result.id in ballot.reply.transient for ballot in ballots)
     )
-    disputed = [r for r in results if len({v.value for v in r.votes if v.value is not None}) > 1]
-    warnings = [text for ballot in ballots for text in ballot.reply.warnings]
-    if disputed:
-        lines = ", ".join(f"{r.id} ({', '.join(_say(v) for v in r.votes)})" for r in disputed)
-        warnings.append(f"{request.question}: votes differ on {lines}")
+    warnings = [warning for ballot in ballots for warning in ballot.reply.warnings]
+    disputes = [_dispute(result) for result in results if _is_disputed(result)]
+    if disputes:
+        warnings.append(f"{request.question}: votes differ on {', '.join(disputes)}")
     return Reply(
         results=results,
-        usage=sum((b.reply.usage for b in ballots), Usage()),
+        usage=sum((ballot.reply.usage for ballot in ballots), Usage()),
         warnings=tuple(dict.fromkeys(warnings)),
-        raw=tuple(text for b in ballots for text in b.reply.raw),
-        transient=again,
+        raw=tuple(text for ballot in ballots for text in ballot.reply.raw),
+        transient=transient,
     )
 
 
-def _say(vote: Vote) -> str:
-    return f"{vote.value:g}" if vote.value is not None else str(vote.reason or "not applicable")
+def _is_disputed(result: CriterionResult) -> bool:
+    return len({vote.value for vote in result.votes if vote.value is not None}) > 1
 
 
-def _decide(place: int, name: str, ballots: Sequence[Ballot]) -> CriterionResult:
-    answered = [(ballot, ballot.reply.results[place]) for ballot in ballots]
-    cast = [(ballot, result) for ballot, result in answered if result.reason != "not_read"]
+def _dispute(result: CriterionResult) -> str:
+    """The criterion with its votes: `S1b (1, 0, not applicable)`."""
+    votes = [
+        f"{vote.value:g}" if vote.value is not None else str(vote.reason or "not applicable")
+        for vote in result.votes
+    ]
+    return f"{result.id} ({', '.join(votes)})"
+
+
+def _decide(index: int, criterion_id: str, ballots: Sequence[Ballot]) -> CriterionResult:
+    """The result of one criterion, which is at `index` in every reply."""
+    all_results = [(ballot, ballot.reply.results[index]) for ballot in ballots]
+    cast = [(ballot, result) for ballot, result in all_results if result.reason != "not_read"]
     if not cast:
-        return answered[0][1]
-    votes = tuple(
-        vote for ballot, result in cast for vote in result.votes or (_vote(ballot, result),)
+        return all_results[0][1]
+    votes = tuple(vote for ballot, result in cast for vote in _votes(ballot, result))
+    scored = [(ballot, result) for ballot, result in cast if result.status == "scored"]
+    inapplicable = [result for _, result in cast if result.status == "not_applicable"]
+    failed = [result for _, result in cast if result.status == "unscored"]
+    if 2 * (len(scored) + len(inapplicable)) < len(cast):
+        return _undecided(criterion_id, failed, len(cast), votes)
+    if len(inapplicable) > len(scored):
+        return inapplicable[0].model_copy(update={"votes": votes})
+    values = [result.value for _, result in scored if result.value is not None]
+    if len(values) < len(scored):
+        return _combined_answer([result for _, result in scored], votes)
+    value = median_low(values)
+    agreeing = [(ballot, result) for ballot, result in scored if result.value == value]
+    # The first member that gave this value speaks for all of them.
+    speaker, spoken = agreeing[0]
+    evidence: dict[Evidence, None] = dict.fromkeys(
+        item for _, result in agreeing for item in result.evidence
     )
-    scored = [(b, r) for b, r in cast if r.status == "scored"]
-    excluded = [(b, r) for b, r in cast if r.status == "not_applicable"]
-    failed = [r for _, r in cast if r.status == "unscored"]
-    if 2 * (len(scored) + len(excluded)) < len(cast):
-        reason = mode(r.reason or "judge_error" for r in failed)
-        detail = (
-            f"{len(failed)} of {len(cast)} ballots are unusable:"
-            f" {next(r.detail for r in failed if (r.reason or 'judge_error') == reason)}"
-        )
-        return CriterionResult.unscored(name, reason, detail[:400], votes=votes)
-    if len(excluded) > len(scored):
-        return excluded[0][1].model_copy(update={"votes": votes})
-    if any(r.value is None for _, r in scored):
-        return _most_said([r for _, r in scored], votes)
-    value = median_low(r.value for _, r in scored if r.value is not None)
-    agreeing = [(b, r) for b, r in scored if r.value == value]
-    speaker, said = agreeing[0]
-    evidence: dict[Evidence, None] = dict.fromkeys(e for _, r in agreeing for e in r.evidence)
     return CriterionResult(
-        id=name,
+        id=criterion_id,
         value=value,
         status="scored",
         votes=votes,
-        evidence=tuple(evidence)[:_MOST_EVIDENCE],
-        rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "",
-        answer=said.answer,
-        detail=said.detail,
+        evidence=tuple(evidence)[:_MAX_EVIDENCE],
+        rationale=f"{speaker.judge}: {spoken.rationale}" if spoken.rationale else "",
+        answer=spoken.answer,
+        detail=spoken.detail,
     )
 
 
-def _vote(ballot: Ballot, result: CriterionResult) -> Vote:
-    said = result.answer if result.value is None else None
-    return Vote(
+def _undecided(
+    criterion_id: str, failed: Sequence[CriterionResult], cast: int, votes: tuple[Vote, ...]
+) -> CriterionResult:
+    """Unscored for the most common reason of the unusable ballots."""
+    reason = mode(result.reason or "judge_error" for result in failed)
+    details = [result.detail for result in failed if (result.reason or "judge_error") == reason]
+    detail = f"{len(failed)} of {cast} ballots are unusable: {details[0]}"
+    return CriterionResult.unscored(criterion_id, reason, detail[:400], votes=votes)
+
+
+def _votes(ballot: Ballot, result: CriterionResult) -> tuple[Vote, ...]:
+    """The votes behind a result: those of its own samples if it has some, else itself."""
+    if result.votes:
+        return result.votes
+    vote = Vote(
         judge=ballot.judge,
         value=result.value,
         reason=result.reason,
         sample=ballot.sample,
-        answer=said,
+        answer=result.answer if result.value is None else None,
     )
+    return (vote,)
 
 
-def _most_said(scored: Sequence[CriterionResult], votes: tuple[Vote, ...]) -> CriterionResult:
-    """One answer from several that have no value: of numbers the lower median, of lists of one
-    length (the stages of all turns) the commonest entry of each place, else the commonest answer;
-    the first of equally common ones."""
-    said = [r.answer for r in scored]
-    numbers = [a for a in said if isinstance(a, int | float) and not isinstance(a, bool)]
-    lists = [a for a in said if isinstance(a, list)]
+def _combined_answer(scored: Sequence[CriterionResult], votes: tuple[Vote, ...]) -> CriterionResult:
+    """One answer from several answers without a value.
+
+    Of numbers the lower median; of lists of equal length (the stages of all turns) the most common
+    entry at each index; else the most common answer. The first of equally common ones.
+    """
+    replies = [result.answer for result in scored]
+    numbers = [
+        answer
+        for answer in replies
+        if isinstance(answer, int | float) and not isinstance(answer, bool)
+    ]
+    lists = [answer for answer in replies if isinstance(answer, list)]
     chosen: JsonValue
-    if len(numbers) == len(said):
+    if len(numbers) == len(replies):
         chosen = median_low(numbers)
-    elif len(lists) == len(said) and len({len(a) for a in lists}) == 1:
-        chosen = [_commonest_json(place) for place in zip(*lists, strict=True)]
+    elif len(lists) == len(replies) and len({len(answer) for answer in lists}) == 1:
+        chosen = [_most_common_json(entries) for entries in zip(*lists, strict=True)]
     else:
-        chosen = _commonest_json(said)
-    speaker = next((r for r in scored if r.answer == chosen), scored[0])
+        chosen = _most_common_json(replies)
+    agreeing = [result for result in scored if result.answer == chosen]
+    speaker = agreeing[0] if agreeing else scored[0]
     return speaker.model_copy(update={"answer": chosen, "votes": votes})
 
 
-def _commonest_json(said: Sequence[JsonValue]) -> JsonValue:
-    chosen: JsonValue = json.loads(mode(json.dumps(answer, sort_keys=True) for answer in said))
+def _most_common_json(values: Sequence[JsonValue]) -> JsonValue:
+    most_common = mode(json.dumps(value, sort_keys=True) for value in values)
+    chosen: JsonValue = json.loads(most_common)
     return chosen

@@ -1,11 +1,10 @@
-"""A judge that plays back answers given before, to the questions of `questions/`: a reading made
-elsewhere, or of a demo.
+"""A judge that plays back recorded answers: readings made elsewhere, or those of the demo.
 
-    ambjudge score runs/ --judge replay:answers/        answers/RUN.json: {"S1": {...}, "S2": {...},
-    "S3": {...}, "diagnosis": {...}}
+    ambjudge score runs/ --judge replay:answers/
 
-They are read as a model's live replies are: held against the reply's schema, their quotes searched
-in the run.
+answers/RUN.json holds {"S1": {...}, "S2": {...}, "S3": {...}, "diagnosis": {...}}. The answers are
+parsed like a model's live replies: checked against the reply's schema, their quotes searched in the
+run.
 """
 
 from __future__ import annotations
@@ -20,20 +19,22 @@ from ...errors import JudgeError
 from ...trajectories.record import DEFAULT_BUDGET
 from ..base import QuestionName, Reply, Request
 from ..card.stage_results import unscored
-from ..questions.replies import MAX_REPLY, parse_reply, to_results
+from ..questions.replies import MAX_REPLY_CHARS, parse_reply, to_results
 from .api.messages import Messages
 
 
 class ReplayJudge(Messages):
-    """The answers in a folder, one file a run named after the run's id; what it lacks is unscored.
-    JudgeError without one."""
+    """The answers in a folder, one file a run, named after the run's id.
+
+    What a file lacks is unscored. Raises JudgeError for a folder without answers.
+    """
 
     members: tuple[str, ...] = ()
     prompt_sha256: str | None = None
     questions: frozenset[QuestionName] = frozenset({"S1", "S2", "S3", "diagnosis"})
 
     def __init__(self, folder: str | Path) -> None:
-        super().__init__(DEFAULT_BUDGET, images=False, outputs=False, breakpoint_=False)
+        super().__init__(DEFAULT_BUDGET, images=False, outputs=False, cache_breakpoint=False)
         self.name = f"replay:{Path(folder).name}"
         self._files = {file.stem: file for file in Path(folder).glob("*.json")}
         if not self._files:
@@ -47,42 +48,43 @@ class ReplayJudge(Messages):
         return {"evidence_budget": self._budget}
 
     def evidence_sha256(self, request: Request) -> str:
-        said = self._said(request) or ""
-        return hashlib.sha256(
-            f"{self.record(request).sha256} {request.question} {said}".encode()
-        ).hexdigest()
+        text = self._answer(request) or ""
+        parts = f"{self.record(request).sha256} {request.question} {text}"
+        return hashlib.sha256(parts.encode()).hexdigest()
 
     async def judge(self, request: Request) -> Reply:
-        said = self._said(request)
-        if said is None:
-            return Reply(
-                unscored(request.criteria, "no_evidence", "nothing was answered about this run")
-            )
-        parsed = parse_reply(said, request.question, request.criteria, len(request.run.turns))
-        record, quotes = self.record(request), self._quotes(request)
-        return Reply(
-            to_results(parsed, request.question, request.criteria, record, quotes), raw=(said,)
+        text = self._answer(request)
+        if text is None:
+            detail = "nothing was answered about this run"
+            return Reply(unscored(request.criteria, "no_evidence", detail))
+        parsed = parse_reply(text, request.question, request.criteria, len(request.run.turns))
+        results = to_results(
+            parsed, request.question, request.criteria, self.record(request), self._quotes(request)
         )
+        return Reply(results, raw=(text,))
 
-    def _said(self, request: Request) -> str | None:
+    def _answer(self, request: Request) -> str | None:
+        """The recorded answer to a question as JSON text; None if there is none."""
         file = self._files.get(request.run.id)
-        answers = _answers(file) if file is not None else {}
+        if file is None:
+            return None
+        answers = _read_answers(file)
         return json.dumps(answers[request.question]) if request.question in answers else None
 
 
 @lru_cache(maxsize=64)
-def _answers(file: Path) -> dict[str, object]:
+def _read_answers(file: Path) -> dict[str, object]:
     try:
-        if file.stat().st_size > 5 * MAX_REPLY:
+        if file.stat().st_size > 5 * MAX_REPLY_CHARS:
             raise JudgeError(f"{file}: is too large to be the answers about a run")
-        said = json.loads(file.read_text(encoding="utf-8"))
+        answers = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise JudgeError(
             f"{file}: cannot be read as answers: {type(error).__name__}",
-            "give JSON, as docs/labels.md says",
+            "give JSON as described in docs/labels.md",
         ) from error
-    if not isinstance(said, dict):
+    if not isinstance(answers, dict):
         raise JudgeError(
-            f"{file}: not an object of questions", 'e.g. {"S1": {...}, "diagnosis": {...}}'
+            f"{file}: not an object of questions", 'for example {"S1": {...}, "diagnosis": {...}}'
         )
-    return said
+    return answers

@@ -18,7 +18,7 @@ from ...trajectories.models import Stage
 from ...trajectories.reading.load import load_conversation
 from ..base import Reply, Request, Usage
 from ..engine import Prepared, prepare
-from ..questions.items import restored
+from ..questions.items import load_items
 from ..questions.verdict_keys import JudgeIdentity, KeyMaker, VerdictKey
 from ..store import Store
 from .endpoints import BatchEndpoint, NotThere, ProviderBatch
@@ -137,7 +137,7 @@ class Collector:
                 self.done.stale += 1
                 continue
             request, keys = rebuilt
-            reply = self._judge.reply_to(request, [answers.get(name, missing) for name in names])
+            reply = self._judge.reply_from(request, [answers.get(name, missing) for name in names])
             self._keep(request, keys, reply, call_id)
         strays = len(answers.ids() - wanted) + answers.unreadable
         self.done.strays += strays
@@ -179,7 +179,7 @@ class Collector:
             self.done.warnings.append(f"{record.path}: cannot be read any more: {error.message}")
             return None
         stage = cast(Stage, record.question)
-        every = restored(record.items) if record.items else rubric.criteria(stage)
+        every = load_items(record.items) if record.items else rubric.criteria(stage)
         criteria = tuple(c for c in every if c.id in record.criteria)
         request = Request(
             ready.run,

@@ -35,8 +35,8 @@ from pydantic import (
 
 from ...errors import JudgeError
 from ...trajectories.reading.json_bytes import loads
-from ..judges.api.session import MOST, limit
-from ..judges.api.transport import Retry, redact, retry_after, wait_s
+from ..judges.api.http_clients import MAX_BYTES_EXTENSION, limit_response
+from ..judges.api.transport import Retry, redact, retry_after, wait_seconds
 
 if TYPE_CHECKING:
     import httpx
@@ -123,7 +123,7 @@ async def endpoint(
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes every address
     headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
     async with httpx.AsyncClient(
-        headers=headers, timeout=_TIMEOUT_S, event_hooks={"response": [limit]}
+        headers=headers, timeout=_TIMEOUT_S, event_hooks={"response": [limit_response]}
     ) as client:
         yield BatchEndpoint(client, base, key, name, retry)
 
@@ -249,7 +249,7 @@ class BatchEndpoint:
             path = f"files/{quote(file_id, safe='')}/content"
             try:
                 async with self._client.stream(
-                    "GET", f"{self._base}/{path}", extensions={MOST: most + 1}
+                    "GET", f"{self._base}/{path}", extensions={MAX_BYTES_EXTENSION: most + 1}
                 ) as response:
                     if response.status_code != 200:
                         await response.aread()
@@ -339,7 +339,7 @@ class BatchEndpoint:
 
         def wait(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
-            return wait_s(state, retry, error.after_s if isinstance(error, _Busy) else None)
+            return wait_seconds(state, retry, error.after_s if isinstance(error, _Busy) else None)
 
         tries = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(retry.attempts)

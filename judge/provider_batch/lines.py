@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from ...rubrics.model import Rubric
 from ..judges.api.transport import CallFailed, Completion, completion_from_body, redact
-from ..questions.replies import each_key_once
+from ..questions.replies import object_without_duplicates
 from .ledger import BatchRequest
 
 MOST_LINES = 50_000
@@ -131,7 +131,7 @@ def _long_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
 def _object(line: bytes) -> dict[str, Any] | None:
     """A line as an object; None for anything else, also for one that has a key twice."""
     try:
-        data = json.loads(line.decode("utf-8"), object_pairs_hook=each_key_once)
+        data = json.loads(line.decode("utf-8"), object_pairs_hook=object_without_duplicates)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

@@ -17,7 +17,7 @@ from ...errors import ConfigError, JudgeError
 from ..base import Judge, Reply, Request, Usage
 from ..judges.api.judge import without_credentials
 from ..judges.api.transport import CallFailed, Completion, Retry
-from ..questions.items import dumped
+from ..questions.items import dump_items
 from ..questions.verdict_keys import identity
 from ..store import Store
 from ..store.reuse import StoredJudge
@@ -33,11 +33,11 @@ class BatchJudge(Judge, Protocol):
 
     def endpoint(self) -> tuple[str, str | None]: ...
 
-    def bodies(self, request: Request) -> tuple[dict[str, Any], ...]: ...
+    def request_bodies(self, request: Request) -> tuple[dict[str, Any], ...]: ...
 
-    def once(self, request: Request) -> Usage: ...
+    def usage_without_retries(self, request: Request) -> Usage: ...
 
-    def reply_to(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply: ...
+    def reply_from(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply: ...
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Sender:
             self.done.waiting += 1
             return
         request = replace(request, criteria=asked)
-        worst = self._judge.once(request)
+        worst = self._judge.usage_without_retries(request)
         if not self._affordable(worst.cost_usd):
             self.done.over_budget += 1
             return
@@ -174,7 +174,7 @@ class Sender:
         name = request_id(key.sha256 for key in keys)
         lines = tuple(
             to_line(f"{name}-{number}", body)
-            for number, body in enumerate(self._judge.bodies(request))
+            for number, body in enumerate(self._judge.request_bodies(request))
         )
         size, options = sum(map(len, lines)), self._options
         if len(lines) > options.most_lines or size > options.most_bytes:
@@ -195,7 +195,7 @@ class Sender:
             keys=tuple(key.sha256 for key in keys),
             evidence_sha256=keys[0].evidence_sha256,
             lines=len(lines),
-            items=dumped(request.question, asked),
+            items=dump_items(request.question, asked),
             public=None if request.public is None else str(request.public.absolute()),
         )
         if (

@@ -1,8 +1,7 @@
-"""The form of each question's reply: how its items are put, what an entry on one of them must look
-like, what it means.
+"""The form of each question's reply: how items are listed, what an entry looks like, what it means.
 
-A reply is one JSON object with an entry for each item, by its id. Adding a question is adding a
-form here and its prompt.
+A reply is one JSON object with an entry for each item, under the item's id. To add a question, add
+a form here and its prompt.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from ..base import QuestionName
 from .items import PLAN_ITEM, Answer, AskItem
 
 NOT_APPLICABLE = "not_applicable"
-MAX_CITED = 20
+MAX_QUOTES = 20
+"""Quotes and facts of one entry that are kept."""
 MAX_COMMITMENTS = 40
 MAX_DEMANDS = 40
 MAX_DEMANDED_VALUES = 100
@@ -39,45 +39,53 @@ DEMAND_KINDS = (
 """What a brief may demand of output files; `briefs` turns them into a format."""
 MAX_TEXT = 2_000
 """Characters of a reason or a free answer that are kept."""
-_VERDICTS: dict[str, float | None] = {"present": 1.0, "absent": 0.0, "cannot_tell": None}
+_VERDICT_VALUES: dict[str, float | None] = {"present": 1.0, "absent": 0.0, "cannot_tell": None}
 
 
-class Doubtful(ValueError):
-    """Something in a reply that must not be taken for an answer; the message is for the repair
-    round."""
+class UnusableReply(ValueError):
+    """Something in a reply that must not be taken for an answer.
+
+    The message is shown to the model in the repair round.
+    """
 
 
 @dataclass(frozen=True)
-class Stated:
-    """What a reply literally says about one item. `state`: a value (or an answer), not applicable,
-    or cannot tell."""
+class Entry:
+    """What a reply literally says about one item."""
 
     id: str
-    state: Literal["said", "not_applicable", "cannot_tell"]
+    state: Literal["answered", "not_applicable", "cannot_tell"]
     value: float | None = None
     reason: str = ""
-    evidence: tuple[tuple[int, str], ...] = ()
+    quotes: tuple[tuple[int, str], ...] = ()
+    """(turn, words) as the reply cites them; not checked yet."""
     answer: JsonValue = None
 
 
 class Form(Protocol):
-    """One question's form. `prompt` names the prompt file."""
+    """The form of one question's reply."""
 
     prompt: str
+    """Name of the prompt file."""
 
     def line(self, item: Criterion) -> str:
-        """The item as the reader sees it."""
+        """The item as the prompt lists it."""
 
     def schema(self, item: Criterion) -> dict[str, Any]:
-        """JSON Schema of its entry. Only keywords that structured-output implementations share."""
+        """JSON Schema of the item's entry.
 
-    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
-        """What an entry that fits the schema says, for a run of so many turns. Doubtful when it
-        says nothing usable."""
+        It uses only keywords that implementations of structured output have in common.
+        """
+
+    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
+        """What an entry that fits the schema says about a run of this many turns.
+
+        Raises UnusableReply if it says nothing usable.
+        """
 
 
-def closed(properties: dict[str, Any]) -> dict[str, Any]:
-    """An object with exactly these properties, in this order."""
+def closed_object(properties: dict[str, Any]) -> dict[str, Any]:
+    """JSON Schema of an object with exactly these properties, in this order."""
     return {
         "type": "object",
         "properties": properties,
@@ -88,13 +96,13 @@ def closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 _TEXT = {"type": "string"}
 _TURN = {"type": "integer"}
-_QUOTE = closed({"turn": _TURN, "quote": _TEXT})
+_QUOTE = closed_object({"turn": _TURN, "quote": _TEXT})
 _QUOTES = {"type": "array", "items": _QUOTE}
 _TURNS = {"type": "array", "items": _TURN}
 
 
 class CriteriaForm:
-    """Criteria of a rubric: evidence and reason stand before the value."""
+    """Criteria of a rubric: evidence and reason come before the value."""
 
     prompt = "criteria"
 
@@ -106,26 +114,34 @@ class CriteriaForm:
         return "\n".join(lines)
 
     def schema(self, item: Criterion) -> dict[str, Any]:
-        values: dict[str, Any] = {"type": "number", "enum": [plain(v) for v in item.values]}
+        values: dict[str, Any] = {
+            "type": "number",
+            "enum": [_plain_number(value) for value in item.values],
+        }
         if item.conditional is not None:
             values = {"anyOf": [values, {"type": "string", "enum": [NOT_APPLICABLE]}]}
-        return closed({"evidence": _QUOTES, "reason": _TEXT, "value": values})
+        return closed_object({"evidence": _QUOTES, "reason": _TEXT, "value": values})
 
-    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
+    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         value = entry["value"]
-        if isinstance(value, bool):  # in Python True == 1, in a reply it is something else
-            raise Doubtful("value: a boolean is not on the scale")
-        cited = _cited(entry["evidence"])
-        if value == NOT_APPLICABLE:
-            return Stated(
-                item.id, "not_applicable", reason=entry["reason"][:MAX_TEXT], evidence=cited
-            )
-        return Stated(item.id, "said", float(value), entry["reason"][:MAX_TEXT], cited)
+        # In Python True equals 1, so that the schema's enum lets it pass.
+        if isinstance(value, bool):
+            raise UnusableReply("value: a boolean is not on the scale")
+        inapplicable = value == NOT_APPLICABLE
+        return Entry(
+            id=item.id,
+            state="not_applicable" if inapplicable else "answered",
+            value=None if inapplicable else float(value),
+            reason=entry["reason"][:MAX_TEXT],
+            quotes=_read_quotes(entry["evidence"]),
+        )
 
 
 class DiagnosisForm:
-    """Error codes: turns, a quote and the facts stand before the verdict; the plan's commitments
-    beside them."""
+    """Error codes and the commitments of the plan.
+
+    Of a code, turns, a quote and facts come before the verdict.
+    """
 
     prompt = "diagnosis"
 
@@ -135,53 +151,63 @@ class DiagnosisForm:
     def schema(self, item: Criterion) -> dict[str, Any]:
         if item.id == PLAN_ITEM:
             state = {"type": "string", "enum": ["kept", "broken", "dropped"]}
-            entry = closed({"commitment": _TEXT, "turns": _TURNS, "quote": _QUOTE, "state": state})
-            return closed({"commitments": {"type": "array", "items": entry}})
-        return closed(
+            entry = closed_object(
+                {"commitment": _TEXT, "turns": _TURNS, "quote": _QUOTE, "state": state}
+            )
+            return closed_object({"commitments": {"type": "array", "items": entry}})
+        return closed_object(
             {
                 "turns": _TURNS,
                 "quote": _QUOTE,
                 "facts": {"type": "array", "items": _TEXT},
                 "why": _TEXT,
-                "verdict": {"type": "string", "enum": list(_VERDICTS)},
+                "verdict": {"type": "string", "enum": list(_VERDICT_VALUES)},
                 "confidence": {"type": "number"},
             }
         )
 
-    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
+    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         if item.id == PLAN_ITEM:
-            kept: list[JsonValue] = []
-            quotes: list[tuple[int, str]] = []
-            for one in entry["commitments"][:MAX_COMMITMENTS]:
-                cited = _cited([one["quote"]])
-                quotes += [quote for quote in cited if quote[1].strip()]
-                words: JsonValue = {"turn": cited[0][0], "quote": cited[0][1]}
-                what = one["commitment"][:MAX_TEXT]
-                kept.append(
-                    {
-                        **one,
-                        "commitment": what,
-                        "turns": _inside(one["turns"], turns),
-                        "quote": words,
-                    }
-                )
-            return Stated(item.id, "said", evidence=tuple(quotes), answer={"commitments": kept})
+            return self._read_commitments(entry["commitments"][:MAX_COMMITMENTS], turns)
         confidence = entry["confidence"]
         if isinstance(confidence, bool) or not 0 <= confidence <= 1:
-            raise Doubtful("confidence: not a number from 0 to 1")
-        cited = _cited([entry["quote"]] if entry["quote"]["quote"].strip() else [])
-        value = _VERDICTS[entry["verdict"]]
+            raise UnusableReply("confidence: not a number from 0 to 1")
+        has_quote = bool(entry["quote"]["quote"].strip())
+        value = _VERDICT_VALUES[entry["verdict"]]
         answer: JsonValue = {
-            "turns": _inside(entry["turns"], turns),
-            "facts": [str(fact)[:16] for fact in entry["facts"][:MAX_CITED]],
+            "turns": _existing_turns(entry["turns"], turns),
+            "facts": [str(fact)[:16] for fact in entry["facts"][:MAX_QUOTES]],
             "confidence": float(confidence),
         }
-        state: Literal["said", "cannot_tell"] = "cannot_tell" if value is None else "said"
-        return Stated(item.id, state, value, entry["why"][:MAX_TEXT], cited, answer)
+        return Entry(
+            id=item.id,
+            state="cannot_tell" if value is None else "answered",
+            value=value,
+            reason=entry["why"][:MAX_TEXT],
+            quotes=_read_quotes([entry["quote"]] if has_quote else []),
+            answer=answer,
+        )
+
+    def _read_commitments(self, commitments: list[Any], turns: int) -> Entry:
+        usable: list[JsonValue] = []
+        quotes: list[tuple[int, str]] = []
+        for commitment in commitments:
+            ((turn, words),) = _read_quotes([commitment["quote"]])
+            if words.strip():
+                quotes.append((turn, words))
+            usable.append(
+                {
+                    **commitment,
+                    "commitment": commitment["commitment"][:MAX_TEXT],
+                    "turns": _existing_turns(commitment["turns"], turns),
+                    "quote": {"turn": turn, "quote": words},
+                }
+            )
+        return Entry(PLAN_ITEM, "answered", quotes=tuple(quotes), answer={"commitments": usable})
 
 
 class StagesForm:
-    """The stage of every turn, as runs of turns: each turn stands in exactly one."""
+    """The stage of every turn, as segments: each turn is part of exactly one."""
 
     prompt = "stages"
 
@@ -190,28 +216,32 @@ class StagesForm:
 
     def schema(self, item: Criterion) -> dict[str, Any]:
         stage = {"type": "string", "enum": list(STAGES)}
-        segment = closed({"first_turn": _TURN, "last_turn": _TURN, "what": _TEXT, "stage": stage})
-        return closed({"segments": {"type": "array", "items": segment}})
+        segment = closed_object(
+            {"first_turn": _TURN, "last_turn": _TURN, "what": _TEXT, "stage": stage}
+        )
+        return closed_object({"segments": {"type": "array", "items": segment}})
 
-    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
-        labels: list[JsonValue] = []
-        for part in sorted(entry["segments"], key=lambda p: p["first_turn"]):
-            # 3.0 is an integer in JSON
-            first, last = int(part["first_turn"]), int(part["last_turn"])
-            if first != len(labels) + 1 or not first <= last <= turns:
-                raise Doubtful(
+    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
+        stages: list[JsonValue] = []
+        for segment in sorted(entry["segments"], key=lambda each: each["first_turn"]):
+            # 3.0 is an integer in JSON.
+            first, last = int(segment["first_turn"]), int(segment["last_turn"])
+            if first != len(stages) + 1 or not first <= last <= turns:
+                raise UnusableReply(
                     f"segments: every turn from 1 to {turns} must stand in exactly one; see turn"
-                    f" {min(first, len(labels) + 1)}"
+                    f" {min(first, len(stages) + 1)}"
                 )
-            labels += [part["stage"]] * (last - first + 1)
-        if len(labels) != turns:
-            raise Doubtful(f"segments: they end at turn {len(labels)} of {turns}")
-        return Stated(item.id, "said", answer=labels)
+            stages += [segment["stage"]] * (last - first + 1)
+        if len(stages) != turns:
+            raise UnusableReply(f"segments: they end at turn {len(stages)} of {turns}")
+        return Entry(item.id, "answered", answer=stages)
 
 
 class AskForm:
-    """An ad-hoc question: evidence and reason stand before the answer; null is "the record does not
-    say"."""
+    """An ad-hoc question: evidence and reason come before the answer.
+
+    An answer of null means that the record does not say.
+    """
 
     prompt = "ask"
 
@@ -219,35 +249,40 @@ class AskForm:
         return item.text.strip()
 
     def schema(self, item: Criterion) -> dict[str, Any]:
-        wanted = item.answer if isinstance(item, AskItem) else Answer("yes_no")
-        kinds: dict[str, Any] = {
+        requested = _requested_answer(item)
+        answers: dict[str, Any] = {
             "yes_no": {"type": "boolean"},
-            "choice": {"type": "string", "enum": list(wanted.options)},
+            "choice": {"type": "string", "enum": list(requested.options)},
             "number": {"type": "number"},
             "text": _TEXT,
-            "json": wanted.schema or {},
+            "json": requested.schema or {},
         }
-        return closed(
+        return closed_object(
             {
                 "evidence": _QUOTES,
                 "reason": _TEXT,
-                "answer": {"anyOf": [kinds[wanted.kind], {"type": "null"}]},
+                "answer": {"anyOf": [answers[requested.kind], {"type": "null"}]},
             }
         )
 
-    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
-        cited, answer = _cited(entry["evidence"]), entry["answer"]
+    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
+        quotes, reason = _read_quotes(entry["evidence"]), entry["reason"][:MAX_TEXT]
+        answer = entry["answer"]
         if answer is None:
-            return Stated(item.id, "cannot_tell", reason=entry["reason"][:MAX_TEXT], evidence=cited)
-        kind = item.answer.kind if isinstance(item, AskItem) else "yes_no"
+            return Entry(item.id, "cannot_tell", reason=reason, quotes=quotes)
+        kind = _requested_answer(item).kind
         if kind == "number" and (isinstance(answer, bool) or abs(answer) > 1e30):
-            raise Doubtful("answer: no number that can be counted with")
+            raise UnusableReply("answer: no number that can be counted with")
         if isinstance(answer, str):
             answer = answer[:MAX_TEXT]
         elif len(json.dumps(answer)) > 10 * MAX_TEXT:
-            raise Doubtful(f"answer: longer than {10 * MAX_TEXT:,} characters")
+            raise UnusableReply(f"answer: longer than {10 * MAX_TEXT:,} characters")
         value = float(answer) if kind == "yes_no" else None
-        return Stated(item.id, "said", value, entry["reason"][:MAX_TEXT], cited, answer)
+        return Entry(item.id, "answered", value, reason, quotes, answer)
+
+
+def _requested_answer(item: Criterion) -> Answer:
+    return item.answer if isinstance(item, AskItem) else Answer("yes_no")
 
 
 class BriefForm:
@@ -261,10 +296,10 @@ class BriefForm:
     def schema(self, item: Criterion) -> dict[str, Any]:
         kind = {"type": "string", "enum": list(DEMAND_KINDS)}
         values = {"type": "array", "items": _TEXT}
-        demand = closed({"quote": _TEXT, "kind": kind, "values": values})
-        return closed({"demands": {"type": "array", "items": demand}})
+        demand = closed_object({"quote": _TEXT, "kind": kind, "values": values})
+        return closed_object({"demands": {"type": "array", "items": demand}})
 
-    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
+    def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         demands: list[JsonValue] = [
             {
                 "quote": demand["quote"][:MAX_TEXT],
@@ -274,11 +309,13 @@ class BriefForm:
             for demand in entry["demands"][:MAX_DEMANDS]
         ]
         quotes = tuple((0, demand["quote"][:MAX_TEXT]) for demand in entry["demands"])
-        return Stated(item.id, "said", evidence=quotes[:MAX_DEMANDS], answer={"demands": demands})
+        return Entry(
+            item.id, "answered", quotes=quotes[:MAX_DEMANDS], answer={"demands": demands}
+        )
 
 
-_CRITERIA = CriteriaForm()
-_BESIDE: Mapping[QuestionName, Form] = {
+_CRITERIA_FORM = CriteriaForm()
+_OTHER_FORMS: Mapping[QuestionName, Form] = {
     "diagnosis": DiagnosisForm(),
     "stages": StagesForm(),
     "ask": AskForm(),
@@ -288,20 +325,22 @@ _BESIDE: Mapping[QuestionName, Form] = {
 
 def form_of(question: QuestionName) -> Form:
     """The form of a question's reply."""
-    return _BESIDE.get(question, _CRITERIA)
+    return _OTHER_FORMS.get(question, _CRITERIA_FORM)
 
 
-def _cited(items: list[Any]) -> tuple[tuple[int, str], ...]:
-    cited = tuple((int(item["turn"]), item["quote"][:MAX_TEXT]) for item in items[:MAX_CITED])
-    if any(abs(turn) > 2**53 for turn, _ in cited):  # 2e100 is an integer in JSON
-        raise Doubtful("a turn is beyond every number that JSON keeps exact")
-    return cited
+def _read_quotes(items: list[Any]) -> tuple[tuple[int, str], ...]:
+    quotes = tuple((int(item["turn"]), item["quote"][:MAX_TEXT]) for item in items[:MAX_QUOTES])
+    # 2e100 is an integer in JSON.
+    if any(abs(turn) > 2**53 for turn, _ in quotes):
+        raise UnusableReply("a turn is beyond every number that JSON keeps exact")
+    return quotes
 
 
-def _inside(turns: list[int], last: int) -> list[JsonValue]:
-    """Those that the run has, in order, once each."""
+def _existing_turns(turns: list[int], last: int) -> list[JsonValue]:
+    """The turns that the run has, in order, each once."""
     return [*sorted({int(turn) for turn in turns if 1 <= turn <= last})]
 
 
-def plain(value: float) -> float | int:
+def _plain_number(value: float) -> float | int:
+    """1 instead of 1.0, as the prompt writes it."""
     return int(value) if value == int(value) else value

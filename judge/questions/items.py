@@ -1,5 +1,7 @@
-"""What a reader is asked beside a rubric's criteria, as items of the same form: error codes,
-stages, ad-hoc questions."""
+"""Items of questions: a rubric's criteria, error codes, the stages of turns, ad-hoc questions.
+
+All of them have the form of a criterion, so that one parser, one store and one key serve them all.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,15 @@ _READING = (
 AnswerKind = Literal["yes_no", "choice", "number", "text", "json"]
 
 
+_MAX_QUESTION_CHARS = 4_000
+_MAX_OPTIONS = 20
+_MAX_SCHEMA_CHARS = 20_000
+_REFERENCE_KEYWORDS = ('"$ref"', '"$dynamicRef"')
+
+
 @dataclass(frozen=True)
 class Answer:
-    """What an ad-hoc question wants to hear."""
+    """The form of the answer to an ad-hoc question."""
 
     kind: AnswerKind = "yes_no"
     options: tuple[str, ...] = ()
@@ -38,46 +46,40 @@ class Answer:
 
 
 class AskItem(Criterion):
-    """An ad-hoc question. Its text says everything that decides the answer, so that it is keyed
-    like any criterion."""
+    """An ad-hoc question.
+
+    Its text says everything that decides the answer, so that it is keyed like any criterion.
+    """
 
     answer: Answer = Answer()
 
 
 def ask_item(question: str, answer: Answer | None = None) -> AskItem:
-    """The item of an ad-hoc question; ConfigError for one without words, or a schema that is none."""
+    """The item of an ad-hoc question.
+
+    Raises ConfigError for an empty or too long question, or an answer that cannot be asked for.
+    """
     answer = answer or Answer()
-    words = " ".join(question.split())
-    if not words:
+    text = " ".join(question.split())
+    if not text:
         raise ConfigError(
             "the question is empty",
             'for example: ambjudge ask runs/ "Did the agent look at an image?"',
         )
-    if len(words) > 4_000:
-        raise ConfigError(f"the question has {len(words):,} characters", "at most 4,000")
+    if len(text) > _MAX_QUESTION_CHARS:
+        raise ConfigError(
+            f"the question has {len(text):,} characters", f"at most {_MAX_QUESTION_CHARS:,}"
+        )
     scale: tuple[Level, ...] = _YES_NO
     if answer.kind == "choice":
-        options = tuple(dict.fromkeys(o.strip() for o in answer.options if o.strip()))
-        if not 2 <= len(options) <= 20:
-            raise ConfigError(f"a choice of {len(options)} answers", "name 2 to 20 different ones")
-        answer = Answer("choice", options)
-        step = 1 / (len(options) - 1)
-        scale = tuple(
-            Level(value=min(1.0, i * step), text=option) for i, option in enumerate(options)
-        )
-    form = {
-        "yes_no": "true or false",
-        "choice": "one of: " + "; ".join(json.dumps(o) for o in answer.options),
-        "number": "a number",
-        "text": "one or two short sentences",
-        "json": f"JSON by this schema: {json.dumps(answer.schema, sort_keys=True)}",
-    }[answer.kind]
+        answer = _distinct_options(answer)
+        scale = _choice_scale(answer.options)
     if answer.kind == "json":
         _check_schema(answer.schema)
     return AskItem(
         id="ask",
         title="question",
-        text=f"{words}\nThe answer is {form}.",
+        text=f"{text}\nThe answer is {_answer_form(answer)}.",
         scale=scale,
         evidence=("executions",),
         source="the user",
@@ -85,22 +87,48 @@ def ask_item(question: str, answer: Answer | None = None) -> AskItem:
     )
 
 
-_REFERENCES = ('"$ref"', '"$dynamicRef"')
+def _distinct_options(answer: Answer) -> Answer:
+    stripped = [option.strip() for option in answer.options]
+    options = tuple(dict.fromkeys(option for option in stripped if option))
+    if not 2 <= len(options) <= _MAX_OPTIONS:
+        raise ConfigError(
+            f"a choice of {len(options)} answers", f"name 2 to {_MAX_OPTIONS} different ones"
+        )
+    return Answer("choice", options)
+
+
+def _choice_scale(options: Sequence[str]) -> tuple[Level, ...]:
+    """The options as levels, evenly spaced from 0 to 1."""
+    step = 1 / (len(options) - 1)
+    return tuple(
+        Level(value=min(1.0, index * step), text=option) for index, option in enumerate(options)
+    )
+
+
+def _answer_form(answer: Answer) -> str:
+    """The form of the answer, as the question's text states it."""
+    forms = {
+        "yes_no": "true or false",
+        "choice": "one of: " + "; ".join(json.dumps(option) for option in answer.options),
+        "number": "a number",
+        "text": "one or two short sentences",
+        "json": f"JSON by this schema: {json.dumps(answer.schema, sort_keys=True)}",
+    }
+    return forms[answer.kind]
 
 
 def _check_schema(schema: Mapping[str, Any] | None) -> None:
     from jsonschema import Draft202012Validator, SchemaError
 
+    text = json.dumps(schema) if isinstance(schema, Mapping) else ""
+    has_reference = any(keyword in text for keyword in _REFERENCE_KEYWORDS)
+    if not text or len(text) > _MAX_SCHEMA_CHARS or has_reference:
+        raise ConfigError(
+            f"the answer's schema is no JSON Schema of at most {_MAX_SCHEMA_CHARS:,} characters"
+            " without $ref",
+            "see --help",
+        )
     try:
-        if (
-            not isinstance(schema, Mapping)
-            or len(text := json.dumps(schema)) > 20_000
-            or any(r in text for r in _REFERENCES)
-        ):
-            raise ConfigError(
-                "the answer's schema is no JSON Schema of at most 20,000 characters without $ref",
-                "see --help",
-            )
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise ConfigError(
@@ -110,77 +138,85 @@ def _check_schema(schema: Mapping[str, Any] | None) -> None:
 
 StagesFrom = Literal["rules", "judge", "mixed"]
 UNSURE_SHARE = 0.1
-"""Share of turns that the rules are unsure of from which `mixed` asks a reader about a run."""
+"""With `mixed`, the judge is asked about a run if the rules are unsure of a larger share of its
+turns."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked about runs. `stages`: by rules, by the judge, or by the judge where the rules
-    are unsure."""
+class QuestionSet:
+    """The questions that are asked about runs."""
 
     criteria: bool = True
     diagnosis: bool = True
     stages: StagesFrom = "rules"
+    """Who labels the stage of each turn: the rules, the judge, or the judge where the rules are
+    unsure (`mixed`)."""
     ask: AskItem | None = None
 
     def items(
         self,
-        able: Collection[QuestionName],
+        supported: Collection[QuestionName],
         rubric: Rubric,
         tier: Tier | None,
         track: TrackName | None,
     ) -> dict[QuestionName, tuple[Criterion, ...]]:
-        """The items of every question that a judge with these abilities is asked, in the order of
-        asking; `stages` is among them also where `mixed` decides by the run (`is_unsure`)."""
-        found: dict[QuestionName, tuple[Criterion, ...]] = {}
+        """The items of each question, in the order of asking, for a judge that supports these.
+
+        `stages` is among them also if `mixed` decides by the run (`is_unsure`). Questions without
+        items are left out.
+        """
+        items: dict[QuestionName, tuple[Criterion, ...]] = {}
         if self.stages != "rules":
-            found["stages"] = stage_items()
+            items["stages"] = stage_items()
         if self.criteria:
             for stage in rubric.judged_stages:
-                found[stage] = split_criteria(rubric.stages[stage], tier).to_judge
+                items[stage] = split_criteria(rubric.stages[stage], tier).to_judge
         if self.diagnosis:
-            found["diagnosis"] = diagnosis_items(track)
+            items["diagnosis"] = diagnosis_items(track)
         if self.ask is not None:
-            found["ask"] = (self.ask,)
+            items["ask"] = (self.ask,)
         return {
-            name: items
-            for name, items in found.items()
-            if items and (name in able or is_criteria(name))
+            question: of_question
+            for question, of_question in items.items()
+            if of_question and (question in supported or is_criteria(question))
         }
 
 
-def check_wanted(judge: Judge, wanted: Wanted) -> None:
-    """ConfigError for stages that this judge cannot label."""
-    if wanted.stages != "rules" and "stages" not in answers(judge):
+def check_can_label_stages(judge: Judge, questions: QuestionSet) -> None:
+    """Raise ConfigError if the judge is to label the stages of turns and cannot."""
+    if questions.stages != "rules" and "stages" not in answers(judge):
         raise ConfigError(
-            f"--stages {wanted.stages}: judge {judge.name} cannot label turns, only a model can",
+            f"--stages {questions.stages}: judge {judge.name} cannot label turns, only a model can",
             "name one with --judge, or give --stages rules",
         )
 
 
 def unsure_below(track: TrackName | None) -> float:
-    """Posterior of a turn's stage by rules below which `mixed` takes a reader's word for the turn.
+    """The confidence of the rules in a turn's stage below which `mixed` takes the judge's label.
 
     On labelled runs of the benchmark the rules are right on .75 of the turns below .6 and on .9
-    above; on tasks of other kinds on .71 of those below .9, where reading reaches .85
+    above; on tasks of other kinds on .71 of those below .9, where a model's reading reaches .85
     (docs/measurements.md, "Stages at real size").
     """
     return 0.9 if track is None else 0.6
 
 
 def is_unsure(segmentation: Segmentation, track: TrackName | None) -> bool:
-    """Whether the rules are unsure of so many turns that `mixed` asks."""
-    low = sum(sure < unsure_below(track) for sure in segmentation.confidence)
-    return low > UNSURE_SHARE * len(segmentation.confidence)
+    """Whether the rules are unsure of so many turns that `mixed` asks the judge."""
+    threshold = unsure_below(track)
+    unsure = sum(confidence < threshold for confidence in segmentation.confidence)
+    return unsure > UNSURE_SHARE * len(segmentation.confidence)
 
 
 @cache
 def diagnosis_items(track: TrackName | None) -> tuple[Criterion, ...]:
-    """The codes of the paper's taxonomy, the answer codes where answers are delivered, and the
-    plan's commitments."""
+    """The items of the diagnosis: error codes, and the plan's commitments.
+
+    The codes are those of the paper's taxonomy, and the answer codes where answers are delivered.
+    """
     codes = [_code_item(code, track) for code in taxonomy("paper").codes]
-    known = TRACKS.find(track)
-    if known is not None and known.output == "answers":
+    track_spec = TRACKS.find(track)
+    if track_spec is not None and track_spec.output == "answers":
         codes += [_code_item(code, track) for code in taxonomy("answers").codes]
     plan = Criterion(
         id=PLAN_ITEM,
@@ -210,8 +246,7 @@ def _code_item(code: Code, track: TrackName | None) -> Criterion:
 
 
 def guidance(code: Code, track: TrackName | None) -> str:
-    """What counts for a code, what does not, and what sets it apart from the others, as a reader is
-    told."""
+    """What counts for a code, what does not, and how it differs from the nearest other codes."""
     lines = [code.description]
     if track is not None and track in code.examples:
         lines.append(f"For example: {code.examples[track]}")
@@ -225,7 +260,7 @@ def guidance(code: Code, track: TrackName | None) -> str:
 
 @cache
 def stage_items() -> tuple[Criterion, ...]:
-    """The one item of the question for the stages of all turns; its guidance is the prompt's."""
+    """The one item of the question about stages; the prompt has its guidance."""
     return (
         Criterion(
             id="stages",
@@ -238,13 +273,16 @@ def stage_items() -> tuple[Criterion, ...]:
     )
 
 
-def dumped(question: QuestionName, items: Sequence[Criterion]) -> tuple[dict[str, Any], ...]:
-    """Items that no rubric holds, as plain values that `restored` reads back; empty for criteria."""
-    return () if is_criteria(question) else tuple(item.model_dump(mode="json") for item in items)
+def dump_items(question: QuestionName, items: Sequence[Criterion]) -> tuple[dict[str, Any], ...]:
+    """Items that are part of no rubric, as plain values; empty for criteria of a rubric."""
+    if is_criteria(question):
+        return ()
+    return tuple(item.model_dump(mode="json") for item in items)
 
 
-def restored(items: Sequence[Mapping[str, Any]]) -> tuple[Criterion, ...]:
-    """Items from `dumped`."""
+def load_items(values: Sequence[Mapping[str, Any]]) -> tuple[Criterion, ...]:
+    """The items that `dump_items` wrote."""
     return tuple(
-        (AskItem if "answer" in item else Criterion).model_validate(item) for item in items
+        AskItem.model_validate(value) if "answer" in value else Criterion.model_validate(value)
+        for value in values
     )

@@ -1,9 +1,9 @@
-"""What a judge is asked about a run: its items by question, the keys of their verdicts, and one
-name for all of it.
+"""Keys of whole questions: a judge's items by question, their keys, and one hash for all of them.
 
-A run is settled when every item of its questions has a verdict; the store remembers that
-(`Store.settle`), so that planning need not look at the verdicts again. The same rubrics, tracks and
-tiers come back for run after run: everything here is worked out once for each.
+A run is settled when every item of its questions has a verdict. The store remembers that
+(`Store.settle`) under the hash, so that planning need not look at the verdicts again. The same
+rubrics, tracks and tiers come back for run after run, so everything here is computed once for each
+of them.
 """
 
 from __future__ import annotations
@@ -15,57 +15,54 @@ from pathlib import Path
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Tier, TrackName
 from ..base import QuestionName
-from ..store.reuse import maker
-from .items import Wanted
-from .verdict_keys import EvidenceContexts, JudgeIdentity, KeyMaker, canonical_json
+from .items import QuestionSet
+from .verdict_keys import EvidenceContexts, JudgeIdentity, KeyMaker, canonical_json, key_maker
 
-_Kind = tuple[str, Tier | None, TrackName | None]
+_RunKind = tuple[str, Tier | None, TrackName | None]
+"""What decides the items of a run: the hash of its rubric, tier and track."""
 
 
-class Questions:
-    """The questions of one judge with these abilities (`base.answers`)."""
+class QuestionKeys:
+    """The items and keys of one judge that supports these questions (`base.answers`)."""
 
     def __init__(
         self,
-        who: JudgeIdentity,
-        able: Collection[QuestionName],
-        wanted: Wanted,
+        judge: JudgeIdentity,
+        supported: Collection[QuestionName],
+        questions: QuestionSet,
         public: Path | None = None,
     ) -> None:
-        self.who, self._able, self._wanted, self._public = who, able, wanted, public
-        self._asked: dict[_Kind, dict[QuestionName, tuple[Criterion, ...]]] = {}
-        self._contexts = EvidenceContexts(who)
-        self._names: dict[_Kind, str] = {}
+        self.judge, self._supported, self._public = judge, supported, public
+        self._questions = questions
+        self._items: dict[_RunKind, dict[QuestionName, tuple[Criterion, ...]]] = {}
+        self._contexts = EvidenceContexts(judge)
+        self._hashes: dict[_RunKind, str] = {}
 
-    def key(self, item: Criterion) -> KeyMaker:
+    def key_maker(self, item: Criterion) -> KeyMaker:
         """Makes the keys of an item's verdicts."""
-        return maker(self.who, item)
+        return key_maker(self.judge, item)
 
     def items(
         self, rubric: Rubric, tier: Tier | None, track: TrackName | None
     ) -> Mapping[QuestionName, tuple[Criterion, ...]]:
-        """The items that the judge is asked, by question; questions without any are left out."""
+        """The items that the judge is asked, by question; questions without items are left out."""
         kind = (rubric.sha256, tier, track)
-        if kind not in self._asked:
-            self._asked[kind] = self._wanted.items(self._able, rubric, tier, track)
-        return self._asked[kind]
+        if kind not in self._items:
+            self._items[kind] = self._questions.items(self._supported, rubric, tier, track)
+        return self._items[kind]
 
     def context(self, question: QuestionName, track: TrackName | None, tier: Tier | None) -> str:
-        """How the evidence of a question is found."""
-        return self._contexts.of(question, track, tier, self._public)
+        """The context of a question's evidence (`EvidenceContexts`)."""
+        return self._contexts.context(question, track, tier, self._public)
 
-    def name(self, rubric: Rubric, tier: Tier | None, track: TrackName | None) -> str:
-        """A hash of everything that is asked about such a run, and of how its evidence is found."""
+    def sha256(self, rubric: Rubric, tier: Tier | None, track: TrackName | None) -> str:
+        """Hash of everything that is asked about such a run, and of its evidence contexts."""
         kind = (rubric.sha256, tier, track)
-        if kind not in self._names:
-            parts = [
-                [
-                    self.context(question, track, tier),
-                    sorted(self.key(item).sha256("") for item in items),
-                ]
-                for question, items in self.items(rubric, tier, track).items()
-            ]
-            self._names[kind] = hashlib.sha256(
-                canonical_json([self._wanted.stages, parts]).encode()
-            ).hexdigest()
-        return self._names[kind]
+        if kind not in self._hashes:
+            parts = []
+            for question, items in self.items(rubric, tier, track).items():
+                item_hashes = sorted(self.key_maker(item).sha256("") for item in items)
+                parts.append([self.context(question, track, tier), item_hashes])
+            text = canonical_json([self._questions.stages, parts])
+            self._hashes[kind] = hashlib.sha256(text.encode()).hexdigest()
+        return self._hashes[kind]

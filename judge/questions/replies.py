@@ -1,8 +1,7 @@
-"""From a model's reply to verdicts: a schema made from the items, a strict parser, and the rules of
-what counts.
+"""From a model's reply to verdicts: a schema made from the items, a strict parser, and what counts.
 
 The parser is a security boundary. A verdict is taken only from the entry under the item's own id,
-only when the entry is whole and of its form; everything else leaves that item unscored with a
+and only if that entry is complete and of its form; everything else leaves the item unscored with a
 reason. Nothing here can turn a missing, doubtful or failed answer into a grade.
 """
 
@@ -22,144 +21,154 @@ from ...trajectories.record import Record
 from ...trajectories.record.quotes import Evidence, QuoteIndex, normalise
 from ..base import QuestionName, is_criteria
 from ..card.stage_results import CriterionResult
-from .forms import Doubtful, Stated, closed, form_of
+from .forms import Entry, UnusableReply, closed_object, form_of
 
-MAX_REPLY = 200_000
-"""Characters; a longer reply is no answer to our question."""
+MAX_REPLY_CHARS = 200_000
+"""A longer reply is no answer to our question."""
 MAX_DEPTH = 64
-"""Levels of a reply; our forms have six, an answer by the user's own schema a few more."""
+"""Nesting levels of a reply; our forms have six, an answer by the user's own schema a few more."""
+_MAX_PROBLEM_CHARS = 1_500
+_MAX_LISTED_OMISSIONS = 8
+_MIN_FACT_QUOTE_CHARS = 4
 _FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)\r?\n```", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Parsed:
-    """Usable entries by id, and for the others what is wrong."""
+class ParsedReply:
+    """The usable entries of a reply by the item's id, and for other items what is wrong."""
 
-    stated: dict[str, Stated]
+    entries: dict[str, Entry]
     problems: dict[str, str]
     ignored: tuple[str, ...] = field(default=())
-    """Things in the reply that were not asked for, in words."""
+    """Notes on parts of the reply that were not requested."""
 
     @property
     def problem(self) -> str:
-        """All problems in one line, for the repair round; "" when there are none."""
-        return "; ".join(f"{name}: {what}" for name, what in self.problems.items())[:1_500]
+        """All problems in one line, for the repair round; "" if there are none."""
+        problems = [f"{id}: {problem}" for id, problem in self.problems.items()]
+        return "; ".join(problems)[:_MAX_PROBLEM_CHARS]
 
 
 def reply_schema(question: QuestionName, items: Sequence[Criterion]) -> dict[str, Any]:
-    """JSON Schema of a reply: one entry an item, by its id, all of them required."""
+    """JSON Schema of a reply: one entry an item, under its id, all of them required."""
     form = form_of(question)
-    return closed({item.id: form.schema(item) for item in items})
+    return closed_object({item.id: form.schema(item) for item in items})
 
 
-def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object from its pairs; Doubtful for one that has a key twice."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise Doubtful("an object has the same key twice")
-    return found
-
-
-def _finite(text: str) -> float:
-    if not math.isfinite(number := float(text)):
-        raise Doubtful(f"{text[:40]} is beyond every number that JSON keeps exact")
-    return number
-
-
-def _whole(text: str) -> int:
-    if len(text) > 32:
-        raise Doubtful(f"{text[:40]} is beyond every number that can be counted with")
-    return int(text)
-
-
-def _too_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            part
-            for v in level
-            if isinstance(v, dict | list)
-            for part in (v.values() if isinstance(v, dict) else v)
-        ]
-    return bool(level)
-
-
-def _constant(name: str) -> Any:
-    raise Doubtful(f"{name} is no JSON number")
+# Parsing.
 
 
 def parse_reply(
     text: str | None, question: QuestionName, items: Sequence[Criterion], turns: int
-) -> Parsed:
-    """What `text` states about each item, for a run of so many turns.
+) -> ParsedReply:
+    """What `text` says about each item, for a run of this many turns.
 
-    The whole reply must be one JSON object, at most inside one fence.
+    The whole reply must be one JSON object, which may stand inside one code fence.
     """
     try:
-        data = _read(text)
-    except Doubtful as error:
-        return Parsed({}, {item.id: str(error) for item in items})
-    stated: dict[str, Stated] = {}
+        data = _parse_object(text)
+    except UnusableReply as error:
+        return ParsedReply({}, {item.id: str(error) for item in items})
+    entries: dict[str, Entry] = {}
     problems: dict[str, str] = {}
     for item in items:
         try:
-            stated[item.id] = _entry(data, question, item, turns)
-        except Doubtful as error:
+            entries[item.id] = _read_entry(data, question, item, turns)
+        except UnusableReply as error:
             problems[item.id] = str(error)
-    strange = len(data.keys() - {item.id for item in items})
-    ignored = (
-        (f"{strange} entr{'y' if strange == 1 else 'ies'} on nothing that was asked",)
-        if strange
-        else ()
-    )
-    return Parsed(stated, problems, ignored)
+    strays = len(data.keys() - {item.id for item in items})
+    if not strays:
+        return ParsedReply(entries, problems)
+    noun = "entry" if strays == 1 else "entries"
+    return ParsedReply(entries, problems, (f"{strays} {noun} on nothing that was asked",))
+
+
+def _parse_object(text: str | None) -> dict[str, Any]:
+    body = (text or "").strip().removeprefix("\ufeff").strip()
+    if not body:
+        raise UnusableReply("the reply is empty")
+    if len(body) > MAX_REPLY_CHARS:
+        raise UnusableReply(f"the reply has {len(body):,} characters")
+    fence = _FENCE.fullmatch(body)
+    if fence is not None:
+        body = fence.group(1)
+    try:
+        data = _decode(body)
+        if not body.isascii() or "\\u" in body:
+            # No scorecard can be written with halves of surrogate pairs.
+            data = _decode(without_lone_surrogates(json.dumps(data, ensure_ascii=False)))
+    except UnusableReply:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UnusableReply(f"the reply is not one JSON object: {error}") from None
+    if not isinstance(data, dict):
+        raise UnusableReply("the reply is not one JSON object")
+    if _is_too_deep(data):
+        raise UnusableReply(f"the reply is nested deeper than {MAX_DEPTH} levels")
+    return data
 
 
 def _decode(text: str) -> Any:
     return json.loads(
         text,
-        object_pairs_hook=each_key_once,
-        parse_constant=_constant,
-        parse_float=_finite,
-        parse_int=_whole,
+        object_pairs_hook=object_without_duplicates,
+        parse_constant=_refuse_constant,
+        parse_float=_parse_float,
+        parse_int=_parse_int,
     )
 
 
-def _read(text: str | None) -> dict[str, Any]:
-    body = (text or "").strip().removeprefix("\ufeff").strip()
-    if not body:
-        raise Doubtful("the reply is empty")
-    if len(body) > MAX_REPLY:
-        raise Doubtful(f"the reply has {len(body):,} characters")
-    if fence := _FENCE.fullmatch(body):
-        body = fence.group(1)
-    try:
-        data = _decode(body)
-        if not body.isascii() or "\\u" in body:
-            # Halves of surrogate pairs, which no scorecard can be written with.
-            data = _decode(without_lone_surrogates(json.dumps(data, ensure_ascii=False)))
-    except (ValueError, RecursionError) as error:
-        raise Doubtful(
-            str(error)
-            if isinstance(error, Doubtful)
-            else f"the reply is not one JSON object: {error}"
-        ) from None
-    if not isinstance(data, dict):
-        raise Doubtful("the reply is not one JSON object")
-    if _too_deep(data):
-        raise Doubtful(f"the reply is nested deeper than {MAX_DEPTH} levels")
+def object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object from its pairs; UnusableReply if it has a key twice."""
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise UnusableReply("an object has the same key twice")
     return data
 
 
-def _entry(data: dict[str, Any], question: QuestionName, item: Criterion, turns: int) -> Stated:
-    """One entry, held against its own part of the schema. Extra keys are refused: they may be a
-    second answer."""
+def _refuse_constant(name: str) -> Any:
+    raise UnusableReply(f"{name} is no JSON number")
+
+
+def _parse_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise UnusableReply(f"{text[:40]} is beyond every number that JSON keeps exact")
+    return number
+
+
+def _parse_int(text: str) -> int:
+    if len(text) > 32:
+        raise UnusableReply(f"{text[:40]} is beyond every number that can be counted with")
+    return int(text)
+
+
+def _is_too_deep(value: Any) -> bool:
+    # Level by level instead of recursively: the reply must not exhaust our stack.
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        next_level: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                next_level += node.values()
+            elif isinstance(node, list):
+                next_level += node
+        level = next_level
+    return bool(level)
+
+
+def _read_entry(data: dict[str, Any], question: QuestionName, item: Criterion, turns: int) -> Entry:
+    """An item's entry, validated by its own part of the schema.
+
+    Extra keys are refused: they may be a second answer.
+    """
     if item.id not in data:
-        raise Doubtful("no entry")
+        raise UnusableReply("no entry")
     error = next(_validator(question, item).iter_errors(data[item.id]), None)
     if error is not None:
-        where = ".".join(str(p) for p in error.absolute_path)
-        raise Doubtful(f"{where + ': ' if where else ''}{error.message}"[:200])
+        location = ".".join(str(step) for step in error.absolute_path)
+        message = f"{location}: {error.message}" if location else str(error.message)
+        raise UnusableReply(message[:200])
     return form_of(question).read(item, data[item.id], turns)
 
 
@@ -170,8 +179,11 @@ def _validator(question: QuestionName, item: Criterion) -> Any:
     return Draft202012Validator(form_of(question).schema(item))
 
 
+# Verdicts.
+
+
 def to_results(
-    parsed: Parsed,
+    parsed: ParsedReply,
     question: QuestionName,
     items: Sequence[Criterion],
     record: Record,
@@ -179,79 +191,93 @@ def to_results(
 ) -> tuple[CriterionResult, ...]:
     """Verdicts in the order of `items`, their quotes checked against the run.
 
-    A criterion's lowest value given on truncated evidence stands only with a quote that was found:
-    absence cannot be seen in what was not shown, so that it is unscored as `truncated` otherwise.
+    A criterion's lowest value on a truncated record counts only with a quote that was found:
+    absence cannot be seen in what was not shown. Otherwise the criterion is unscored as
+    `truncated`.
     """
     return tuple(_result(parsed, question, item, record, quotes) for item in items)
 
 
 def _result(
-    parsed: Parsed, question: QuestionName, item: Criterion, record: Record, quotes: QuoteIndex
+    parsed: ParsedReply,
+    question: QuestionName,
+    item: Criterion,
+    record: Record,
+    quotes: QuoteIndex,
 ) -> CriterionResult:
-    said = parsed.stated.get(item.id)
-    if said is None:
+    entry = parsed.entries.get(item.id)
+    if entry is None:
         detail = parsed.problems.get(item.id, "no entry")
         return CriterionResult.unscored(item.id, "unparsable", detail)
-    evidence = tuple(_check(turn, quote, record, quotes) for turn, quote in said.evidence)
-    answer = said.answer
-    if (
-        isinstance(answer, dict)
-        and question == "diagnosis"
-        and isinstance(named := answer.get("facts"), list)
-    ):
-        answer = {**answer, "facts": [fact for fact in named if fact in record.fact_ids]}
-    if said.state == "not_applicable":
+    evidence = tuple(_check_quote(turn, quote, record, quotes) for turn, quote in entry.quotes)
+    answer = entry.answer
+    if question == "diagnosis" and isinstance(answer, dict):
+        answer = _with_known_facts(answer, record)
+    if entry.state == "not_applicable":
         return CriterionResult(
             id=item.id,
             value=None,
             status="not_applicable",
             detail=item.conditional or "",
-            rationale=said.reason,
+            rationale=entry.reason,
             evidence=evidence,
         )
-    if said.state == "cannot_tell":
+    if entry.state == "cannot_tell":
         return CriterionResult.unscored(
             item.id,
             "no_evidence",
             "the reader cannot tell from the record",
-            rationale=said.reason,
+            rationale=entry.reason,
             evidence=evidence,
             answer=answer,
         )
-    proven = any(e.check != "not_found" for e in evidence)
-    if is_criteria(question) and record.truncated and said.value == min(item.values) and not proven:
+    quote_found = any(quote.check != "not_found" for quote in evidence)
+    is_lowest = is_criteria(question) and entry.value == min(item.values)
+    if is_lowest and record.truncated and not quote_found:
         detail = f"judged not met without proof, while {describe_omissions(record)}"
         return CriterionResult.unscored(
-            item.id, "truncated", detail, rationale=said.reason, evidence=evidence
+            item.id, "truncated", detail, rationale=entry.reason, evidence=evidence
         )
     return CriterionResult(
         id=item.id,
-        value=said.value,
+        value=entry.value,
         status="scored",
-        rationale=said.reason,
+        rationale=entry.reason,
         evidence=evidence,
         answer=answer,
     )
 
 
-def _check(turn: int, quote: str, record: Record, quotes: QuoteIndex) -> Evidence:
-    """Turn 0 is the plan, the brief and the facts; the facts are ours and stand in no turn."""
-    found = quotes.check(turn, quote)
-    if (
-        found.check != "verified"
-        and turn == 0
-        and len(quote.strip()) >= 4
-        and normalise(quote) in normalise(record.facts)
-    ):
+def _with_known_facts(answer: dict[str, Any], record: Record) -> dict[str, Any]:
+    """A diagnosis' answer without fact ids that the record does not have."""
+    fact_ids = answer.get("facts")
+    if not isinstance(fact_ids, list):
+        return answer
+    return {**answer, "facts": [id for id in fact_ids if id in record.fact_ids]}
+
+
+def _check_quote(turn: int, quote: str, record: Record, quotes: QuoteIndex) -> Evidence:
+    """The quote checked against its turn.
+
+    Turn 0 is the plan, the brief and the facts; the facts are ours and part of no turn.
+    """
+    evidence = quotes.check(turn, quote)
+    if evidence.check == "verified" or turn != 0 or len(quote.strip()) < _MIN_FACT_QUOTE_CHARS:
+        return evidence
+    if normalise(quote) in normalise(record.facts):
         return Evidence(turn=0, quote=quote, check="verified")
-    return found
+    return evidence
 
 
 def describe_omissions(record: Record) -> str:
-    """What was left out of the record, in words: `turns 7, 9 were left out or cut (12,480
-    characters)`."""
-    gone = [o for o in record.left_out if o.relevant]
-    names = ", ".join("plan.md or brief" if o.turn == 0 else f"turn {o.turn}" for o in gone[:8]) + (
-        " …" if len(gone) > 8 else ""
-    )
-    return f"{names} left out or cut ({sum(o.chars for o in gone):,} characters)"
+    """What was left out of the record: `turn 7, turn 9 left out or cut (12,480 characters)`."""
+    omissions = [omission for omission in record.left_out if omission.relevant]
+    names = [
+        "plan.md or brief" if omission.turn == 0 else f"turn {omission.turn}"
+        for omission in omissions[:_MAX_LISTED_OMISSIONS]
+    ]
+    listed = ", ".join(names)
+    if len(omissions) > _MAX_LISTED_OMISSIONS:
+        listed += " …"
+    chars = sum(omission.chars for omission in omissions)
+    return f"{listed} left out or cut ({chars:,} characters)"

@@ -65,7 +65,7 @@ async def execute(
         public=scope.public,
         track=scope.track,
         tier=scope.tier,
-        wanted=scope.wanted,
+        questions=scope.questions,
         concurrency=concurrency,
     )
     by = by or make_scorer(judge, options, store, budget)

@@ -25,7 +25,7 @@ from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Tier, TrackName
 from ...trajectories.reading.load import load_conversation
 from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, answers
-from ..questions.question_keys import Questions
+from ..questions.question_keys import QuestionKeys
 from ..questions.verdict_keys import JudgeIdentity, canonical_json, identity
 from ..scope import Scope
 from ..store import Store, stamps
@@ -160,7 +160,7 @@ class _Planner:
         self.errors: list[tuple[Path, AmbjudgeError]] = []
         self.estimate = Estimate()
         self.count = Counter[str]()
-        self.ask = Questions(self.who, answers(judge), scope.wanted, scope.public)
+        self.ask = QuestionKeys(self.who, answers(judge), scope.questions, scope.public)
         self._histories: dict[QuestionName, tuple[int, Estimate]] = {}
         self._last: tuple[Path, dict[QuestionName, Request]] | None = None
 
@@ -224,7 +224,7 @@ class _Planner:
             facts.settled = (facts.content_sha256, self._question(facts)) in settled
         open_ = {path: facts for path, facts in found.items() if not facts.settled}
         # whether a run is asked for its stages shows only when it is read
-        if self.scope.wanted.stages == "mixed":
+        if self.scope.questions.stages == "mixed":
             return {path: facts for path, facts in found.items() if facts.settled}
         contexts = {
             self._context(f, question) for f in open_.values() for question in self._items(f)
@@ -265,7 +265,7 @@ class _Planner:
             for question, items in self._items(facts).items():
                 evidence = canonical_json(facts.evidence[question]).encode()
                 wanted.extend(
-                    _Wish(facts, question, item, self.ask.key(item).sha256_of(evidence))
+                    _Wish(facts, question, item, self.ask.key_maker(item).sha256_of_json(evidence))
                     for item in items
                 )
         have = self.store.known_keys(wish.key for wish in wanted)
@@ -299,7 +299,7 @@ class _Planner:
         failed = self.store.attempts(wish.key for wish in stale)
         found: list[tuple[StaleReason, ...]] = []
         for wish in stale:
-            mine = self.ask.key(wish.item).key(wish.facts.evidence[wish.question])
+            mine = self.ask.key_maker(wish.item).key(wish.facts.evidence[wish.question])
             old = [
                 candidate
                 for sha in dict.fromkeys(
@@ -360,7 +360,7 @@ class _Planner:
         return sum(map(len, self._items(facts).values()))
 
     def _question(self, facts: _Facts) -> str:
-        return self.ask.name(facts.rubric, facts.tier, facts.track)
+        return self.ask.sha256(facts.rubric, facts.tier, facts.track)
 
     def _context(self, facts: _Facts, question: QuestionName) -> str:
         return self.ask.context(question, facts.track, facts.tier)

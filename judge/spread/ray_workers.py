@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ...errors import AmbjudgeError, ConfigError
 from ..base import Usage
-from ..judges.limits import Accounts, Budget, Call
+from ..judges.limits import Budget, PlannedCall, SharedBudget
 from ..select import make_judge
 from ..session import RunScorer, ScoreOptions, make_scorer
 from .workers import Result, Task, Told, Work, Worker, WorkerDied, done
@@ -171,7 +171,7 @@ class _Scorer:
         )
 
 
-class _Accounts(Accounts):
+class _Accounts(SharedBudget):
     """The budget of all workers, in an actor."""
 
     def __init__(self, options: ScoreOptions) -> None:
@@ -184,8 +184,8 @@ class _AskedBudget:
     def __init__(self, accounts: Any, name: str, cap: float | None) -> None:
         self.cap, self._accounts, self._name = cap, accounts, name
 
-    async def reserve(self, call: Call) -> bool:
+    async def reserve(self, call: PlannedCall) -> bool:
         return bool(await self._accounts.reserve.remote(self._name, call))
 
-    async def settle(self, call: Call, usage: Usage | None) -> None:
+    async def settle(self, call: PlannedCall, usage: Usage | None) -> None:
         await self._accounts.settle.remote(self._name, call, usage)

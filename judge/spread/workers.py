@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from ...errors import AmbjudgeError, ConfigError, unexpected
 from ..base import Usage
 from ..card.scorecard import CardLine
-from ..judges.limits import Accounts, Call
+from ..judges.limits import PlannedCall, SharedBudget
 from ..judges.rules import RULES
 from ..select import JudgeOptions, make_judge
 from ..session import AskTally, RunScorer, ScoreOptions, make_scorer
@@ -186,7 +186,7 @@ class Processes:
 
     def __init__(self, work: Work) -> None:
         budget = work.options.budget()
-        self._accounts = None if budget is None else Accounts(budget)
+        self._accounts = None if budget is None else SharedBudget(budget)
         self._names = count()
 
     def start(self, work: Work, died: Callable[[Worker], None]) -> Worker:
@@ -200,7 +200,7 @@ class _Asked(NamedTuple):
     """A worker asks the budget."""
 
     number: int
-    call: Call
+    call: PlannedCall
 
 
 class _Granted(NamedTuple):
@@ -213,7 +213,7 @@ class _Granted(NamedTuple):
 class _Settled(NamedTuple):
     """What became of a call."""
 
-    call: Call
+    call: PlannedCall
     usage: Usage | None
 
 
@@ -222,7 +222,7 @@ class _Process:
     are told."""
 
     def __init__(
-        self, work: Work, died: Callable[[Worker], None], accounts: Accounts | None, name: str
+        self, work: Work, died: Callable[[Worker], None], accounts: SharedBudget | None, name: str
     ) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
@@ -400,13 +400,13 @@ class _AskedBudget:
         self.cap, self._connection, self._numbers = cap, connection, count()
         self._waiting: dict[int, asyncio.Future[bool]] = {}
 
-    async def reserve(self, call: Call) -> bool:
+    async def reserve(self, call: PlannedCall) -> bool:
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         self._connection.send(_Asked(number, call))
         return await self._waiting[number]
 
-    async def settle(self, call: Call, usage: Usage | None) -> None:
+    async def settle(self, call: PlannedCall, usage: Usage | None) -> None:
         with suppress(OSError):  # nobody counts any more
             self._connection.send(_Settled(call, usage))
 

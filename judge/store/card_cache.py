@@ -27,7 +27,7 @@ class Unchanged:
         found: dict[Path, CardLine] = {}
         for kept in self._store.kept(paths, self._judge) if self._store.own else ():
             path = kept.path
-            if not kept.stamp or kept.key != self._keys.of(path, kept.content_sha256):
+            if not kept.stamp or kept.key != self._keys.key(path, kept.content_sha256):
                 continue
             if (
                 kept.stamp == path.stamp

@@ -11,14 +11,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion
 from ...trajectories.models import Run
 from ..base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
 from ..card.stage_results import CriterionResult, UnscoredReason, unscored
-from ..questions.verdict_keys import EvidenceContexts, JudgeIdentity, KeyMaker, VerdictKey, identity
+from ..questions.verdict_keys import EvidenceContexts, VerdictKey, identity, key_maker
 from . import Store, StoredVerdict
 from .group_commit import Together
 from .verdicts import Answered, is_final
@@ -83,7 +81,7 @@ class StoredJudge(Around):
         """The same for requests with their evidence, which is not written down yet: most look-ups
         write nothing."""
         keys = [
-            {c.id: maker(self._who, c, r.sample).key(evidence) for c in r.criteria}
+            {c.id: key_maker(self._who, c, r.sample).key(evidence) for c in r.criteria}
             for r, evidence in many
         ]
         stored = self._store.known(key.sha256 for of in keys for key in of.values())
@@ -92,7 +90,10 @@ class StoredJudge(Around):
             for of in keys
         ]
         places = [
-            (r.run.content_sha256, self._contexts.of(r.question, r.run.track, r.run.tier, r.public))
+            (
+                r.run.content_sha256,
+                self._contexts.context(r.question, r.run.track, r.run.tier, r.public),
+            )
             for r, _ in many
         ]
         # Whoever has an answer to write writes the evidence with it, known or not.
@@ -219,9 +220,3 @@ def last_attempt(id: str, tried: Sequence[tuple[UnscoredReason, str]]) -> Criter
     """What stands for an item without a verdict: the last of the attempts, if there was one."""
     reason, detail = tried[-1] if tried else ("judge_error", "not asked yet")
     return CriterionResult.unscored(id, reason, detail)
-
-
-@lru_cache(maxsize=4_096)
-def maker(who: JudgeIdentity, item: Criterion, sample: int = 0) -> KeyMaker:
-    """Makes the keys of an item's verdicts by this judge."""
-    return KeyMaker(who, item.id, criterion_sha256(item), sample)

@@ -10,7 +10,7 @@ from ambjudge.errors import InputError
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.rules import RulesJudge
-from ambjudge.judge.questions.items import Wanted
+from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.against_labels import Selection, against_labels, labels_by_run
@@ -132,7 +132,9 @@ async def test_a_reader_that_cries_wolf_and_one_that_does_not(judge_server) -> N
     runs = [load_run(RECORDED / "runs" / name) for name in ("crc-lite-01", "bccd-std-01")]
     labels = labels_by_run(GOLD)
     judge_server.script = ["codes:E5"]
-    chosen = Selection(labels, Scope(public=RECORDED / "public", wanted=Wanted(stages="judge")))
+    chosen = Selection(
+        labels, Scope(public=RECORDED / "public", questions=QuestionSet(stages="judge"))
+    )
     found = (await against_labels(judge, runs, chosen)).all_runs
     assert found.usage.calls == judge_server.count == 2 * 5
     assert found.codes["reading"].micro.precision.value == 1 / 2

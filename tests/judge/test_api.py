@@ -19,11 +19,12 @@ import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.base import Estimate, EstimatingJudge, QuestionName, Reply, Request
 from ambjudge.judge.engine import ask_all, prepare, score_run
-from ambjudge.judge.judges.api.judge import ApiJudge, Breaker
+from ambjudge.judge.judges.api.circuit_breaker import CircuitBreaker
+from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry, redact, retry_after
 from ambjudge.judge.questions import prompts
-from ambjudge.judge.questions.items import Wanted, ask_item, diagnosis_items, stage_items
+from ambjudge.judge.questions.items import QuestionSet, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record.facts import Fact
@@ -239,7 +240,10 @@ async def test_a_model_without_temperature(judge_server) -> None:
 
 async def test_a_failing_provider_is_left_alone(judge_server) -> None:
     judge = judge_of(
-        judge_server, "500", retry=Retry(attempts=1), breaker=Breaker(after=2, rest_s=0.3)
+        judge_server,
+        "500",
+        retry=Retry(attempts=1),
+        breaker=CircuitBreaker(max_failures=2, pause_s=0.3),
     )
     for _ in range(4):
         assert outcome(await judge.judge(request())) == FAILED
@@ -361,12 +365,14 @@ def test_redaction(text: str) -> None:
 
 
 # One record a run
-EVERYTHING = Wanted(stages="judge", ask=ask_item("Did the agent look at an image of its output?"))
+EVERYTHING = QuestionSet(
+    stages="judge", ask=ask_item("Did the agent look at an image of its output?")
+)
 
 
 async def test_all_questions_share_their_beginning_byte_for_byte(judge_server) -> None:
     judge = judge_of(judge_server, "good")
-    requests = prepare(RUN, wanted=EVERYTHING).requests(judge)
+    requests = prepare(RUN, questions=EVERYTHING).requests(judge)
     assert [r.question for r in requests] == ["stages", "S1", "S2", "S3", "diagnosis", "ask"]
     assert len({judge.evidence_sha256(r) for r in requests}) == 1
     replies = await ask_all(judge, requests)
@@ -401,7 +407,7 @@ async def test_a_record_is_billed_once_and_read_from_the_cache_three_times(judge
     # A cache reads in steps of 128 tokens; whatever begins like the record, and nothing else, comes
     # from it.
     assert 3 * (record - 128) < used.cached_tokens < 3 * (record + 1_024)
-    questions = sum(len(judge.asked(r)) // 4 for r in prepare(RUN).requests(judge))
+    questions = sum(len(judge.question_text(r)) // 4 for r in prepare(RUN).requests(judge))
     assert record <= used.input_tokens - used.cached_tokens < record + questions + 4 * 1_024
     assert used.cache_write_tokens == used.input_tokens - used.cached_tokens
     new = used.input_tokens - used.cached_tokens

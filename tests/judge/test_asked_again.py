@@ -9,7 +9,7 @@ from pathlib import Path
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
-from ambjudge.judge.questions.items import Wanted
+from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.rejudge.execute import Execution, execute
 from ambjudge.judge.rejudge.staleness import RejudgePlan, plan
 from ambjudge.judge.scope import Scope
@@ -95,7 +95,7 @@ async def test_stages_by_the_judge_are_kept_and_used_again(
     judge_server, store: Store, runs: list[Path]
 ) -> None:
     judge = judge_of(judge_server)
-    options = ScoreOptions(wanted=Wanted(stages="judge"))
+    options = ScoreOptions(questions=QuestionSet(stages="judge"))
 
     async def cards(options: ScoreOptions) -> list:
         found: list[ScoreOutcome] = []
@@ -112,7 +112,7 @@ async def test_stages_by_the_judge_are_kept_and_used_again(
     assert [card.turn_stages for card in again] == [card.turn_stages for card in first]
     by_rules = await cards(ScoreOptions())
     assert {card.stages_from for card in by_rules} == {"rules"}
-    mixed = ScoreOptions(wanted=Wanted(stages="mixed"))
+    mixed = ScoreOptions(questions=QuestionSet(stages="mixed"))
     assert plan(store, runs, judge, mixed.scope()).calls == 0, "what was read is known, sure or not"
     assert judge_server.count == 2 * (len(QUESTIONS) + 1), (
         "who labels the turns is no matter of what else is asked"
@@ -124,7 +124,7 @@ async def test_a_stage_reading_that_fits_no_run_leaves_the_rules(
 ) -> None:
     judge_server.script = ["stages_bad"]
     found: list[ScoreOutcome] = []
-    options = ScoreOptions(wanted=Wanted(criteria=False, diagnosis=False, stages="judge"))
+    options = ScoreOptions(questions=QuestionSet(criteria=False, diagnosis=False, stages="judge"))
     await run_session(
         runs[:1], judge_of(judge_server), options, found.append, store=store, signals=False
     )
@@ -172,8 +172,8 @@ async def test_a_dry_run_knows_that_the_record_is_cached(
     assert costs["cached"].high.cost_usd >= costs["plain"].high.cost_usd
     judge = judge_of(judge_server, price=DEAR)
     alone = sum(
-        plan(store, runs, judge, Scope(wanted=wanted)).estimate.low.cost_usd
-        for wanted in (Wanted(diagnosis=False), Wanted(criteria=False))
+        plan(store, runs, judge, Scope(questions=questions)).estimate.low.cost_usd
+        for questions in (QuestionSet(diagnosis=False), QuestionSet(criteria=False))
     )
     assert alone > costs["cached"].low.cost_usd, "asked apart, each run is read twice"
     planned, done = await bring(store, runs, judge)

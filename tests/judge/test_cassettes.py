@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ambjudge.judge.engine import ask_all, assemble, prepare
 from ambjudge.judge.judges.api.judge import ApiJudge
-from ambjudge.judge.questions.items import Wanted
+from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.trajectories.reading.load import load_run
 
 DATA = Path(__file__).parents[1] / "data"
@@ -40,7 +40,7 @@ async def test_a_recorded_reader_finds_the_codes_and_proves_them(
 ) -> None:
     gold = json.loads((DATA / "recorded" / "labels" / "gold" / f"{name}.json").read_text("utf-8"))
     run = load_run(DATA / "recorded" / "runs" / name)
-    ready = prepare(run, public=DATA / "recorded" / "public", wanted=Wanted(stages="judge"))
+    ready = prepare(run, public=DATA / "recorded" / "public", questions=QuestionSet(stages="judge"))
     judge = played(name)
     replies = await ask_all(judge, ready.requests(judge))
     card = assemble(ready, judge, replies)

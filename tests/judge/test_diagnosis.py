@@ -11,7 +11,7 @@ from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.engine import score, score_run
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
-from ambjudge.judge.questions.items import Wanted, ask_item
+from ambjudge.judge.questions.items import QuestionSet, ask_item
 from ambjudge.trajectories.reading.load import load_run
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
@@ -23,10 +23,10 @@ ALL = tuple(code.code for code in taxonomy("paper").codes)
 READER = "judge:reader"
 
 
-async def card_of(server, behaviour: str, run=CLEAN, **wanted: object) -> ScoreCard:
+async def card_of(server, behaviour: str, run=CLEAN, **questions: object) -> ScoreCard:
     server.script = [behaviour]
     judge = ApiJudge("reader", server.url, retry=Retry(attempts=1), timeout=5)
-    card = await score_run(run, judge, wanted=Wanted(**wanted) if wanted else None)
+    card = await score_run(run, judge, questions=QuestionSet(**questions) if questions else None)
     assert ScoreCard.model_validate_json(card.to_json()).codes_read == card.codes_read
     assert tuple(card.codes_read) == ALL
     return card

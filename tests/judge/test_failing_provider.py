@@ -9,7 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.judges.api.judge import ApiJudge, Breaker
+from ambjudge.judge.judges.api.circuit_breaker import CircuitBreaker
+from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.limits import Budget
@@ -48,7 +49,7 @@ def make_judge(server, retry: Retry | None = None) -> ApiJudge:
         timeout=1.0,
         price=PRICE,
         retry=retry or Retry(attempts=4, first_s=0.01, longest_s=0.05),
-        breaker=Breaker(after=1_000),
+        breaker=CircuitBreaker(max_failures=1_000),
     )
 
 

@@ -13,7 +13,7 @@ from ambjudge.judge.base import Request
 from ambjudge.judge.questions.verdict_keys import (
     EvidenceContexts,
     KeyMaker,
-    _sources,
+    _source_files,
     canonical_json,
     code_sha256,
     identity,
@@ -158,7 +158,7 @@ def test_every_source_file_of_a_folder_and_those_below_it_counts_as_code(tmp_pat
     (tmp_path / "in" / "deeper").mkdir(parents=True)
     for name in ("b.py", "in/a.py", "in/deeper/c.py", "in/notes.md"):
         (tmp_path / name).write_text("")
-    found = [path.relative_to(tmp_path).as_posix() for path in _sources(tmp_path)]
+    found = [path.relative_to(tmp_path).as_posix() for path in _source_files(tmp_path)]
     assert found == ["b.py", "in/a.py", "in/deeper/c.py"]
 
 
@@ -170,17 +170,17 @@ def test_what_has_no_canonical_form_is_refused(value):
 
 def test_the_packing_context_follows_the_judge_the_scopes_and_what_the_user_named():
     who = identity(SomeJudge())
-    base = EvidenceContexts(who).of("S3", "segmentation", "lite")
-    assert base == EvidenceContexts(who).of("S3", "segmentation", "lite")
+    base = EvidenceContexts(who).context("S3", "segmentation", "lite")
+    assert base == EvidenceContexts(who).context("S3", "segmentation", "lite")
     others = {
-        EvidenceContexts(who).of("S2", "segmentation", "lite"),
-        EvidenceContexts(who).of("S3", None, "lite"),
-        EvidenceContexts(who).of("S3", "segmentation", "pro"),
-        EvidenceContexts(identity(SomeJudge(name="n"))).of("S3", "segmentation", "lite"),
-        EvidenceContexts(identity(SomeJudge(parameters={"budget": 1}))).of(
+        EvidenceContexts(who).context("S2", "segmentation", "lite"),
+        EvidenceContexts(who).context("S3", None, "lite"),
+        EvidenceContexts(who).context("S3", "segmentation", "pro"),
+        EvidenceContexts(identity(SomeJudge(name="n"))).context("S3", "segmentation", "lite"),
+        EvidenceContexts(identity(SomeJudge(parameters={"budget": 1}))).context(
             "S3", "segmentation", "lite"
         ),
-        EvidenceContexts(who).of("diagnosis", "segmentation", "lite"),
+        EvidenceContexts(who).context("diagnosis", "segmentation", "lite"),
     }
     assert len(others | {base}) == 7
 
@@ -189,7 +189,7 @@ def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
     who, seen = identity(SomeJudge()), []
 
     def context() -> str:
-        return EvidenceContexts(who).of("S3", "segmentation", "lite", tmp_path / "public")
+        return EvidenceContexts(who).context("S3", "segmentation", "lite", tmp_path / "public")
 
     seen.append(context())
     volume = tmp_path / "public" / "kidney-seg-task" / "case_1" / "ct.nii.gz"
@@ -206,7 +206,7 @@ def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
     seen.append(context())
     (volume.parent / "round").symlink_to(tmp_path / "public")  # a circle ends
     seen.append(context())
-    seen.append(EvidenceContexts(who).of("S3", "segmentation", "lite"))
+    seen.append(EvidenceContexts(who).context("S3", "segmentation", "lite"))
     assert len(set(seen)) == len(seen)
 
 

@@ -77,9 +77,11 @@ def test_rules_say_that_it_takes_a_reader(run: Run, mine: Rubric) -> None:
 
 
 def test_the_prompt_has_the_preamble_and_speaks_of_no_stage(run: Run, mine: Rubric) -> None:
-    messages = Messages(100_000, images=False, outputs=False, breakpoint_=False)
+    messages = Messages(100_000, images=False, outputs=False, cache_breakpoint=False)
     wanted = ScriptedJudge(questions=frozenset())
-    asked = {r.question: messages.asked(r) for r in prepare(run, rubric=mine).requests(wanted)}
+    asked = {
+        r.question: messages.question_text(r) for r in prepare(run, rubric=mine).requests(wanted)
+    }
     assert set(asked) == {"care", "honesty"}
     assert asked["care"].startswith("The record is of an agent that worked on a task with data.")
     assert (
@@ -88,7 +90,7 @@ def test_the_prompt_has_the_preamble_and_speaks_of_no_stage(run: Run, mine: Rubr
     )
     assert "stage" not in asked["care"]
     theirs = prepare(run).requests(wanted)[0]
-    assert messages.asked(theirs).startswith(
+    assert messages.question_text(theirs).startswith(
         'Question: how well was the stage "Plan" of the work done?'
     )
 

@@ -15,7 +15,14 @@ from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.base import Estimate, Reply, Request, Usage
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.judges import limits as pacing
-from ambjudge.judge.judges.limits import Accounts, Budget, Call, GuardedJudge, Minute, Pacer
+from ambjudge.judge.judges.limits import (
+    Budget,
+    GuardedJudge,
+    MinuteLimit,
+    Pacer,
+    PlannedCall,
+    SharedBudget,
+)
 from ambjudge.judge.runner import run_batch
 from ambjudge.rubrics.load import load_rubric
 
@@ -331,7 +338,7 @@ async def test_no_minute_holds_more_than_its_limit():
         nonlocal now
         now += seconds
 
-    minute = Minute(10, clock=lambda: now, sleep=sleep)
+    minute = MinuteLimit(10, clock=lambda: now, sleep=sleep)
     amounts = [3, 3, 3, 1, 5, 12, 1, 4, 6, 2]
     for amount in amounts:
         await minute.take(amount)
@@ -344,7 +351,7 @@ async def test_no_minute_holds_more_than_its_limit():
     await minute.take(10)
     assert now >= began[-1][0] + 61
     with pytest.raises(ConfigError):
-        Minute(0)
+        MinuteLimit(0)
 
 
 async def test_a_call_beyond_the_minute_waits_and_reserves_nothing_when_it_is_given_up():
@@ -362,8 +369,8 @@ async def test_a_call_beyond_the_minute_waits_and_reserves_nothing_when_it_is_gi
 
 
 async def test_what_a_dead_asker_had_under_way_counts_as_its_worst_case():
-    accounts = Accounts(Budget(1.0))
-    call, dear = Call(0.4), Call(0.7)
+    accounts = SharedBudget(Budget(1.0))
+    call, dear = PlannedCall(0.4), PlannedCall(0.7)
     assert await accounts.reserve("a", call)
     assert await accounts.reserve("b", call)
     waiting = asyncio.create_task(accounts.reserve("c", dear))

@@ -14,7 +14,7 @@ from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.panel import Ballot, Panel, combine
 from ambjudge.judge.judges.rules import RulesJudge
-from ambjudge.judge.questions.items import Answer, Wanted, ask_item
+from ambjudge.judge.questions.items import Answer, QuestionSet, ask_item
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.turns.segment import segment
@@ -213,7 +213,9 @@ async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) 
     ],
 )
 async def test_codes_by_majority(judge_server, members: tuple, fired: list, untold: list) -> None:
-    card = await score_run(CLEAN, panel_of(judge_server, *members), wanted=Wanted(criteria=False))
+    card = await score_run(
+        CLEAN, panel_of(judge_server, *members), questions=QuestionSet(criteria=False)
+    )
     assert [c.code for c in card.codes] == fired
     assert all(c.quote.check == "verified" for c in card.codes)
     assert [code for code, state in card.codes_read.items() if state == "cannot_tell"] == untold
@@ -224,7 +226,7 @@ async def test_codes_by_majority(judge_server, members: tuple, fired: list, unto
 async def test_the_stages_of_turns_by_majority(judge_server) -> None:
     panel = panel_of(judge_server, "good", "good", "stages_bad")
     card = await score_run(
-        CLEAN, panel, wanted=Wanted(criteria=False, diagnosis=False, stages="judge")
+        CLEAN, panel, questions=QuestionSet(criteria=False, diagnosis=False, stages="judge")
     )
     assert (set(card.turn_stages), card.stages_from) == ({"S1"}, "judge")
 
@@ -232,7 +234,7 @@ async def test_the_stages_of_turns_by_majority(judge_server) -> None:
 async def test_a_panel_keeps_whether_the_picture_was_looked_at(judge_server) -> None:
     run = load_run(RECORDED / "runs" / "crc-std-01")
     card = await score_run(
-        run, panel_of(judge_server, "good", "good"), wanted=Wanted(diagnosis=False)
+        run, panel_of(judge_server, "good", "good"), questions=QuestionSet(diagnosis=False)
     )
     found = {r.id: r.detail for r in card.stages["S1"].criteria}
     assert (

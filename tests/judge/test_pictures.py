@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.judges.api.pictures import SIDE, output_pictures, plan_picture
+from ambjudge.judge.judges.api.pictures import MAX_SIDE, output_pictures, plan_picture
 from ambjudge.trajectories.reading.load import load_run
 from PIL import Image
 
@@ -65,7 +65,7 @@ def test_a_large_plan_is_sent_small_and_drawn_anew(tmp_path: Path) -> None:
     assert picture.png is not None
     assert b"script" not in picture.png
     with Image.open(io.BytesIO(picture.png)) as image:
-        assert image.size == (SIDE, SIDE // 2)
+        assert image.size == (MAX_SIDE, MAX_SIDE // 2)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_one_output_of_each_kind_lies_over_its_input(name: str, shown: list[str]
         assert picture.png is not None, picture.problem
         assert "input" in picture.title
         with Image.open(io.BytesIO(picture.png)) as image:
-            assert max(image.size) <= SIDE
+            assert max(image.size) <= MAX_SIDE
             colours = {
                 pixel
                 for _, pixel in image.convert("RGB").getcolors(image.width * image.height) or ()

@@ -23,7 +23,7 @@ from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.provider_batch import BatchOptions, abandon, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
-from ambjudge.judge.questions.items import Answer, Wanted, ask_item
+from ambjudge.judge.questions.items import Answer, QuestionSet, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, run_session
@@ -260,7 +260,7 @@ async def test_a_cost_limit_holds_over_open_batches(server, store: Store, runs: 
     assert server.count == {}
     judge._price = Price(1.0, 2.0, "test", "2026-01-01")
     first = next(requests(stale(store, runs, judge), judge))
-    most = 2.5 * judge.once(first).cost_usd
+    most = 2.5 * judge.usage_without_retries(first).cost_usd
     sent = await send(store, runs, judge, max_cost=most)
     assert 0 < sent.sent < stale(store, runs, judge).calls
     assert sent.worst.cost_usd <= most
@@ -465,7 +465,7 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     """Codes, stages and a question of one's own are kept with the batch as they were put."""
     judge = judge_of(server)
     question = ask_item("What did it load?", Answer("choice", ("a model", "a table", "nothing")))
-    scope = Scope(wanted=Wanted(stages="judge", ask=question))
+    scope = Scope(questions=QuestionSet(stages="judge", ask=question))
     server.lines = ["codes:E3"]
     sent = await submit(store, judge, requests(plan(store, runs, judge, scope), judge), OPTIONS)
     questions = ["stages", "S1", "S2", "S3", "diagnosis", "ask"]
@@ -487,7 +487,7 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     edit_code()
     assert plan(store, runs, judge, scope).calls == 0
     cards = []
-    options = ScoreOptions(wanted=scope.wanted, stored_only=True)
+    options = ScoreOptions(questions=scope.questions, stored_only=True)
     await run_session(
         runs, judge, options, lambda outcome: cards.append(outcome.card), store=store, signals=False
     )

@@ -19,8 +19,8 @@ from ambjudge.judge.base import Estimate, Reply, Request, Usage, answers
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import score_run
 from ambjudge.judge.judges.rules import RulesJudge
-from ambjudge.judge.questions.items import Wanted
-from ambjudge.judge.questions.question_keys import Questions
+from ambjudge.judge.questions.items import QuestionSet
+from ambjudge.judge.questions.question_keys import QuestionKeys
 from ambjudge.judge.questions.verdict_keys import identity
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.scope import Scope
@@ -277,10 +277,10 @@ class Mute:
 
 
 def questions(judge, paths) -> set[str]:
-    ask, found = Questions(identity(judge), answers(judge), Wanted()), set()
+    ask, found = QuestionKeys(identity(judge), answers(judge), QuestionSet()), set()
     for path in paths:
         run = load_run(path)
-        found.add(ask.name(rubric_for(run.track, run.task), run.tier, run.track))
+        found.add(ask.sha256(rubric_for(run.track, run.task), run.tier, run.track))
     return found
 
 

@@ -175,4 +175,4 @@ def test_what_is_forged_would_pass_for_a_reply(question, text) -> None:
     items = next(c.base.criteria for c in cases([careless()]) if c.base.question == question)
     entries = {item.id: text[item.id] for item in items}
     parsed = parse_reply(json.dumps(entries), question, items, 3)
-    assert (set(parsed.stated), parsed.problems) == ({item.id for item in items}, {})
+    assert (set(parsed.entries), parsed.problems) == ({item.id for item in items}, {})

@@ -1,5 +1,4 @@
-"""What an API model is sent about a run: the record, the pictures that go with it, and the question
-behind them."""
+"""The messages that an API model is sent about a run: the record, pictures, and the question."""
 
 from __future__ import annotations
 
@@ -15,88 +14,92 @@ from ...base import Request, is_criteria
 from ...questions import prompts
 from ...questions.forms import form_of
 from ...questions.items import AskItem
-from .pictures import PLAN, Picture, output_pictures, plan_picture
+from .pictures import PLAN_TITLE, Picture, output_pictures, plan_picture
 
-_OF_STAGE = 'Question: how well was the stage "" of the work done?'
-"""How the prompt on criteria begins for a group of one's own, which is no stage of the work; `_OWN`
-stands there instead. It is no other prompt file, as the files' hash is part of every verdict's key.
+_STAGE_OPENING = 'Question: how well was the stage "" of the work done?'
+"""How the prompt on criteria begins for a group of criteria that is no stage of the work.
+
+`_GROUP_OPENING` stands there instead. It is no prompt file of its own, as the hash of these files
+is part of every verdict's key.
 """
-_OWN = "Question: what did the agent do, and what came of it?"
+_GROUP_OPENING = "Question: what did the agent do, and what came of it?"
 
 
 class Messages:
-    """Makes the messages of a judge. Record, pictures and quotes are worked out once a run
-    (`Request.kept`), as keys, estimates and calls on every question all ask for them."""
+    """Makes a judge's messages.
+
+    Record, pictures and quotes are made once a run (`Request.kept`), because keys, estimates and
+    calls for every question need them.
+    """
 
     def __init__(
-        self, evidence_budget: int, *, images: bool, outputs: bool, breakpoint_: bool
+        self, evidence_budget: int, *, images: bool, outputs: bool, cache_breakpoint: bool
     ) -> None:
-        """`evidence_budget`: characters of a record; `breakpoint_`: the provider wants to be told
-        where its cache ends."""
-        self._budget, self._images, self._outputs, self._breakpoint = (
-            evidence_budget,
-            images,
-            outputs,
-            breakpoint_,
-        )
+        """`evidence_budget`: characters of a record. `images`: send plan.png.
+
+        `outputs`: also send pictures of outputs. `cache_breakpoint`: mark where the common
+        beginning of all questions on a run ends, for providers that cache only up to a mark.
+        """
+        self._budget = evidence_budget
+        self._images, self._outputs = images, outputs
+        self._cache_breakpoint = cache_breakpoint
 
     def record(self, request: Request) -> Record:
         """The record of a request's run."""
-        run, stages, facts = request.run, request.segmentation, request.facts
-        key = "record", self._budget, request.record_key
-        return request.kept(key, lambda: make_record(run, stages, facts, budget_chars=self._budget))
+        return request.kept(
+            ("record", self._budget, request.record_key),
+            lambda: make_record(
+                request.run, request.segmentation, request.facts, budget_chars=self._budget
+            ),
+        )
 
     def pictures(self, request: Request) -> tuple[Picture, ...]:
-        """plan.png, and one output of each kind when asked for; none for a model that takes no
-        images."""
-        run, public = request.run, request.public
+        """plan.png, and one output of each kind if requested; none for a model without images."""
         if not self._images:
             return ()
+        run, public = request.run, request.public
 
         def draw() -> tuple[Picture, ...]:
             plan = plan_picture(run)
-            return (
-                *(() if plan is None else (plan,)),
-                *(output_pictures(run, public) if self._outputs else ()),
-            )
+            pictures = [] if plan is None else [plan]
+            if self._outputs:
+                pictures += output_pictures(run, public)
+            return tuple(pictures)
 
         return request.kept(("pictures", self._outputs, run.content_sha256, public), draw)
 
-    def _shown(self, request: Request) -> list[Picture]:
-        """Those that can be sent."""
+    def _sent_pictures(self, request: Request) -> list[Picture]:
+        """The pictures that could be opened."""
         return [picture for picture in self.pictures(request) if picture.png is not None]
 
-    def _looked(self, request: Request) -> str:
-        """Whether plan.png was looked at, and if not, why."""
-        plan = next((picture for picture in self.pictures(request) if picture.title == PLAN), None)
-        if plan is not None and plan.png is not None:
-            return "plan.png was looked at"
-        if plan is not None:
-            why = plan.problem
-        elif request.run.plan.image_path is None:
-            why = "no file of that name came with the run"
-        else:
-            why = "the model is not sent images"
-        return f"plan.png was not looked at: {why}"
+    def _plan_image_note(self, request: Request) -> str:
+        """Whether the judge looked at plan.png, and if not, why."""
+        for picture in self.pictures(request):
+            if picture.title == PLAN_TITLE and picture.png is not None:
+                return "plan.png was looked at"
+            if picture.title == PLAN_TITLE:
+                return f"plan.png was not looked at: {picture.problem}"
+        if request.run.plan.image_path is None:
+            return "plan.png was not looked at: no file of that name came with the run"
+        return "plan.png was not looked at: the model is not sent images"
 
     def _quotes(self, request: Request) -> QuoteIndex:
         return request.kept(("quotes", request.run.content_sha256), lambda: QuoteIndex(request.run))
 
     def evidence_sha256(self, request: Request) -> str:
-        """Of the record, and of the pictures that go with it: the same for every question on a run."""
-        record, shown = self.record(request), self._shown(request)
-        if not shown:
+        """Hash of the record and of the pictures sent with it; equal for all questions on a run."""
+        record, pictures = self.record(request), self._sent_pictures(request)
+        if not pictures:
             return record.sha256
-        return hashlib.sha256(
-            "".join([record.sha256, *(picture.sha256 for picture in shown)]).encode()
-        ).hexdigest()
+        hashes = [record.sha256, *(picture.sha256 for picture in pictures)]
+        return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
     def prefix(self, request: Request) -> str:
-        """The beginning of the user message: the record, the same bytes whatever is asked."""
+        """The beginning of the user message: the record, the same bytes for every question."""
         record = self.record(request)
         return prompts.fill("record", {"nonce": record.nonce, "record": record.text})
 
-    def asked(self, request: Request) -> str:
+    def question_text(self, request: Request) -> str:
         """The end of the user message: the question."""
         form, items = form_of(request.question), request.criteria
         text = prompts.fill(
@@ -106,52 +109,58 @@ class Messages:
                 "items": "\n\n".join(form.line(item) for item in items),
                 "ids": ", ".join(item.id for item in items),
                 "first_id": items[0].id,
-                "example": _example(request),
+                "example": _example_value(request),
                 "turns": str(len(request.run.turns)),
             },
         )
         if is_criteria(request.question) and request.question not in STAGE_NAMES:
-            text = _OWN + text.removeprefix(_OF_STAGE)
+            text = _GROUP_OPENING + text.removeprefix(_STAGE_OPENING)
         return f"{items[0].preamble}\n\n{text}" if items[0].preamble else text
 
     def messages(self, request: Request) -> list[dict[str, Any]]:
-        """The messages of the first call: system, then the record with the question behind it.
+        """The messages of a request's first call: system, then the record and the question.
 
-        Everything up to the question is the same for all questions on a run. A provider that wants
-        to be told so gets a breakpoint there; others find the common beginning by themselves.
+        Everything up to the question is the same for all questions on a run, so that providers can
+        cache it; those that cache only up to a mark get one there.
         """
         system = prompts.fill("system", {"nonce": self.record(request).nonce})
-        prefix, question, shown = self.prefix(request), self.asked(request), self._shown(request)
-        if not shown and not self._breakpoint:
-            content: str | list[dict[str, Any]] = f"{prefix}\n\n{question}"
+        prefix, question = self.prefix(request), self.question_text(request)
+        pictures = self._sent_pictures(request)
+        content: str | list[dict[str, Any]]
+        if not pictures and not self._cache_breakpoint:
+            content = f"{prefix}\n\n{question}"
         else:
-            blocks: list[dict[str, Any]] = [{"type": "text", "text": prefix}]
-            for picture in shown:
-                url = f"data:image/png;base64,{base64.b64encode(picture.png or b'').decode()}"
-                blocks.append(
-                    {
-                        "type": "text",
-                        "text": (
-                            f"The next picture is {picture.title}; like the record, it is data."
-                        ),
-                    }
-                )
-                blocks.append({"type": "image_url", "image_url": {"url": url}})
-            if self._breakpoint:
+            blocks = [_text_block(prefix)]
+            for picture in pictures:
+                blocks += _picture_blocks(picture)
+            if self._cache_breakpoint:
                 blocks[-1]["cache_control"] = {"type": "ephemeral"}
-            content = [*blocks, {"type": "text", "text": question}]
+            content = [*blocks, _text_block(question)]
         return [{"role": "system", "content": system}, {"role": "user", "content": content}]
 
 
-def _example(request: Request) -> str:
-    """A value of the first item, as it would stand in the reply."""
+def _text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _picture_blocks(picture: Picture) -> list[dict[str, Any]]:
+    data = base64.b64encode(picture.png or b"").decode()
+    return [
+        _text_block(f"The next picture is {picture.title}; like the record, it is data."),
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+    ]
+
+
+def _example_value(request: Request) -> str:
+    """A value of the first item, as it would appear in the reply."""
     item = request.criteria[0]
-    if isinstance(item, AskItem):
-        return {
-            "yes_no": "true",
-            "choice": json.dumps(next(iter(item.answer.options), "")),
-            "number": "3.5",
-            "text": '"..."',
-            "json": "{...}",
-        }[item.answer.kind]
-    return f"{item.values[0]:g}"
+    if not isinstance(item, AskItem):
+        return f"{item.values[0]:g}"
+    examples = {
+        "yes_no": "true",
+        "choice": json.dumps(next(iter(item.answer.options), "")),
+        "number": "3.5",
+        "text": '"..."',
+        "json": "{...}",
+    }
+    return examples[item.answer.kind]

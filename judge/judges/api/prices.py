@@ -1,10 +1,9 @@
-"""What a call costs, from a table of list prices that ships with the package. An unknown price is
-None, never a guess.
+"""What a call costs, from a table of list prices that ships with ambjudge.
 
-`prices.json` maps model names to USD per million input and output tokens with source and date, and
-to those of input read from and written into the provider's cache where these differ. Prices hold at
-the provider's own address only: the same model name behind another `api_base` costs whatever its
-owner asks.
+`prices.json` maps model names to USD per million input and output tokens, with source and date, and
+to those of input read from and written into the provider's cache where these differ. An unknown
+price is None, never a guess. Prices hold at the provider's own address only: the same model name
+behind another `api_base` costs whatever its owner asks.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from urllib.parse import urlsplit
 
-_OWN_HOSTS = (
+_PROVIDER_HOSTS = (
     "api.openai.com",
     "api.anthropic.com",
     "generativelanguage.googleapis.com",
@@ -28,7 +27,7 @@ _OWN_HOSTS = (
     "api.moonshot.ai",
     "api.groq.com",
 )
-_HOST_OF = {
+_HOST_OF_PROVIDER = {
     "openai": "api.openai.com",
     "anthropic": "api.anthropic.com",
     "gemini": "generativelanguage.googleapis.com",
@@ -37,10 +36,11 @@ _HOST_OF = {
     "xai": "api.x.ai",
     "groq": "api.groq.com",
 }
-_PREFIXES = ("openai/", "anthropic/")
+_OMITTED_PREFIXES = ("", "openai/", "anthropic/")
+"""Prefixes of a model's name that prices.json leaves out."""
 KEY_VARIABLE = "AMBJUDGE_API_KEY"
-"""The key for an `api_base` that is named to us. A provider's own key goes to that provider alone.
-"""
+"""Environment variable with the key for an `api_base` that the user names. A provider's own key is
+sent to that provider alone."""
 _BASE_VARIABLES = {
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
@@ -56,10 +56,10 @@ class Price:
     source: str
     date: str
     cached: float | None = None
-    """Of input read from the provider's cache; None where no rate is known: charged as plain input,
-    an upper bound."""
+    """Input read from the provider's cache. None if no rate is known: such input is charged as
+    plain input, an upper bound."""
     cache_write: float | None = None
-    """Of input written into it; None where that costs what plain input does."""
+    """Input written into the provider's cache; None if it costs what plain input does."""
 
     def cost(
         self,
@@ -68,70 +68,71 @@ class Price:
         cached_tokens: int | None = 0,
         cache_write_tokens: int | None = 0,
     ) -> float | None:
-        """USD of a call; None when its tokens are unknown. `input_tokens` include the cached ones,
-        read and written.
+        """USD of a call; None if its tokens are unknown.
 
-        Where only these are unknown, all input is charged as plain.
+        `input_tokens` include those read from and written into the cache. If only these are
+        unknown, all input is charged as plain.
         """
         if input_tokens is None or output_tokens is None:
             return None
-        read, written = cached_tokens or 0, cache_write_tokens or 0
-        dollars = (input_tokens - read - written) * self.input + output_tokens * self.output
-        dollars += read * (self.input if self.cached is None else self.cached)
-        dollars += written * (self.input if self.cache_write is None else self.cache_write)
+        cached, cache_write = cached_tokens or 0, cache_write_tokens or 0
+        cached_price = self.input if self.cached is None else self.cached
+        cache_write_price = self.input if self.cache_write is None else self.cache_write
+        dollars = (input_tokens - cached - cache_write) * self.input + output_tokens * self.output
+        dollars += cached * cached_price
+        dollars += cache_write * cache_write_price
         return dollars / 1e6
 
 
 def price_of(model: str, api_base: str | None = None) -> Price | None:
-    """The price of a model as litellm names it, or None when it is unknown or served from
-    elsewhere."""
+    """The price of a model as litellm names it; None if unknown or served from elsewhere."""
     base = effective_api_base(model, api_base)
-    if base is not None and (urlsplit(base).hostname or "") not in _OWN_HOSTS:
+    if base is not None and (urlsplit(base).hostname or "") not in _PROVIDER_HOSTS:
         return None
-    known = builtin_prices()
-    for prefix in ("", *_PREFIXES):
-        if model.startswith(prefix) and (found := known.get(model[len(prefix) :])) is not None:
-            return found
+    prices = builtin_prices()
+    for prefix in _OMITTED_PREFIXES:
+        if model.startswith(prefix):
+            price = prices.get(model.removeprefix(prefix))
+            if price is not None:
+                return price
     return None
 
 
 def key_for(model: str, api_base: str | None) -> str | None:
-    """The API key for a model at an address that was named; None where litellm looks up the
-    provider's own.
+    """The API key for a model at an address that the user named.
 
-    That is so without an address, and at the provider's own: whoever can name an address must not
-    be sent its key. To any other goes `AMBJUDGE_API_KEY`, or "none", which servers that want no key
-    accept.
+    None where litellm looks up the provider's own key: without an address, and at the provider's
+    own. To any other address goes `AMBJUDGE_API_KEY`, or "none", which servers without keys accept:
+    whoever can name an address must not be sent the provider's key.
     """
-    host = (urlsplit(api_base).hostname or "") if api_base is not None else ""
-    if api_base is None or (
-        api_base.startswith("https://") and host == _HOST_OF.get(model.partition("/")[0])
-    ):
+    if api_base is None:
+        return None
+    host = urlsplit(api_base).hostname or ""
+    provider = model.partition("/")[0]
+    if api_base.startswith("https://") and host == _HOST_OF_PROVIDER.get(provider):
         return None
     return os.environ.get(KEY_VARIABLE) or "none"
 
 
 def effective_api_base(model: str, api_base: str | None) -> str | None:
-    """The address that will be called: the given one, or the one the environment sets for the
-    model's provider."""
+    """The address that will be called: `api_base`, or the environment's for the provider."""
     if api_base is not None:
         return api_base
-    provider = (
-        "anthropic"
-        if model.startswith(("anthropic/", "claude"))
-        else "openai"
-        if "/" not in model or model.startswith("openai/")
-        else ""
-    )
-    return next(
-        (os.environ[name] for name in _BASE_VARIABLES.get(provider, ()) if os.environ.get(name)),
-        None,
-    )
+    if model.startswith(("anthropic/", "claude")):
+        variables = _BASE_VARIABLES["anthropic"]
+    elif "/" not in model or model.startswith("openai/"):
+        variables = _BASE_VARIABLES["openai"]
+    else:
+        return None
+    for name in variables:
+        if os.environ.get(name):
+            return os.environ[name]
+    return None
 
 
 @cache
 def builtin_prices() -> dict[str, Price]:
-    """The table that ships with the package, by model."""
+    """The table that ships with ambjudge, by model."""
     data = json.loads(files(__package__).joinpath("prices.json").read_text(encoding="utf-8"))
     return {
         name: Price(**{"date": data["date"], **entry}) for name, entry in data["models"].items()

@@ -24,7 +24,7 @@ def load(name: str) -> str:
 
 @cache
 def prompt_sha256(names: tuple[str, ...] = NAMES) -> str:
-    """Of these prompt files with their names: part of every verdict's key."""
+    """Hash of these prompt files with their names; part of every verdict's key."""
     digest = hashlib.sha256()
     for name in names:
         digest.update(f"\0{name}\0{load(name)}".encode())
@@ -32,6 +32,5 @@ def prompt_sha256(names: tuple[str, ...] = NAMES) -> str:
 
 
 def fill(name: str, slots: Mapping[str, str]) -> str:
-    """The prompt `name` with its slots filled. KeyError for a slot that is not given (a mistake of
-    ours)."""
+    """The prompt `name` with its slots filled; KeyError for a slot that `slots` lacks."""
     return _SLOT.sub(lambda match: slots[match.group(1)], load(name))
