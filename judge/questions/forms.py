@@ -309,9 +309,7 @@ class BriefForm:
             for demand in entry["demands"][:MAX_DEMANDS]
         ]
         quotes = tuple((0, demand["quote"][:MAX_TEXT]) for demand in entry["demands"])
-        return Entry(
-            item.id, "answered", quotes=quotes[:MAX_DEMANDS], answer={"demands": demands}
-        )
+        return Entry(item.id, "answered", quotes=quotes[:MAX_DEMANDS], answer={"demands": demands})
 
 
 _CRITERIA_FORM = CriteriaForm()
