@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..judge.base import Judge, Usage
-    from ..judge.rejudge.change import Split
+    from ..judge.rejudge.score_change import ScoreSplit
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.rejudge.update import Update, Updated
     from ..judge.session import ScoreOptions
@@ -391,7 +391,7 @@ def _show_update(made: RejudgePlan, done: Update) -> None:
 
 def show_changes(runs: Sequence[Updated]) -> None:
     """Mean split, flips by criterion, and agents that changed places."""
-    from ..judge.rejudge.change import mean_split, rank_changes
+    from ..judge.rejudge.score_change import mean_split, rank_changes
 
     changes = [r.change for r in runs if r.change is not None]
     moved = [c for c in changes if c.flips or (c.agentic is not None and c.agentic.change)]
@@ -441,7 +441,7 @@ def show_changes(runs: Sequence[Updated]) -> None:
         )
 
 
-def _split_row(name: str, split: Split) -> list[str]:
+def _split_row(name: str, split: ScoreSplit) -> list[str]:
     digits = 4 if name == "Agentic" else 2
     parts = (split.change, split.text, split.weights, split.judge, split.data)
     return [

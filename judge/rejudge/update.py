@@ -16,8 +16,8 @@ from ..card.scorecard import ScoreCard
 from ..runner import Progress
 from ..session import ScoreOptions, ScoreOutcome, Scorer, collect_cards, make_scorer
 from ..store import Store
-from .change import CardChange, split_change
 from .execute import Execution, Spending, execute
+from .score_change import CardChange, split_change
 from .staleness import RejudgePlan
 
 

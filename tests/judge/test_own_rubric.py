@@ -14,7 +14,7 @@ from ambjudge.judge.card.scoring import aggregate
 from ambjudge.judge.card.verify import parse_card, verify
 from ambjudge.judge.engine import prepare
 from ambjudge.judge.judges.api.messages import Messages
-from ambjudge.judge.rejudge.change import split_change
+from ambjudge.judge.rejudge.score_change import split_change
 from ambjudge.judge.session import ScoreOptions
 from ambjudge.judge.store import open_store
 from ambjudge.library import score

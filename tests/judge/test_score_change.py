@@ -8,7 +8,7 @@ import pytest
 from ambjudge.judge.base import Reply
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import assemble, prepare
-from ambjudge.judge.rejudge.change import mean_split, rank_changes, split_change
+from ambjudge.judge.rejudge.score_change import mean_split, rank_changes, split_change
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from hypothesis import given, settings
