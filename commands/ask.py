@@ -165,7 +165,8 @@ def _carry_out(
 
     from ..judge.ad_hoc import ask
     from ..judge.rejudge.staleness import plan
-    from .render import bill, spent
+    from ..judge.card.view import usage_parts
+    from .render import bill
 
     planning, asking = (
         console.Progress("planned", len(runs), quiet),
@@ -201,7 +202,9 @@ def _carry_out(
                 by=scorer,
                 on_planning=planning.update,
                 on_planned=planned,
-                on_progress=lambda s: asking.update(s.progress.done, ", ".join(spent(s.usage))),
+                on_progress=lambda s: asking.update(
+                    s.progress.done, ", ".join(usage_parts(s.usage))
+                ),
             )
 
     try:
@@ -381,7 +384,7 @@ def _show(
 
 
 def _row(one: RunAnswer, prose: bool) -> list[str]:
-    from .render import turns
+    from ..judge.card.view_parts import turn_ranges
 
     if one.status == "unscored" and not one.cannot_tell:
         proof = f"{one.reason}: {one.detail}"
@@ -392,7 +395,7 @@ def _row(one: RunAnswer, prose: bool) -> list[str]:
     return [
         one.run.id,
         _worded(one) + _split(one),
-        turns(one.turns) or "–",
+        turn_ranges(one.turns) or "–",
         console.fit(proof, _QUOTED) if prose else proof,
     ]
 

@@ -162,7 +162,8 @@ def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> R
 def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
     """Codes with their proof, what is known of the others, then failed steps, and the plan's
     commitments if asked for."""
-    from . import render
+    from ..judge.card.view import codes_not_fired, ending
+    from ..judge.card.view_parts import turn_ranges
 
     run, found = diagnosis.run, diagnosis.found
     facts = {fact.id: fact for fact in diagnosis.facts}
@@ -176,7 +177,7 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
     console.say(
         console.wrap(
             f"{run.id}  {run.task or 'unknown task'} ·"
-            f" {render.ending(run.status.ended, run.track, run.imported)}{primary}",
+            f" {ending(run.status.ended, run.track, run.imported)}{primary}",
             "  ",
             "",
         )
@@ -188,10 +189,11 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
     for fact in diagnosis.bare:
         console.say(console.wrap(f"fact: {fact.text}", "    ", "  "))
     if diagnosis.taxonomy == "paper":
-        if rest := render.states(found.codes_read, diagnosis.unread):
-            console.say(console.wrap(rest, "    ", "  "))
+        not_fired = codes_not_fired(found.codes_read, diagnosis.unread)
+        if words := " · ".join(line.text for line in not_fired):
+            console.say(console.wrap(words, "    ", "  "))
         if found.unproven:
-            console.say(f"  {render.UNPROVEN}")
+            console.say("  Readings without proof (did not fire)")
             for code in found.unproven:
                 _code(code, facts)
     if found.episodes:
@@ -204,7 +206,7 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
             tries = f"{e.attempts} attempt{'s' if e.attempts > 1 else ''}"
             console.say(
                 console.wrap(
-                    f"turn{'s' if len(e.turns) > 1 else ''} {render.turns(e.turns)}: {e.cause}"
+                    f"turn{'s' if len(e.turns) > 1 else ''} {turn_ranges(e.turns)}: {e.cause}"
                     f" ({tries}, {end})",
                     "        ",
                     f"    {e.stage}  ",
@@ -216,10 +218,10 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
 
 
 def _code(code: FiredCode, facts: dict[str, Fact]) -> None:
-    from . import render
+    from ..judge.card.view import code_item
+    from .render import say_item
 
-    who = code.by.removeprefix("detector:") if code.by.startswith("detector:") else code.by
-    render.fired(code, f" [{who}, {code.independence.replace('_', ' ')}, {code.confidence:.1f}]")
+    say_item(code_item(code), roles=("evidence", "origin"))
     for name in code.facts:
         fact = facts.get(name)
         console.say(
@@ -245,7 +247,8 @@ def _answers(found: Diagnosis) -> None:
 
 
 def _plan(diagnosis: RunDiagnosis) -> None:
-    from . import render
+    from ..judge.card.view import plan_item
+    from .render import say_item
 
     if diagnosis.found.plan:
         console.say("  What the plan promised")
@@ -256,6 +259,4 @@ def _plan(diagnosis: RunDiagnosis) -> None:
     else:
         console.say(f"  The plan's commitments: not read ({diagnosis.unread})")
     for item in diagnosis.found.plan:
-        console.say(render.promised(item, 4))
-        if item.quote is not None:
-            console.say(render.quoted(item.quote))
+        say_item(plan_item(item), indent="    ")

@@ -63,7 +63,8 @@ def read_runs(
     from ..judge.run_sources import for_each_run
     from ..trajectories.reading.load import load_conversation
     from .options import existing, open_session_store
-    from .render import bill, spent
+    from ..judge.card.view import usage_parts
+    from .render import bill
 
     quiet, scope = obj["quiet"], options.scope()
     progress = console.Progress("read", None, quiet)
@@ -84,7 +85,7 @@ def read_runs(
         take(replace(item, precision=precision))
 
     def tell(now: Progress) -> None:
-        progress.update(now.done, " · ".join(spent(usage)) if usage.calls else "")
+        progress.update(now.done, " · ".join(usage_parts(usage)) if usage.calls else "")
 
     with ExitStack() as stack:
         stack.callback(progress.clear)

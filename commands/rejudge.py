@@ -238,9 +238,9 @@ def _through_batch(
 
 
 def _money(usage: Usage) -> str:
-    from .render import spent
+    from ..judge.card.view import usage_parts
 
-    return " · ".join(spent(usage))
+    return " · ".join(usage_parts(usage))
 
 
 def interval(low: float | None, high: float | None, form: str) -> str:
@@ -372,10 +372,10 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
 
 
 def _show_update(made: RejudgePlan, done: Update) -> None:
-    from .render import spent
+    from ..judge.card.view import usage_parts
 
     e = done.execution
-    calls, *rest = spent(e.usage)
+    calls, *rest = usage_parts(e.usage)
     console.say(
         f"{e.scored} verdicts made in {calls} ({', '.join(rest)})"
         + (

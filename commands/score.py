@@ -230,9 +230,9 @@ class _Sink:
         bits = [f"{self.failed} could not be read"] if self.failed else []
         bits += [f"{count} unscored: {reason}" for reason, count in self.retriable.items()]
         if usage.calls:
-            from .render import spent
+            from ..judge.card.view import usage_parts
 
-            bits += spent(usage)
+            bits += usage_parts(usage)
         self.progress.total = progress.total
         self.progress.update(progress.done, " · ".join(bits))
 

@@ -123,10 +123,11 @@ class _Printed:
 def _show(
     run: Run, rules: Segmentation, stages: Segmentation, stages_from: str, why: bool, first: bool
 ) -> None:
+    from ..judge.card.view import STAGES_BY
+    from ..judge.card.view_parts import turn_ranges
     from ..sanitize import sanitize_line
     from ..trajectories.models import STAGE_NAMES, STAGES
     from ..trajectories.summary import stage_uses
-    from .render import STAGES_BY, turns
 
     if not first:
         console.say()
@@ -143,7 +144,7 @@ def _show(
         rows.append(
             [
                 f"{stage} {STAGE_NAMES[stage]}",
-                turns(stages.turns_of(stage)) or "–",
+                turn_ranges(stages.turns_of(stage)) or "–",
                 str(cost.turns),
                 str(cost.calls),
                 str(cost.failed_calls),

@@ -15,9 +15,9 @@ from textual.worker import get_current_worker
 from ..errors import AmbjudgeError
 from ..sanitize import sanitize_line
 from ..views.collection import Collection
-from ..views.lines import Line, line
 from ..views.run_rows import RunRow
 from ..views.saved_views import Views
+from ..views.styled_lines import StyledLine, line
 from .dialogs import Choice, Confirm, Prompt, Reader
 from .runs_screen import RunsScreen
 from .screen_requests import (
@@ -147,7 +147,7 @@ class Browser(App[None]):
                 "Only one scorecard: mark two runs (space), or judge this one by another judge (R)"
             )
             return
-        from ..views.scorecard_lines import totals
+        from ..judge.card.view import totals
 
         names = [
             f"{c.judge.name} · {c.rubric.id} {c.rubric.version} · Agentic {totals(c)[0]}"
@@ -363,5 +363,5 @@ class Browser(App[None]):
             self._read, "Analysis of the runs shown", [*lines, line(""), line((more, "dim"))]
         )
 
-    def _read(self, title: str, lines: Sequence[Line]) -> None:
+    def _read(self, title: str, lines: Sequence[StyledLine]) -> None:
         self.push_screen(Reader(title, lines))

@@ -13,11 +13,12 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
+from ..judge.card.view import criterion_target
+from ..judge.card.view_parts import Target
 from ..views.collection import Collection, Opened
 from ..views.difference_lines import difference_lines
-from ..views.lines import Line, Target, line
 from ..views.run_rows import RunRow
-from ..views.scorecard_lines import evidence_target
+from ..views.styled_lines import StyledLine, line
 from ..views.transcript_layout import Layout, blocks_of
 from .dialogs import Reader, key_map
 from .pane import Pane
@@ -108,7 +109,7 @@ class CompareScreen(Screen[None]):
             self.query_one(f"#{name}-title", Static).update(safe_line(f"{opened.row.id} · {judge}"))
         self._fill()
 
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[StyledLine]:
         cards = [side.card for side in self.sides]
         if len(cards) < 2 or cards[0] is None or cards[1] is None:
             return [line(("a scorecard is missing: nothing to compare", "warn"))]
@@ -157,7 +158,7 @@ class CompareScreen(Screen[None]):
             return target if target.id.startswith(side) else None
         return next(
             (
-                evidence_target(c)
+                criterion_target(c)
                 for s in card.stages.values()
                 for c in s.criteria
                 if c.id == target.id

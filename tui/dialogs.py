@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..sanitize import sanitize_line
-from ..views.lines import Line, line, section
+from ..views.styled_lines import StyledLine, heading, line
 from .pane import Pane
 from .safe_text import Entry, safe, safe_line
 
@@ -86,7 +86,7 @@ class Confirm(Dialog[bool]):
         Binding("n", "answer(False)", "No"),
     ]
 
-    def __init__(self, title: str, lines: Sequence[Line]) -> None:
+    def __init__(self, title: str, lines: Sequence[StyledLine]) -> None:
         super().__init__(title, "y: yes · n, escape: no")
         self._lines = lines
 
@@ -104,7 +104,7 @@ class Reader(Dialog[None]):
         Binding("q,x,question_mark", "close", "Close", show=False)
     ]
 
-    def __init__(self, title: str, lines: Sequence[Line]) -> None:
+    def __init__(self, title: str, lines: Sequence[StyledLine]) -> None:
         super().__init__(title, "j k space b g G: scroll · escape: close", "-tall")
         self._lines = lines
 
@@ -120,12 +120,12 @@ class Reader(Dialog[None]):
 _PARTS = {"TranscriptView": "Transcript", "Pane": "Panel", "RunsTable": "Table"}
 
 
-def key_map(screen: Screen[Any]) -> list[Line]:
+def key_map(screen: Screen[Any]) -> list[StyledLine]:
     """Every key that works here: those of the screen, of its parts, and of the whole browser, from
     their bindings."""
     app = screen.app
     parts = {_PARTS[type(part).__name__]: part for part in screen.query(", ".join(_PARTS))}
-    lines: list[Line] = []
+    lines: list[StyledLine] = []
     for title, holder in {"This screen": screen, **parts, "Everywhere": app}.items():
         rows: dict[str, list[str]] = {}
         for kind in type(holder).__mro__:
@@ -140,7 +140,7 @@ def key_map(screen: Screen[Any]) -> list[Line]:
                     ]
                     rows.setdefault(binding.description, []).extend(shown)
         if rows:
-            lines += section(title)
+            lines += heading(title)
         for what, keys in rows.items():
             lines.append(
                 line((f" {' '.join(dict.fromkeys(keys)):<14}", "id"), f" {what}", indent=16)

@@ -9,12 +9,13 @@ from textual.binding import Binding, BindingType
 
 from ..error_codes.paper_codes import CODES
 from ..errors import AmbjudgeError
+from ..judge.card.view_parts import Target, turn_ranges
 from ..trajectories.stages import STAGE_NAMES, Stage
 from ..views.label_agreement import run_agreement_lines
 from ..views.label_draft import Draft
 from ..views.label_storage import LabelBook
-from ..views.lines import Line, Target, line, numbers, section, stop
-from ..views.scorecard_lines import criterion_lines, scorecard_lines
+from ..views.scorecard_panel import criterion_lines, scorecard_lines
+from ..views.styled_lines import StyledLine, heading, item_line, line
 from ..views.transcript_layout import Layout, blocks_of
 from .dialogs import Confirm, Prompt
 from .pane import Pane
@@ -96,7 +97,7 @@ class LabelScreen(ReadingScreen):
 
     # The sheet.
 
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[StyledLine]:
         chosen = self.panel.selected or ""
         if not self.blind and self.card is not None:
             agreement = run_agreement_lines(self.draft.labels(), self.card)
@@ -112,26 +113,26 @@ class LabelScreen(ReadingScreen):
         ]
         for item in self.rubric.criteria():
             cited = now.evidence.get(item.id, ())
-            more = f" ★{numbers(cited)}" if cited else ""
+            more = f" ★{turn_ranges(cited)}" if cited else ""
             more += " credited" if self.run.tier in item.credit else ""
             said = (f" {self._said(item.id)} ", "head")
             target = Target("criterion", item.id, cited)
             lines.append(
-                stop(target, said, (f"{item.id} ", "id"), item.title, (more, "dim"), indent=6)
+                item_line(target, said, (f"{item.id} ", "id"), item.title, (more, "dim"), indent=6)
             )
             if item.id == chosen:
                 lines += criterion_lines(item)
-        lines += section("Error codes", " (x, then 1-5)")
+        lines += heading("Error codes", " (x, then 1-5)")
         for code in CODES:
             fired = now.codes.get(code)
             if fired is None:
                 lines.append(line((f" {code} {CODE_WORDS[code]}", "dim")))
             else:
-                where = (f"turn {numbers(fired.turns)}: ", "dim")
+                where = (f"turn {turn_ranges(fired.turns)}: ", "dim")
                 lines.append(
                     line((f" {code} ", "code"), where, fired.why or "no reason given yet", indent=4)
                 )
-        return [*lines, *section("Notes", " (m)"), line(now.notes or "–")]
+        return [*lines, *heading("Notes", " (m)"), line(now.notes or "–")]
 
     def _said(self, id: str) -> str:
         value = self.draft.now.criteria.get(id, "·")

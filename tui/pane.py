@@ -15,7 +15,8 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from ..views.lines import Line, Target
+from ..judge.card.view_parts import Target
+from ..views.styled_lines import StyledLine
 from ..views.wrapping import cuts
 from .row_view import RowView
 from .safe_text import Mark
@@ -71,13 +72,13 @@ class Pane(RowView):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.lines: Sequence[Line] = ()
+        self.lines: Sequence[StyledLine] = ()
         self.selected: str | None = None
         """Id of the target under the cursor."""
         self._ends: list[int] = []
         self._width = 0
 
-    def show(self, lines: Sequence[Line], *, keep: bool = False) -> None:
+    def show(self, lines: Sequence[StyledLine], *, keep: bool = False) -> None:
         """Show these lines; `keep` stays at the same place (the same lines, one of them opened,
         say)."""
         self.lines = lines
@@ -103,7 +104,7 @@ class Pane(RowView):
 
     # Layout.
 
-    def _cuts(self, item: Line) -> list[int]:
+    def _cuts(self, item: StyledLine) -> list[int]:
         return cuts(item.text, max(8, self._width - item.indent), words=True)
 
     def _measure(self) -> None:
@@ -169,7 +170,7 @@ class Pane(RowView):
 
     # Drawing.
 
-    def _row(self, y: int) -> tuple[Line, int, int] | None:
+    def _row(self, y: int) -> tuple[StyledLine, int, int] | None:
         """The line at a row, and which characters of it the row shows."""
         number = bisect_right(self._ends, y)
         if number == len(self._ends):

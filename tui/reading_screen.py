@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static, Tab, Tabs
 
-from ..views.lines import Line
+from ..views.styled_lines import StyledLine
 from .dialogs import Reader, key_map
 from .minimap import Minimap
 from .pane import Pane
@@ -142,7 +142,7 @@ class ReadingScreen(Screen[None]):
 
     # Help.
 
-    def legend(self) -> list[Line]:
+    def legend(self) -> list[StyledLine]:
         """What stands below the keys."""
         return []
 

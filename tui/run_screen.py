@@ -12,13 +12,15 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static, Tabs
 from textual.worker import get_current_worker
 
+from ..judge.card.view import code_target, totals
+from ..judge.card.view_parts import Target
 from ..sanitize import replaced, sanitize_line
 from ..trajectories.stages import STAGE_NAMES, Stage
 from ..views.collection import Collection, Opened
-from ..views.lines import Line, Target, line, section
 from ..views.run_lines import file_lines, json_lines, plan_lines
 from ..views.run_rows import RunRow
-from ..views.scorecard_lines import code_target, scorecard_lines, totals
+from ..views.scorecard_panel import scorecard_lines
+from ..views.styled_lines import StyledLine, heading, line
 from ..views.transcript_layout import Layout, blocks_of
 from .dialogs import Reader
 from .external_program import show_in_editor
@@ -143,7 +145,7 @@ class RunScreen(ReadingScreen):
 
     # Panel.
 
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[StyledLine]:
         opened = self.opened
         if opened is None:
             return [line(("reading …", "dim"))]
@@ -336,7 +338,7 @@ class RunScreen(ReadingScreen):
 
     def action_raw(self) -> None:
         turn, layout = self.transcript.turn, self.transcript.layout_
-        lines: list[Line] = []
+        lines: list[StyledLine] = []
         for number in layout.blocks_of_turn(turn):
             block = layout.blocks[number]
             if block.title:
@@ -353,8 +355,8 @@ class RunScreen(ReadingScreen):
         if problem:
             self.notify(problem, severity="error")
 
-    def legend(self) -> list[Line]:
-        return [*section("Signs"), *(line(text) for text in _LEGEND)]
+    def legend(self) -> list[StyledLine]:
+        return [*heading("Signs"), *(line(text) for text in _LEGEND)]
 
     def action_label(self) -> None:
         if self.opened is None or self.opened.run is None:

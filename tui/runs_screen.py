@@ -16,13 +16,14 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
+from ..judge.card.view_parts import score_text
 from ..views import run_filter
 from ..views.collection import Collection
 from ..views.content_search import ContentSearch
-from ..views.lines import Line, decimals, line, section
 from ..views.run_filter import Predicate, compile_query, words_sought
 from ..views.run_rows import RunRow
 from ..views.saved_views import View, Views
+from ..views.styled_lines import StyledLine, heading, line
 from .dialogs import Choice, Prompt, Reader, key_map
 from .runs_table import COLUMNS, RunsTable
 from .safe_text import Entry, safe, safe_line
@@ -338,7 +339,7 @@ def preview(row: RunRow) -> list[str]:
         return ["not scored yet", row.path]
     known = [(score, n) for n, score in enumerate(row.stages, 1) if score is not None]
     bits = (
-        [f"lowest S{min(known)[1]} {decimals(min(known)[0])}"]
+        [f"lowest S{min(known)[1]} {score_text(min(known)[0])}"]
         if known and min(known)[0] < 1
         else []
     )
@@ -362,6 +363,6 @@ def preview(row: RunRow) -> list[str]:
     ]
 
 
-def _filter_help() -> list[Line]:
+def _filter_help() -> list[StyledLine]:
     text = (run_filter.__doc__ or "").split("\n", 2)[2]
-    return [*section("Filter"), *(line(row) for row in text.split("\n"))]
+    return [*heading("Filter"), *(line(row) for row in text.split("\n"))]

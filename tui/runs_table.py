@@ -20,8 +20,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from ..judge.card.view_parts import grade, score_text
 from ..sanitize import sanitize_line
-from ..views.lines import decimals, grade
 from ..views.run_rows import RunRow
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -87,7 +87,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "Agnt",
         4,
-        lambda r: decimals(r.agentic),
+        lambda r: score_text(r.agentic),
         lambda r: r.agentic,
         lambda r: grade(r.agentic),
         right=True,
@@ -96,7 +96,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "Task",
         4,
-        lambda r: decimals(r.task_score),
+        lambda r: score_text(r.task_score),
         lambda r: r.task_score,
         lambda r: grade(r.task_score),
         3,
@@ -159,8 +159,8 @@ def overall(row: RunRow) -> str:
     """A point, ~ before it where it rests on presumed criteria, or the range where too little was
     read for one."""
     if row.overall is None:
-        return span(row) or decimals(None)
-    return ("~" if row.span else "") + decimals(row.overall, 1)
+        return span(row) or score_text(None)
+    return ("~" if row.span else "") + score_text(row.overall, digits=1)
 
 
 def span(row: RunRow) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .lines import Line, line
+from .styled_lines import StyledLine, line
 
 if TYPE_CHECKING:
     from ..judge.rejudge.staleness import RejudgePlan
 
 
-def judge_plan_lines(made: RejudgePlan) -> list[Line]:
+def judge_plan_lines(made: RejudgePlan) -> list[StyledLine]:
     """Verdicts to be made and why, tokens and cost."""
     low, high = made.estimate.low, made.estimate.high
     lines = [

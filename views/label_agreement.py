@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..error_codes.paper_codes import CODES
+from ..judge.card.view_parts import bar, grade
 from ..judge.trust.human_labels import Labels
-from .lines import Line, bar, grade, line
 from .run_rows import unknown_codes
+from .styled_lines import StyledLine, line
 
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
@@ -60,7 +61,7 @@ def agree(labels: Labels, card: ScoreCard) -> Agreement:
     )
 
 
-def run_agreement_lines(labels: Labels, card: ScoreCard) -> list[Line]:
+def run_agreement_lines(labels: Labels, card: ScoreCard) -> list[StyledLine]:
     """How the labels of a run and the judge agree."""
     found = agree(labels, card)
     lines = [
@@ -80,7 +81,7 @@ def run_agreement_lines(labels: Labels, card: ScoreCard) -> list[Line]:
     return lines
 
 
-def agreement_lines(annotator: str, found: Sequence[Agreement]) -> list[Line]:
+def agreement_lines(annotator: str, found: Sequence[Agreement]) -> list[StyledLine]:
     """How this annotator's labels and the scorecards agree so far."""
     lines = [line((f"Labels of {annotator} against the scorecards", "head"))]
     if not found:

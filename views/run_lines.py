@@ -6,7 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from .lines import Line, Part, Target, line, section
+from ..judge.card.view_parts import Target
+from .styled_lines import Part, StyledLine, heading, line
 
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
@@ -18,7 +19,7 @@ _LONGEST_PLAN = 20_000
 """Lines of a plan that are shown."""
 
 
-def plan_lines(run: Run) -> list[Line]:
+def plan_lines(run: Run) -> list[StyledLine]:
     """plan.md with headings, lists, quotes, emphasis and code told apart; nothing in it becomes a
     link."""
     plan = run.plan
@@ -44,7 +45,7 @@ def plan_lines(run: Run) -> list[Line]:
     return lines
 
 
-def _markdown(text: str) -> Line:
+def _markdown(text: str) -> StyledLine:
     stripped = text.lstrip()
     indent = len(text) - len(stripped)
     if stripped.startswith("#"):
@@ -73,7 +74,7 @@ def _inline(text: str) -> list[Part]:
 _MOST_FILES = 5_000
 
 
-def file_lines(run: Run) -> list[Line]:
+def file_lines(run: Run) -> list[StyledLine]:
     """The run's own files and what it delivered, by case."""
     lines = [line((str(run.path), "dim"), indent=2), line("")]
     for path in (
@@ -88,7 +89,7 @@ def file_lines(run: Run) -> list[Line]:
                 line(str(full.relative_to(folder)) if full.is_relative_to(folder) else path.name)
             )
     outputs = run.outputs
-    lines += section(f"Delivered: {len(outputs.files)} files, {len(outputs.cases)} cases")
+    lines += heading(f"Delivered: {len(outputs.files)} files, {len(outputs.cases)} cases")
     if outputs.root is None:
         lines.append(line(("no agents_outputs folder came with the run", "dim")))
     case: str | None = ""
@@ -109,7 +110,7 @@ def size(count: int) -> str:
     return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
-def json_lines(card: ScoreCard) -> list[Line]:
+def json_lines(card: ScoreCard) -> list[StyledLine]:
     """The scorecard as it is written to files."""
     data: dict[str, Any] = card.to_dict()
     return [

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from ..error_codes.paper_codes import BY_READING, CODES
+from ..judge.card.view_parts import bar, grade, score_text
 from ..trajectories.stages import STAGE_NAMES, STAGES
-from .lines import Line, bar, decimals, grade, line
 from .run_rows import RunRow
+from .styled_lines import StyledLine, line
 
 
-def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
+def summary_lines(rows: Sequence[RunRow]) -> list[StyledLine]:
     """All summaries of the scored ones of these rows."""
     scored = [row for row in rows if row.state == "scored"]
     lines = [line((f"{len(scored):,} scored of {len(rows):,} shown runs", "head"))]
@@ -41,7 +42,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _codes(rows: Sequence[RunRow]) -> list[Line]:
+def _codes(rows: Sequence[RunRow]) -> list[StyledLine]:
     """Shares among the runs that were read for a code: where only what fires is known, every known
     run has it."""
     lines = [line(("Share of runs in which a code fired", "head"))]
@@ -59,7 +60,7 @@ def _codes(rows: Sequence[RunRow]) -> list[Line]:
     ]
 
 
-def _share(name: str, count: int, known: int, runs: int, unread: str) -> Line:
+def _share(name: str, count: int, known: int, runs: int, unread: str) -> StyledLine:
     """One bar; among how many runs, where these are not all."""
     share = count / known if known else None
     words = (
@@ -77,7 +78,7 @@ def _known(rows: Sequence[RunRow]) -> list[RunRow]:
     return [row for row in rows if row.read and not row.unknown]
 
 
-def _cliff(rows: Sequence[RunRow]) -> list[Line]:
+def _cliff(rows: Sequence[RunRow]) -> list[StyledLine]:
     lines = [line(("Mean Overall by number of fired codes", "head"))]
     known = _known(rows)
     if len(known) < len(rows):
@@ -89,7 +90,7 @@ def _cliff(rows: Sequence[RunRow]) -> list[Line]:
         value = mean(group)
         share = None if value is None else value / 100
         if group:
-            words = f" {decimals(value, 1):>6}  n {len(group)}"
+            words = f" {score_text(value, digits=1):>6}  n {len(group)}"
             lines.append(line((f" {label:<5}", "dim"), (bar(share, 24), grade(share)), words))
     return lines
 
@@ -102,10 +103,10 @@ _COUNTS: tuple[tuple[str, Callable[[int], bool]], ...] = (
 )
 
 
-def _stages(rows: Sequence[RunRow]) -> list[Line]:
+def _stages(rows: Sequence[RunRow]) -> list[StyledLine]:
     lines = [line(("Mean score of each stage", "head"))]
     for place, name in enumerate(STAGES):
         value = mean(row.stages[place] for row in rows)
         label = (f" {name} {STAGE_NAMES[name]:<10}", name.lower())
-        lines.append(line(label, (bar(value, 24), grade(value)), f" {decimals(value)}"))
+        lines.append(line(label, (bar(value, 24), grade(value)), f" {score_text(value)}"))
     return lines

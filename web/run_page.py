@@ -1,27 +1,22 @@
-"""What the page of one run says: its scorecard, its transcript with verdicts beside the turns, its
-facts and files."""
+"""What the page of one run says: its scorecard, and its turns with the verdicts beside them."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..trajectories.stages import STAGE_NAMES, Stage
+from ..judge.card.view import scorecard_view
+from ..judge.card.view_parts import Item, Line, Quote, Section, SectionKind
+from ..trajectories.stages import Stage
 from ..views.collection import stages_of
-from ..views.lines import numbers
 from ..views.run_lines import size
-from ..views.scorecard_lines import not_fired, sign
 from .transcript import Citation, Limits, TurnView, turns_of
 
 if TYPE_CHECKING:
-    from ..error_codes.models import FiredCode
     from ..judge.card.scorecard import ScoreCard
-    from ..judge.card.stage_results import CriterionResult
-    from ..rubrics.model import Criterion, Rubric
+    from ..rubrics.model import Rubric
     from ..trajectories.models import Run
-    from ..trajectories.record.quotes import Evidence
 
 LIMITS = (
     Limits(400, 1600, 190_000, 1200),
@@ -31,38 +26,59 @@ LIMITS = (
 """Tried in order until a page is small enough."""
 MOST_FILES = 200
 MOST_ITEMS = 40
-"""Criteria of a stage, codes, promises, steps, warnings that a page lists; a scorecard of ours has
-fewer."""
-MOST_EVIDENCE = 8
-"""Quotes of one criterion."""
+"""Items of a section that a page lists; a scorecard of ours has fewer."""
+MOST_LINES = 60
+"""Lines of a section, such as problems of files."""
+MOST_QUOTES = 8
+"""Quotes of one criterion, and turns of one code, that lead to the transcript."""
+
+_PLACE_PREFIXES: dict[SectionKind, str] = {
+    "stage": "c",
+    "codes": "e",
+    "unproven": "u",
+    "plan": "p",
+    "contradictions": "x",
+    "episodes": "s",
+}
+"""Of the names that links lead to: `c0` is the first criterion of the scorecard, which the page of
+two runs knows too."""
 
 
 @dataclass(frozen=True)
-class Item:
-    """A criterion of the scorecard with its place on the page, and where its evidence stands."""
+class PageItem:
+    """An item of the scorecard with its place on the page, and where its evidence stands."""
 
     place: str
-    result: CriterionResult
-    mark: str
-    style: str
-    title: str
-    asks: str
-    level: str
-    evidence: tuple[tuple[Evidence, Citation], ...]
+    item: Item
+    citations: tuple[Citation, ...]
+
+    def details(self, *roles: str) -> list[Line]:
+        """The details with one of these roles; of quotes the first few."""
+        lines = [line for line in self.item.details if line.role in roles]
+        return lines[:MOST_QUOTES] if roles == ("evidence",) else lines
+
+    def anchor(self, turn: int, quote: str = "") -> str:
+        """Where on the page a turn, or words of it, are cited by this item; "" if nowhere."""
+        cited = [citation for citation in self.citations if citation.turn == turn]
+        exact = [citation for citation in cited if citation.quote == quote]
+        return (exact or cited)[0].anchor if cited else ""
 
 
 @dataclass(frozen=True)
-class CodeItem:
-    """A fired code, or a reading without proof, with its place and its citations by turn."""
+class PageSection:
+    """A section of the scorecard as the page shows it."""
 
-    place: str
-    code: FiredCode
-    evidence: tuple[Citation, ...]
+    view: Section
+    items: tuple[PageItem, ...]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return self.view.lines[:MOST_LINES]
 
 
 @dataclass(frozen=True)
 class Band:
-    """Turns of one stage that follow each other, as the minimap draws them."""
+    """Consecutive turns of one stage, as the minimap draws them."""
 
     stage: Stage | None
     turns: tuple[TurnView, ...]
@@ -72,174 +88,107 @@ class Contents:
     """Everything that the template of a run's page asks for."""
 
     def __init__(self, card: ScoreCard, rubric: Rubric | None, limits: Limits) -> None:
-        self.card, self.limits = card, limits
+        self.limits = limits
         self.citations: list[Citation] = []
-        self.criteria: dict[str, list[Item]] = {}
-        asked = {c.id: c for c in rubric.criteria()} if rubric else {}
-        place = 0
-        for stage in sorted(card.stages):
-            results = card.stages[stage].criteria
-            self.criteria[stage] = [
-                self._item(f"c{place + n}", result, asked.get(result.id))
-                for n, result in enumerate(results[:MOST_ITEMS])
-            ]
-            place += len(results)
-        self.codes = [
-            self._code(f"e{n}", code, True) for n, code in enumerate(card.codes[:MOST_ITEMS])
-        ]
-        self.unproven = [
-            self._code(f"u{n}", code, False) for n, code in enumerate(card.unproven[:MOST_ITEMS])
-        ]
-        self.plan = [
-            (
-                item,
-                self._cite(
-                    item.quote,
-                    {"kept": "✓", "broken": "✗", "dropped": "–"}[item.state],
-                    "plan",
-                    "plan",
-                    item.commitment,
-                    f"p{n}",
-                ),
-            )
-            for n, item in enumerate(card.plan[:MOST_ITEMS])
-        ]
+        self._next_number = dict.fromkeys(_PLACE_PREFIXES.values(), 0)
+        self.sections = [self._section(view) for view in scorecard_view(card, rubric)]
         self.turns: list[TurnView] = []
-        self.shown: frozenset[int] = frozenset()
-        """Numbers of the turns on the page."""
-        self.facts = card.facts[:MOST_ITEMS]
+        self.turns_on_page: frozenset[int] = frozenset()
         self.files: list[tuple[str, str]] = []
+        """Name and size of the delivered files."""
         self.more_files = 0
+        self.run_warnings: tuple[str, ...] = ()
         self.note = "The transcript did not come with this scorecard: its turns cannot be shown."
-        self.run: Run | None = None
+        self._card = card
 
     def read(self, run: Run) -> None:
-        """Adds what the run's own files hold."""
-        self.run, self.note = run, ""
-        self.turns = turns_of(run, stages_of(run, self.card), self.citations, self.limits)
-        self.shown = frozenset(view.number for view in self.turns)
+        """Add what the run's own files hold."""
+        self.note = ""
+        self.turns = turns_of(run, stages_of(run, self._card), self.citations, self.limits)
+        self.turns_on_page = frozenset(view.number for view in self.turns)
+        self.run_warnings = run.warnings
         files = run.outputs.files
-        self.files = [
-            ("/".join((f.case, f.name) if f.case else (f.name,)), size(f.size))
-            for f in files[:MOST_FILES]
-        ]
+        for file in files[:MOST_FILES]:
+            name = f"{file.case}/{file.name}" if file.case else file.name
+            self.files.append((name, size(file.size)))
         self.more_files = len(files) - len(self.files)
+
+    def section(self, kind: SectionKind) -> PageSection | None:
+        """The section of a kind; None if the scorecard has nothing for it."""
+        return next((section for section in self.sections if section.view.kind == kind), None)
+
+    @property
+    def stages(self) -> list[PageSection]:
+        return [section for section in self.sections if section.view.kind == "stage"]
 
     @property
     def bands(self) -> Iterator[Band]:
         """The turns by stage, for the minimap."""
         group: list[TurnView] = []
         for view in self.turns:
-            if view.number and group and view.stage != group[-1].stage:
+            if not view.number:
+                continue
+            if group and view.stage != group[-1].stage:
                 yield Band(group[0].stage, tuple(group))
                 group = []
-            if view.number:
-                group.append(view)
+            group.append(view)
         if group:
             yield Band(group[0].stage, tuple(group))
 
     @property
-    def readings(self) -> Iterator[tuple[str, str]]:
-        """Codes that did not fire, by what is known of them."""
-        return not_fired(self.card)
-
-    @property
-    def steps(self) -> Iterator[tuple[bool, str, int]]:
-        """Failed steps: whether they worked in the end, in words, their first turn."""
-        for step in self.card.episodes[:MOST_ITEMS]:
-            end = (
-                f"worked in turn {step.resolved_at}"
-                if step.resolved_at is not None
-                else "never worked"
-            )
-            words = (
-                f"{step.cause} ({step.attempts}×, turn {numbers(step.turns[:MOST_ITEMS])}; {end})"
-            )
-            yield step.resolved_at is not None, words, step.first_turn
-
-    @property
     def fact_ids(self) -> frozenset[str]:
-        """What codes may name and the page shows."""
-        return frozenset(fact.id for fact in self.facts)
+        """Facts that stand on the page, so that codes can lead to them."""
+        facts = self.section("facts")
+        return frozenset(fact.place for fact in facts.items) if facts is not None else frozenset()
 
-    @property
-    def fact_sources(self) -> str:
-        """How many facts come from where."""
-        counts = Counter(fact.source for fact in self.facts)
-        return ", ".join(
-            f"{count} from {_SOURCES[source]}" for source, count in counts.most_common()
-        )
+    def _section(self, view: Section) -> PageSection:
+        items = tuple(self._item(view, item) for item in view.items[:MOST_ITEMS])
+        prefix = _PLACE_PREFIXES.get(view.kind)
+        if prefix is not None:
+            # Places count what a long section leaves out, as the page of two runs does.
+            self._next_number[prefix] += len(view.items) - len(items)
+        return PageSection(view, items)
 
-    def _item(self, place: str, result: CriterionResult, asked: Criterion | None) -> Item:
-        mark, style = sign(result)
-        title = asked.title if asked else self.card.rubric.titles.get(result.id, "")
-        says = result.rationale or result.detail
-        evidence = tuple(
-            (e, self._cite(e, mark, style, result.id, title or says, place))
-            for e in result.evidence[:MOST_EVIDENCE]
-        )
-        level = next((x.text for x in asked.scale if x.value == result.value), "") if asked else ""
-        return Item(place, result, mark, style, title, asked.text if asked else "", level, evidence)
-
-    def _code(self, place: str, code: FiredCode, fired: bool) -> CodeItem:
-        """A code beside all its turns, its quote in the one that holds it."""
-        style, mark = ("code", "!") if fired else ("unknown", "?")
-        at = (
-            None
-            if code.quote is None or code.quote.check == "not_found"
-            else code.quote.actual_turn
-        )
-        turns = dict.fromkeys([*code.turns[:MOST_EVIDENCE], *([] if at is None else [at])])
-        words = code.quote.quote if code.quote is not None else ""
-        cites = tuple(
-            Citation(t, words if t == at else "", mark, style, code.code, code.why, place)
-            for t in turns
-        )
-        self.citations += cites
-        return CodeItem(place, code, cites)
-
-    def _cite(
-        self, evidence: Evidence | None, mark: str, style: str, name: str, says: str, place: str
-    ) -> Citation:
-        turn = -1 if evidence is None else evidence.actual_turn
-        quote = evidence.quote if evidence is not None and evidence.check != "not_found" else ""
-        citation = Citation(turn, quote, mark, style, name, says, place)
-        self.citations.append(citation)
-        return citation
+    def _item(self, view: Section, item: Item) -> PageItem:
+        if view.kind == "facts":
+            return PageItem(item.id, item, ())
+        prefix = _PLACE_PREFIXES[view.kind]
+        place = f"{prefix}{self._next_number[prefix]}"
+        self._next_number[prefix] += 1
+        citations = tuple(_citations(view, item, place))
+        self.citations += citations
+        return PageItem(place, item, citations)
 
 
-_SOURCES = {
-    "file": "delivered files",
-    "exit": "exit codes",
-    "harness": "the harness",
-    "trace": "the trace",
-}
+_CODE_MARKS = {"codes": ("!", "code"), "unproven": ("?", "unknown")}
 
 
-def heading(card: ScoreCard) -> list[str]:
-    """Under the run's name: what it is, and who judged it."""
-    run = card.run
-    parts = [
-        run.agent,
-        run.model if run.model != run.agent else None,
-        run.task,
-        run.track,
-        run.tier,
-    ]
-    parts.append(f"repeat {run.repeat}" if run.repeat is not None else None)
-    return [part for part in parts if part]
+def _citations(view: Section, item: Item, place: str) -> Iterator[Citation]:
+    """The turns, and words in them, beside which the page notes an item."""
+    quotes = item.quotes[:MOST_QUOTES]
+    if view.kind in _CODE_MARKS:
+        mark, style = _CODE_MARKS[view.kind]
+        turns = dict.fromkeys(item.target.turns[:MOST_QUOTES] if item.target is not None else ())
+        words = {}
+        for quote in quotes:
+            if quote.evidence.check != "not_found":
+                turns[quote.evidence.actual_turn] = None
+                words[quote.evidence.actual_turn] = quote.evidence.quote
+        for turn in turns:
+            yield Citation(turn, words.get(turn, ""), mark, style, item.name, item.summary, place)
+    elif view.kind in ("stage", "plan") and item.mark is not None:
+        name = item.name or "plan"
+        for quote in quotes:
+            yield Citation(
+                quote.evidence.actual_turn,
+                _findable(quote),
+                item.mark.text,
+                item.mark.style,
+                name,
+                item.summary,
+                place,
+            )
 
 
-def globals_of() -> dict[str, Any]:
-    """What templates may call."""
-    from ..views.lines import decimals, grade
-    from ..views.scorecard_lines import about, totals
-
-    return {
-        "decimals": decimals,
-        "grade": grade,
-        "about": about,
-        "totals": totals,
-        "numbers": numbers,
-        "STAGE_NAMES": STAGE_NAMES,
-    }
+def _findable(quote: Quote) -> str:
+    return quote.evidence.quote if quote.evidence.check != "not_found" else ""

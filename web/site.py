@@ -21,17 +21,17 @@ from markupsafe import Markup
 from ..atomic_files import PART, NewFile, cannot_be_written, whole
 from ..errors import AmbjudgeError, InputError
 from ..judge.card.scorecard import ScoreCard
+from ..judge.card.view import criterion_mark
 from ..rubrics.load import builtin_ids, load_rubric
 from ..sanitize import sanitize
 from ..trajectories.reading.layout import resolve_run_path
 from ..trajectories.reading.load import load_conversation
-from ..trajectories.stages import STAGES
+from ..trajectories.stages import STAGE_NAMES, STAGES
 from ..version import __version__
 from ..views.run_rows import RunRow, row_of
-from ..views.scorecard_lines import sign
 from .frame_rows import rows_of_frame
 from .pages import DATA, PAGES, Pages
-from .run_page import LIMITS, Contents, globals_of, heading
+from .run_page import LIMITS, Contents
 
 if TYPE_CHECKING:
     from ..analysis.report.results import Analysis
@@ -121,13 +121,11 @@ class Site:
         self.pages.add(card.run.id, name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
         values = row_values(row_of(self._rows, card.to_dict()), name)
-        results = [
-            result for stage in sorted(card.stages) for result in card.stages[stage].criteria
-        ]
+        results = [result for stage in card.stages.values() for result in stage.criteria]
         results = results[:MOST_IN_CELL]
         values += [
             self._rubric(card, [result.id for result in results]),
-            [sign(result)[0] for result in results],
+            [criterion_mark(result).text for result in results],
         ]
         groups = [(name, stage.score) for name, stage in card.stages.items() if name not in STAGES]
         self._row([*values, _clean(tuple(groups))])
@@ -194,9 +192,7 @@ class Site:
                 contents.note = note
             page = template.render(
                 it=contents,
-                card=card,
                 words=limits.words,
-                heading=heading(card),
                 title=card.run.id,
                 version=__version__,
             )
@@ -361,7 +357,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(globals_of())
+    made.globals["STAGE_NAMES"] = STAGE_NAMES
     made.filters["cut"] = _cut
     return made
 

@@ -34,14 +34,14 @@ def test_score_one_run_shows_scores_reasons_and_codes(out) -> None:
     assert (code, err) == (0, "")
     assert "kidney-seg-task" in text
     assert "S4 Inference   0.19" in text
-    assert "completion 0.38 (3 of 8 cases), format invalid, from the files" in text
+    assert "completion 0.38 (3 of 8 cases), ✗ format invalid, from the files" in text
     assert "Overall ~38.9 [15.7–38.9]" in text, "some of it is presumed"
     assert (
-        "~  rests on presumed criteria, which nobody read (38% of the weight of the judged criteria"
-        " was read)" in text
+        "~  the scores rest on presumed criteria (38% of the weight of the judged criteria was judged)"
+        in text
     )
     for fired in ("E4", "E5"):
-        assert f"  {fired}  S" in text
+        assert f"  {fired} S" in text
     assert "patient_00000004: lesion.nii.gz is missing" in text
 
 
@@ -349,7 +349,7 @@ def test_codes_are_read_by_a_model_once_and_shown_with_their_words(
     code, text, err = out("codes", runs, *judge, "--plan")
     assert (code, judge_server.count) == (0, 2)
     assert "2 calls" in err
-    assert "judge:codes:E3, from judge, 0.9" in text
+    assert "judge:codes:E3 · from judge · confidence 0.90" in text
     assert "↳ turn 1: “I'll read the documentation" in text
     assert "↳ F1: " in text, "the fact that the reading rests on, in words"
     assert "E1, E2, E4, E5: absent" in text

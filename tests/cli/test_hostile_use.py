@@ -259,15 +259,14 @@ def test_a_scorecard_fits_eighty_columns(
         }
     )
     monkeypatch.setattr("ambjudge.console.width", lambda: 80)
-    monkeypatch.setattr("ambjudge.commands.render.width", lambda: 80)
     scorecard(card)
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
     assert "4 calls · 120.4k tokens in (98.0k from cache) · cost unknown" in text
     assert "stages by rules and judge" in text
-    assert "turn 2 [stands in turn 3]: “a line of the log" in text
+    assert "turn 2 (found in turn 3): “a line of the log" in text
     assert "E2: absent · E1: cannot tell" in text
-    assert "Readings without proof (listed, not fired)\n  E1" in text
+    assert "Readings without proof (did not fire)\n  E1" in text
     assert "  – dropped run one case first, and" in text
 
 

@@ -25,7 +25,7 @@ from ambjudge.trajectories.models import Run
 from ambjudge.views.collection import Collection
 from ambjudge.views.difference_lines import difference_lines
 from ambjudge.views.run_rows import row_of
-from ambjudge.views.scorecard_lines import scorecard_lines
+from ambjudge.views.scorecard_panel import scorecard_lines
 
 
 @pytest.fixture

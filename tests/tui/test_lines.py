@@ -15,10 +15,10 @@ from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record.quotes import Evidence
 from ambjudge.tui.runs_table import fired
 from ambjudge.views.difference_lines import difference_lines
-from ambjudge.views.lines import Line
+from ambjudge.views.styled_lines import StyledLine
 from ambjudge.views.run_lines import file_lines, json_lines, plan_lines
 from ambjudge.views.run_rows import row_of
-from ambjudge.views.scorecard_lines import scorecard_lines
+from ambjudge.views.scorecard_panel import scorecard_lines
 from ambjudge.views.summary_lines import mean, summary_lines
 
 DATA = Path(__file__).parents[1] / "data"
@@ -28,7 +28,7 @@ CARDS = {
 }
 
 
-def words(lines: list[Line]) -> str:
+def words(lines: list[StyledLine]) -> str:
     return "\n".join("".join(part for part, _ in line.parts) for line in lines)
 
 
@@ -139,10 +139,10 @@ def test_a_reading_shows_its_words_its_facts_and_what_it_did_not_prove() -> None
     assert "E2: absent" in text
     assert "E3, E5: cannot tell" in text
     assert "E4: not read" in text
-    assert "turn 2 (stands in turn 3)" in text
+    assert "turn 2 (found in turn 3): “words of turn three”" in text
     assert "facts of the record: F1, F4" in text
-    assert "Readings without proof (did not fire)\n E5" in text
-    assert "✗ Check every mask broken, turn 4" in text
+    assert "Readings without proof (did not fire)\n E5 S5 turn 1" in text
+    assert "✗ broken  Check every mask (turn 4)" in text
     stops = {
         line.target.id: line.target
         for line in scorecard_lines(card, None)

@@ -1,0 +1,44 @@
+"""Lines of text with styles and targets, as the browser's panels and windows show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..judge.card.view_parts import Target
+
+Part = tuple[str, str]
+"""Text and the name of its style ("" for plain)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StyledLine:
+    """A line before it is wrapped. A `selectable` one is a stop of the cursor; `indent` is that of
+    its further rows."""
+
+    parts: tuple[Part, ...]
+    target: Target | None = None
+    selectable: bool = False
+    indent: int = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(part for part, _ in self.parts)
+
+
+def line(*parts: Part | str, indent: int = 0, target: Target | None = None) -> StyledLine:
+    """A line that a click may follow to its target."""
+    return StyledLine(
+        tuple((part, "") if isinstance(part, str) else part for part in parts),
+        target,
+        indent=indent,
+    )
+
+
+def item_line(target: Target, *parts: Part | str, indent: int) -> StyledLine:
+    """A line that the cursor stops at."""
+    return replace(line(*parts, indent=indent, target=target), selectable=True)
+
+
+def heading(title: str, note: str = "") -> list[StyledLine]:
+    """An empty line and a heading."""
+    return [line(""), line((title, "head"), (note, "dim"))]
