@@ -162,8 +162,8 @@ def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> R
 def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
     """Codes with their proof, what is known of the others, then failed steps, and the plan's
     commitments if asked for."""
-    from ..judge.card.view import codes_not_fired, ending
-    from ..judge.card.view_parts import turn_ranges
+    from ..judge.card.view import codes_not_fired, ending, episode_item
+    from .render import say_item
 
     run, found = diagnosis.run, diagnosis.found
     facts = {fact.id: fact for fact in diagnosis.facts}
@@ -197,21 +197,10 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
             for code in found.unproven:
                 _code(code, facts)
     if found.episodes:
-        console.say(
-            f"  Failed steps: {sum(e.resolved_at is not None for e in found.episodes)} of"
-            f" {len(found.episodes)} overcome"
-        )
-        for e in found.episodes:
-            end = f"worked in turn {e.resolved_at}" if e.resolved_at is not None else "never worked"
-            tries = f"{e.attempts} attempt{'s' if e.attempts > 1 else ''}"
-            console.say(
-                console.wrap(
-                    f"turn{'s' if len(e.turns) > 1 else ''} {turn_ranges(e.turns)}: {e.cause}"
-                    f" ({tries}, {end})",
-                    "        ",
-                    f"    {e.stage}  ",
-                )
-            )
+        overcome = sum(episode.resolved for episode in found.episodes)
+        console.say(f"  Failed steps: {overcome} of {len(found.episodes)} overcome")
+        for episode in found.episodes:
+            say_item(episode_item(episode), indent="    ")
     _answers(found)
     if plan:
         _plan(diagnosis)
