@@ -1,9 +1,8 @@
-"""An outcome by agent, task and tier; an agent's score on some of its cells, and the paired
-difference of two agents' scores.
+"""Agents' scores as means of cells, their variance, and paired differences between agents.
 
-Repeats are averaged by cell, cells by task, tasks by track, then tracks, so that tasks weigh the
-same. For new tasks the spread is between tasks within tracks; for the same tasks, between repeats
-within cells.
+A cell is one agent on one task and tier. Repeats are averaged by cell, tiers by task, tasks by
+track, then tracks, so that tasks weigh the same however often they were repeated. For new tasks the
+error comes from the variation of tasks within tracks; for the same tasks, of repeats within cells.
 """
 
 from __future__ import annotations
@@ -16,153 +15,184 @@ from typing import Any
 
 import numpy as np
 
-from .interval_estimates import Bools, Estimate, Floats, Ints, minimum_detectable_effect, t_estimate
+from .interval_estimates import (
+    Bools,
+    Estimate,
+    Floats,
+    Ints,
+    minimum_detectable_effect,
+    t_estimate,
+)
 from .run_arrays import RunArrays
 
 METHOD = "mean of runs by cell, of tiers by task, of tasks by track, of tracks"
-ONE_TASK_PER_TRACK = "one task a track: nothing says how tasks differ"
+ONE_TASK_PER_TRACK = "one task a track: the variation between tasks is unknown"
 
 
 @dataclass(frozen=True)
 class CellMeans:
-    """An outcome by agent, task and tier (agents x tasks x tiers): runs, sums, and the variance of
-    a run within the cell."""
+    """An outcome by cell: arrays of agents x tasks x tiers."""
 
     agents: tuple[str, ...]
     tasks: tuple[str, ...]
     track: Ints
-    """Of each task."""
+    """The track of each task (tasks)."""
     count: Floats
+    """Runs of each cell."""
     total: Floats
-    spread: Floats
-    """Variance between repeats; where a cell has no repeats, the pooled one (NaN without any
-    repeats)."""
-    repeats: float
-    limits: tuple[float, float]
-    """Where differences of two values can be."""
+    """Sum of the outcome over the runs of each cell."""
+    variance: Floats
+    """Variance of a run within each cell; in a cell without repeats the pooled variance of the
+    others (NaN without any repeats)."""
+    repeat_df: float
+    """Degrees of freedom within cells, sum of count - 1; 0 without repeats."""
+    difference_limits: tuple[float, float]
+    """The range of differences of two values."""
 
     @cached_property
     def mean(self) -> Floats:
+        """Mean of each cell; NaN where it has no run."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.total / self.count)
 
 
-def cell_means(d: RunArrays) -> CellMeans:
-    """The grid of a design's outcome."""
-    shape = (len(d.agents), len(d.tasks), len(d.tiers))
-    at = (d.agent * max(shape[1], 1) + d.task) * max(shape[2], 1) + d.tier
-    count = np.bincount(at, minlength=math.prod(shape)).astype(float)
-    total = np.bincount(at, d.y, minlength=math.prod(shape)) if d.n else count
-    centred = d.y - (total / np.maximum(count, 1))[at]
-    squares = np.bincount(at, centred**2, minlength=math.prod(shape)) if d.n else count
-    df = float(np.maximum(count - 1, 0).sum())
+def cell_means(runs: RunArrays) -> CellMeans:
+    """The outcome of the runs by cell."""
+    shape = (len(runs.agents), len(runs.tasks), len(runs.tiers))
+    n_cells = math.prod(shape)
+    cell = (runs.agent * max(shape[1], 1) + runs.task) * max(shape[2], 1) + runs.tier
+    count = np.bincount(cell, minlength=n_cells).astype(float)
+    total = squares = count
+    if runs.n:
+        total = np.bincount(cell, runs.y, minlength=n_cells)
+        residual = runs.y - (total / np.maximum(count, 1))[cell]
+        squares = np.bincount(cell, residual**2, minlength=n_cells)
+    repeat_df = float(np.maximum(count - 1, 0).sum())
+    pooled = squares.sum() / repeat_df if repeat_df else math.nan
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.where(count > 1, squares / (count - 1), squares.sum() / df if df else math.nan)
-    track = np.zeros(len(d.tasks), dtype=np.int64)
-    track[d.task] = d.track
+        variance = np.where(count > 1, squares / (count - 1), pooled)
+    track = np.zeros(len(runs.tasks), dtype=np.int64)
+    track[runs.task] = runs.track
     return CellMeans(
-        d.agents,
-        d.tasks,
-        track,
-        count.reshape(shape),
-        np.reshape(total, shape),
-        np.reshape(spread, shape),
-        df,
-        d.difference_limits,
+        agents=runs.agents,
+        tasks=runs.tasks,
+        track=track,
+        count=count.reshape(shape),
+        total=np.reshape(total, shape),
+        variance=np.reshape(variance, shape),
+        repeat_df=repeat_df,
+        difference_limits=runs.difference_limits,
     )
 
 
 @dataclass(frozen=True)
 class AgentScore:
-    """An agent's score on some cells: value, task residuals u_t (new tasks), variance for the same
-    tasks."""
+    """An agent's score on some cells, with what its errors are made of."""
 
     value: float
     residual: Floats
+    """Of each task, (mean of task - mean of track) / (tasks of track · tracks); 0 without runs."""
     variance_same: float
+    """Variance for the same tasks run again."""
     n_tracks: int
     n_runs: int
     track_of: Ints
-    """Of each task; -1 where the agent has no run."""
+    """The track of each task; -1 if the agent has no run of it."""
 
 
-def agent_score(g: CellMeans, a: int, use: Bools) -> AgentScore | None:
-    """Mean over repeats by cell, over tiers by task, over tasks by track, then over tracks, of
-    agent `a` on the cells `use` (tasks x tiers, or tasks); None without runs. Tasks weigh the same
-    however often they were repeated."""
-    cells = (use if use.ndim == 2 else use[:, None]) & (g.count[a] > 0)
-    tiers = cells.sum(1)
-    there = tiers > 0
-    if not there.any():
+def agent_score(cells: CellMeans, agent: int, use: Bools) -> AgentScore | None:
+    """The score of an agent on the cells `use` (tasks x tiers, or tasks); None without runs.
+
+    score = mean over tracks of mean over tasks of mean over tiers of the cell means.
+    """
+    if use.ndim == 1:
+        use = use[:, None]
+    used = use & (cells.count[agent] > 0)
+    n_tiers = used.sum(1)
+    has_task = n_tiers > 0
+    if not has_task.any():
         return None
-    means = np.where(cells, g.mean[a], 0.0).sum(1) / np.maximum(tiers, 1)
-    noise = (
-        np.where(cells, g.spread[a] / np.maximum(g.count[a], 1), 0.0).sum(1)
-        / np.maximum(tiers, 1) ** 2
-    )
-    tracks = np.unique(g.track[there])
-    residual = np.zeros(len(there))
-    value = same = 0.0
+    task_mean = np.where(used, cells.mean[agent], 0.0).sum(1) / np.maximum(n_tiers, 1)
+    cell_variance = cells.variance[agent] / np.maximum(cells.count[agent], 1)
+    task_variance = np.where(used, cell_variance, 0.0).sum(1) / np.maximum(n_tiers, 1) ** 2
+    tracks = np.unique(cells.track[has_task])
+    residual = np.zeros(len(has_task))
+    value = variance_same = 0.0
     for track in tracks:
-        inside = there & (g.track == track)
-        size = int(inside.sum())
-        mean = means[inside].mean()
-        value += float(mean) / len(tracks)
-        residual[inside] = (means[inside] - mean) / size / len(tracks)
-        same += float(noise[inside].sum()) / (size * len(tracks)) ** 2
-    runs = int(g.count[a][cells].sum())
-    return AgentScore(value, residual, same, len(tracks), runs, np.where(there, g.track, -1))
+        in_track = has_task & (cells.track == track)
+        n_tasks = int(in_track.sum())
+        track_mean = task_mean[in_track].mean()
+        value += float(track_mean) / len(tracks)
+        residual[in_track] = (task_mean[in_track] - track_mean) / n_tasks / len(tracks)
+        variance_same += float(task_variance[in_track].sum()) / (n_tasks * len(tracks)) ** 2
+    return AgentScore(
+        value=value,
+        residual=residual,
+        variance_same=variance_same,
+        n_tracks=len(tracks),
+        n_runs=int(cells.count[agent][used].sum()),
+        track_of=np.where(has_task, cells.track, -1),
+    )
 
 
 def variance_between_tasks(residual: Floats, track_of: Ints) -> tuple[float, float, str | None]:
-    """(variance for new tasks, df, warning) of a mean of tracks from its task residuals.
+    """(variance for new tasks, df, warning) of a mean of k tracks from its task residuals.
 
-    A track with one task says nothing of its own spread and takes the pooled one of the others. The
-    df are Satterthwaite's for tasks that spread alike in all tracks (Bell and McCaffrey's working
-    model): unequal tracks leave fewer than tasks minus tracks.
+    With s2_j the variance between the T_j tasks of track j: variance = sum_j s2_j / (T_j k^2). A
+    track with a single task has no s2_j and is given the pooled variance of the others. The df are
+    Satterthwaite's for tasks that vary equally in all tracks (the working model of Bell and
+    McCaffrey 2002): unequal tracks leave fewer than tasks minus tracks.
     """
-    tracks, size = np.unique(track_of[track_of >= 0], return_counts=True)
-    k, several = len(tracks), size > 1
-    free = size[several] - 1
-    if not several.any():
+    tracks, n_tasks = np.unique(track_of[track_of >= 0], return_counts=True)
+    k = len(tracks)
+    has_variance = n_tasks > 1
+    if not has_variance.any():
         return math.nan, 0, ONE_TASK_PER_TRACK
-    lonely = int((~several).sum())
-    squares = (
-        np.array([(residual[track_of == track] ** 2).sum() for track in tracks[several]])
-        * (k * size[several]) ** 2
+    n_single = int((~has_variance).sum())
+    size = n_tasks[has_variance]
+    df_of_track = size - 1
+    residual_squares = np.array(
+        [(residual[track_of == track] ** 2).sum() for track in tracks[has_variance]]
     )
-    # Each track's variance s2 = squares / free enters with 1 / (size k^2), and its share of the
-    # pooled one for lonely tracks.
-    weight = (1 / size[several] + lonely * free / free.sum()) / k**2
-    variance = float((weight * squares / free).sum())
-    df = float(weight.sum() ** 2 / (weight**2 / free).sum())
-    few = (
-        f"{lonely} track{'s have' if lonely > 1 else ' has'} one task: the spread of tasks there is"
-        " borrowed from the others"
-    )
-    return variance, df, few if lonely else None
+    squares = residual_squares * (k * size) ** 2
+    # Each track's s2 = squares / df enters with 1 / (T k^2), plus its share of the pooled variance
+    # that tracks with a single task are given.
+    weight = (1 / size + n_single * df_of_track / df_of_track.sum()) / k**2
+    variance = float((weight * squares / df_of_track).sum())
+    df = float(weight.sum() ** 2 / (weight**2 / df_of_track).sum())
+    if not n_single:
+        return variance, df, None
+    tracks_have = "1 track has" if n_single == 1 else f"{n_single} tracks have"
+    warning = f"{tracks_have} one task: the variation of tasks there is taken from the other tracks"
+    return variance, df, warning
 
 
-def balance_notes(g: CellMeans) -> tuple[str, ...]:
-    """A note where cells have unlike numbers of runs: what then weighs how."""
-    counts = g.count[g.count > 0]
-    if not len(counts) or (counts.min() == counts.max() and len(counts) == g.count.size):
+def balance_notes(cells: CellMeans) -> tuple[str, ...]:
+    """A note on how runs are weighted if cells have unequal numbers of them, else nothing."""
+    counts = cells.count[cells.count > 0]
+    n_empty = int(cells.count.size - len(counts))
+    if not len(counts) or (counts.min() == counts.max() and not n_empty):
         return ()
-    missing = int(g.count.size - len(counts))
-    gaps = f", and {missing} cell{'s have' if missing > 1 else ' has'} none" if missing else ""
     low, high = int(counts.min()), int(counts.max())
-    between = f"{low} to {high} runs" if low < high else f"{low} run{'s' if low > 1 else ''}"
-    return (f"{between} a cell{gaps}: tasks weigh the same, however many runs they have",)
+    runs = "1 run" if high == 1 else f"{high} runs"
+    if low < high:
+        runs = f"{low} to {runs}"
+    gaps = ""
+    if n_empty:
+        gaps = ", and 1 cell has none" if n_empty == 1 else f", and {n_empty} cells have none"
+    return (f"{runs} a cell{gaps}: tasks weigh the same, however many runs they have",)
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Difference of two agents on the cells that both have, paired by task."""
+    """The difference between two agents on the cells that both have, paired by task."""
 
     a: int
     b: int
     value: float
+    """Score of `a` minus score of `b`."""
     se: float
+    """For new tasks; NaN if undefined."""
     se_same: float
     df: float
     n: int
@@ -170,52 +200,70 @@ class Contrast:
     warning: str | None
 
 
-def agent_contrasts(g: CellMeans) -> list[Contrast]:
-    """All pairs of agents with at least one common cell."""
-    out = []
-    for a in range(len(g.agents)):
-        for b in range(a + 1, len(g.agents)):
-            common = (g.count[a] > 0) & (g.count[b] > 0)
-            first, second = agent_score(g, a, common), agent_score(g, b, common)
+def agent_contrasts(cells: CellMeans) -> list[Contrast]:
+    """The contrasts of all pairs of agents that have at least one cell in common."""
+    contrasts = []
+    for a in range(len(cells.agents)):
+        for b in range(a + 1, len(cells.agents)):
+            common = (cells.count[a] > 0) & (cells.count[b] > 0)
+            first, second = agent_score(cells, a, common), agent_score(cells, b, common)
             if first is None or second is None:
                 continue
             variance, df, warning = variance_between_tasks(
                 first.residual - second.residual, first.track_of
             )
-            same = math.sqrt(first.variance_same + second.variance_same)
-            n, tasks = first.n_runs + second.n_runs, int(common.any(1).sum())
-            value, se = first.value - second.value, math.sqrt(variance) if df else math.nan
-            out.append(Contrast(a, b, value, se, same, df, n, tasks, warning if df else None))
-    return out
+            contrast = Contrast(
+                a=a,
+                b=b,
+                value=first.value - second.value,
+                se=math.sqrt(variance) if df else math.nan,
+                se_same=math.sqrt(first.variance_same + second.variance_same),
+                df=df,
+                n=first.n_runs + second.n_runs,
+                n_tasks=int(common.any(1).sum()),
+                warning=warning if df else None,
+            )
+            contrasts.append(contrast)
+    return contrasts
 
 
 def contrast_estimates(
-    pair: Contrast, g: CellMeans, outcome: str, notes: Sequence[str]
+    contrast: Contrast, cells: CellMeans, outcome: str, notes: Sequence[str]
 ) -> list[tuple[Estimate, float | None]]:
-    """A difference for new tasks and for the same ones, each with the smallest true one found with
-    power .8 (MDE80)."""
+    """A contrast for new tasks and for the same tasks, each with its MDE80."""
+    warnings = [*notes]
+    if contrast.warning:
+        warnings.append(contrast.warning)
     common: dict[str, Any] = {
-        "n": pair.n,
-        "n_clusters": pair.n_tasks,
-        "limits": g.limits,
-        "warnings": (*notes, *([pair.warning] if pair.warning else [])),
+        "n": contrast.n,
+        "n_clusters": contrast.n_tasks,
+        "limits": cells.difference_limits,
+        "warnings": warnings,
     }
     label = f"difference in mean {outcome}"
     new = t_estimate(
         label,
         "new",
-        pair.value,
-        pair.se,
-        pair.df,
+        contrast.value,
+        contrast.se,
+        contrast.df,
         method="paired by task within tracks, t",
-        reason=None if pair.df else ONE_TASK_PER_TRACK,
+        reason=None if contrast.df else ONE_TASK_PER_TRACK,
         **common,
     )
-    se = pair.se_same if g.repeats >= 1 else None
     same = t_estimate(
-        label, "same", pair.value, se, g.repeats, method="repeats within cells, t", **common
+        label,
+        "same",
+        contrast.value,
+        contrast.se_same if cells.repeat_df >= 1 else None,
+        cells.repeat_df,
+        method="repeats within cells, t",
+        **common,
     )
-    return [
-        (est, minimum_detectable_effect(est.se, est.df) if est.se and est.df else None)
-        for est in (new, same)
-    ]
+    return [(est, _mde80(est)) for est in (new, same)]
+
+
+def _mde80(est: Estimate) -> float | None:
+    if not est.se or not est.df:
+        return None
+    return minimum_detectable_effect(est.se, est.df)

@@ -1,18 +1,17 @@
-"""Leaderboards: agents' means with intervals for new tasks and for the same tasks, paired
-differences, rank sets.
+"""Leaderboards: agents' means with intervals, paired differences, rank sets and rank stability.
 
-As published, an agent's Overall is the mean of a track, then the unweighted mean of tracks; within
-a track tasks weigh the same, so that a task that was repeated more often does not count for more
-(equal to the mean over runs where repeats are equal). For new tasks the spread is between tasks
-within tracks (t); for the same tasks, between repeats within cells. Rank sets come from all paired
-differences at once (Mogstad, Romano, Shaikh and Wilhelm, with Holm's procedure).
+As published, an agent's Overall is the mean of each track, then the unweighted mean of the tracks;
+within a track tasks weigh the same, so that a task that was repeated more often does not count for
+more (equal to the mean over runs if repeats are equal). `agent_scores` computes scores and errors.
+Rank sets come from all paired differences at once (Mogstad, Romano, Shaikh and Wilhelm 2024, with
+Holm's procedure).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from ...tracks import TRACKS
 from .agent_scores import (
     METHOD,
     ONE_TASK_PER_TRACK,
+    AgentScore,
     CellMeans,
     Contrast,
     agent_contrasts,
@@ -35,11 +35,13 @@ from .agent_scores import (
 )
 from .benchmark_ratings import SHARES
 from .interval_estimates import (
+    LEVEL,
     Bools,
     Estimate,
     Floats,
     Ints,
     KeyedEstimates,
+    Population,
     adjust_p_values,
     t_estimate,
     tidy,
@@ -47,6 +49,7 @@ from .interval_estimates import (
 )
 from .run_arrays import (
     READ_SCORES,
+    RunArrays,
     build_arrays,
     excluded_for_reading,
     insufficiently_read,
@@ -88,55 +91,13 @@ SIDE_COLUMNS = (
     "read_share",
     *SHARES,
 )
+"""Columns whose means stand beside the score."""
 SEED = 20260601
-UNSETTLED = "no rank: what nobody read decides between agents whose ranges meet"
+UNSETTLED = "no rank: ranges of agents overlap, and unjudged criteria decide their order"
+POPULATIONS: tuple[Population, ...] = ("new", "same")
 
-
-def _rows(
-    g: CellMeans, tasks: Bools, label: str, notes: tuple[str, ...], limits: tuple[float, float]
-) -> list[tuple[int, Estimate, Estimate]]:
-    out = []
-    there = np.asarray((g.count > 0).any(axis=2))
-    most = max((len(np.unique(g.track[tasks & there[a]])) for a in range(len(g.agents))), default=0)
-    for a in range(len(g.agents)):
-        score = agent_score(g, a, tasks)
-        if score is None:
-            continue
-        variance, df, warning = variance_between_tasks(score.residual, score.track_of)
-        warnings = [*notes, *([warning] if warning and df else [])]
-        if score.n_tracks < most:
-            warnings.append(
-                f"{score.n_tracks} of {most} tracks only: not comparable with agents on all tracks"
-            )
-        common: dict[str, Any] = {
-            "n": score.n_runs,
-            "n_clusters": int((score.track_of >= 0).sum()),
-            "warnings": warnings,
-            "test": False,
-            "limits": limits,
-        }
-        new = t_estimate(
-            label,
-            "new",
-            score.value,
-            math.sqrt(variance) if df else None,
-            df,
-            method=f"{METHOD}; tasks within tracks, t",
-            reason=None if df else ONE_TASK_PER_TRACK,
-            **common,
-        )
-        same = t_estimate(
-            label,
-            "same",
-            score.value,
-            math.sqrt(score.variance_same) if g.repeats >= 1 else None,
-            g.repeats,
-            method=f"{METHOD}; repeats within cells, t",
-            reason=None if g.repeats >= 1 else "no repeats",
-            **common,
-        )
-        out.append((a, new, same))
-    return sorted(out, key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
+BoardKey = tuple[str, str, str]
+"""Scope (overall, track, task), name of the board, agent."""
 
 
 def leaderboard(
@@ -146,244 +107,349 @@ def leaderboard(
     scopes: tuple[str, ...] = ("overall", "track", "task"),
     prepare: bool = True,
 ) -> pl.DataFrame:
-    """Agents ranked overall, by track and by task; two rows an agent (new tasks, same tasks) with
-    both intervals.
+    """Agents ranked overall, by track and by task; one row each for new tasks and same tasks.
 
-    Beside the value stand the means of stages and resources (averaged the same way), its bounds
-    when runs without a score count as 0 (`value_missing_zero`) and as the scale's top
-    (`value_missing_best`), and overall the rank set (`rank_lo`..`rank_hi`, joint 95 %) and the
-    share of task resamplings in which the agent comes first. Disqualified runs count with their 0.
-    `range_lo`..`range_hi`: means of the bounds over all runs of the agent; where they meet
-    another's and one of the two was read less than `read_share.ENOUGH`, neither has a rank. An
-    agent without points (`design.pointless`), of which `unread` runs were not read enough, has a
-    row with its range and without rank.
+    Beside the score stand SIDE_COLUMNS, averaged the same way; its value if runs without a score
+    count as 0 (`value_missing_zero`) or as the top of the scale (`value_missing_best`); and overall
+    the rank set (`rank_lo`..`rank_hi`, joint 95 %) and the share of resamples of tasks in which the
+    agent is first. Disqualified runs count with their 0.
+
+    `range_lo`..`range_hi`: means of the bounds over all runs of the agent. If the ranges of two
+    agents overlap and one of them was read less than `read_share.ENOUGH`, neither has a rank. An
+    agent without a point score (`excluded_for_reading`) has a row with its range and without a
+    rank; `unread` of its runs have too few judged criteria.
     """
-    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    full = select_runs(table)[0] if prepare else table
-    g = cell_means(d)
-    filled = {
-        column: cell_means(
-            build_arrays(
-                full.with_columns(pl.col(outcome).fill_nan(None).fill_null(end)),
-                outcome,
-                keep_breach=True,
-                prepare=False,
-                need_codes=False,
-            )
-        )
-        for column, end in zip(
-            ("value_missing_zero", "value_missing_best"), (0.0, d.limits[1]), strict=True
-        )
-        if math.isfinite(end)
-    }
-    keys = {**LEADERBOARD_KEYS, **dict.fromkeys(SIDE_COLUMNS, pl.Float64)}
-    rows: KeyedEstimates = []
-    sides, without = _sides(full, outcome), _without_points(full, outcome)
-    plans: list[tuple[str, str, Bools]] = []
-    everything = np.ones(len(g.tasks), dtype=bool)
-    if "overall" in scopes:
-        plans.append(("overall", "overall", everything))
-    if "track" in scopes:
-        plans += [("track", name, g.track == k) for k, name in enumerate(d.tracks)]
-    if "task" in scopes:
-        plans += [("task", name, np.arange(len(g.tasks)) == k) for k, name in enumerate(g.tasks)]
-    names = {(scope, name) for scope, name, _ in plans}
-    nothing = np.zeros(len(g.tasks), dtype=bool)
-    plans += [
-        (*board, nothing)
-        for board in dict.fromkeys(k[:2] for k in without)
-        if board not in names and board[0] in scopes
-    ]
-    for scope, name, tasks in plans:
-        ranked = _rows(g, tasks, f"mean {outcome}", (*d.notes, *balance_notes(g)), d.limits)
-        extra = _rank_columns(g) if scope == "overall" else {}
-        alike = not any("not comparable" in note for _, new, _ in ranked for note in new.warnings)
-        unsettled = (
-            _unsettled({g.agents[a]: sides[scope, name, g.agents[a]] for a, _, _ in ranked})
-            if alike
-            else set()
-        )
-        for rank, (a, new, same) in enumerate(ranked, 1):
-            agent = g.agents[a]
-            if agent in unsettled:
-                new = replace(new, warnings=(*new.warnings, UNSETTLED))
-            bounds = {}
-            for column, whole in filled.items():
-                inside = np.isin(whole.tasks, np.array(g.tasks)[tasks]) | (scope == "overall")
-                score = agent_score(whole, whole.agents.index(agent), inside)
-                bounds[column] = score.value if score else None
-            key = {
-                "scope": scope,
-                "name": name,
-                "rank": rank if alike and agent not in unsettled else None,
-                "agent": agent,
-                "runs": new.n,
-                "tasks": new.n_clusters,
-                **bounds,
-                **({} if agent in unsettled else extra.get(agent, {})),
-                **sides.get((scope, name, agent), {}),
-            }
-            rows += [(key, new), (key, same)]
-        for agent in (key[2] for key in without if key[:2] == (scope, name)):
-            runs, lacking = without[scope, name, agent]
-            key = {
-                "scope": scope,
-                "name": name,
-                "agent": agent,
-                "runs": runs,
-                "unread": lacking,
-                **sides[scope, name, agent],
-            }
-            reason = (
-                f"{lacking} of {runs} runs have a range and no point"
-                if lacking
-                else "too little of other runs was read"
-            )
-            rows += [
-                (key, Estimate(f"mean {outcome}", kind, None, n=0, reason=reason))
-                for kind in ("new", "same")
-            ]
-    return tidy(rows, keys)
-
-
-def _unsettled(board: Mapping[str, Mapping[str, float | None]]) -> set[str]:
-    """Agents whose place the unread criteria decide: of two whose ranges meet, where one of them
-    was read too little."""
-    ends = sorted(
-        (
-            low,
-            side["range_hi"] or low,
-            (side["read_share"] if side["read_share"] is not None else 1.0) < ENOUGH,
-            agent,
-        )
-        for agent, side in board.items()
-        if (low := side.get("range_lo")) is not None
+    runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    all_runs = select_runs(table)[0] if prepare else table
+    context = _LeaderboardContext(
+        cells=cell_means(runs),
+        runs=runs,
+        filled=_cells_with_missing_filled(all_runs, outcome, runs.limits[1]),
+        side_means=_side_means(all_runs, outcome),
+        without_score=_agents_without_score(all_runs, outcome),
     )
-    found: set[str] = set()
-    for here, one in enumerate(ends):
-        for other in ends[here + 1 :]:
-            if other[0] > one[1]:
+    rows: KeyedEstimates = []
+    for scope, name, tasks in _boards(context, scopes):
+        rows += _board_rows(context, scope, name, tasks)
+        rows += _rows_without_score(context, scope, name)
+    return tidy(rows, {**LEADERBOARD_KEYS, **dict.fromkeys(SIDE_COLUMNS, pl.Float64)})
+
+
+@dataclass(frozen=True)
+class _LeaderboardContext:
+    """What the rows of all boards are made of."""
+
+    cells: CellMeans
+    runs: RunArrays
+    filled: Mapping[str, CellMeans]
+    """By column: the cells if runs without a score count as 0, or as the top of the scale."""
+    side_means: Mapping[BoardKey, dict[str, float | None]]
+    without_score: Mapping[BoardKey, tuple[int, int]]
+    """Runs, and runs with too few judged criteria, of agents without a score on a board."""
+
+
+def _cells_with_missing_filled(
+    table: pl.DataFrame, outcome: str, highest: float
+) -> dict[str, CellMeans]:
+    fills = {"value_missing_zero": 0.0, "value_missing_best": highest}
+    filled = {}
+    for column, fill in fills.items():
+        if not math.isfinite(fill):
+            continue
+        complete = table.with_columns(pl.col(outcome).fill_nan(None).fill_null(fill))
+        runs = build_arrays(complete, outcome, keep_breach=True, prepare=False, need_codes=False)
+        filled[column] = cell_means(runs)
+    return filled
+
+
+def _boards(context: _LeaderboardContext, scopes: tuple[str, ...]) -> list[tuple[str, str, Bools]]:
+    """(scope, name, mask of its tasks) of each leaderboard; those without scores come last."""
+    cells = context.cells
+    boards: list[tuple[str, str, Bools]] = []
+    if "overall" in scopes:
+        boards.append(("overall", "overall", np.ones(len(cells.tasks), dtype=bool)))
+    if "track" in scopes:
+        boards += [
+            ("track", track, cells.track == k) for k, track in enumerate(context.runs.tracks)
+        ]
+    if "task" in scopes:
+        indices = np.arange(len(cells.tasks))
+        boards += [("task", task, indices == k) for k, task in enumerate(cells.tasks)]
+    names = {(scope, name) for scope, name, _ in boards}
+    no_tasks = np.zeros(len(cells.tasks), dtype=bool)
+    for scope, name, _ in context.without_score:
+        if scope in scopes and (scope, name) not in names:
+            names.add((scope, name))
+            boards.append((scope, name, no_tasks))
+    return boards
+
+
+def _board_rows(
+    context: _LeaderboardContext, scope: str, name: str, tasks: Bools
+) -> KeyedEstimates:
+    """The rows of the agents that have a score on this board, best first."""
+    cells = context.cells
+    scores = _ranked_scores(cells, tasks)
+    most_tracks = _most_tracks(cells, tasks)
+    comparable = all(score.n_tracks >= most_tracks for _, score in scores)
+    unsettled: set[str] = set()
+    if comparable:
+        agents = [cells.agents[a] for a, _ in scores]
+        unsettled = _unsettled({agent: context.side_means[scope, name, agent] for agent in agents})
+    rank_columns = _rank_columns(cells) if scope == "overall" else {}
+    rows: KeyedEstimates = []
+    for rank, (a, score) in enumerate(scores, 1):
+        agent = cells.agents[a]
+        has_rank = comparable and agent not in unsettled
+        new, same = _score_estimates(context, score, most_tracks)
+        if agent in unsettled:
+            new = replace(new, warnings=(*new.warnings, UNSETTLED))
+        key: dict[str, Any] = {
+            "scope": scope,
+            "name": name,
+            "rank": rank if has_rank else None,
+            "agent": agent,
+            "runs": new.n,
+            "tasks": new.n_clusters,
+            **_values_with_missing_filled(context, scope, tasks, agent),
+            **context.side_means.get((scope, name, agent), {}),
+        }
+        if agent not in unsettled:
+            key |= rank_columns.get(agent, {})
+        rows += [(key, new), (key, same)]
+    return rows
+
+
+def _ranked_scores(cells: CellMeans, tasks: Bools) -> list[tuple[int, AgentScore]]:
+    """(agent, score) of the agents with runs on these tasks, best first."""
+    scores = []
+    for a in range(len(cells.agents)):
+        score = agent_score(cells, a, tasks)
+        if score is not None:
+            scores.append((a, score))
+    return sorted(scores, key=lambda pair: -pair[1].value)
+
+
+def _most_tracks(cells: CellMeans, tasks: Bools) -> int:
+    """The largest number of tracks that any agent ran of these tasks."""
+    has_runs = (cells.count > 0).any(axis=2)
+    n_tracks = [len(np.unique(cells.track[tasks & has_runs[a]])) for a in range(len(cells.agents))]
+    return max(n_tracks, default=0)
+
+
+def _score_estimates(
+    context: _LeaderboardContext, score: AgentScore, most_tracks: int
+) -> tuple[Estimate, Estimate]:
+    """The score for new tasks and for the same tasks."""
+    runs, cells = context.runs, context.cells
+    variance, df, warning = variance_between_tasks(score.residual, score.track_of)
+    warnings = [*runs.notes, *balance_notes(cells)]
+    if warning and df:
+        warnings.append(warning)
+    if score.n_tracks < most_tracks:
+        warnings.append(
+            f"{score.n_tracks} of {most_tracks} tracks only: not comparable with agents on all"
+            " tracks"
+        )
+    common: dict[str, Any] = {
+        "n": score.n_runs,
+        "n_clusters": int((score.track_of >= 0).sum()),
+        "warnings": warnings,
+        "test": False,
+        "limits": runs.limits,
+    }
+    label = f"mean {runs.outcome}"
+    new = t_estimate(
+        label,
+        "new",
+        score.value,
+        math.sqrt(variance) if df else None,
+        df,
+        method=f"{METHOD}; tasks within tracks, t",
+        reason=None if df else ONE_TASK_PER_TRACK,
+        **common,
+    )
+    has_repeats = cells.repeat_df >= 1
+    same = t_estimate(
+        label,
+        "same",
+        score.value,
+        math.sqrt(score.variance_same) if has_repeats else None,
+        cells.repeat_df,
+        method=f"{METHOD}; repeats within cells, t",
+        reason=None if has_repeats else "no repeats",
+        **common,
+    )
+    return new, same
+
+
+def _values_with_missing_filled(
+    context: _LeaderboardContext, scope: str, tasks: Bools, agent: str
+) -> dict[str, float | None]:
+    board_tasks = np.array(context.cells.tasks)[tasks]
+    values = {}
+    for column, cells in context.filled.items():
+        use = np.isin(cells.tasks, board_tasks) | (scope == "overall")
+        score = agent_score(cells, cells.agents.index(agent), use)
+        values[column] = score.value if score else None
+    return values
+
+
+def _rows_without_score(context: _LeaderboardContext, scope: str, name: str) -> KeyedEstimates:
+    """The rows of agents that have a range but no point score on this board."""
+    rows: KeyedEstimates = []
+    for (board_scope, board_name, agent), (n_runs, n_unread) in context.without_score.items():
+        if (board_scope, board_name) != (scope, name):
+            continue
+        key = {
+            "scope": scope,
+            "name": name,
+            "agent": agent,
+            "runs": n_runs,
+            "unread": n_unread,
+            **context.side_means[scope, name, agent],
+        }
+        reason = "too few criteria of the other runs were judged"
+        if n_unread:
+            reason = f"{n_unread} of {n_runs} runs have too few judged criteria for a point score"
+        label = f"mean {context.runs.outcome}"
+        rows += [
+            (key, Estimate(label, population, None, n=0, reason=reason))
+            for population in POPULATIONS
+        ]
+    return rows
+
+
+def _unsettled(side_means: Mapping[str, Mapping[str, float | None]]) -> set[str]:
+    """Agents whose place unjudged criteria decide, from their `range_lo`, `range_hi`, `read_share`.
+
+    Those are both of two agents whose ranges overlap if one of them was read too little.
+    """
+    ranges = []
+    for agent, means in side_means.items():
+        low = means.get("range_lo")
+        if low is None:
+            continue
+        read_share = means["read_share"]
+        read_too_little = read_share is not None and read_share < ENOUGH
+        ranges.append((low, means["range_hi"] or low, read_too_little, agent))
+    ranges.sort()
+    unsettled: set[str] = set()
+    for i, (_, high, read_too_little, agent) in enumerate(ranges):
+        for other_low, _, other_read_too_little, other in ranges[i + 1 :]:
+            if other_low > high:
                 break
-            if one[2] or other[2]:
-                found |= {one[3], other[3]}
-    return found
+            if read_too_little or other_read_too_little:
+                unsettled |= {agent, other}
+    return unsettled
 
 
-def _without_points(
-    table: pl.DataFrame, outcome: str
-) -> dict[tuple[str, str, str], tuple[int, int]]:
-    """(scope, name, agent) -> (runs, runs of which too little was read) of agents that have no
-    point on this board for that."""
+def _agents_without_score(table: pl.DataFrame, outcome: str) -> dict[BoardKey, tuple[int, int]]:
+    """(runs, runs with too few judged criteria) of agents that have no score for that reason."""
     if outcome not in READ_SCORES:
         return {}
-    found = {}
     data = table.with_columns(
         insufficiently_read().alias("_unread"),
         task_key().alias("_task"),
-        excluded_for_reading().alias("_none"),
+        excluded_for_reading().alias("_excluded"),
     )
-    for scope, by in (
-        ("overall", pl.lit("overall")),
-        ("track", pl.col("track")),
-        ("task", pl.col("_task")),
-    ):
-        groups = data.group_by(by.alias("name"), "agent", maintain_order=True)
-        for row in groups.agg(pl.len(), pl.col("_unread").sum(), pl.col("_none").all()).iter_rows():
-            if row[4]:
-                found[scope, row[0], row[1]] = row[2], row[3]
-    return found
+    scopes = {"overall": pl.lit("overall"), "track": pl.col("track"), "task": pl.col("_task")}
+    without_score = {}
+    for scope, board_name in scopes.items():
+        counts = data.group_by(board_name.alias("name"), "agent", maintain_order=True).agg(
+            pl.len().alias("n_runs"),
+            pl.col("_unread").sum().alias("n_unread"),
+            pl.col("_excluded").all().alias("no_score"),
+        )
+        for row in counts.filter("no_score").iter_rows(named=True):
+            key = scope, row["name"], row["agent"]
+            without_score[key] = row["n_runs"], row["n_unread"]
+    return without_score
 
 
 def failed() -> pl.Expr:
-    """Failure by track rule: no scoreable submission, or a task score below what the track asks
-    for.
+    """Whether a run failed by the rule of its track.
 
-    A submission of answers can be scored from a share of valid ones on, which S5 tells, else the
-    completion.
+    A run fails without a scoreable submission, or with a Task below what the track asks for. A
+    submission of answers can be scored from a share of valid ones on, which S5 shows, else the
+    completion. Disqualified runs fail.
     """
-    out = pl.col("disqualified").fill_null(False)
-    base = ~pl.col("completed") | out
+    disqualified = pl.col("disqualified").fill_null(False)
+    no_submission = ~pl.col("completed") | disqualified
+    failure = no_submission
     for track in TRACKS:
+        rule = no_submission
         if track.output == "answers":
-            short = (
-                pl.coalesce(
-                    pl.col("S5") < 1, pl.col("completion") < VALID_SHARE, ~pl.col("completed")
-                )
-                | out
+            too_few_valid = pl.coalesce(
+                pl.col("S5") < 1, pl.col("completion") < VALID_SHARE, ~pl.col("completed")
             )
-            base = pl.when(pl.col("track") == track.name).then(short).otherwise(base)
+            rule = too_few_valid | disqualified
         if track.fails_below is not None:
-            short = base | (pl.col("task_score") < track.fails_below)
-            base = pl.when(pl.col("track") == track.name).then(short).otherwise(base)
-    return base
+            rule = rule | (pl.col("task_score") < track.fails_below)
+        failure = pl.when(pl.col("track") == track.name).then(rule).otherwise(failure)
+    return failure
 
 
-def _sides(
-    table: pl.DataFrame, outcome: str
-) -> dict[tuple[str, str, str], dict[str, float | None]]:
-    """Means of SIDE_COLUMNS and of the outcome's bounds by scope and agent, averaged as the scores
-    are."""
+def _side_means(table: pl.DataFrame, outcome: str) -> dict[BoardKey, dict[str, float | None]]:
+    """Means of SIDE_COLUMNS and of the outcome's bounds by board, averaged as scores are."""
     data = table.with_columns(
         failed().cast(pl.Float64).alias("failed"), task_key().alias("_task"), **SHARES
     )
-    bounded = (
-        pl.col("task_score").is_not_null() if outcome == "overall" else pl.lit(outcome == "agentic")
-    )
-    data = data.with_columns(
-        pl.when(bounded)
-        .then(pl.col(f"{outcome}_{end}") if f"{outcome}_{end}" in data.columns else None)
-        .cast(pl.Float64)
-        .alias(f"range_{end}")
-        for end in ("lo", "hi")
-    )
+    if outcome == "overall":
+        has_bounds = pl.col("task_score").is_not_null()
+    else:
+        has_bounds = pl.lit(outcome == "agentic")
+    bounds = []
+    for end in ("lo", "hi"):
+        column = f"{outcome}_{end}"
+        bound = pl.when(has_bounds).then(pl.col(column) if column in data.columns else None)
+        bounds.append(bound.cast(pl.Float64).alias(f"range_{end}"))
+    data = data.with_columns(bounds)
     columns = (*SIDE_COLUMNS, "range_lo", "range_hi")
     means = [pl.col(name).cast(pl.Float64).mean() for name in columns]
-    # In order: a mean of means in any order is another one in its last digit.
+    # In a fixed order, as a mean of the same numbers in another order has another last digit.
     by_tier = data.group_by("agent", "track", "_task", "tier", maintain_order=True).agg(means)
     by_task = by_tier.group_by("agent", "track", "_task", maintain_order=True).agg(means)
     by_track = by_task.group_by("agent", "track", maintain_order=True).agg(means)
-    parts = {
+    overall = by_track.group_by("agent").agg(pl.col(name).mean() for name in columns)
+    by_scope = {
         "track": by_track.rename({"track": "name"}),
-        "overall": (
-            by_track.group_by("agent")
-            .agg(pl.col(name).mean() for name in columns)
-            .with_columns(name=pl.lit("overall"))
-        ),
+        "overall": overall.with_columns(name=pl.lit("overall")),
         "task": by_task.rename({"_task": "name"}),
     }
-    return {
-        (scope, row["name"], row["agent"]): {name: row[name] for name in columns}
-        for scope, part in parts.items()
-        for row in part.iter_rows(named=True)
-    }
+    side_means = {}
+    for scope, board in by_scope.items():
+        for row in board.iter_rows(named=True):
+            side_means[scope, row["name"], row["agent"]] = {name: row[name] for name in columns}
+    return side_means
 
 
 def pairwise(
     table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True
 ) -> pl.DataFrame:
-    """Differences between agents, paired by task (two rows a pair), Holm over pairs, and the
-    difference found with power .8."""
-    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    g = cell_means(d)
+    """Differences between agents, paired by task: one row each for new tasks and same tasks.
+
+    `p_holm` is adjusted over all pairs, `mde80` the difference that is detected with power .8.
+    """
+    runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    cells = cell_means(runs)
+    notes = (*runs.notes, *balance_notes(cells))
+    blocks: list[KeyedEstimates] = [[], []]
+    for contrast in agent_contrasts(cells):
+        estimates = contrast_estimates(contrast, cells, outcome, notes)
+        for block, (est, mde80) in zip(blocks, estimates, strict=True):
+            agent, other = cells.agents[contrast.a], cells.agents[contrast.b]
+            block.append(({"agent": agent, "other": other, "mde80": mde80}, est))
+    for block in blocks:
+        adjusted = adjust_p_values([est.p for _, est in block], "holm")
+        for (key, _), p in zip(block, adjusted, strict=True):
+            key["p_holm"] = p
     keys: dict[str, Any] = {
         "agent": pl.String,
         "other": pl.String,
         "p_holm": pl.Float64,
         "mde80": pl.Float64,
     }
-    blocks: list[KeyedEstimates] = [[], []]
-    for pair in agent_contrasts(g):
-        for block, (est, mde) in zip(
-            blocks, contrast_estimates(pair, g, outcome, (*d.notes, *balance_notes(g))), strict=True
-        ):
-            block.append(
-                ({"agent": g.agents[pair.a], "other": g.agents[pair.b], "mde80": mde}, est)
-            )
-    for block in blocks:
-        for (key, _), p in zip(
-            block, adjust_p_values([est.p for _, est in block], "holm"), strict=True
-        ):
-            key["p_holm"] = p
     return tidy(blocks[0] + blocks[1], keys)
 
 
@@ -391,21 +457,20 @@ def rank_sets(
     table: pl.DataFrame,
     outcome: str = "overall",
     *,
-    level: float = 0.95,
+    level: float = LEVEL,
     seed: int = SEED,
     prepare: bool = True,
 ) -> pl.DataFrame:
-    """For each agent the ranks that new tasks leave possible (jointly for all agents), and how
-    often it is first.
+    """For each agent the ranks possible for new tasks, jointly for all agents.
 
-    An agent's rank is bounded by those whose paired difference from it Holm's procedure over all
-    pairs finds: with probability `level` no such finding is false, so all sets hold at once,
-    whatever the design. `p_first` describes resamplings of tasks within tracks; it is no
-    confidence. Undefined where a pair of agents cannot be compared for new tasks.
+    An agent's rank is bounded by the agents from which it differs significantly, by Holm's
+    procedure over all pairs: with probability `level` no such finding is false, so that all sets
+    hold at once, whatever the numbers of tasks and repeats. `p_first` is the share of resamples of
+    tasks within tracks in which the agent is first; it is no confidence. Undefined if a pair of
+    agents cannot be compared for new tasks.
     """
-    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    g = cell_means(d)
-    rows = _rank_columns(g, level, seed)
+    runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    cells = cell_means(runs)
     schema: dict[str, Any] = {
         "agent": pl.String,
         "rank_lo": pl.Int64,
@@ -414,72 +479,92 @@ def rank_sets(
         "n_agents": pl.Int64,
         "reason": pl.String,
     }
-    reason = "one agent, or no two tasks in a track"
-    data = [
-        {
-            "agent": agent,
-            "n_agents": len(g.agents),
-            **row,
-            "reason": None if row["rank_lo"] else reason,
-        }
-        for agent, row in rows.items()
-    ]
-    return pl.DataFrame(data, schema=schema).sort("rank_lo", "rank_hi", nulls_last=True)
+    rows = []
+    for agent, columns in _rank_columns(cells, level, seed).items():
+        reason = None if columns["rank_lo"] else "one agent, or no two tasks in a track"
+        rows.append({"agent": agent, "n_agents": len(cells.agents), **columns, "reason": reason})
+    return pl.DataFrame(rows, schema=schema).sort("rank_lo", "rank_hi", nulls_last=True)
 
 
-def _rank_columns(g: CellMeans, level: float = 0.95, seed: int = SEED) -> dict[str, dict[str, Any]]:
-    n = len(g.agents)
-    pairs = agent_contrasts(g)
-    first = _first_shares(g, 1000, seed)
-    if n < 2 or len(pairs) < n * (n - 1) // 2 or any(pair.df < 1 for pair in pairs):
-        return {
-            agent: {"rank_lo": None, "rank_hi": None, "p_first": first.get(agent)}
-            for agent in g.agents
-        }
-    sets = possible_ranks(pairs, n, level)
+def _rank_columns(
+    cells: CellMeans, level: float = LEVEL, seed: int = SEED
+) -> dict[str, dict[str, Any]]:
+    """`rank_lo`, `rank_hi` and `p_first` by agent; ranks are None if a pair cannot be compared."""
+    n_agents = len(cells.agents)
+    contrasts = agent_contrasts(cells)
+    first_shares = _first_shares(cells, 1000, seed)
+    sets: Sequence[tuple[int | None, int | None]] = [(None, None)] * n_agents
+    all_pairs = len(contrasts) == n_agents * (n_agents - 1) // 2
+    if n_agents >= 2 and all_pairs and all(contrast.df >= 1 for contrast in contrasts):
+        sets = possible_ranks(contrasts, n_agents, level)
     return {
-        agent: {"rank_lo": lo, "rank_hi": hi, "p_first": first.get(agent)}
-        for agent, (lo, hi) in zip(g.agents, sets, strict=True)
+        agent: {"rank_lo": lo, "rank_hi": hi, "p_first": first_shares.get(agent)}
+        for agent, (lo, hi) in zip(cells.agents, sets, strict=True)
     }
 
 
-def possible_ranks(pairs: Sequence[Contrast], n: int, level: float = 0.95) -> list[tuple[int, int]]:
-    """First and last rank of each of n agents that Holm's procedure over all their differences
-    leaves possible."""
-    lo, hi = [1] * n, [n] * n
-    tests = [two_sided_p(pair.value / pair.se, pair.df) if pair.se > 0 else None for pair in pairs]
-    for pair, p in zip(pairs, adjust_p_values(tests, "holm"), strict=True):
-        if p is not None and p < 1 - level:
-            up, down = (pair.a, pair.b) if pair.value > 0 else (pair.b, pair.a)
-            lo[down] += 1
-            hi[up] -= 1
-    return list(zip(lo, hi, strict=True))
+def possible_ranks(
+    contrasts: Sequence[Contrast], n_agents: int, level: float = LEVEL
+) -> list[tuple[int, int]]:
+    """First and last possible rank of each agent, by Holm's procedure over all contrasts.
+
+    first = 1 + agents that are significantly better, last = n_agents - agents significantly worse.
+    """
+    first, last = [1] * n_agents, [n_agents] * n_agents
+    p_values = [
+        two_sided_p(contrast.value / contrast.se, contrast.df) if contrast.se > 0 else None
+        for contrast in contrasts
+    ]
+    for contrast, p in zip(contrasts, adjust_p_values(p_values, "holm"), strict=True):
+        if p is None or p >= 1 - level:
+            continue
+        better, worse = contrast.a, contrast.b
+        if contrast.value <= 0:
+            better, worse = worse, better
+        first[worse] += 1
+        last[better] -= 1
+    return list(zip(first, last, strict=True))
 
 
-def _first_shares(g: CellMeans, draws: int, seed: int) -> dict[str, float]:
-    """How often each agent has the highest score when tasks are resampled within tracks; empty
-    unless all share all cells."""
-    if len(g.agents) < 2 or (g.count == 0).any() or max(np.bincount(g.track), default=0) < 2:
+def _first_shares(cells: CellMeans, draws: int, seed: int) -> dict[str, float]:
+    """How often each agent has the highest score if tasks are resampled within tracks.
+
+    Empty unless all agents have all cells.
+    """
+    if len(cells.agents) < 2 or (cells.count == 0).any():
+        return {}
+    if max(np.bincount(cells.track), default=0) < 2:
         return {}
     rng = np.random.default_rng(seed)
-    scores = _reweighed(
-        g.mean.mean(2), g.track, lambda n: rng.multinomial(n, np.full(n, 1 / n), size=draws) / n
-    )
-    shares = np.bincount(scores.argmax(1), minlength=len(g.agents)) / draws
-    return dict(zip(g.agents, shares.tolist(), strict=True))
+
+    def bootstrap_weights(n_tasks: int) -> Floats:
+        return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=draws) / n_tasks
+
+    scores = _reweighted_scores(cells.mean.mean(2), cells.track, bootstrap_weights)
+    shares = np.bincount(scores.argmax(1), minlength=len(cells.agents)) / draws
+    return dict(zip(cells.agents, shares.tolist(), strict=True))
 
 
-def _reweighed(means: Floats, track: Ints, weights: Callable[[int], Floats]) -> Floats:
-    """Scores (draws x agents) when the n tasks of each track weigh as `weights(n)` (draws x n)
-    says; means are agents x tasks."""
+def _reweighted_scores(means: Floats, track: Ints, weights: Callable[[int], Floats]) -> Floats:
+    """Scores (draws x agents) from task means (agents x tasks) under random task weights.
+
+    `weights(n)` (draws x n) gives the weights of the n tasks of a track; tracks weigh the same.
+    """
     tracks = np.unique(track)
-    inside = [np.flatnonzero(track == one) for one in tracks]
-    return np.asarray(
-        sum(weights(len(tasks)) @ means[:, tasks].T for tasks in inside) / len(tracks)
-    )
+    total: Any = 0
+    for k in tracks:
+        tasks = np.flatnonzero(track == k)
+        total = total + weights(len(tasks)) @ means[:, tasks].T
+    return np.asarray(total / len(tracks))
+
+
+def _equal_weights(n_tasks: int) -> Floats:
+    """One draw of equal weights (1 x n_tasks)."""
+    return np.full((1, n_tasks), 1 / n_tasks)
 
 
 SUBSETS = (0.75, 0.5, 0.25)
+"""Shares of the tasks of each track in the random subsets of `rank_stability`."""
 
 
 def rank_stability(
@@ -490,19 +575,18 @@ def rank_stability(
     seed: int = SEED,
     prepare: bool = True,
 ) -> pl.DataFrame:
-    """How far the order of all tasks is that of some: without any one task, and on random subsets
-    of the tasks of each track.
+    """How well fewer tasks show the order of all tasks: without one task, and on random subsets.
 
-    `same_first`, `same_order`: share of subsets with the first agent, and all, in their places;
-    `kendall_tau`: mean rank correlation with the whole order. Only cells that all agents have
-    count. It describes these tasks: subsets of them differ less from the whole than new ones would
-    (`order`).
+    `same_first`, `same_order`: share of subsets with the same first agent, and with the same order;
+    `kendall_tau`: mean rank correlation with the order of all tasks. Subsets are drawn within
+    tracks, and only cells that all agents have count. This describes these tasks: subsets of them
+    differ less from the full set than new tasks would (`order`).
     """
-    d = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
-    g = cell_means(d)
-    common = np.asarray((g.count > 0).all(0)) if g.agents else np.zeros((0, 0), dtype=bool)
-    kept = common.any(1)
-    n, t = len(g.agents), int(kept.sum())
+    runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    cells = cell_means(runs)
+    common = np.asarray((cells.count > 0).all(0))
+    has_task = common.any(1)
+    n_tasks = int(has_task.sum())
     schema: dict[str, Any] = {
         "subset": pl.String,
         "tasks": pl.Int64,
@@ -511,53 +595,59 @@ def rank_stability(
         "kendall_tau": pl.Float64,
         "reason": pl.String,
     }
-    if n < 2 or t < 4:
-        return pl.DataFrame(
-            [{"subset": "all", "tasks": t, "reason": "needs two agents and four common tasks"}],
-            schema=schema,
-        )
-    means = (np.where(common, g.mean, 0.0).sum(2) / np.maximum(common.sum(1), 1))[:, kept]
-    track = g.track[kept]
-    whole = _reweighed(means, track, lambda size: np.full((1, size), 1 / size))[0]
+    if len(cells.agents) < 2 or n_tasks < 4:
+        reason = "needs two agents and four common tasks"
+        return pl.DataFrame([{"subset": "all", "tasks": n_tasks, "reason": reason}], schema=schema)
+    means = np.where(common, cells.mean, 0.0).sum(2) / np.maximum(common.sum(1), 1)
+    means, track = means[:, has_task], cells.track[has_task]
+    full = _reweighted_scores(means, track, _equal_weights)[0]
+    subsets = {"one left out": (n_tasks - 1, _leave_one_out_scores(means, track))}
     rng = np.random.default_rng(seed)
-    left = [np.delete(np.arange(t), k) for k in range(t)]
-    found = {
-        "one left out": (
-            t - 1,
-            np.vstack(
-                [
-                    _reweighed(
-                        means[:, keep], track[keep], lambda size: np.full((1, size), 1 / size)
-                    )
-                    for keep in left
-                ]
-            ),
-        )
-    }
     for share in SUBSETS:
-
-        def subset(size: int, share: float = share) -> Floats:
-            some = max(1, round(share * size))
-            return np.asarray((rng.random((draws, size)).argsort(1).argsort(1) < some) / some)
-
-        tasks = sum(max(1, round(share * size)) for size in np.unique_counts(track).counts.tolist())
-        found[f"{100 * share:g} % of each track"] = tasks, _reweighed(means, track, subset)
+        n_subset = sum(_subset_size(share, n) for n in np.unique_counts(track).counts.tolist())
+        scores = _random_subset_scores(means, track, share, draws, rng)
+        subsets[f"{100 * share:g} % of each track"] = n_subset, scores
     rows = [
-        {"subset": name, "tasks": tasks, **_like_whole(scores, whole)}
-        for name, (tasks, scores) in found.items()
+        {"subset": name, "tasks": n_subset, **_order_agreement(scores, full)}
+        for name, (n_subset, scores) in subsets.items()
     ]
     return pl.DataFrame(rows, schema=schema)
 
 
-def _like_whole(scores: Floats, whole: Floats) -> dict[str, float]:
-    """Shares of draws (draws x agents) with the first, and the order, of the whole; and the mean
-    Kendall's tau."""
-    order = np.argsort(-scores, axis=1)
-    a, b = np.triu_indices(len(whole), 1)
-    alike = np.sign(scores[:, a] - scores[:, b]) * np.sign(whole[a] - whole[b])
-    truth = np.argsort(-whole)
+def _leave_one_out_scores(means: Floats, track: Ints) -> Floats:
+    """Scores (tasks x agents) without each task in turn."""
+    n_tasks = means.shape[1]
+    scores = []
+    for k in range(n_tasks):
+        remaining = np.delete(np.arange(n_tasks), k)
+        scores.append(_reweighted_scores(means[:, remaining], track[remaining], _equal_weights))
+    return np.vstack(scores)
+
+
+def _subset_size(share: float, n_tasks: int) -> int:
+    return max(1, round(share * n_tasks))
+
+
+def _random_subset_scores(
+    means: Floats, track: Ints, share: float, draws: int, rng: np.random.Generator
+) -> Floats:
+    """Scores (draws x agents) on random subsets of the tasks of each track."""
+
+    def subset_weights(n_tasks: int) -> Floats:
+        size = _subset_size(share, n_tasks)
+        random_rank = rng.random((draws, n_tasks)).argsort(1).argsort(1)
+        return np.asarray((random_rank < size) / size)
+
+    return _reweighted_scores(means, track, subset_weights)
+
+
+def _order_agreement(scores: Floats, full: Floats) -> dict[str, float]:
+    """How well the orders of `scores` (draws x agents) agree with that of `full` (agents)."""
+    order, full_order = np.argsort(-scores, axis=1), np.argsort(-full)
+    a, b = np.triu_indices(len(full), 1)
+    concordance = np.sign(scores[:, a] - scores[:, b]) * np.sign(full[a] - full[b])
     return {
-        "same_first": float((order[:, 0] == truth[0]).mean()),
-        "same_order": float((order == truth).all(1).mean()),
-        "kendall_tau": float(alike.mean()),
+        "same_first": float((order[:, 0] == full_order[0]).mean()),
+        "same_order": float((order == full_order).all(1).mean()),
+        "kendall_tau": float(concordance.mean()),
     }

@@ -59,7 +59,7 @@ def test_what_nobody_read_decides_no_rank(table):
     lowest = rows[third]["range_lo"]
     for agent in (second, third, *(a for a in rest if rows[a]["range_hi"] >= lowest)):
         assert (rows[agent]["rank"], rows[agent]["rank_lo"]) == (None, None)
-        assert any("nobody read" in note for note in rows[agent]["warnings"])
+        assert any("unjudged criteria decide" in note for note in rows[agent]["warnings"])
     read = half.with_columns(read_share=1.0)
     assert board(read)["rank"].to_list() == list(range(1, 7)), (
         "ranges of what was read turn nothing"
@@ -142,7 +142,7 @@ def test_a_track_with_one_task_excludes_no_rank_by_itself():
 def test_one_task_has_no_interval_for_new_tasks(table):
     rows = leaderboard(table.filter(pl.col("task") == table["task"][0]), scopes=("overall",))
     assert (
-        rows.filter(pl.col("population") == "new")["reason"].str.contains("how tasks differ").all()
+        rows.filter(pl.col("population") == "new")["reason"].str.contains("variation between tasks is unknown").all()
     )
     assert rows.filter(pl.col("population") == "same")["lo"].null_count() == 0
 
@@ -151,7 +151,7 @@ def test_a_track_with_one_task_borrows_its_spread(table):
     few = table.filter((pl.col("track") != "vqa") | (pl.col("task") == "vqa-01-task"))
     row = board(few).row(0, named=True)
     assert row["se"] > 0
-    assert any("borrowed" in note for note in row["warnings"])
+    assert any("is taken from the other tracks" in note for note in row["warnings"])
 
 
 def test_missing_runs_count_both_ways(table):
