@@ -38,7 +38,7 @@ from ambjudge.judge.base import Judge, is_criteria
 from ambjudge.judge.judges.limits import Budget
 from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.rejudge.execute import execute
-from ambjudge.judge.rejudge.staleness import plan
+from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.select import JudgeOptions
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, Session, collect_cards, run_session
 from ambjudge.judge.spread.workers import Work, Workers
@@ -231,7 +231,7 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
         paths = list(find_conversations(folder / "faulty"))
         spent = 0.0
         for attempt in range(1, 10):
-            planned = plan(store, paths, judge)
+            planned = plan_rejudge(store, paths, judge)
             if not planned.calls:
                 break
             done = asyncio.run(

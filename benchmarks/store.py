@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ambjudge.judge.base import Reply, Request, Usage
 from ambjudge.judge.card.stage_results import CriterionResult
-from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rejudge.staleness import plan_rejudge, planned_requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
@@ -102,7 +102,7 @@ def timed(what: str, work):
 
 
 async def execute(planned, judge) -> None:
-    for request in requests(planned, judge):
+    for request in planned_requests(planned, judge):
         await judge.judge(request)
 
 
@@ -112,12 +112,12 @@ from pathlib import Path
 began = time.perf_counter()
 sys.path.insert(0, {here!r})
 from store import QuickJudge, RUBRIC
-from ambjudge.judge.rejudge.staleness import plan
+from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.reading.layout import find_conversations
 with open_store({target!r}, root={root!r}) as store:
-    planned = plan(store, find_conversations(Path({root!r})), QuickJudge(), Scope(RUBRIC))
+    planned = plan_rejudge(store, find_conversations(Path({root!r})), QuickJudge(), Scope(RUBRIC))
 assert planned.calls == 0 and planned.read == 0, (planned.calls, planned.read)
 print(time.perf_counter() - began, time.process_time())
 """
@@ -137,7 +137,7 @@ def main() -> None:
             paths = list(find_conversations(root))
             planned, _ = timed(
                 "plan, nothing stored yet (reads every run)",
-                lambda: plan(store, paths, judge, Scope(RUBRIC)),
+                lambda: plan_rejudge(store, paths, judge, Scope(RUBRIC)),
             )
             assert planned.calls == 4 * args.runs
             _, seconds = timed(
@@ -151,12 +151,12 @@ def main() -> None:
             for when in ("first time after judging", "from then on"):
                 again, _ = timed(
                     f"plan, nothing changed, {when}",
-                    lambda: plan(store, paths, judge, Scope(RUBRIC)),
+                    lambda: plan_rejudge(store, paths, judge, Scope(RUBRIC)),
                 )
                 assert (again.calls, again.read) == (0, 0), (again.calls, again.read)
             text, _ = timed(
                 "plan, one criterion of S3 edited",
-                lambda: plan(store, paths, judge, Scope(edited())),
+                lambda: plan_rejudge(store, paths, judge, Scope(edited())),
             )
             assert (text.calls, {n.question for n in text.needs}) == (args.runs, {"S3"})
             timed("read every verdict", lambda: sum(1 for _ in store.iter_verdicts()))

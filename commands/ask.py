@@ -164,8 +164,8 @@ def _carry_out(
     import asyncio
 
     from ..judge.ad_hoc import ask
-    from ..judge.rejudge.staleness import plan
     from ..judge.card.view import usage_parts
+    from ..judge.rejudge.staleness import plan_rejudge
     from .render import bill
 
     planning, asking = (
@@ -182,7 +182,7 @@ def _carry_out(
         asking.total = made.calls
 
     if flags["dry_run"] or flags["batch"]:
-        made = plan(store, runs, judge, scope, on_progress=planning.update)
+        made = plan_rejudge(store, runs, judge, scope, on_progress=planning.update)
         planned(made)
         if flags["dry_run"]:
             _show_plan(made, flags["as_json"])

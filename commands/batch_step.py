@@ -39,11 +39,13 @@ def step(
     """Collect what earlier batches answered, send what is still missing, wait for it if asked to;
     says what happened."""
     from ..judge.provider_batch import BatchOptions, collect, status, submit
-    from ..judge.rejudge.staleness import requests
+    from ..judge.rejudge.staleness import planned_requests
 
     async def work() -> tuple[Collected | None, Submission, Collected | None]:
         first = await collect(store, judge) if status(store) else None
-        sent = await submit(store, judge, requests(made, judge), BatchOptions(max_cost=max_cost))
+        sent = await submit(
+            store, judge, planned_requests(made, judge), BatchOptions(max_cost=max_cost)
+        )
         return (
             first,
             sent,

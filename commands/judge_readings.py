@@ -58,12 +58,12 @@ def read_runs(
     what it cost.
     """
     from ..judge.base import Usage, used
+    from ..judge.card.view import usage_parts
     from ..judge.engine import ask_all
     from ..judge.judges.limits import GuardedJudge, Pacer
     from ..judge.run_sources import for_each_run
     from ..trajectories.reading.load import load_conversation
     from .options import existing, open_session_store
-    from ..judge.card.view import usage_parts
     from .render import bill
 
     quiet, scope = obj["quiet"], options.scope()

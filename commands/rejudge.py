@@ -101,7 +101,7 @@ def run(
     """
     import asyncio
 
-    from ..judge.rejudge.staleness import plan
+    from ..judge.rejudge.staleness import plan_rejudge
     from ..judge.rejudge.update import from_store, outdated, update
 
     settings = load(obj["config"])
@@ -121,7 +121,9 @@ def run(
         check_can_label_stages(judge, options.questions)
         scope = options.scope()
         bar = console.Progress("planned", len(runs), quiet)
-        made = plan(store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update)
+        made = plan_rejudge(
+            store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update
+        )
         bar.clear()
         for path, error in made.errors:
             console.error(f"{path}: {error}")
@@ -256,14 +258,12 @@ def _note_plan(made: RejudgePlan, quiet: bool) -> None:
         f" {made.calls} calls, cost {interval(low.cost_usd, high.cost_usd, '${:.2f}')}",
         quiet,
     )
-    if made.apart:
+    if made.foreign_track_runs:
         console.note(_apart(made), quiet)
 
 
 def _apart(made: RejudgePlan) -> str:
-    return (
-        f"{made.apart} of them are of another track than the given rubric and judged by their own"
-    )
+    return f"{made.foreign_track_runs} of them are of another track than the given rubric and judged by their own"
 
 
 def _by_item(made: RejudgePlan) -> list[tuple[str | None, str, str, Counter[str]]]:
@@ -306,11 +306,11 @@ def plan_dict(made: RejudgePlan) -> dict[str, Any]:
     return {
         "judge": made.judge.judge,
         "runs": made.runs,
-        "apart": made.apart,
+        "apart": made.foreign_track_runs,
         "read": made.read,
         "current": made.current,
         "stale": made.stale,
-        "never": made.never,
+        "never": made.never_judged,
         "calls": made.calls,
         "by_criterion": [
             {
@@ -353,10 +353,10 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
     low, high = made.estimate.low, made.estimate.high
     console.say(
         f"{made.runs} runs with judge {made.judge.judge}: {made.current} verdicts stand,"
-        f" {made.stale - made.never} are stale, {made.never} were never made by it; {made.calls}"
+        f" {made.stale - made.never_judged} are stale, {made.never_judged} were never made by it; {made.calls}"
         " calls"
     )
-    if made.apart:
+    if made.foreign_track_runs:
         console.say(_apart(made))
     if made.calls:
         console.say(

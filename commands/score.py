@@ -145,14 +145,14 @@ def _through_batch(
 
     Runs that cannot be read are named when the rest is scored.
     """
-    from ..judge.rejudge.staleness import plan
+    from ..judge.rejudge.staleness import plan_rejudge
     from ..judge.run_sources import run_sources
     from .batch_step import step
 
     runs = [source.path for source in run_sources(paths) if source.error is None]
     scope = options.scope()
     bar = console.Progress("planned", len(runs), quiet)
-    made = plan(store, runs, judge, scope, on_progress=bar.update)
+    made = plan_rejudge(store, runs, judge, scope, on_progress=bar.update)
     bar.clear()
     return step(made, store, judge, options.max_cost, wait_s, quiet).still_open
 

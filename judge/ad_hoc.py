@@ -34,7 +34,7 @@ from .questions.items import AnswerKind, AskItem, QuestionSet
 from .questions.question_keys import QuestionKeys
 from .questions.verdict_keys import identity
 from .rejudge.execute import Execution, Spending, execute
-from .rejudge.staleness import RejudgePlan, plan
+from .rejudge.staleness import RejudgePlan, plan_rejudge
 from .scope import Scope
 from .session import Scorer
 from .store import Store, StoredRun
@@ -143,7 +143,7 @@ async def ask(
     """
     scope = question if isinstance(question, Scope) else ask_scope(judge, question)
     paths = tuple(paths)
-    made = plan(store, paths, judge, scope, on_progress=on_planning)
+    made = plan_rejudge(store, paths, judge, scope, on_progress=on_planning)
     if on_planned is not None:
         on_planned(made)
     done = None

@@ -274,7 +274,9 @@ class RunScorer:
     def _requests(self, needs: tuple[Need, ...]) -> list[Request]:
         run = self.scope.apply(load_conversation(needs[0].path))
         requests = self.scope.requests(run, self.judge)
-        return [need.of(requests[need.question]) for need in needs if need.question in requests]
+        return [
+            need.restrict(requests[need.question]) for need in needs if need.question in requests
+        ]
 
     def _judge_of_needs(self) -> Judge:
         return self.judge

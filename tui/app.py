@@ -186,7 +186,7 @@ class Browser(App[None]):
     @work(thread=True, group="judge", exclusive=True)
     def _plan(self, rows: list[RunRow]) -> None:
         """What judging would take; makes no call."""
-        from ..judge.rejudge.staleness import plan
+        from ..judge.rejudge.staleness import plan_rejudge
 
         assert self._make_judge is not None
         try:
@@ -195,7 +195,7 @@ class Browser(App[None]):
                 self.notify("Judging needs a store: leave out --store none", severity="warning")
                 return
             judge = self._make_judge(self._judge_name)
-            made = plan(store, self._paths(rows), judge, self.collection.options.scope())
+            made = plan_rejudge(store, self._paths(rows), judge, self.collection.options.scope())
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return

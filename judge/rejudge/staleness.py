@@ -1,10 +1,11 @@
-"""What is stale, why, and what mending it would take: planned without a single call, then executed
-exactly.
+"""Plan which verdicts are stale, why, and what judging them again would take.
 
-`plan` compares, for every run, question and item, the key of the verdict that would be made now
-with the verdicts in the store. A verdict is stale when its key is missing; the closest stored
-verdict says why (criterion, evidence, prompt, judge, parameters). Weights, tiers' credits and
-requirements are in no key: editing them stales nothing.
+A plan makes no call; `execute` then makes exactly the planned ones.
+
+`plan_rejudge` compares, for every run, question and item, the key of the verdict that would be made
+now with the verdicts in the store. A verdict is stale if its key is missing; the closest stored
+verdict shows why (criterion, evidence, prompt, judge, parameters). Weights, tiers' credits and
+requirements are in no key: editing them makes nothing stale.
 
 Unchanged runs are not read: their files' stamps and the store's evidence index stand for them
 (`verify=True` reads all).
@@ -26,7 +27,7 @@ from ...trajectories.models import Tier, TrackName
 from ...trajectories.reading.load import load_conversation
 from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, answers
 from ..questions.question_keys import QuestionKeys
-from ..questions.verdict_keys import JudgeIdentity, canonical_json, identity
+from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, identity
 from ..scope import Scope
 from ..store import Store, stamps
 
@@ -34,13 +35,14 @@ StaleReason = Literal[
     "new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"
 ]
 """new: never judged; failed: every attempt failed; the others: the part of the key that changed."""
+Requests = dict[QuestionName, Request]
 
 _CHUNK = 500
+"""Runs that are planned at a time."""
 _READ_AT_ONCE = 16
-"""Runs in memory while planning; their notes share one commit."""
+"""Runs that are in memory at a time; what the store is told of them shares one commit."""
 _TRUSTED_CALLS = 20
-"""From so many past calls on, their lowest and highest use stand for a run that need not be read.
-"""
+"""Past calls from which their lowest and highest use stand for a run that need not be read."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,10 @@ class Need:
     question: QuestionName
     reasons: Mapping[str, tuple[StaleReason, ...]]
 
-    def of(self, asked: Request) -> Request:
-        """Of the whole question, what is stale."""
-        return replace(asked, criteria=tuple(c for c in asked.criteria if c.id in self.reasons))
+    def restrict(self, request: Request) -> Request:
+        """The request on the whole question, for the stale items alone."""
+        stale = tuple(item for item in request.criteria if item.id in self.reasons)
+        return replace(request, criteria=stale)
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,11 @@ class RejudgePlan:
     read: int
     current: int
     errors: tuple[tuple[Path, AmbjudgeError], ...]
+    """Runs that could not be read."""
     estimate: Estimate
-    """What the calls would use, at the least and at the most."""
-    apart: int = 0
-    """Runs of another track than the scope's rubric; they are judged by their own."""
+    """The least and the most that the calls would use."""
+    foreign_track_runs: int = 0
+    """Runs of another track than the scope's rubric; they are judged by their own rubric."""
 
     @property
     def calls(self) -> int:
@@ -81,35 +85,20 @@ class RejudgePlan:
 
     @property
     def stale(self) -> int:
-        """Verdicts to make."""
+        """How many verdicts are to be made."""
         return sum(len(need.reasons) for need in self.needs)
 
     @property
-    def never(self) -> int:
-        """Those of them that this judge never made of this run."""
+    def never_judged(self) -> int:
+        """How many of the stale verdicts this judge never made on this run."""
         return sum(
-            "new" in why or "judge" in why for need in self.needs for why in need.reasons.values()
+            "new" in reasons or "judge" in reasons
+            for need in self.needs
+            for reasons in need.reasons.values()
         )
 
 
-@dataclass
-class _Facts:
-    """What planning must know of one run."""
-
-    path: Path
-    content_sha256: str
-    track: TrackName | None
-    tier: Tier | None
-    rubric: Rubric
-    evidence: dict[QuestionName, str]
-    requests: dict[QuestionName, Request] | None = None
-    """Of a run that was read; so is what the store is to remember of it."""
-    described: tuple[Mapping[str, Any], str | None] = ({}, None)
-    settled: bool = False
-    """The store knows that every criterion has a verdict."""
-
-
-def plan(
+def plan_rejudge(
     store: Store,
     paths: Iterable[Path],
     judge: Judge,
@@ -118,249 +107,311 @@ def plan(
     verify: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> RejudgePlan:
-    """The plan for the runs at these conversation files. Calls nothing; a run that cannot be read
+    """The plan for the runs at these conversation files. Makes no call; a run that cannot be read
     is in `errors`.
 
     `verify` reads every run instead of trusting sizes and times; `on_progress` gets the number of
-    runs done so far.
+    runs planned so far.
     """
     planner = _Planner(store, judge, scope or Scope(), verify)
-    rest = iter(paths)
-    while chunk := list(islice(rest, _CHUNK)):
+    unplanned = iter(paths)
+    while chunk := list(islice(unplanned, _CHUNK)):
         planner.add(chunk)
         if on_progress is not None:
-            on_progress(planner.count["runs"])
+            on_progress(planner.counts["runs"])
     return planner.plan()
 
 
-def requests(plan: RejudgePlan, judge: Judge) -> Iterator[Request]:
-    """The plan's requests in its order; each run is read once. InputError for one that cannot be
-    read any more."""
+def planned_requests(plan: RejudgePlan, judge: Judge) -> Iterator[Request]:
+    """The plan's requests in its order; each run is read once.
+
+    InputError for a run that can no longer be read.
+    """
     for path, needs in groupby(plan.needs, key=lambda need: need.path):
-        asked = plan.scope.requests(plan.scope.apply(load_conversation(path)), judge)
-        yield from (need.of(asked[need.question]) for need in needs if need.question in asked)
+        requests = plan.scope.requests(plan.scope.apply(load_conversation(path)), judge)
+        for need in needs:
+            if need.question in requests:
+                yield need.restrict(requests[need.question])
 
 
-class _Wish(NamedTuple):
-    """A verdict that there should be, and its key."""
+@dataclass
+class _RunInfo:
+    """What planning must know of one run."""
 
-    facts: _Facts
+    path: Path
+    content_sha256: str
+    track: TrackName | None
+    tier: Tier | None
+    rubric: Rubric
+    evidence: dict[QuestionName, str]
+    """Question -> hash of what the judge would be shown."""
+    requests: Requests | None = None
+    """The questions on a run that was read; None for one that was not."""
+    description: tuple[Mapping[str, Any], str | None] = ({}, None)
+    """What the store is to remember of a run that was read, and the stamp of its files."""
+    settled: bool = False
+    """Whether the store knows that every item has a verdict."""
+
+
+class _ExpectedVerdict(NamedTuple):
+    """A verdict that the store should have, and its key."""
+
+    run: _RunInfo
     question: QuestionName
     item: Criterion
     key: str
 
 
 class _Planner:
-    """Plans chunk by chunk, so that only what is stale is kept."""
+    """Plans chunk by chunk, so that only what is stale is kept in memory."""
 
     def __init__(self, store: Store, judge: Judge, scope: Scope, verify: bool) -> None:
         self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
-        self.who = identity(judge)
+        self.identity = identity(judge)
+        self.keys = QuestionKeys(self.identity, answers(judge), scope.questions, scope.public)
         self.needs: list[Need] = []
         self.errors: list[tuple[Path, AmbjudgeError]] = []
         self.estimate = Estimate()
-        self.count = Counter[str]()
-        self.ask = QuestionKeys(self.who, answers(judge), scope.questions, scope.public)
+        self.counts = Counter[str]()
         self._histories: dict[QuestionName, tuple[int, Estimate]] = {}
-        self._last: tuple[Path, dict[QuestionName, Request]] | None = None
+        self._last_read: tuple[Path, Requests] | None = None
 
     def plan(self) -> RejudgePlan:
-        """The plan for all runs so far."""
-        count = self.count
+        """The plan for all runs that were added."""
         return RejudgePlan(
-            judge=self.who,
+            judge=self.identity,
             scope=self.scope,
             needs=tuple(self.needs),
-            runs=count["runs"],
-            read=count["read"],
-            current=count["current"],
+            runs=self.counts["runs"],
+            read=self.counts["read"],
+            current=self.counts["current"],
             errors=tuple(self.errors),
             estimate=self.estimate,
-            apart=count["apart"],
+            foreign_track_runs=self.counts["foreign_track_runs"],
         )
 
     def add(self, paths: Sequence[Path]) -> None:
-        """Plan these runs."""
+        """Plan these runs: from the store where their files are unchanged, else by reading them."""
         paths = [path if path.is_absolute() else path.absolute() for path in paths]
-        known = {} if self.verify else self._from_stamps(paths)
-        self.count["runs"] += len(paths)
-        self._compare(list(known.values()))
-        read: list[_Facts] = []
+        unchanged = {} if self.verify else self._runs_from_stamps(paths)
+        self.counts["runs"] += len(paths)
+        self._compare_with_store(list(unchanged.values()))
+        read: list[_RunInfo] = []
         for path in paths:
-            if path in known:
+            if path in unchanged:
                 continue
             try:
-                read.append(self._from_files(path))
+                read.append(self._read_run(path))
             except InputError as error:
                 self.errors.append((path, error))
             if len(read) == _READ_AT_ONCE:
-                self._take(read)
+                self._add_read(read)
                 read = []
-        self._take(read)
+        self._add_read(read)
 
-    def _take(self, read: Sequence[_Facts]) -> None:
-        if read:
-            self.store.add_runs([facts.described for facts in read])
-            self.store.add_evidence(
-                (facts.content_sha256, self._context(facts, question), question, sha)
-                for facts in read
-                for question, sha in facts.evidence.items()
-            )
-            self._compare(read)
-
-    def _from_stamps(self, paths: Sequence[Path]) -> dict[Path, _Facts]:
-        """Runs whose files are unchanged and whose evidence the store knows, or whose every
-        verdict."""
-        found: dict[Path, _Facts] = {}
-        for path, seen in self.store.stamped(paths).items():
-            if stamps.unchanged(str(path), seen.stamp):
-                track, tier = seen.run.track or self.scope.track, seen.run.tier or self.scope.tier
-                rubric = self.scope.rubric_of(track, seen.run.task)
-                found[path] = _Facts(path, seen.run.content_sha256, track, tier, rubric, {})
-        settled = self.store.settled(
-            {f.content_sha256 for f in found.values()}, {self._question(f) for f in found.values()}
+    def _add_read(self, runs: Sequence[_RunInfo]) -> None:
+        """Plan runs that were read, and let the store remember what was seen of them."""
+        if not runs:
+            return
+        self.store.add_runs([run.description for run in runs])
+        self.store.add_evidence(
+            (run.content_sha256, self._context(run, question), question, evidence)
+            for run in runs
+            for question, evidence in run.evidence.items()
         )
-        for facts in found.values():
-            facts.settled = (facts.content_sha256, self._question(facts)) in settled
-        open_ = {path: facts for path, facts in found.items() if not facts.settled}
-        # whether a run is asked for its stages shows only when it is read
-        if self.scope.questions.stages == "mixed":
-            return {path: facts for path, facts in found.items() if facts.settled}
-        contexts = {
-            self._context(f, question) for f in open_.values() for question in self._items(f)
-        }
-        evidence = self.store.evidence({f.content_sha256 for f in open_.values()}, contexts)
-        for path, facts in open_.items():
-            for question in self._items(facts):
-                known = evidence.get((facts.content_sha256, self._context(facts, question)))
-                if known is None:
-                    del found[path]
-                    break
-                facts.evidence[question] = known
-        return found
+        self._compare_with_store(runs)
 
-    def _from_files(self, path: Path) -> _Facts:
+    # Runs from the store or from their files
+
+    def _runs_from_stamps(self, paths: Sequence[Path]) -> dict[Path, _RunInfo]:
+        """Runs that need not be read.
+
+        Their files are unchanged, and the store knows that every verdict is there or what the judge
+        would be shown.
+        """
+        runs = self._unchanged_runs(paths)
+        settled_pairs = self.store.settled(
+            {run.content_sha256 for run in runs.values()},
+            {self._questions_sha256(run) for run in runs.values()},
+        )
+        for run in runs.values():
+            run.settled = (run.content_sha256, self._questions_sha256(run)) in settled_pairs
+        settled = {path: run for path, run in runs.items() if run.settled}
+        # Whether a run is asked for its stages shows only when it is read.
+        if self.scope.questions.stages == "mixed":
+            return settled
+        unsettled = [run for run in runs.values() if not run.settled]
+        self._add_stored_evidence(unsettled)
+        complete = {run.path for run in unsettled if run.evidence.keys() >= self._items(run).keys()}
+        return {path: run for path, run in runs.items() if run.settled or path in complete}
+
+    def _unchanged_runs(self, paths: Sequence[Path]) -> dict[Path, _RunInfo]:
+        """Runs whose files are as the store last saw them."""
+        runs: dict[Path, _RunInfo] = {}
+        for path, file_stamp in self.store.stamped(paths).items():
+            if stamps.unchanged(str(path), file_stamp.stamp):
+                stored = file_stamp.run
+                track, tier = stored.track or self.scope.track, stored.tier or self.scope.tier
+                runs[path] = _RunInfo(
+                    path=path,
+                    content_sha256=stored.content_sha256,
+                    track=track,
+                    tier=tier,
+                    rubric=self.scope.rubric_of(track, stored.task),
+                    evidence={},
+                )
+        return runs
+
+    def _add_stored_evidence(self, runs: Sequence[_RunInfo]) -> None:
+        """Add the evidence hashes that the store knows."""
+        contexts = {self._context(run, question) for run in runs for question in self._items(run)}
+        evidence = self.store.evidence({run.content_sha256 for run in runs}, contexts)
+        for run in runs:
+            for question in self._items(run):
+                sha256 = evidence.get((run.content_sha256, self._context(run, question)))
+                if sha256 is not None:
+                    run.evidence[question] = sha256
+
+    def _read_run(self, path: Path) -> _RunInfo:
         read_at = time.time_ns()
         loaded = load_conversation(path)
-        self.count["read"] += 1
-        described = self.store.describe(loaded), stamps.take(loaded, read_at)
+        self.counts["read"] += 1
         run = self.scope.apply(loaded)
-        rubric = self.scope.rubric_of(run.track, run.task)
-        asked = self.scope.requests(run, self.judge)
-        facts = _Facts(path, run.content_sha256, run.track, run.tier, rubric, {}, asked, described)
-        facts.evidence |= {
-            question: self.judge.evidence_sha256(request) for question, request in asked.items()
-        }
-        return facts
-
-    def _compare(self, all_facts: Sequence[_Facts]) -> None:
-        wanted: list[_Wish] = []
-        for facts in all_facts:
-            self.count["apart"] += (
-                self.scope.rubric is not None and facts.rubric is not self.scope.rubric
-            )
-            if facts.settled:
-                self.count["current"] += self._count(facts)
-                continue
-            for question, items in self._items(facts).items():
-                evidence = canonical_json(facts.evidence[question]).encode()
-                wanted.extend(
-                    _Wish(facts, question, item, self.ask.key_maker(item).sha256_of_json(evidence))
-                    for item in items
-                )
-        have = self.store.known_keys(wish.key for wish in wanted)
-        stale = [wish for wish in wanted if wish.key not in have]
-        self.count["current"] += len(wanted) - len(stale)
-        unsettled = {wish.facts.path for wish in stale}
-        self.store.settle(
-            (facts.content_sha256, self._question(facts), self._count(facts))
-            for facts in all_facts
-            if not facts.settled and facts.path not in unsettled
+        requests = self.scope.requests(run, self.judge)
+        return _RunInfo(
+            path=path,
+            content_sha256=run.content_sha256,
+            track=run.track,
+            tier=run.tier,
+            rubric=self.scope.rubric_of(run.track, run.task),
+            evidence={
+                question: self.judge.evidence_sha256(request)
+                for question, request in requests.items()
+            },
+            requests=requests,
+            description=(self.store.describe(loaded), stamps.take(loaded, read_at)),
         )
-        if not stale:
-            return
-        groups: dict[
-            tuple[Path, QuestionName], tuple[_Facts, dict[str, tuple[StaleReason, ...]]]
-        ] = {}
-        for wish, why in zip(stale, self._reasons(stale), strict=True):
-            group = groups.setdefault((wish.facts.path, wish.question), (wish.facts, {}))
-            group[1][wish.item.id] = why
-        before: Path | None = None
-        for (path, question), (facts, why_by_id) in groups.items():
-            need = Need(path, facts.rubric.id, question, why_by_id)
-            self.needs.append(need)
-            self.estimate += self._use(facts, need, warm=path == before)
-            before = path
 
-    def _reasons(self, stale: Sequence[_Wish]) -> list[tuple[StaleReason, ...]]:
-        names = {wish.facts.path: self.store.relative(wish.facts.path) for wish in stale}
-        evidence = self.store.evidence_of(set(names.values()))
-        stored = self.store.verdicts_on({sha for pairs in evidence.values() for _, sha in pairs})
-        failed = self.store.attempts(wish.key for wish in stale)
-        found: list[tuple[StaleReason, ...]] = []
-        for wish in stale:
-            mine = self.ask.key_maker(wish.item).key(wish.facts.evidence[wish.question])
-            old = [
-                candidate
-                for sha in dict.fromkeys(
-                    sha
-                    for of, sha in evidence.get(names[wish.facts.path], ())
-                    if of == wish.question
-                )
-                for candidate in stored.get((sha, wish.item.id), ())
-            ]
-            if wish.key in failed:
-                found.append(("failed",))
-            elif old:
-                found.append(
-                    min(
-                        (mine.changed_from(candidate) for candidate in old),
-                        key=lambda parts: (len(parts), parts),
-                    )
-                )
+    # Expected verdicts against stored ones
+
+    def _compare_with_store(self, runs: Sequence[_RunInfo]) -> None:
+        """Count the current verdicts of these runs, and add a need for the others."""
+        expected: list[_ExpectedVerdict] = []
+        for run in runs:
+            if self.scope.rubric is not None and run.rubric is not self.scope.rubric:
+                self.counts["foreign_track_runs"] += 1
+            if run.settled:
+                self.counts["current"] += self._item_count(run)
             else:
-                found.append(("new",))
-        return found
+                expected += self._expected_verdicts(run)
+        stored = self.store.known_keys(verdict.key for verdict in expected)
+        stale = [verdict for verdict in expected if verdict.key not in stored]
+        self.counts["current"] += len(expected) - len(stale)
+        with_stale = {verdict.run.path for verdict in stale}
+        self.store.settle(
+            (run.content_sha256, self._questions_sha256(run), self._item_count(run))
+            for run in runs
+            if not run.settled and run.path not in with_stale
+        )
+        if stale:
+            self._add_needs(stale)
 
-    def _use(self, facts: _Facts, need: Need, *, warm: bool) -> Estimate:
-        """Least and most use of one call: from the judge's own estimate, or from its past calls on
-        this question.
+    def _expected_verdicts(self, run: _RunInfo) -> Iterator[_ExpectedVerdict]:
+        for question, items in self._items(run).items():
+            evidence = canonical_json(run.evidence[question]).encode()
+            for item in items:
+                key = self.keys.key_maker(item).sha256_of_json(evidence)
+                yield _ExpectedVerdict(run, question, item, key)
 
-        `warm`: another question on the same run is asked before it.
+    def _add_needs(self, stale: Sequence[_ExpectedVerdict]) -> None:
+        """Group stale verdicts into calls, and estimate what these would use."""
+        runs: dict[Path, _RunInfo] = {}
+        groups: dict[tuple[Path, QuestionName], dict[str, tuple[StaleReason, ...]]] = {}
+        for verdict, reasons in zip(stale, self._reasons(stale), strict=True):
+            path = verdict.run.path
+            runs[path] = verdict.run
+            groups.setdefault((path, verdict.question), {})[verdict.item.id] = reasons
+        previous: Path | None = None
+        for (path, question), reasons_by_item in groups.items():
+            need = Need(path, runs[path].rubric.id, question, reasons_by_item)
+            self.needs.append(need)
+            self.estimate += self._estimate_call(runs[path], need, warm=path == previous)
+            previous = path
+
+    def _reasons(self, stale: Sequence[_ExpectedVerdict]) -> list[tuple[StaleReason, ...]]:
+        """Why each of these verdicts is stale."""
+        names = {verdict.run.path: self.store.relative(verdict.run.path) for verdict in stale}
+        evidence = self.store.evidence_of(set(names.values()))
+        stored = self.store.verdicts_on(
+            {sha256 for pairs in evidence.values() for _, sha256 in pairs}
+        )
+        failed = self.store.attempts(verdict.key for verdict in stale)
+        reasons: list[tuple[StaleReason, ...]] = []
+        for verdict in stale:
+            candidates: list[VerdictKey] = []
+            for question, sha256 in evidence.get(names[verdict.run.path], ()):
+                if question == verdict.question:
+                    candidates += stored.get((sha256, verdict.item.id), ())
+            if verdict.key in failed:
+                reasons.append(("failed",))
+            elif candidates:
+                reasons.append(self._fewest_changes(verdict, candidates))
+            else:
+                reasons.append(("new",))
+        return reasons
+
+    def _fewest_changes(
+        self, verdict: _ExpectedVerdict, candidates: Sequence[VerdictKey]
+    ) -> tuple[StaleReason, ...]:
+        """The parts of the key that differ from the closest stored verdict."""
+        key = self.keys.key_maker(verdict.item).key(verdict.run.evidence[verdict.question])
+        changes = (key.changed_from(candidate) for candidate in candidates)
+        return min(changes, key=lambda parts: (len(parts), parts))
+
+    # Estimates
+
+    def _estimate_call(self, run: _RunInfo, need: Need, *, warm: bool) -> Estimate:
+        """The least and the most that one call would use.
+
+        From the judge's own estimate, or from its past calls on this question. `warm`: another
+        question on the same run is asked before it.
         """
         calls, past = self._history(need.question)
-        if facts.requests is None and calls >= _TRUSTED_CALLS:
+        if run.requests is None and calls >= _TRUSTED_CALLS:
             return past
         if isinstance(self.judge, EstimatingJudge):
-            request = (facts.requests or self._read_again(facts.path))[need.question]
-            return self.judge.estimate(replace(need.of(request), warm=warm))
+            request = (run.requests or self._read_again(run.path))[need.question]
+            return self.judge.estimate(replace(need.restrict(request), warm=warm))
         return past if calls else Estimate()
 
-    def _read_again(self, path: Path) -> dict[QuestionName, Request]:
-        """The questions on a run that the stamps let pass; one run is kept, as its needs follow
-        each other."""
-        if self._last is None or self._last[0] != path:
-            self._last = (
-                path,
-                self.scope.requests(self.scope.apply(load_conversation(path)), self.judge),
-            )
-        return self._last[1]
+    def _read_again(self, path: Path) -> Requests:
+        """The questions on a run that was planned from its stamps.
+
+        The last run is kept, as the needs of one run follow each other.
+        """
+        if self._last_read is None or self._last_read[0] != path:
+            run = self.scope.apply(load_conversation(path))
+            self._last_read = (path, self.scope.requests(run, self.judge))
+        return self._last_read[1]
 
     def _history(self, question: QuestionName) -> tuple[int, Estimate]:
+        """How many calls the judge has made on a question, and their lowest and highest use."""
         if question not in self._histories:
-            self._histories[question] = self.store.history(self.who.judge, question)
+            self._histories[question] = self.store.history(self.identity.judge, question)
         return self._histories[question]
 
-    def _items(self, facts: _Facts) -> Mapping[QuestionName, tuple[Criterion, ...]]:
-        if facts.requests is not None:
-            return {question: request.criteria for question, request in facts.requests.items()}
-        return self.ask.items(facts.rubric, facts.tier, facts.track)
+    # The questions on a run
 
-    def _count(self, facts: _Facts) -> int:
-        return sum(map(len, self._items(facts).values()))
+    def _items(self, run: _RunInfo) -> Mapping[QuestionName, tuple[Criterion, ...]]:
+        if run.requests is not None:
+            return {question: request.criteria for question, request in run.requests.items()}
+        return self.keys.items(run.rubric, run.tier, run.track)
 
-    def _question(self, facts: _Facts) -> str:
-        return self.ask.sha256(facts.rubric, facts.tier, facts.track)
+    def _item_count(self, run: _RunInfo) -> int:
+        return sum(len(items) for items in self._items(run).values())
 
-    def _context(self, facts: _Facts, question: QuestionName) -> str:
-        return self.ask.context(question, facts.track, facts.tier)
+    def _questions_sha256(self, run: _RunInfo) -> str:
+        return self.keys.sha256(run.rubric, run.tier, run.track)
+
+    def _context(self, run: _RunInfo, question: QuestionName) -> str:
+        return self.keys.context(question, run.track, run.tier)

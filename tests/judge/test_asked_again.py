@@ -11,7 +11,7 @@ from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.rejudge.execute import Execution, execute
-from ambjudge.judge.rejudge.staleness import RejudgePlan, plan
+from ambjudge.judge.rejudge.staleness import RejudgePlan, plan_rejudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, run_session
 from ambjudge.judge.store import Store
@@ -33,7 +33,7 @@ async def bring(
     store: Store, runs: list[Path], judge: ApiJudge, scope: Scope | None = None, **options
 ) -> tuple[RejudgePlan, Execution]:
     """Plan and carry out; `options` are those of `execute`."""
-    planned = plan(store, runs, judge, scope or Scope())
+    planned = plan_rejudge(store, runs, judge, scope or Scope())
     return planned, await execute(planned, store, judge, signals=False, **options)
 
 
@@ -59,14 +59,14 @@ async def test_an_edited_criterion_asks_its_stage_once_and_nothing_else(
     first, done = await bring(store, runs, judge)
     assert {need.question for need in first.needs} == QUESTIONS
     assert judge_server.count == first.calls == done.usage.calls == 2 * len(QUESTIONS)
-    assert plan(store, runs, judge, Scope()).calls == 0
+    assert plan_rejudge(store, runs, judge, Scope()).calls == 0
     again, _ = await bring(
         store, runs, judge, Scope(edited("S2b", text="Did it check the device?"))
     )
     assert [need.reasons for need in again.needs] == [{"S2b": ("criterion",)}] * 2
     asked = judge_server.requests[first.calls :]
     assert [list(loopback.entries_of(body)) for body in asked] == [["S2b"]] * 2
-    assert plan(store, runs, judge, Scope(edited("S2b", weight=9.0))).calls == 0
+    assert plan_rejudge(store, runs, judge, Scope(edited("S2b", weight=9.0))).calls == 0
 
 
 async def test_an_edited_code_asks_the_diagnosis_alone(
@@ -84,9 +84,9 @@ async def test_an_edited_code_asks_the_diagnosis_alone(
     assert all(
         "Outputs that are all alike were handed over" in loopback.prompt_of(body) for body in asked
     )
-    assert plan(store, runs, judge).calls == 0
+    assert plan_rejudge(store, runs, judge).calls == 0
     edit_code()
-    assert plan(store, runs, judge).calls == 0, (
+    assert plan_rejudge(store, runs, judge).calls == 0, (
         "back to the old words, whose verdicts are still there"
     )
 
@@ -106,14 +106,16 @@ async def test_stages_by_the_judge_are_kept_and_used_again(
     assert judge_server.count == 2 * (len(QUESTIONS) + 1)
     assert {card.stages_from for card in first} == {"judge"}
     assert {stage for card in first for stage in card.turn_stages} == {"S1"}, "as this server says"
-    assert plan(store, runs, judge, options.scope()).calls == 0
+    assert plan_rejudge(store, runs, judge, options.scope()).calls == 0
     again = await cards(options)
     assert judge_server.count == 2 * (len(QUESTIONS) + 1)
     assert [card.turn_stages for card in again] == [card.turn_stages for card in first]
     by_rules = await cards(ScoreOptions())
     assert {card.stages_from for card in by_rules} == {"rules"}
     mixed = ScoreOptions(questions=QuestionSet(stages="mixed"))
-    assert plan(store, runs, judge, mixed.scope()).calls == 0, "what was read is known, sure or not"
+    assert plan_rejudge(store, runs, judge, mixed.scope()).calls == 0, (
+        "what was read is known, sure or not"
+    )
     assert judge_server.count == 2 * (len(QUESTIONS) + 1), (
         "who labels the turns is no matter of what else is asked"
     )
@@ -129,7 +131,7 @@ async def test_a_stage_reading_that_fits_no_run_leaves_the_rules(
         runs[:1], judge_of(judge_server), options, found.append, store=store, signals=False
     )
     assert found[0].card.stages_from == "rules"
-    again = plan(store, runs[:1], judge_of(judge_server), options.scope())
+    again = plan_rejudge(store, runs[:1], judge_of(judge_server), options.scope())
     assert [dict(need.reasons) for need in again.needs] == [{"stages": ("failed",)}]
 
 
@@ -145,16 +147,16 @@ async def test_other_public_inputs_make_verdicts_stale(
     with_public, _ = await bring(store, runs, judge, scope)
     assert with_public.calls == 2 * len(QUESTIONS)
     assert {why for need in with_public.needs for why in need.reasons.values()} == {("evidence",)}
-    known = plan(store, runs, judge, scope)
+    known = plan_rejudge(store, runs, judge, scope)
     assert (known.calls, known.read) == (0, 0)
     cases = sorted((public / "nct-crc-cls-task").iterdir())
     shutil.copytree(cases[0], cases[0].with_name("case_9999"))
-    more = plan(store, runs, judge, scope)
+    more = plan_rejudge(store, runs, judge, scope)
     assert (more.calls, more.read) == (2 * len(QUESTIONS), 2)
     shutil.rmtree(cases[0].with_name("case_9999"))
-    back = plan(store, runs, judge, scope)
+    back = plan_rejudge(store, runs, judge, scope)
     assert back.calls == 0, "read again, but the same verdicts stand"
-    assert plan(store, runs, judge, Scope()).calls == 0
+    assert plan_rejudge(store, runs, judge, Scope()).calls == 0
 
 
 async def test_a_dry_run_knows_that_the_record_is_cached(
@@ -165,14 +167,14 @@ async def test_a_dry_run_knows_that_the_record_is_cached(
     judge_server.cache = loopback.PromptCache()
     plain = Price(DEAR.input, DEAR.output, DEAR.source, DEAR.date)
     costs = {
-        name: plan(store, runs, judge_of(judge_server, price=price)).estimate
+        name: plan_rejudge(store, runs, judge_of(judge_server, price=price)).estimate
         for name, price in (("cached", DEAR), ("plain", plain))
     }
     assert costs["cached"].low.cost_usd < 0.7 * costs["plain"].low.cost_usd
     assert costs["cached"].high.cost_usd >= costs["plain"].high.cost_usd
     judge = judge_of(judge_server, price=DEAR)
     alone = sum(
-        plan(store, runs, judge, Scope(questions=questions)).estimate.low.cost_usd
+        plan_rejudge(store, runs, judge, Scope(questions=questions)).estimate.low.cost_usd
         for questions in (QuestionSet(diagnosis=False), QuestionSet(criteria=False))
     )
     assert alone > costs["cached"].low.cost_usd, "asked apart, each run is read twice"
@@ -187,6 +189,6 @@ async def test_a_question_that_comes_alone_is_estimated_cold(
     judge = judge_of(judge_server, price=DEAR)
     await bring(store, runs, judge)
     edit_code(E3="Other words.")
-    again = plan(store, runs, judge)
+    again = plan_rejudge(store, runs, judge)
     assert again.calls == 2
     assert again.estimate.low.cached_tokens == 0

@@ -16,7 +16,7 @@ from ambjudge.judge.judges.limits import Budget
 from ambjudge.judge.judges.panel import Panel
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import Answer, ask_item
-from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rejudge.staleness import plan_rejudge, planned_requests
 from ambjudge.judge.store import Store
 
 HERE = Path(__file__).parent
@@ -146,7 +146,7 @@ async def test_a_cost_limit_leaves_the_rest_unscored(store, runs, judge_server) 
     judge_server.script = ["good"]
     judge = judge_of(judge_server, price=Price(1.0, 1.0, source="test", date=""))
     one = judge.estimate(
-        next(requests(plan(store, runs, judge, ask_scope(judge, SEEN)), judge))
+        next(planned_requests(plan_rejudge(store, runs, judge, ask_scope(judge, SEEN)), judge))
     ).high.cost_usd
     _, answers = await asked(store, runs, judge, budget=Budget(one * 1.01))
     assert [a.reason for a in answers].count("budget") >= 1

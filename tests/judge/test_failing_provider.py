@@ -16,7 +16,7 @@ from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.limits import Budget
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.rejudge.execute import execute
-from ambjudge.judge.rejudge.staleness import plan
+from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.reading.layout import find_conversations
 from ambjudge.trajectories.reading.load import load_run
@@ -92,7 +92,7 @@ async def test_a_fifth_of_failures(folder, judge_server, loopback):
     with open_store(folder / "s.db") as store:
         judge = make_judge(judge_server)
         paths = list(find_conversations(folder / "runs"))
-        first = plan(store, paths, judge)
+        first = plan_rejudge(store, paths, judge)
         done = await execute(first, store, judge, concurrency=16, signals=False)
         assert (done.summary.done, first.calls) == (RUNS, QUESTIONS * RUNS)
         assert done.scored + done.unscored.total() == first.stale
@@ -100,7 +100,7 @@ async def test_a_fifth_of_failures(folder, judge_server, loopback):
         assert done.throttles > 0
         assert_said(store, loopback.says_highest)
         for _ in range(6):
-            again = plan(store, paths, judge)
+            again = plan_rejudge(store, paths, judge)
             if not again.calls:
                 break
             assert {why for need in again.needs for why in need.reasons.values()} == {("failed",)}
@@ -118,7 +118,7 @@ async def test_the_cost_limit_holds(folder, judge_server):
     judge_server.script = ["good"]
     judge = make_judge(judge_server)
     with open_store(folder / "s.db") as store:
-        planned = plan(store, find_conversations(folder / "runs"), judge)
+        planned = plan_rejudge(store, find_conversations(folder / "runs"), judge)
         cap = 0.3
         assert planned.estimate.high.cost_usd > cap
         done = await execute(
@@ -126,5 +126,5 @@ async def test_the_cost_limit_holds(folder, judge_server):
         )
         assert 0 < done.usage.cost_usd <= cap
         assert done.unscored["budget"] + done.scored == planned.stale
-        again = plan(store, find_conversations(folder / "runs"), judge)
+        again = plan_rejudge(store, find_conversations(folder / "runs"), judge)
         assert again.stale == done.unscored["budget"]

@@ -24,7 +24,7 @@ from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.provider_batch import BatchOptions, abandon, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
 from ambjudge.judge.questions.items import Answer, QuestionSet, ask_item
-from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rejudge.staleness import plan_rejudge, planned_requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, run_session
 from ambjudge.judge.store import Store, open_store
@@ -51,12 +51,15 @@ def judge_of(server, **options) -> ApiJudge:
 
 
 def stale(store: Store, runs: list[Path], judge: ApiJudge):
-    return plan(store, runs, judge, Scope())
+    return plan_rejudge(store, runs, judge, Scope())
 
 
 async def send(store: Store, runs: list[Path], judge: ApiJudge, **options):
     return await submit(
-        store, judge, requests(stale(store, runs, judge), judge), replace(OPTIONS, **options)
+        store,
+        judge,
+        planned_requests(stale(store, runs, judge), judge),
+        replace(OPTIONS, **options),
     )
 
 
@@ -94,7 +97,7 @@ async def test_the_story(server, store: Store, runs: list[Path], judge_server) -
 
     judge_server.script = ["good"]
     live = ApiJudge("small-judge", judge_server.url, retry=QUICK)
-    for request in requests(before, judge):
+    for request in planned_requests(before, judge):
         reply = await live.judge(request)
         stored = {
             v.key.criterion_id: v.result
@@ -259,7 +262,7 @@ async def test_a_cost_limit_holds_over_open_batches(server, store: Store, runs: 
         await send(store, runs, judge, max_cost=1.0)
     assert server.count == {}
     judge._price = Price(1.0, 2.0, "test", "2026-01-01")
-    first = next(requests(stale(store, runs, judge), judge))
+    first = next(planned_requests(stale(store, runs, judge), judge))
     most = 2.5 * judge.usage_without_retries(first).cost_usd
     sent = await send(store, runs, judge, max_cost=most)
     assert 0 < sent.sent < stale(store, runs, judge).calls
@@ -312,7 +315,7 @@ async def test_an_orphan_is_adopted_even_when_the_list_lags(
             }
         )
     server.list_lag = 1
-    todo = list(requests(stale(store, runs, judge), judge))
+    todo = list(planned_requests(stale(store, runs, judge), judge))
     settle = replace(OPTIONS, settle_s=age_s(status(store)[0].noted_at) + 5)
     sent = await submit(store, judge, todo, settle)
     assert (sent.adopted, sent.sent) == (1, 0)
@@ -467,7 +470,9 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     question = ask_item("What did it load?", Answer("choice", ("a model", "a table", "nothing")))
     scope = Scope(questions=QuestionSet(stages="judge", ask=question))
     server.lines = ["codes:E3"]
-    sent = await submit(store, judge, requests(plan(store, runs, judge, scope), judge), OPTIONS)
+    sent = await submit(
+        store, judge, planned_requests(plan_rejudge(store, runs, judge, scope), judge), OPTIONS
+    )
     questions = ["stages", "S1", "S2", "S3", "diagnosis", "ask"]
     assert [request.question for request in all_requests(store)] == 2 * questions
     assert sent.sent == 2 * len(questions)
@@ -482,10 +487,10 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     done = await collect(store, judge, options=OPTIONS)
     assert (done.stale, dict(done.unscored), len(done.closed)) == (0, {}, 1)
     assert done.scored == sum(len(request.criteria) for request in all_requests(store))
-    again = plan(store, runs, judge, scope)
+    again = plan_rejudge(store, runs, judge, scope)
     assert [dict(need.reasons) for need in again.needs] == [{"E3": ("criterion",)}] * 2
     edit_code()
-    assert plan(store, runs, judge, scope).calls == 0
+    assert plan_rejudge(store, runs, judge, scope).calls == 0
     cards = []
     options = ScoreOptions(questions=scope.questions, stored_only=True)
     await run_session(
@@ -504,10 +509,15 @@ async def test_batches_on_one_run_with_other_public_inputs_are_each_read_as_they
     judge = judge_of(server)
     both = Scope(), Scope(public=RECORDED / "public")
     for scope in both:
-        await submit(store, judge, requests(plan(store, runs[:1], judge, scope), judge), OPTIONS)
+        await submit(
+            store,
+            judge,
+            planned_requests(plan_rejudge(store, runs[:1], judge, scope), judge),
+            OPTIONS,
+        )
     done = await collect(store, judge, options=OPTIONS)
     assert (len(done.closed), done.stale) == (2, 0)
-    assert [plan(store, runs[:1], judge, scope).calls for scope in both] == [0, 0]
+    assert [plan_rejudge(store, runs[:1], judge, scope).calls for scope in both] == [0, 0]
 
 
 async def test_an_edited_rubric_does_not_lose_paid_answers_and_an_edited_run_is_not_judged(
@@ -516,7 +526,10 @@ async def test_an_edited_rubric_does_not_lose_paid_answers_and_an_edited_run_is_
     judge = judge_of(server)
     rubric = load_rubric("segmentation")
     await submit(
-        store, judge, requests(plan(store, runs, judge, Scope(rubric=rubric)), judge), OPTIONS
+        store,
+        judge,
+        planned_requests(plan_rejudge(store, runs, judge, Scope(rubric=rubric)), judge),
+        OPTIONS,
     )
     claimed = {key for r in all_requests(store) for key in r.keys if "crc-lite-01" in r.path}
     conversation = runs[1]
@@ -560,7 +573,7 @@ async def test_nobody_listens(store: Store, runs: list[Path]) -> None:
         await submit(
             store,
             judge,
-            requests(stale(store, runs[:1], judge), judge),
+            planned_requests(stale(store, runs[:1], judge), judge),
             replace(OPTIONS, retry=judge._retry),
         )
 

@@ -22,7 +22,7 @@ from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.questions.question_keys import QuestionKeys
 from ambjudge.judge.questions.verdict_keys import identity
-from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rejudge.staleness import plan_rejudge, planned_requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, run_session
 from ambjudge.judge.store import open_store
@@ -135,7 +135,7 @@ def score_all(store, paths, judge, scope) -> None:
 
 def execute(store, planned, judge) -> None:
     async def all_of_them() -> None:
-        for request in requests(planned, judge):
+        for request in planned_requests(planned, judge):
             await StoredJudge(judge, store, planned=True).judge(request)
 
     asyncio.run(all_of_them())
@@ -220,7 +220,7 @@ CRITERIA = len(RUBRIC.criteria())
 def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, calls, stages, reason):
     store, paths = stored
     judge = LengthJudge(judge.model, judge.prompt, judge.temperature)
-    planned = plan(store, paths, judge, scope)
+    planned = plan_rejudge(store, paths, judge, scope)
     assert planned.calls == calls
     assert {need.question for need in planned.needs} == stages
     assert {why for counts in by_criterion(planned).values() for why in counts} == (
@@ -234,7 +234,7 @@ def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, cal
     assert Counter((r, s) for r, s, _ in judge.asked) == Counter(
         (run_id(n.path), n.question) for n in planned.needs
     )
-    again = plan(store, paths, judge, scope)
+    again = plan_rejudge(store, paths, judge, scope)
     assert (again.calls, again.current) == (0, RUNS * CRITERIA)
 
 
@@ -251,8 +251,8 @@ async def test_what_was_scored_is_settled(tmp_path):
             )
             contents = [run.content_sha256 for run in store.iter_runs()]
             assert len(store.settled(contents, questions(judge, paths))) == expected
-        assert plan(store, paths, RulesJudge()).calls == 0
-        again = plan(store, paths, Mute())
+        assert plan_rejudge(store, paths, RulesJudge()).calls == 0
+        again = plan_rejudge(store, paths, Mute())
         assert again.read == 0
         assert again.calls == 3 * len(paths)
 
@@ -286,21 +286,21 @@ def questions(judge, paths) -> set[str]:
 
 def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, judged, tmp_path):
     store, paths = stored
-    first = plan(store, paths, LengthJudge(), Scope(RUBRIC))
+    first = plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC))
     assert first.read == RUNS  # score_run noted the runs without stamps
-    assert plan(store, paths, LengthJudge(), Scope(RUBRIC)).read == 0
-    assert plan(store, paths, LengthJudge(), Scope(RUBRIC), verify=True).read == RUNS
+    assert plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC)).read == 0
+    assert plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC), verify=True).read == RUNS
     text = paths[7].read_text()
     try:
         paths[7].write_text(text.replace("patient", "pacient"))
-        planned = plan(store, paths, LengthJudge(), Scope(RUBRIC))
+        planned = plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC))
         assert planned.read == 1
         assert {need.path for need in planned.needs} == {paths[7]}
         assert {why for need in planned.needs for why in need.reasons.values()} == {("evidence",)}
     finally:
         paths[7].write_text(text)
         age(judged[0])
-    assert plan(store, paths, LengthJudge(), Scope(RUBRIC)).calls == 0
+    assert plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC)).calls == 0
 
 
 def test_failures_are_planned_again_as_failures(tmp_path):
@@ -308,14 +308,14 @@ def test_failures_are_planned_again_as_failures(tmp_path):
     broken, well = LengthJudge(fail={"S2b"}), LengthJudge()
     with open_store(tmp_path / "s.db") as store:
         score_all(store, paths, broken, Scope(RUBRIC))
-        planned = plan(store, paths, well, Scope(RUBRIC))
+        planned = plan_rejudge(store, paths, well, Scope(RUBRIC))
         assert by_criterion(planned) == {("segmentation", "S2b"): Counter({"failed": 2})}
         execute(store, planned, well)
         assert well.asked == [
             ("runs/run-00000", "S2", ("S2b",)),
             ("runs/run-00001", "S2", ("S2b",)),
         ]
-        assert plan(store, paths, well, Scope(RUBRIC)).calls == 0
+        assert plan_rejudge(store, paths, well, Scope(RUBRIC)).calls == 0
 
 
 def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
@@ -324,7 +324,7 @@ def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
     new.write_text(new.read_text().replace("patient", "pacient"))
     (broken,) = make_runs(tmp_path / "broken", 1)
     broken.write_text("{")
-    planned = plan(
+    planned = plan_rejudge(
         store, [*paths, new, broken, tmp_path / "gone.json"], LengthJudge(), Scope(RUBRIC)
     )
     assert planned.runs == RUNS + 3
@@ -334,4 +334,4 @@ def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
     }
     new.unlink()
     with pytest.raises(InputError):
-        list(requests(planned, LengthJudge()))
+        list(planned_requests(planned, LengthJudge()))

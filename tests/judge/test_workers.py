@@ -16,7 +16,7 @@ from ambjudge.errors import ConfigError
 from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.rejudge.execute import Spending
-from ambjudge.judge.rejudge.staleness import plan
+from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.rejudge.update import from_store, update
 from ambjudge.judge.select import JudgeOptions, make_judge
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, collect_cards, run_session
@@ -83,7 +83,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
     await run_session(paths, judge, OPTIONS, alone.append, signals=False)
     judge_server.requests.clear()
     with open_store(tmp_path / "s.db") as store:
-        planned = plan(store, paths, judge, OPTIONS.scope())
+        planned = plan_rejudge(store, paths, judge, OPTIONS.scope())
         work = Work(from_store(OPTIONS), names, how, (store.address, store.root))
         killed: list[Worker] = []
 
@@ -94,7 +94,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
 
         async with Workers(2, work, engine_of) as pool:
             done = await update(planned, store, paths, judge, OPTIONS, by=pool, on_calls=kill)
-        left = plan(store, paths, judge, OPTIONS.scope()).calls
+        left = plan_rejudge(store, paths, judge, OPTIONS.scope()).calls
         verdicts = [
             (verdict.run_ref, verdict.key.criterion_id) for verdict in store.iter_verdicts()
         ]
