@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from .statistics.raters import agreement, judge_pairs, rater_agreement, reliability
     from .statistics.repeated_success import first_breaks, pass_k
     from .statistics.score_by_code_count import cliff, recovery
+    from .statistics.score_checks import validate_scores
     from .statistics.score_variance import variance_components
     from .tables.cohorts import Cohort, cohort, criteria, frame
     from .tables.frames import read_frame, write_frame
     from .tables.label_tables import read_labels
-    from .tables.score_checks import validate_scores
 
 _EXPORTS = {
     "report.failure_texts": ("failure_clusters",),
@@ -82,7 +82,7 @@ _EXPORTS = {
     "tables.cohorts": ("Cohort", "cohort", "criteria", "frame"),
     "tables.frames": ("read_frame", "write_frame"),
     "tables.label_tables": ("read_labels",),
-    "tables.score_checks": ("validate_scores",),
+    "statistics.score_checks": ("validate_scores",),
 }
 """Module -> the names that it exports here."""
 

@@ -157,7 +157,7 @@ def _summary(found: Analysis, chosen: Sequence[str]) -> None:
     for name in chosen or [name for name in SUMMARY if name in found.tables]:
         table = found.tables[name]
         console.say()
-        console.say(found.said(name)[0])
+        console.say(found.heading(name)[0])
         if table.columns == ["reason"] or table.is_empty():
             console.say(f"  {table['reason'][0] if table.height else 'no rows'}")
             continue

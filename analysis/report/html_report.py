@@ -398,7 +398,7 @@ def _table(item: Item, analysis: Analysis, links: RunLinks | None, names: Glossa
     for column, value in item.where.items():
         if column in table.columns:
             table = table.filter(pl.col(column) == value)
-    title, about = analysis.said(item.name)
+    title, about = analysis.heading(item.name)
     title = item.title.replace("{score}", score_of(analysis.outcome, analysis.runs).titled) or title
     note = (
         f'<p class="note">{names.prose(esc(about))} <a href="#m-{esc(item.name)}">Methods</a></p>'
@@ -475,7 +475,7 @@ def _methods(analysis: Analysis) -> str:
     terms = "".join(f"<dt>{esc(term)}</dt><dd>{esc(text)}</dd>" for term, text in _TEXT_METHODS)
     blocks = []
     for name, table in analysis.tables.items():
-        rows, title = methods(table), analysis.said(name)[0]
+        rows, title = methods(table), analysis.heading(name)[0]
         if not rows:
             blocks.append(
                 f'<p id="m-{esc(name)}" class="note">{esc(title)}: counts and descriptions, no'

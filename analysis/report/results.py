@@ -42,9 +42,10 @@ class Analysis:
     def problems(self) -> tuple[str, ...]:
         return self.cohort.problems
 
-    def said(self, name: str) -> tuple[str, str]:
+    def heading(self, name: str) -> tuple[str, str]:
         """Title and note of a table."""
-        return TABLES[name].said(self.outcome, self.runs) if name in TABLES else (name, "")
+        table = TABLES.find(name)
+        return (name, "") if table is None else table.heading(self.outcome, self.runs)
 
 
 def read(
@@ -115,7 +116,7 @@ def analyse(
     was read; `scoring` says how runs without a scorecard are scored. `judge` leaves out the
     scorecards of others.
     """
-    chosen = list(TABLES) if only is None else list(only)
+    chosen = list(TABLES.names if only is None else only)
     texts = FailureTexts() if "clusters" in chosen else None
     found = read(source, texts, seen, scoring, judge)
     tables = all_tables(
@@ -143,7 +144,7 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
         "runs": analysis.runs.height,
         "tables": {
             name: {
-                **dict(zip(("title", "note"), analysis.said(name), strict=True)),
+                **dict(zip(("title", "note"), analysis.heading(name), strict=True)),
                 "columns": table.columns,
                 "rows": rows(table),
             }

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..statistics.overlap_weighting import REFUSE_FIRED
-from ..statistics.overall_parts import PARTS, overall_parts
-from ..statistics.run_arrays import NO_POINT_REASON, insufficiently_read
-from .codes_read import CODES, reading_counts, sampled
-from .frames import WEIGHTS
+from ..tables.codes_read import CODES, reading_counts, sampled
+from ..tables.frames import WEIGHTS
+from .overall_parts import PARTS, overall_parts
+from .overlap_weighting import REFUSE_FIRED
+from .run_arrays import NO_POINT_REASON, insufficiently_read
 
 TOLERANCE = 0.02
 """Overall and agentic are serialised with 2 and 4 decimals."""
