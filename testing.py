@@ -4,8 +4,8 @@ contract check a door.
 - `tiny_run(folder)`: a run written to files and read by the real loader
 - `ScriptedJudge(values)`: a judge that says what it is told
 - `check_track`, `check_detector`, `check_judge`, `check_importer`, `check_exporter`,
-  `check_command`: AssertionError with the
-  sentence that says what a door asks for and does not get. What we ship passes the same checks.
+  `check_table`, `check_command`: AssertionError with the sentence that says what a door asks for
+  and does not get. What we ship passes the same checks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .error_codes.context import code_context
 from .error_codes.registry import Detector
-from .errors import InputError
+from .errors import AmbjudgeError, InputError
 from .judge.base import Judge, QuestionName, Reply, Request, answers, is_criteria
 from .judge.card.stage_results import CriterionResult
 from .judge.checks.case_checks import TrackCheck
@@ -43,6 +43,7 @@ from .trajectories.turns.segment import segment
 if TYPE_CHECKING:
     import click
 
+    from .analysis.report.table_spec import Table
     from .trajectories.importers.exporters import Exporter
 
 HOSTILE = (b"", b"\x00\xff\xfe", b"{", b"[[[]]]", b'{"messages": 7}', "ж\u202e".encode() * 99)
@@ -330,6 +331,24 @@ def check_exporter(exporter: Exporter, run: Run | None = None) -> dict[str, Any]
         json.dumps(draft.messages) == before, "an exporter leaves the draft's messages as they were"
     )
     return value
+
+
+def check_table(table: Table) -> None:
+    """Check that it has a heading and gives a frame for a small cohort and for an empty one."""
+    import polars as pl
+
+    from .analysis import cohort, simulate, simulated_scorecards
+    from .analysis.report.table_spec import TableInputs
+
+    _ask(bool(table.title and table.note), "a table has a title and a note")
+    cards = list(simulated_scorecards(simulate(n_agents=2, n_tasks=4, n_rep=2, seed=1)))
+    for cohort_size in (len(cards), 0):
+        inputs = TableInputs(cohort(cards[:cohort_size]), None, None, "overall", "any", 10)
+        try:
+            frame = table.compute(inputs)
+        except AmbjudgeError:
+            continue  # shown as the reason why there are no rows
+        _ask(isinstance(frame, pl.DataFrame), "a table computes a polars DataFrame")
 
 
 def check_command(command: click.Command) -> None:

@@ -132,6 +132,7 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
 
 def _plugins() -> list[Finding]:
     """What other packages add, by door; each is loaded to see whether it can be."""
+    from ..analysis.report.report_tables import TABLES
     from ..error_codes.registry import DETECTORS
     from ..judge.select import JUDGES
     from ..tracks import TRACKS
@@ -139,7 +140,7 @@ def _plugins() -> list[Finding]:
     from ..trajectories.importers.exporters import EXPORTERS
     from .registry import commands
 
-    doors: tuple[Door[Any], ...] = (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, commands())
+    doors: tuple[Door[Any], ...] = (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, TABLES, commands())
     names = {door.group: door for door in doors}
     found = []
     if (allowed := os.environ.get(SWITCH)) is not None:

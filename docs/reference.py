@@ -288,6 +288,7 @@ def error_codes() -> list[str]:
 
 def doors() -> list[str]:
     """What stands behind each door by itself."""
+    from ambjudge.analysis.report.report_tables import TABLES
     from ambjudge.error_codes.registry import DETECTORS
     from ambjudge.judge.select import JUDGES
     from ambjudge.tracks import TRACKS
@@ -299,7 +300,7 @@ def doors() -> list[str]:
         "",
         "Entry-point groups by which packages add to ambjudge; [how](../extending.md).",
     ]
-    for door in (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, commands_door()):
+    for door in (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, TABLES, commands_door()):
         own = [(name, plugin.target) for name, plugin in door.entries.items() if not plugin.package]
         rows = [[code(name), code(target)] for name, target in own]
         lines += [

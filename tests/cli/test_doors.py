@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge import score
+from ambjudge.analysis.report.report_tables import TABLES
 from ambjudge.cli import run
 from ambjudge.commands.registry import COMMANDS, commands
 from ambjudge.judge.checks.track import checked_track
@@ -19,6 +20,7 @@ from ambjudge.testing import (
     check_exporter,
     check_importer,
     check_judge,
+    check_table,
     check_track,
     tiny_run,
 )
@@ -80,6 +82,11 @@ def test_a_conversation_is_a_format_too(tmp_path: Path) -> None:
     run = tiny_run(tmp_path)
     (same,) = check_importer(IMPORTERS.get("conversation"), run.path)
     assert [turn.code for turn in same.turns] == [turn.code for turn in run.turns]
+
+
+@pytest.mark.parametrize("name", TABLES.names)
+def test_tables(name: str) -> None:
+    check_table(TABLES.get(name))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

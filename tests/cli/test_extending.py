@@ -138,6 +138,7 @@ def test_doctor_and_help_show_them_and_a_switch_leaves_them_out(call, tmp_path):
         "judges: acme",
         "importers: acme",
         "exporters: acme",
+        "tables: long_runs",
         "commands: turns",
     }
     assert all(one["ok"] and one["state"] == "acme-agents 1.0" for one in found.values())
