@@ -12,6 +12,12 @@ from ambjudge.trajectories.reading.load import load_run
 SUBMIT = ("submit", "", "")
 
 
+def round_trip(run: Run) -> Run:
+    """The run written as JSON and read again; `output_format` is not part of the JSON."""
+    again = Run.model_validate_json(run.model_dump_json())
+    return again.model_copy(update={"output_format": run.output_format})
+
+
 def bash(code: str, out: str = "", exit_code: int = 0) -> tuple:
     return ("bash", code, out, exit_code)
 

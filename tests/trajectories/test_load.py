@@ -11,6 +11,7 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import iter_runs, load_run
+from conversations import round_trip
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 RUNS = sorted(path for path in RECORDED.iterdir() if path.is_dir())
@@ -55,7 +56,7 @@ def write(folder: Path, conversation, name="process/conversation.json", **files)
 
 def load(folder, conversation, **kwargs) -> Run:
     run = load_run(write(folder, conversation, **kwargs))
-    assert Run.model_validate_json(run.model_dump_json()) == run
+    assert round_trip(run) == run
     return run
 
 
@@ -70,8 +71,7 @@ def test_recorded_runs(folder):
     assert run.report is not None
     assert run.outputs.files
     assert run.warnings == ()
-    again = Run.model_validate_json(run.model_dump_json())
-    assert again == run
+    assert round_trip(run) == run
 
 
 def test_an_object_with_everything(tmp_path):

@@ -30,6 +30,7 @@ GOOD = json.dumps(
     {"messages": [{"role": "user", "content": "task ü"}, {"role": "assistant", "content": "done"}]},
     ensure_ascii=False,
 )
+from conversations import round_trip
 
 
 def head(value: str) -> bytes:
@@ -229,7 +230,7 @@ def test_odd_files_that_load(name, tmp_path):
     file = tmp_path / "conversation.json"
     file.write_bytes(LOADS[name])
     run = load_run(file)
-    assert Run.model_validate_json(run.model_dump_json()) == run
+    assert round_trip(run) == run
 
 
 @pytest.mark.parametrize("name", REFUSED)

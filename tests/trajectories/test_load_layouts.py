@@ -20,13 +20,14 @@ from ambjudge.judge.checks.vqa_answers import read_answers
 from ambjudge.tracks import infer_track
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import load_run
+from conversations import round_trip
 
 LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
 
 
 def load(name: str) -> Run:
     run = load_run(LAYOUTS / name)
-    assert Run.model_validate_json(run.model_dump_json()) == run
+    assert round_trip(run) == run
     return run
 
 

@@ -20,8 +20,8 @@ _TASK_SCORE_FIELDS = (
     "aggregate.clinical_score",
     "clinical.clinical",
 )
-"""`aggregate` comes before `clinical`: in a disqualified run the latter is still the measured score,
-while the former is 0."""
+"""`aggregate` before `clinical`: in a disqualified run, `clinical` is still the measured score and
+`aggregate` is 0."""
 _RUNTIME_FIELDS: dict[str, tuple[str, ...]] = {
     "wall_time_s": ("runtime.wall_time_s", "orchestrator.agent_wall_s", "agent_summary.elapsed_s"),
     "input_tokens": ("runtime.input_tokens", "agent_summary.prompt_tokens"),

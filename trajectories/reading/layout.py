@@ -290,8 +290,8 @@ def _as_run_folder(run: Path | RunFolder) -> RunFolder:
 def run_folder(conversation: Path, list_folder: Callable[[str], Listing] | None = None) -> Path:
     """The run's folder: the parent of `process/` if the file lies in one, else the file's folder.
 
-    If that is the agent's folder (`workspace`, `outputs`) and the harness keeps its files beside it,
-    the run is the folder above. `list_folder` lists folders of a tree on another machine.
+    If that is the agent's folder (`workspace`, `outputs`) and the harness keeps its files beside
+    it, the run is the folder above. `list_folder` lists folders of a tree on another machine.
     """
     folder = conversation.absolute().parent
     if folder.name != "process":

@@ -1,5 +1,11 @@
-"""What a reader is shown of a run: facts, brief, plan and all turns as one text, and the check of
-quotes from it."""
+"""The record: what a judge is shown of a run, as one text, and the check of quotes from it.
+
+`assembly.make_record` puts facts, brief, plan and turns together. `turn_rendering` renders a turn,
+`rewrites` shows rewritten files by their changes, `folding` and `noise` fold what says nothing, and
+`budget` decides what gives way if the run does not fit. `quotes` finds a quote in the run.
+
+Start with `assembly.make_record` and `quotes.QuoteIndex`.
+"""
 
 from .assembly import DEFAULT_BUDGET as DEFAULT_BUDGET
 from .assembly import MIN_BUDGET as MIN_BUDGET

@@ -1,11 +1,12 @@
-"""The record of a run: one text that holds what a reader needs to know of it, the same bytes for
-every question.
+"""Assembles the record of a run: one text with what a judge needs to know of it.
 
-`make_record` shows facts, the whole brief, the delivered plan and every turn in order. Noise is
-folded first; only if the rest still does not fit, what decides least gives way. The bytes depend on
-the run, the facts, where the rules are sure of a stage, and the budget: never on a stage, a rubric
-or a criterion, so that a provider's prompt cache, a local model's KV prefix and the key of a
-verdict can all rest on them.
+`make_record` shows facts, the brief, the delivered plan and every turn in order. Noise is folded
+first; only if the run still does not fit, what decides least gives way.
+
+The bytes are the same for every question. They depend on the run, the facts, the stages that the
+rules are sure of, and the budget: never on a stage, a rubric or a criterion. A provider's prompt
+cache, a local model's KV prefix and the keys of verdicts all rest on that. For the same reason no
+text that goes into the record may be reworded without a new `PACKING`.
 """
 
 from __future__ import annotations
@@ -13,57 +14,67 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...sanitize import replaced, sanitize, sanitize_line
 from ..models import STAGE_NAMES, Run, Segmentation
-from .budget import DECIDES, forms, shares, shorten, weights
+from .budget import DECISIVE_WEIGHT, allocate, count_line_forms, shorten, turn_weights
 from .facts import Fact
-from .turn_rendering import RenderedTurn, TurnRenderer
+from .turn_rendering import Part, RenderedTurn, TurnRenderer
 
 PACKING = "2"
-"""Version of the record's form; part of a judge's parameters, as other bytes give other verdicts
-anyway."""
+"""Version of the record's form; one of a judge's parameters, as other bytes give other verdicts."""
 DEFAULT_BUDGET = 96_000
 """Characters: about 30,000 tokens, which every current model takes. Real runs without their noise
 are mostly shorter."""
 MIN_BUDGET = 2_000
+"""Characters."""
 
 _SURE = 0.8
-"""Posterior probability from which a stage is named as a hint."""
-_WHOLE = 0.8
+"""Posterior probability from which a turn's title names its stage as a hint."""
+_COMPLETE_SHARE = 0.8
 """A turn of which less than this share is shown counts as left out when verdicts are weighed."""
-_FEW = 200
-"""Characters of a turn that make it worth a heading when there is no room for all turns."""
-_LEAST = 32
-"""Characters of a text that are shown in any case: at least a mark that says how much is gone."""
-_READ = 1_000_000
+_MIN_TURN_CHARS = 200
+"""Characters that make a turn worth its title if there is no room for all turns."""
+_MIN_TEXT_CHARS = 32
+"""Characters of a text that are always shown: at least a mark that says how much is missing."""
+_MAX_READ_CHARS = 1_000_000
 """Characters of all texts of a run that are looked at; of an endless run, the ends of its longest
 texts."""
-_LEAST_READ = 10_000
-_ROUNDS = 4
-"""Times that what texts left of their shares is shared out again."""
-# Turns compete by the square of their weights: what decides stays nearly whole before what does not
-# gets its half.
-_KINDS = {"text": 3.0, "code": 3.0, "output": 1.5}
-"""Outputs give way before what was done and said."""
+_MIN_READ_CHARS = 10_000
+"""Characters of each text that are looked at in any case."""
+_SHARING_ROUNDS = 4
+"""How often the room that texts left unused is shared out again."""
+_KIND_WEIGHTS = {"text": 3.0, "code": 3.0, "output": 1.5}
+"""Outputs give way before what the agent did and said."""
+_NEEDED_CODE_FACTOR = 2
+"""Code counts more if a later turn shows a file by its changes against it."""
+_PLAN_WEIGHT = 1e9
+"""For the text that shows the delivered plan: it is never shortened."""
 _NONCE = "\0"
 """Stands for the nonce until the content is known; `sanitize` leaves no such character in a
 transcript's text."""
 _NONCE_LENGTH = 10
-"""Digits that count for the budget and for what verdict keys and recorded replies are bound to."""
+"""Digits that count for the budget. With these the hash is made that verdict keys and recorded
+replies are bound to."""
 _KEY_LENGTH = 32
-"""Digits that fence what a judge is sent, beginning with those: 128 bits, as whoever writes a
+"""Digits that fence what a judge is sent, beginning with those: 128 bits, because whoever writes a
 transcript can search for a text that holds its own key."""
+_MAX_FACT_CHARS = 400
+_MAX_LISTED_TURNS = 12
 _DIGITS = re.compile(r"\d+")
-_FACT = 400
+
+_Position = tuple[int, int]
+"""A turn, from 1, and the index of one of its parts."""
 
 
 @dataclass(frozen=True)
 class Omission:
-    """Something of a turn (0: plan, brief or facts) that is not in the record. `relevant`: it could
-    change a verdict."""
+    """Something of a turn (0: plan, brief or facts) that is not in the record.
+
+    `relevant`: it could change a verdict.
+    """
 
     turn: int
     what: str
@@ -73,14 +84,16 @@ class Omission:
 
 @dataclass(frozen=True)
 class Record:
-    """What a reader is shown of a run. `text` is all of it; `facts` is its first section, quotable
-    as turn 0."""
+    """What a judge is shown of a run.
+
+    `text` is all of it. `facts` is its first section, which can be quoted as turn 0.
+    """
 
     text: str
     facts: str
     nonce: str
-    """Derived from the content; headings of ours carry it, so that the transcript cannot forge one.
-    128 bits, of which the budget counts ten digits."""
+    """Derived from the content; the record's own headings carry it, so that a transcript cannot
+    forge one. 128 bits, of which the budget counts ten digits."""
     turns: tuple[int, ...]
     """Turns of which anything is shown, in order."""
     left_out: tuple[Omission, ...]
@@ -93,17 +106,16 @@ class Record:
 
     @property
     def truncated(self) -> bool:
-        """Something that could decide was left out."""
-        return any(o.relevant for o in self.left_out)
+        """Whether something that could change a verdict was left out."""
+        return any(omission.relevant for omission in self.left_out)
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of `text`, on the high side: 3.2 characters a token in ASCII, one token for any other
-    character.
+    """An estimate of a text's tokens that errs upwards.
 
-    Transcripts are code and logs, which tokenise at about 3.3 to 3.8 characters a token with
-    current vocabularies. A real tokenizer needs a download for each model; an estimate that errs
-    upwards is enough for budgets and dry runs.
+    3.2 characters a token in ASCII, one token for any other character. Transcripts are code and
+    logs, which tokenise at about 3.3 to 3.8 characters a token with current vocabularies. A real
+    tokenizer needs a download for each model; the estimate is enough for budgets and dry runs.
     """
     ascii_count = len(text.encode("ascii", "ignore"))
     return -(-ascii_count * 10 // 32) + (len(text) - ascii_count)
@@ -116,7 +128,7 @@ def make_record(
     *,
     budget_chars: int = DEFAULT_BUDGET,
 ) -> Record:
-    """The record of a run in at most `budget_chars` characters; `facts` come numbered.
+    """The record of a run in at most `budget_chars` characters; `facts` are numbered.
 
     Raises ValueError for a budget below `MIN_BUDGET` or a segmentation of another run.
     """
@@ -126,326 +138,383 @@ def make_record(
         raise ValueError(
             f"segmentation of {len(segmentation.turn_stages)} turns for a run of {len(run.turns)}"
         )
-    reader = TurnRenderer(_most_read(run))
-    content = [reader.read(turn) for turn in run.turns]
-    told, ids, left_out = _facts(run, facts, content, budget_chars // 4)
-    front = [f"[facts] {_NONCE}\n{told}"]
-    brief, plan = sanitize(run.brief.strip()), sanitize((run.plan.text or "").strip())
+    renderer = TurnRenderer(_readable_chars(run))
+    rendered = [renderer.render(turn) for turn in run.turns]
+    n_replaced = _replaced_characters(run, rendered)
+    facts_text, fact_ids, left_out = _facts_section(run, facts, n_replaced, budget_chars // 4)
+    sections = [f"[facts] {_NONCE}\n{facts_text}"]
+    brief = sanitize(run.brief.strip())
     if brief:
-        short = _cut(brief, budget_chars // 2)
-        left_out += _missing("brief", brief, short)
-        front.append(f"[brief] {_NONCE}\n{short}")
-    worth = weights(run)
-    titles = [_title(segmentation, turn.index) for turn in run.turns]
-    room = budget_chars - _size("\n\n".join(front)) - 2
-    holder = _holder(content, plan, budget_chars // 4)
+        shown_brief = shorten(brief, budget_chars // 2)
+        left_out += _omitted_text("brief", brief, shown_brief)
+        sections.append(f"[brief] {_NONCE}\n{shown_brief}")
+
+    turns = _Turns(rendered, run, segmentation)
     shown: dict[int, RenderedTurn] | None = None
-    if holder:
-        line = f"[plan.md] {_NONCE}\nas written in turn {holder[0]}"
-        shown = _fitted(content, titles, worth, room - _size(line) - 2, holder)
-        if holder[0] in shown and plan in shown[holder[0]].parts[holder[1]].body:
-            front.append(line)
+    plan = sanitize((run.plan.text or "").strip())
+    plan_position = _plan_position(rendered, plan, budget_chars // 4)
+    if plan_position is not None:
+        # A turn shows the plan word for word: refer to it rather than show the plan twice.
+        turn, part = plan_position
+        reference = f"[plan.md] {_NONCE}\nas written in turn {turn}"
+        shown = turns.fit(_room(budget_chars, [*sections, reference]), plan_position)
+        if turn in shown and plan in shown[turn].parts[part].body:
+            sections.append(reference)
         else:
             shown = None
-    if plan and shown is None:
-        short = _cut(plan, budget_chars // 4 - 150)
-        left_out += _missing("plan.md", plan, short)
-        front.append(f"[plan.md] {_NONCE}\n{short}")
     if shown is None:
-        room = budget_chars - _size("\n\n".join(front)) - 2
-        shown = _fitted(content, titles, worth, room, None)
-    text = _whole(front, content, shown, titles)
+        if plan:
+            shown_plan = shorten(plan, budget_chars // 4 - 150)
+            left_out += _omitted_text("plan.md", plan, shown_plan)
+            sections.append(f"[plan.md] {_NONCE}\n{shown_plan}")
+        shown = turns.fit(_room(budget_chars, sections), None)
+
+    text = turns.render(sections, shown)
     nonce = hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
-    bound = hashlib.sha256(text.replace(_NONCE, nonce[:_NONCE_LENGTH]).encode()).hexdigest()
+    bound_text = text.replace(_NONCE, nonce[:_NONCE_LENGTH])
     return Record(
         text=text.replace(_NONCE, nonce),
-        facts=told,
+        facts=facts_text,
         nonce=nonce,
         turns=tuple(sorted(shown)),
-        left_out=(*left_out, *_omissions(content, shown, worth)),
-        replaced=_hidden(run, content),
-        sha256=bound,
-        fact_ids=ids,
+        left_out=(*left_out, *turns.omissions(shown)),
+        replaced=n_replaced,
+        sha256=hashlib.sha256(bound_text.encode()).hexdigest(),
+        fact_ids=fact_ids,
     )
-
-
-def _most_read(run: Run) -> int:
-    """How many characters of one text are looked at: all of them, unless the run as a whole is
-    endless."""
-    sizes = [len(turn.text) for turn in run.turns] + [
-        len(reply) for turn in run.turns for reply in turn.replies
-    ]
-    for _, action in run.actions():
-        sizes += [
-            len(action.code),
-            len(action.observation.text) if action.observation is not None else 0,
-        ]
-    given = shares(sizes, [1.0] * len(sizes), _READ, _LEAST_READ)
-    return max(given, default=0) if sum(sizes) > _READ else max(sizes, default=0) + 100
-
-
-def _facts(
-    run: Run, facts: Sequence[Fact], content: Sequence[RenderedTurn], limit: int
-) -> tuple[str, tuple[str, ...], list[Omission]]:
-    """The facts section in at most `limit` characters: what is known without reading, then the
-    numbered facts."""
-    general = [
-        line if len(line) <= limit // 4 else f"{line[: limit // 4 - 2]} …" for line in _general(run)
-    ]
-    if hidden := _hidden(run, content):
-        general.append(f"hidden or control characters shown as visible ones: {hidden:,}")
-    lines, ids = [], []
-    for fact in facts:
-        lines.append(
-            " ".join(
-                x for x in (fact.id, _turns(fact.turns), sanitize_line(fact.text)[:_FACT]) if x
-            )
-        )
-        ids.append(fact.id)
-    room = limit - sum(len(line) + 1 for line in general) - 30
-    kept = 0
-    while kept < len(lines) and room >= len(lines[kept]) + 1:
-        room -= len(lines[kept]) + 1
-        kept += 1
-    left_out = []
-    if kept < len(lines):
-        gone = lines[kept:]
-        lines = [*lines[:kept], f"[… {len(gone):,} more facts …]"]
-        left_out.append(Omission(0, "facts", sum(map(len, gone)), True))
-    return "\n".join([*general, *lines])[:limit], tuple(ids[:kept]), left_out
-
-
-def _turns(turns: Sequence[int]) -> str:
-    if not turns:
-        return ""
-    more = " …" if len(turns) > 12 else ""
-    return f"(turn{'s' if len(turns) > 1 else ''} {', '.join(map(str, turns[:12]))}{more})"
-
-
-def _general(run: Run) -> list[str]:
-    """What files, the harness and the trace say of any run, one line each."""
-    plan, status = run.plan, run.status
-    lines = [
-        f"task {run.task or 'unknown'}, track {run.track or 'unknown'}, tier"
-        f" {run.tier or 'unknown'}, {len(run.turns)} turns"
-    ]
-    where = f", last written in turn {plan.turn}" if plan.turn else ""
-    lines.append(
-        {
-            "file": f"plan.md: delivered, {len(plan.text or ''):,} characters{where}",
-            "recovered": (
-                f"plan.md: no file came with the run; its text was recovered from turn {plan.turn}"
-            ),
-            "none": "plan.md: none",
-        }[plan.source]
-    )
-    drawn = f", last written in turn {plan.image_turn}" if plan.image_turn else ""
-    lines.append(
-        "plan.png:"
-        f" {'delivered' if plan.image_path else 'written' if plan.image_exists else 'none'}{drawn}"
-    )
-    calls = [(turn.index, action.observation) for turn, action in run.actions()]
-    failed = [
-        (i, o.kind)
-        for i, o in calls
-        if o is not None and o.kind in ("failed", "timeout", "blocked")
-    ]
-    failures = ", ".join(
-        f"turn {i} {kind}" + (f" {n} times" if n > 1 else "")
-        for (i, kind), n in Counter(failed).items()
-    )
-    lines.append(
-        f"calls: {len(calls)}, not successful: {len(failed)}" + (f" ({failures})" if failed else "")
-    )
-    ended = f"ended: {status.ended}" + (
-        f" in turn {status.breach_turn}" if status.breach_turn else ""
-    )
-    lines.append(ended + (", disqualified" if status.disqualified else ""))
-    lines.append(_delivered(run))
-    return [sanitize_line(line) for line in lines]
-
-
-def _delivered(run: Run) -> str:
-    if run.outputs.root is None:
-        return "delivered files: unknown, no output folder came with the run"
-    names = Counter(_DIGITS.sub("*", f.name) for f in run.outputs.files)
-    listed = sorted(names.items(), key=lambda x: (-x[1], x[0]))
-    listing = ", ".join(f"{name} x {n}" for name, n in listed)
-    count = f"delivered files: {len(run.outputs.files)} in {len(run.outputs.cases)} case folders"
-    return f"{count}: {listing}" if listing else count
-
-
-def _hidden(run: Run, content: Iterable[RenderedTurn]) -> int:
-    return (
-        replaced(run.brief)
-        + replaced(run.plan.text or "")
-        + sum(p.replaced for s in content for p in s.parts)
-    )
-
-
-def _holder(content: Sequence[RenderedTurn], plan: str, most: int) -> tuple[int, int] | None:
-    """The turn, and which of its parts, that shows the delivered plan word for word and is not too
-    long to stay whole."""
-    if not plan:
-        return None
-    for shown in reversed(content):
-        for number, part in enumerate(shown.parts):
-            if part.kind == "code" and len(part.body) <= most and plan in part.body:
-                return shown.turn, number
-    return None
-
-
-def _title(segmentation: Segmentation, turn: int) -> str:
-    sure = len(segmentation.confidence) >= turn and segmentation.confidence[turn - 1] >= _SURE
-    hint = f", perhaps {STAGE_NAMES[segmentation.turn_stages[turn - 1]]}" if sure else ""
-    return f"[turn {turn}{hint}] {_NONCE}"
-
-
-def _fitted(
-    content: Sequence[RenderedTurn],
-    titles: Sequence[str],
-    worth: Sequence[float],
-    room: int,
-    holder: tuple[int, int] | None,
-) -> dict[int, RenderedTurn]:
-    """The turns that are shown, their texts made shorter until all fit into `room` characters."""
-    blocks = {s.turn: _block(titles[s.turn - 1], s) for s in content}
-    if sum(_size(block) + 2 for block in blocks.values()) <= room:
-        return {s.turn: s for s in content}
-    frames = {
-        s.turn: _size(_block(titles[s.turn - 1], _with_bodies(s, [""] * len(s.parts)))) + 2
-        for s in content
-    }
-    kept = _kept(content, frames, worth, room)
-    left = room - sum(frames[s.turn] for s in kept) - _gaps_size(content, kept)
-    texts = [(s, number, part) for s in kept for number, part in enumerate(s.parts) if part.body]
-    needed = {base for s in kept for base in s.bases}
-    value = [
-        (
-            worth[s.turn - 1] ** 2
-            * _KINDS[part.kind]
-            * (2 if s.turn in needed and part.kind == "code" else 1)
-            if (s.turn, number) != holder
-            else 1e9
-        )
-        for s, number, part in texts
-    ]
-    common = forms([part.body for _, _, part in texts if part.kind == "output"])
-    sizes = [len(part.body) + 1 for _, _, part in texts]
-    bodies: list[str] = []
-    goal, more = left, 0
-    for _ in range(_ROUNDS):
-        given = shares(sizes, value, goal + more, _LEAST)
-        tried = [
-            shorten(part.body, share - 1, common if part.kind == "output" else None)
-            for (_, _, part), share in zip(texts, given, strict=True)
-        ]
-        used = sum(len(body) + 1 for body in tried)
-        if bodies and used > left:
-            more //= 2
-            continue
-        # Lines are kept whole, so that texts stay below their shares.
-        bodies, goal, more = tried, goal + more, left - used
-    found = {s.turn: [part.body for part in s.parts] for s in kept}
-    for (s, number, _), body in zip(texts, bodies, strict=True):
-        found[s.turn][number] = body
-    return {s.turn: _with_bodies(s, found[s.turn]) for s in kept}
-
-
-def _kept(
-    content: Sequence[RenderedTurn], frames: dict[int, int], worth: Sequence[float], room: int
-) -> list[RenderedTurn]:
-    """The turns for which there is room at all; where not for all, those of most weight, later ones
-    first among equals."""
-    least = {
-        s.turn: (
-            frames[s.turn]
-            + max(
-                min(_FEW, sum(len(p.body) for p in s.parts)),
-                (_LEAST + 1) * sum(bool(p.body) for p in s.parts),
-            )
-        )
-        for s in content
-    }
-    if sum(least.values()) <= room:
-        return list(content)
-    room -= _GAP
-    chosen: set[int] = set()
-    for shown in sorted(content, key=lambda s: (-worth[s.turn - 1], -s.turn)):
-        cost = least[shown.turn] + _GAP  # each turn shown may end a gap
-        if cost <= room:
-            chosen.add(shown.turn)
-            room -= cost
-    return [s for s in content if s.turn in chosen]
-
-
-_GAP = len("[turns 10000-10000 left out] ") + _NONCE_LENGTH + 2
-
-
-def _gaps_size(content: Sequence[RenderedTurn], kept: Sequence[RenderedTurn]) -> int:
-    return 0 if len(kept) == len(content) else _GAP * (len(kept) + 1)
-
-
-def _with_bodies(shown: RenderedTurn, bodies: Sequence[str]) -> RenderedTurn:
-    parts = tuple(replace(part, body=body) for part, body in zip(shown.parts, bodies, strict=True))
-    return replace(shown, parts=parts)
-
-
-def _block(title: str, shown: RenderedTurn) -> str:
-    lines = [title]
-    for part in shown.parts:
-        if part.heading:
-            lines.append(f"({part.heading}) {_NONCE}")
-        if part.body:
-            lines.append(part.body)
-    return "\n".join(lines) if shown.parts else f"{title}\n(nothing was said or done) {_NONCE}"
 
 
 def _size(text: str) -> int:
-    """Characters once the nonce stands in its places."""
+    """Characters of a text once the nonce is filled in."""
     return len(text) + (_NONCE_LENGTH - 1) * text.count(_NONCE)
 
 
-def _whole(
-    front: Sequence[str],
-    content: Sequence[RenderedTurn],
-    shown: dict[int, RenderedTurn],
-    titles: Sequence[str],
-) -> str:
-    blocks = list(front)
-    gap: list[int] = []
-    for turn in [*(s.turn for s in content), 0]:
-        if turn and turn not in shown:
-            gap.append(turn)
-            continue
+def _room(budget_chars: int, sections: Sequence[str]) -> int:
+    """The characters that are left for turns after these sections."""
+    return budget_chars - _size("\n\n".join(sections)) - 2
+
+
+def _readable_chars(run: Run) -> int:
+    """How many characters of one text are looked at: all of them, unless the run is endless."""
+    sizes = [len(turn.text) for turn in run.turns]
+    sizes += [len(reply) for turn in run.turns for reply in turn.replies]
+    for _, action in run.actions():
+        sizes.append(len(action.code))
+        sizes.append(0 if action.observation is None else len(action.observation.text))
+    if sum(sizes) <= _MAX_READ_CHARS:
+        return max(sizes, default=0) + 100
+    shares = allocate(sizes, [1.0] * len(sizes), _MAX_READ_CHARS, _MIN_READ_CHARS)
+    return max(shares)
+
+
+def _replaced_characters(run: Run, rendered: Iterable[RenderedTurn]) -> int:
+    """Characters of the run's shown text that `sanitize` replaced."""
+    in_turns = sum(part.replaced for turn in rendered for part in turn.parts)
+    return replaced(run.brief) + replaced(run.plan.text or "") + in_turns
+
+
+def _facts_section(
+    run: Run, facts: Sequence[Fact], n_replaced: int, limit: int
+) -> tuple[str, tuple[str, ...], list[Omission]]:
+    """The facts in at most `limit` characters: the general ones, then the numbered ones.
+
+    Returns the text, the ids of the numbered facts shown, and what was left out.
+    """
+    max_line = limit // 4
+    general = [
+        line if len(line) <= max_line else f"{line[: max_line - 2]} …"
+        for line in _general_facts(run)
+    ]
+    if n_replaced:
+        general.append(f"hidden or control characters shown as visible ones: {n_replaced:,}")
+    lines = [_fact_line(fact) for fact in facts]
+    room = limit - sum(len(line) + 1 for line in general) - 30
+    n_shown = 0
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        n_shown += 1
+    shown, missing = lines[:n_shown], lines[n_shown:]
+    left_out = []
+    if missing:
+        shown.append(f"[… {len(missing):,} more facts …]")
+        left_out.append(Omission(0, "facts", sum(map(len, missing)), True))
+    text = "\n".join([*general, *shown])[:limit]
+    return text, tuple(fact.id for fact in facts[:n_shown]), left_out
+
+
+def _fact_line(fact: Fact) -> str:
+    words = (fact.id, _turn_list(fact.turns), sanitize_line(fact.text)[:_MAX_FACT_CHARS])
+    return " ".join(word for word in words if word)
+
+
+def _turn_list(turns: Sequence[int]) -> str:
+    if not turns:
+        return ""
+    noun = "turn" if len(turns) == 1 else "turns"
+    more = " …" if len(turns) > _MAX_LISTED_TURNS else ""
+    return f"({noun} {', '.join(map(str, turns[:_MAX_LISTED_TURNS]))}{more})"
+
+
+def _general_facts(run: Run) -> list[str]:
+    """What files, the harness and the trace say of any run, one line each."""
+    task, track, tier = run.task or "unknown", run.track or "unknown", run.tier or "unknown"
+    lines = [
+        f"task {task}, track {track}, tier {tier}, {len(run.turns)} turns",
+        _plan_fact(run),
+        _plan_image_fact(run),
+        _calls_fact(run),
+        _ending_fact(run),
+        _delivered_fact(run),
+    ]
+    return [sanitize_line(line) for line in lines]
+
+
+def _plan_fact(run: Run) -> str:
+    plan = run.plan
+    if plan.source == "none":
+        return "plan.md: none"
+    if plan.source == "recovered":
+        return f"plan.md: no file came with the run; its text was recovered from turn {plan.turn}"
+    written = f", last written in turn {plan.turn}" if plan.turn else ""
+    return f"plan.md: delivered, {len(plan.text or ''):,} characters{written}"
+
+
+def _plan_image_fact(run: Run) -> str:
+    plan = run.plan
+    state = "none"
+    if plan.image_path:
+        state = "delivered"
+    elif plan.image_exists:
+        state = "written"
+    written = f", last written in turn {plan.image_turn}" if plan.image_turn else ""
+    return f"plan.png: {state}{written}"
+
+
+def _calls_fact(run: Run) -> str:
+    n_calls = 0
+    failed: Counter[tuple[int, str]] = Counter()
+    for turn, action in run.actions():
+        n_calls += 1
+        if action.observation is not None and action.observation.failed:
+            failed[turn.index, action.observation.kind] += 1
+    line = f"calls: {n_calls}, not successful: {failed.total()}"
+    if not failed:
+        return line
+    failures = []
+    for (index, kind), n in failed.items():
+        times = f" {n} times" if n > 1 else ""
+        failures.append(f"turn {index} {kind}{times}")
+    return f"{line} ({', '.join(failures)})"
+
+
+def _ending_fact(run: Run) -> str:
+    line = f"ended: {run.status.ended}"
+    if run.status.breach_turn:
+        line += f" in turn {run.status.breach_turn}"
+    return line + (", disqualified" if run.status.disqualified else "")
+
+
+def _delivered_fact(run: Run) -> str:
+    if run.outputs.root is None:
+        return "delivered files: unknown, no output folder came with the run"
+    line = f"delivered files: {len(run.outputs.files)} in {len(run.outputs.cases)} case folders"
+    names = Counter(_DIGITS.sub("*", file.name) for file in run.outputs.files)
+    by_count = sorted(names.items(), key=lambda item: (-item[1], item[0]))
+    listing = ", ".join(f"{name} x {n}" for name, n in by_count)
+    return f"{line}: {listing}" if listing else line
+
+
+def _omitted_text(label: str, text: str, shown: str) -> list[Omission]:
+    if shown == text:
+        return []
+    return [Omission(0, f"part of {label}", len(text) - len(shown), True)]
+
+
+def _plan_position(rendered: Sequence[RenderedTurn], plan: str, limit: int) -> _Position | None:
+    """The last code that shows the delivered plan word for word, if short enough to stay whole."""
+    if not plan:
+        return None
+    for turn in reversed(rendered):
+        for index, part in enumerate(turn.parts):
+            if part.kind == "code" and len(part.body) <= limit and plan in part.body:
+                return turn.turn, index
+    return None
+
+
+class _Turns:
+    """The rendered turns of a run, with what decides how much of each is shown."""
+
+    def __init__(
+        self, rendered: Sequence[RenderedTurn], run: Run, segmentation: Segmentation
+    ) -> None:
+        self._rendered = rendered
+        self._weights = turn_weights(run)
+        self._titles = [_title(segmentation, turn.index) for turn in run.turns]
+
+    def fit(self, room: int, plan_position: _Position | None) -> dict[int, RenderedTurn]:
+        """The turns that are shown, by number, shortened until they fit into `room` characters."""
+        if sum(_size(self._block(turn)) + 2 for turn in self._rendered) <= room:
+            return {turn.turn: turn for turn in self._rendered}
+        # The size of each turn without the bodies of its parts: title, headings, line breaks.
+        frame_sizes = {
+            turn.turn: _size(self._block(_with_bodies(turn, [""] * len(turn.parts)))) + 2
+            for turn in self._rendered
+        }
+        chosen = self._choose(frame_sizes, room)
+        room -= sum(frame_sizes[turn.turn] for turn in chosen)
+        if len(chosen) < len(self._rendered):
+            room -= _GAP_SIZE * (len(chosen) + 1)
+        positions = [
+            (turn.turn, index)
+            for turn in chosen
+            for index, part in enumerate(turn.parts)
+            if part.body
+        ]
+        by_number = {turn.turn: turn for turn in chosen}
+        parts = [by_number[turn].parts[index] for turn, index in positions]
+        bodies = _shorten_parts(parts, self._part_weights(chosen, plan_position), room)
+        shown_bodies = {turn.turn: [part.body for part in turn.parts] for turn in chosen}
+        for (turn, index), body in zip(positions, bodies, strict=True):
+            shown_bodies[turn][index] = body
+        return {turn.turn: _with_bodies(turn, shown_bodies[turn.turn]) for turn in chosen}
+
+    def _part_weights(
+        self, chosen: Sequence[RenderedTurn], plan_position: _Position | None
+    ) -> list[float]:
+        """The weight of each part with a body.
+
+        Turns compete by the square of their weights: what decides stays nearly whole before what
+        does not gets its half.
+        """
+        bases = {base for turn in chosen for base in turn.bases}
+        weights = []
+        for turn in chosen:
+            for index, part in enumerate(turn.parts):
+                if not part.body:
+                    continue
+                weight = self._weights[turn.turn - 1] ** 2 * _KIND_WEIGHTS[part.kind]
+                if turn.turn in bases and part.kind == "code":
+                    weight *= _NEEDED_CODE_FACTOR
+                if (turn.turn, index) == plan_position:
+                    weight = _PLAN_WEIGHT
+                weights.append(weight)
+        return weights
+
+    def _choose(self, frame_sizes: Mapping[int, int], room: int) -> list[RenderedTurn]:
+        """The turns for which there is room at all.
+
+        If not for all, those of highest weight, and of equal ones the later.
+        """
+        min_sizes = {
+            turn.turn: frame_sizes[turn.turn] + _min_body_chars(turn) for turn in self._rendered
+        }
+        if sum(min_sizes.values()) <= room:
+            return list(self._rendered)
+        room -= _GAP_SIZE
+        chosen: set[int] = set()
+        for turn in sorted(min_sizes, key=lambda turn: (-self._weights[turn - 1], -turn)):
+            cost = min_sizes[turn] + _GAP_SIZE  # each turn that is shown may end a gap
+            if cost <= room:
+                chosen.add(turn)
+                room -= cost
+        return [turn for turn in self._rendered if turn.turn in chosen]
+
+    def render(self, sections: Sequence[str], shown: Mapping[int, RenderedTurn]) -> str:
+        """The record's text: the sections, then the turns with a mark for each gap."""
+        blocks = list(sections)
+        gap: list[int] = []
+        for turn in self._rendered:
+            if turn.turn not in shown:
+                gap.append(turn.turn)
+                continue
+            if gap:
+                blocks.append(_gap_mark(gap))
+                gap = []
+            blocks.append(self._block(shown[turn.turn]))
         if gap:
-            span = f"turn {gap[0]}" if len(gap) == 1 else f"turns {gap[0]}-{gap[-1]}"
-            blocks.append(f"[{span} left out] {_NONCE}")
-            gap = []
-        if turn:
-            blocks.append(_block(titles[turn - 1], shown[turn]))
-    return "\n\n".join(blocks)
+            blocks.append(_gap_mark(gap))
+        return "\n\n".join(blocks)
+
+    def omissions(self, shown: Mapping[int, RenderedTurn]) -> list[Omission]:
+        """What is not shown of the turns."""
+        omissions = []
+        for turn in self._rendered:
+            total = sum(part.unread + len(part.body) for part in turn.parts)
+            shown_turn = shown.get(turn.turn)
+            n_shown = 0
+            if shown_turn is not None:
+                n_shown = sum(len(part.body) for part in shown_turn.parts)
+            if n_shown < total:
+                is_decisive = self._weights[turn.turn - 1] >= DECISIVE_WEIGHT
+                relevant = is_decisive and n_shown < _COMPLETE_SHARE * total
+                label = "part of its text, code or output"
+                if shown_turn is None:
+                    label = "the whole turn"
+                omissions.append(Omission(turn.turn, label, total - n_shown, relevant))
+        return omissions
+
+    def _block(self, turn: RenderedTurn) -> str:
+        """A turn under its title."""
+        lines = [self._titles[turn.turn - 1]]
+        if not turn.parts:
+            lines.append(f"(nothing was said or done) {_NONCE}")
+        for part in turn.parts:
+            if part.heading:
+                lines.append(f"({part.heading}) {_NONCE}")
+            if part.body:
+                lines.append(part.body)
+        return "\n".join(lines)
 
 
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else shorten(text, limit)
+def _title(segmentation: Segmentation, turn: int) -> str:
+    hint = ""
+    if len(segmentation.confidence) >= turn and segmentation.confidence[turn - 1] >= _SURE:
+        hint = f", perhaps {STAGE_NAMES[segmentation.turn_stages[turn - 1]]}"
+    return f"[turn {turn}{hint}] {_NONCE}"
 
 
-def _missing(what: str, whole: str, shown: str) -> list[Omission]:
-    return [] if shown == whole else [Omission(0, f"part of {what}", len(whole) - len(shown), True)]
+def _gap_mark(turns: Sequence[int]) -> str:
+    span = f"turn {turns[0]}" if len(turns) == 1 else f"turns {turns[0]}-{turns[-1]}"
+    return f"[{span} left out] {_NONCE}"
 
 
-def _omissions(
-    content: Sequence[RenderedTurn], shown: dict[int, RenderedTurn], worth: Sequence[float]
-) -> list[Omission]:
-    found = []
-    for given in content:
-        there = shown.get(given.turn)
-        unread = sum(part.unread for part in given.parts)
-        total = unread + sum(len(part.body) for part in given.parts)
-        kept = sum(len(part.body) for part in there.parts) if there is not None else 0
-        if kept < total:
-            relevant = worth[given.turn - 1] >= DECIDES and kept < _WHOLE * total
-            what = "the whole turn" if there is None else "part of its text, code or output"
-            found.append(Omission(given.turn, what, total - kept, relevant))
-    return found
+_GAP_SIZE = len("[turns 10000-10000 left out] ") + _NONCE_LENGTH + 2
+"""Largest size of a mark for a gap, with the line breaks after it."""
+
+
+def _min_body_chars(turn: RenderedTurn) -> int:
+    """The least characters of a turn's texts that make it worth showing."""
+    total = sum(len(part.body) for part in turn.parts)
+    n_texts = sum(bool(part.body) for part in turn.parts)
+    return max(min(_MIN_TURN_CHARS, total), (_MIN_TEXT_CHARS + 1) * n_texts)
+
+
+def _with_bodies(turn: RenderedTurn, bodies: Sequence[str]) -> RenderedTurn:
+    parts = tuple(replace(part, body=body) for part, body in zip(turn.parts, bodies, strict=True))
+    return replace(turn, parts=parts)
+
+
+def _shorten_parts(parts: Sequence[Part], weights: Sequence[float], room: int) -> list[str]:
+    """The bodies of the parts, shortened to fit into `room` characters together.
+
+    Only whole lines are shown, so texts stay below their shares: what is left is shared out again,
+    in several rounds, by pretending that there is more room.
+    """
+    form_counts = count_line_forms([part.body for part in parts if part.kind == "output"])
+    sizes = [len(part.body) + 1 for part in parts]
+    bodies: list[str] = []
+    target, extra = room, 0
+    for _ in range(_SHARING_ROUNDS):
+        shares = allocate(sizes, weights, target + extra, _MIN_TEXT_CHARS)
+        attempt = [
+            shorten(part.body, share - 1, form_counts if part.kind == "output" else None)
+            for part, share in zip(parts, shares, strict=True)
+        ]
+        used = sum(len(body) + 1 for body in attempt)
+        if bodies and used > room:
+            extra //= 2
+            continue
+        bodies, target, extra = attempt, target + extra, room - used
+    return bodies

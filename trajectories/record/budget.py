@@ -1,8 +1,8 @@
-"""Who gives way when a run does not fit into a record: weights of turns, shares of the room, texts
-made shorter.
+"""Decides what gives way if a run does not fit into a record.
 
-Weights rest on what the machine shows of a turn: files written, models run, exit codes, the
-harness's flags. Every turn keeps something; what decides verdicts gives way last.
+Turns have weights, texts get shares of the available characters by them, and texts that are too
+long are shortened. Weights rest on what the machine shows of a turn: files written, models run,
+exit codes, the harness's flags. What decides verdicts gives way last.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from ..models import Run
 from ..turns.features import features
 
-DECIDES = 5.0
-"""Weight from which leaving something of a turn out could change a verdict."""
+DECISIVE_WEIGHT = 5.0
+"""Weight from which leaving out a part of a turn could change a verdict."""
 
-_FLAGS: dict[str, float] = {
+_FEATURE_WEIGHTS: dict[str, float] = {
     "writes_plan": 7,
     "writes_outputs": 5,
     "forward_pass": 5,
@@ -54,142 +54,161 @@ _FLAGS: dict[str, float] = {
     "loads_inputs": 2,
     "unanswered": 2,
 }
-_OFTEN = 3
-"""From its fourth turn on, a thing done again counts half."""
-_ENDS = 2.0
-"""More weight for the first two turns and the last two: what was found at the start, and how it
-ended."""
-_ERROR = re.compile(
-    r"\s{0,8}(?:Traceback \(most|[\w.]{0,80}(?:Error|Exception|Interrupt)\b|E  "
-    r" |FAILED|ERROR\b|error:|fatal:|TIMEOUT|BLOCKED|Killed)"
+"""Weights of `turns.features`, by field name."""
+_FULL_WEIGHT_TURNS = 3
+"""From its fourth turn on, a feature counts half."""
+_END_WEIGHT = 2.0
+"""Added to the first two and last two turns: what was found at the start, and how the run ended."""
+_ERROR_LINE = re.compile(
+    r"\s{0,8}(?:Traceback \(most|[\w.]{0,80}(?:Error|Exception|Interrupt)\b|E   "
+    r"|FAILED|ERROR\b|error:|fatal:|TIMEOUT|BLOCKED|Killed)"
 )
 _MEASURE = re.compile(r"\d\.\d")
 _DIGITS = re.compile(r"\d+")
-_GAP = 34
-"""Characters of a mark between kept lines, newline included, at most."""
+_COMMON_FORM = 8
+"""A form of line that occurs more often in the run says little."""
+_MARK_SIZE = 34
+"""Largest size in characters of a mark for a gap, newline included."""
 
 
-def weights(run: Run) -> tuple[float, ...]:
-    """One weight a turn, from 1; from `DECIDES` on, a verdict can rest on the turn."""
-    seen: Counter[str] = Counter()
-    found: list[float] = []
-    breaches = {v.turn for v in run.status.violation_records} | {run.plan.turn, run.plan.image_turn}
-    for facts in features(run):
-        worth = []
-        for name, weight in _FLAGS.items():
-            if getattr(facts, name):
-                seen[name] += 1
-                worth.append(weight if seen[name] <= _OFTEN else weight / 2)
-        weight = 1 + max(worth, default=0.0) + 0.2 * len(worth)
-        if facts.turn in breaches:
+def turn_weights(run: Run) -> tuple[float, ...]:
+    """One weight for each turn, from 1; from `DECISIVE_WEIGHT` a verdict can rest on the turn."""
+    occurrences: Counter[str] = Counter()
+    result: list[float] = []
+    key_turns = {violation.turn for violation in run.status.violation_records}
+    key_turns |= {run.plan.turn, run.plan.image_turn}
+    for turn in features(run):
+        feature_weights = []
+        for name, weight in _FEATURE_WEIGHTS.items():
+            if getattr(turn, name):
+                occurrences[name] += 1
+                is_repeated = occurrences[name] > _FULL_WEIGHT_TURNS
+                feature_weights.append(weight / 2 if is_repeated else weight)
+        weight = 1 + max(feature_weights, default=0.0) + 0.2 * len(feature_weights)
+        if turn.turn in key_turns:
             weight += 3
-        if facts.turn <= 2 or facts.turn > len(run.turns) - 2:
-            weight += _ENDS
-        if facts.turn > 1 and run.turns[facts.turn - 2].failed:
-            weight += 1  # what was done about it
-        found.append(weight)
-    return tuple(found)
+        if turn.turn <= 2 or turn.turn > len(run.turns) - 2:
+            weight += _END_WEIGHT
+        if turn.turn > 1 and run.turns[turn.turn - 2].failed:
+            weight += 1  # it shows what was done about the failure
+        result.append(weight)
+    return tuple(result)
 
 
-def shares(sizes: Sequence[int], worth: Sequence[float], room: int, least: int) -> list[int]:
-    """How much of `room` each text gets: whole ones where they fit, else in proportion to their
-    worth, and `least` whatever their worth."""
+def allocate(sizes: Sequence[int], weights: Sequence[float], room: int, least: int) -> list[int]:
+    """How many of `room` characters each text gets.
+
+    All of its size if all fit. Else in proportion to its weight, but at least `least` and at most
+    its size. The common factor is found by bisection.
+    """
     if sum(sizes) <= room:
         return list(sizes)
-    given = [min(size, least) for size in sizes]
+    best = [min(size, least) for size in sizes]
     low, high = 0.0, float(max(sizes, default=0)) + 1
     for _ in range(40):
-        level = (low + high) / 2
-        tried = [
-            min(size, max(least, int(level * w))) for size, w in zip(sizes, worth, strict=True)
+        factor = (low + high) / 2
+        shares = [
+            min(size, max(least, int(factor * weight)))
+            for size, weight in zip(sizes, weights, strict=True)
         ]
-        if sum(tried) <= room:
-            low, given = level, tried
+        if sum(shares) <= room:
+            low, best = factor, shares
         else:
-            high = level
-    return given
+            high = factor
+    return best
 
 
-def forms(texts: Sequence[str]) -> Counter[str]:
-    """How often each form of line (digits masked) occurs in the run: what a machine prints all the
-    time says little."""
-    return Counter(key for text in texts for key in _DIGITS.sub("0", text).split("\n"))
+def count_line_forms(texts: Sequence[str]) -> Counter[str]:
+    """How often each form of line (digits masked) occurs in these texts."""
+    return Counter(form for text in texts for form in _line_form(text).split("\n"))
 
 
-def shorten(text: str, limit: int, common: Mapping[str, int] | None = None) -> str:
-    """At most `limit` characters of whole lines, each gap marked with what is gone.
+def _line_form(text: str) -> str:
+    return _DIGITS.sub("0", text)
 
-    Head and tail stay; with `common` (an output), also errors, and then lines of rare forms, those
-    with measures first.
+
+def shorten(text: str, limit: int, form_counts: Mapping[str, int] | None = None) -> str:
+    """At most `limit` characters of whole lines; each gap has a mark that says what is missing.
+
+    Head and tail stay. With `form_counts` (for an output) also errors stay, and then lines of rare
+    forms, those with measures first.
     """
     if len(text) <= limit:
         return text
-    if limit < 2 * _GAP:
+    if limit < 2 * _MARK_SIZE:
         mark = f"[… {len(text):,} characters …]"
         return mark if len(mark) <= limit else "[…]"[:limit]
+    max_line = limit // 3
     lines = [
-        line if len(line) <= limit // 3 else _middle(line, limit // 3) for line in text.split("\n")
+        line if len(line) <= max_line else _without_middle(line, max_line)
+        for line in text.split("\n")
     ]
-    order = _order(lines, limit, common)
-    kept: set[int] = set()
-    room = limit - 2 * _GAP
-    for place in order:
-        cost = len(lines[place]) + 1
-        # A line beside a kept one extends it; one apart opens another gap.
-        cost += 0 if place - 1 in kept or place + 1 in kept or not kept else _GAP
+    shown: set[int] = set()
+    room = limit - 2 * _MARK_SIZE
+    for index in _priority_order(lines, limit, form_counts):
+        cost = len(lines[index]) + 1
+        # A line beside a shown one extends it; any other opens another gap.
+        if shown and index - 1 not in shown and index + 1 not in shown:
+            cost += _MARK_SIZE
         if cost <= room:
-            kept.add(place)
+            shown.add(index)
             room -= cost
-        elif common is None or room < _GAP:
+        elif form_counts is None or room < _MARK_SIZE:
             break
-    return _with_gaps(lines, kept)
+    return _with_gap_marks(lines, shown)
 
 
-def _order(lines: Sequence[str], limit: int, common: Mapping[str, int] | None) -> list[int]:
-    """Places of the lines, those first that are to stay."""
-    count = len(lines)
-    head = _within(lines, range(count), limit // (5 if common is not None else 2))
-    tail = _within(lines, range(count - 1, -1, -1), limit // 3)
-    ends = list(dict.fromkeys([*head[:2], *tail, *head]))
-    if common is None:
-        return list(dict.fromkeys([*head[:2], *tail[:2], *head, *tail, *range(count)]))
-    errors = _within(
-        lines, [p for p in range(count - 1, -1, -1) if _ERROR.match(lines[p])], limit // 4
-    )
-    rare = sorted(
-        range(count),
-        key=lambda p: (
-            common.get(_DIGITS.sub("0", lines[p]), 1) > 8,
-            not _MEASURE.search(lines[p]),
-            p,
-        ),
-    )
-    return list(dict.fromkeys([*ends[:4], *errors, *ends, *rare]))
+def _priority_order(
+    lines: Sequence[str], limit: int, form_counts: Mapping[str, int] | None
+) -> list[int]:
+    """Indices of lines, those that should stay first."""
+    n_lines = len(lines)
+    head_room = limit // 2 if form_counts is None else limit // 5
+    head = _within(lines, range(n_lines), head_room)
+    tail = _within(lines, range(n_lines - 1, -1, -1), limit // 3)
+    if form_counts is None:
+        return _unique([*head[:2], *tail[:2], *head, *tail, *range(n_lines)])
+    ends = _unique([*head[:2], *tail, *head])
+    error_lines = [i for i in range(n_lines - 1, -1, -1) if _ERROR_LINE.match(lines[i])]
+    errors = _within(lines, error_lines, limit // 4)
+
+    def rarity(index: int) -> tuple[bool, bool, int]:
+        line = lines[index]
+        is_common = form_counts.get(_line_form(line), 1) > _COMMON_FORM
+        return is_common, _MEASURE.search(line) is None, index
+
+    by_rarity = sorted(range(n_lines), key=rarity)
+    return _unique([*ends[:4], *errors, *ends, *by_rarity])
 
 
-def _within(lines: Sequence[str], places: Sequence[int], room: int) -> list[int]:
-    found = []
-    for place in places:
-        room -= len(lines[place]) + 1
+def _unique(indices: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(indices))
+
+
+def _within(lines: Sequence[str], indices: Sequence[int], room: int) -> list[int]:
+    """The first of these lines that fit into `room` characters together."""
+    fitting = []
+    for index in indices:
+        room -= len(lines[index]) + 1
         if room < 0:
             break
-        found.append(place)
-    return found
+        fitting.append(index)
+    return fitting
 
 
-def _middle(line: str, limit: int) -> str:
-    """A line without its middle."""
-    half = max(0, (limit - _GAP) // 2)
+def _without_middle(line: str, limit: int) -> str:
+    half = max(0, (limit - _MARK_SIZE) // 2)
     return f"{line[:half]}[… {len(line) - 2 * half:,} characters …]{line[len(line) - half :]}"
 
 
-def _with_gaps(lines: Sequence[str], kept: set[int]) -> str:
-    found: list[str] = []
-    before = -1
-    for place in [*sorted(kept), len(lines)]:
-        if (gap := place - before - 1) > 0:
-            found.append(f"[… {gap:,} line{'s' if gap > 1 else ''} left out …]")
-        if place < len(lines):
-            found.append(lines[place])
-        before = place
-    return "\n".join(found)
+def _with_gap_marks(lines: Sequence[str], shown: set[int]) -> str:
+    result: list[str] = []
+    previous = -1
+    for index in [*sorted(shown), len(lines)]:
+        gap = index - previous - 1
+        if gap > 0:
+            result.append(f"[… {gap:,} line{'s' if gap > 1 else ''} left out …]")
+        if index < len(lines):
+            result.append(lines[index])
+        previous = index
+    return "\n".join(result)

@@ -1,7 +1,7 @@
 """Facts: what files, exit codes, the harness and the trace prove about a run, one line each.
 
 A fact is the one currency of proof. Checks of delivered files and detectors make facts; the record
-shows them numbered F1..Fn, so that a reply can rest on them.
+shows them numbered F1..Fn, so that a reply can refer to them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class FactInfo(Frozen):
 
 
 class Fact(FactInfo):
-    """One thing that is known without reading: what a scorecard keeps of it, and its kind."""
+    """One thing that is known without a judge: what a scorecard keeps of it, and its kind."""
 
     id: str = ""
-    """`F1`, `F2`, ... once numbered (`number_facts`); "" before."""
+    """`F1`, `F2`, ... after `number_facts`; "" before."""
     kind: str
     case: str | None = None
     fatal: bool = False
-    """By the track's rules it makes the output invalid."""
+    """Whether the fact makes the output invalid by the track's rules."""
 
 
 def number_facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """The same facts in their order, named F1..Fn."""
+    """The same facts in the same order, with the ids F1..Fn."""
     return tuple(
         fact.model_copy(update={"id": f"F{number}"}) for number, fact in enumerate(facts, 1)
     )

@@ -1,12 +1,13 @@
-"""Noise of an output folded away before anything is left out of a record for its length.
+"""Folds the noise of outputs, before anything is left out of a record for its length.
 
 What is folded says next to nothing: earlier states of a progress bar, what installers and loggers
-print, the same warning again, lines alike but for a counter, long listings, encoded data. Each fold
-leaves a mark in square brackets that says what and how many. Every line that stays is the
-transcript's, whole and unchanged, so that a quote from it is found again. Measures stay: lines
-alike in which several cases differ in a number are a table, not noise.
+print, repeated warnings, lines that differ in a counter only, long listings, encoded data. Each
+fold leaves a mark in square brackets that says what was folded and how many lines. Every remaining
+line is the transcript's, complete and unchanged, so that a quote from it is found again. Measures
+remain: similar lines in which several numbers differ are a table, not noise.
 
-Time is linear in the text.
+Time is linear in the length of the text. The marks are part of the record that a judge is shown:
+their wording must not change without a new `assembly.PACKING`.
 """
 
 from __future__ import annotations
@@ -17,264 +18,289 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from .noise import Noise, complete, library_frame, listing, noise, unstamped
+from .noise import (
+    Noise,
+    is_final_state,
+    is_library_frame,
+    listing_form,
+    noise,
+    without_timestamp,
+)
 
-_IDENTICAL = 4
-"""Adjacent lines that are equal are folded from so many on."""
-_SIMILAR = 8
-"""Lines alike but for a counter are folded from so many on."""
-_CHATTER = 3
-"""Lines of tools are folded from so many of a kind on."""
-_WARNINGS = 3
-"""Different warnings of one category that are shown."""
-_TABLE = 64
-"""Rows of a table of measures up to which it is whole; a longer one keeps its head and tail."""
-_HEAD, _TAIL = 24, 8
-_LISTING, _LISTING_HEAD, _LISTING_TAIL = 60, 12, 5
-_BOILERPLATE = 120
+_MIN_IDENTICAL = 4
+"""Adjacent equal lines that are folded."""
+_MIN_SIMILAR = 8
+"""Lines that differ in a counter only that are folded."""
+_MIN_CHATTER = 3
+"""Lines of one kind of tool chatter that are folded."""
+_MAX_WARNINGS = 3
+"""Different warnings of one category that are shown, and progress bars of one output."""
+_TABLE_ROWS = 64
+"""Rows of a table of measures that is shown whole; a longer one keeps its head and tail."""
+_TABLE_HEAD, _TABLE_TAIL = 24, 8
+_MIN_LISTING, _LISTING_HEAD, _LISTING_TAIL = 60, 12, 5
+_MIN_BOILERPLATE = 120
 """Characters of a line that is not shown a third time."""
-_FRAMES = 5
-"""Frames of libraries in a row from which a traceback's inner ones are folded."""
-_ENCODED = 200
-"""Characters without a gap from which data is encoded rather than written."""
-_LONGEST = 20_000
+_MIN_FRAMES = 5
+"""Consecutive frames of libraries from which a traceback's inner ones are folded."""
+_MIN_ENCODED = 200
+"""Characters without white space that are encoded data rather than text."""
+_MAX_LINE = 20_000
 """Longer lines keep their head and tail."""
 
 _MASKED = re.compile(r"[0-9a-fA-F]{12,}|\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
 _RULES = re.compile(r"[#=█▉▊▋▌▍▎▏━╸╺─>.\- ]{2,}")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_DATA = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_ENCODED},}}")
+_DATA = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_MIN_ENCODED},}}")
 _WRAPPED = re.compile(r"[A-Za-z0-9+/]{60,76}={0,2}|[0-9a-f]{64,}")
 
 
 @dataclass
 class Earlier:
-    """What earlier outputs of a run showed: messages of tools, and the turns of lines long enough
-    to be boilerplate."""
+    """What earlier outputs of a run showed: tool messages, and the turns of each long line."""
 
     messages: set[str] = field(default_factory=set)
     lines: dict[str, list[int]] = field(default_factory=dict)
     turn: int = 0
 
 
-def fold(text: str, earlier: Earlier | None = None) -> str:
-    """An output with its noise folded. Raw text in, raw text out: `sanitize` comes after.
+class _Lines:
+    """The lines of a text while it is folded: which are hidden, and the marks in their place."""
 
-    With `earlier`, what the run's outputs said before is counted rather than shown again; it learns
-    from this one.
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.hidden = [False] * len(lines)
+        self.marks: dict[int, str] = {}
+        """Marks by the index of the line before which they stand."""
+
+    def hide(self, indices: Sequence[int], mark: str) -> None:
+        """Hide these lines and put a mark before the first of them."""
+        for index in indices:
+            self.hidden[index] = True
+        self.mark(indices[0], mark)
+
+    def hide_middle(self, indices: Sequence[int], *, head: int, tail: int, word: str) -> None:
+        """Of the visible ones of these lines show `head` and `tail`, and hide those between."""
+        visible = self.visible(indices)
+        middle = visible[head : len(visible) - tail]
+        if len(middle) < 2:
+            return
+        scattered = middle[-1] - middle[0] >= 2 * len(middle)
+        location = ", here and below" if scattered else ""
+        self.hide(middle, f"[… {len(middle):,} {word} lines{location} …]")
+
+    def mark(self, index: int, text: str) -> None:
+        earlier_mark = self.marks.get(index)
+        self.marks[index] = text if earlier_mark is None else f"{earlier_mark}\n{text}"
+
+    def visible(self, indices: Sequence[int]) -> list[int]:
+        return [index for index in indices if not self.hidden[index]]
+
+    def render(self, texts: Sequence[str]) -> str:
+        """The folded text; `texts` are the lines as they are to be shown."""
+        shown: list[str] = []
+        for index, text in enumerate(texts):
+            if index in self.marks:
+                shown.append(self.marks[index])
+            if not self.hidden[index]:
+                shown.append(_shorten_line(text) if len(text) >= _MIN_ENCODED else text)
+        return "\n".join(shown)
+
+
+def fold(text: str, earlier: Earlier | None = None) -> str:
+    """An output with its noise folded. The result is raw text: `sanitize` comes after.
+
+    With `earlier`, messages and long lines that the run's outputs showed before are counted rather
+    than shown again; what this output shows is added to it.
     """
-    if text.count("\n") < _CHATTER and len(text) < _BOILERPLATE and "\r" not in text:
+    if text.count("\n") < _MIN_CHATTER and len(text) < _MIN_BOILERPLATE and "\r" not in text:
         return text
     if earlier is None:
         earlier = Earlier()
-    # what a carriage return wrote over becomes a line of its own
+    # What a carriage return overwrote becomes a line of its own.
     raw = text.replace("\r\n", "\n").replace("\r", "\n")
     plain = _COLOUR.sub("", raw) if "\x1b[" in raw else raw
-    lines = plain.split("\n")
-    keys = _RULES.sub(" ", _MASKED.sub("0", plain)).split("\n")
-    gone, marks = _chatter(lines, keys, earlier.messages)
-    _boilerplate(lines, gone, marks, earlier)
+    folded = _Lines(plain.split("\n"))
+    # Lines that differ in numbers, rules and bars only have the same form.
+    forms = _RULES.sub(" ", _MASKED.sub("0", plain)).split("\n")
+    _fold_chatter(folded, forms, earlier.messages)
+    _fold_boilerplate(folded, earlier)
     if "Traceback (most recent call last)" in plain:
-        _frames(lines, gone, marks)
-    for start, end in _listings(lines, gone):
-        _cut(gone, marks, range(start, end), _LISTING_HEAD, _LISTING_TAIL, "listed")
-    _encoded(lines, gone, marks)
-    _alike(lines, keys, gone, marks)
-    return _joined(raw.split("\n"), gone, marks)
+        _fold_library_frames(folded)
+    _fold_listings(folded)
+    _fold_encoded(folded)
+    _fold_identical(folded)
+    _fold_similar(folded, forms)
+    return folded.render(raw.split("\n"))
 
 
 def fold_written(text: str) -> str:
-    """What the agent wrote (a message, code): only equal lines in a row and encoded data are
-    folded."""
+    """What the agent wrote (a message, code), with repeated lines and encoded data folded."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    lines = text.split("\n")
-    gone = [False] * len(lines)
-    marks: dict[int, str] = {}
-    _encoded(lines, gone, marks)
-    _equal(lines, gone, marks)
-    return _joined(lines, gone, marks)
+    folded = _Lines(text.split("\n"))
+    _fold_encoded(folded)
+    _fold_identical(folded)
+    return folded.render(folded.lines)
 
 
-def _chatter(
-    lines: Sequence[str], keys: Sequence[str], seen: set[str]
-) -> tuple[list[bool], dict[int, str]]:
-    """Lines that tools write about themselves: which are gone, and one mark for all of them."""
-    gone = [False] * len(lines)
-    known: dict[str, Noise | None] = {}
-    groups: dict[Noise, list[int]] = {}
-    for place, (line, key) in enumerate(zip(lines, keys, strict=True)):
-        if key not in known:
-            known[key] = noise(line)
-        found = known[key]
-        if found is not None and not (found.kind == "progress" and complete(line)):
-            groups.setdefault(found, []).append(place)
-    total = Counter[str]()
-    for found, places in groups.items():
-        total[found.kind] += len(places)
-    counted: Counter[str] = Counter()
+def _fold_chatter(folded: _Lines, forms: Sequence[str], messages: set[str]) -> None:
+    """Hide lines that tools print about themselves; one mark counts them all by kind.
+
+    `messages` are those shown so far in the run; new ones are added.
+    """
+    groups = _chatter_groups(folded.lines, forms)
+    sizes: Counter[str] = Counter()
+    for group, indices in groups.items():
+        sizes[group.kind] += len(indices)
+    hidden: Counter[str] = Counter()
     shown: Counter[str] = Counter()
-    before = frozenset(seen)
-    first = len(lines)
-    for found, places in groups.items():
-        if total[found.kind] < _CHATTER:
+    shown_before = frozenset(messages)
+    first = len(folded.lines)
+    for group, indices in groups.items():
+        if sizes[group.kind] < _MIN_CHATTER:
             continue
-        category = found.group.split(" ", 1)[0]
-        # A bar keeps its last state, a warning or log message its first appearance; the rest is
-        # named by kind and number.
-        spared = -1
-        if (
-            found.kind in ("warning", "log")
-            and found.group not in before
-            and shown[found.kind + category] < _WARNINGS
-        ):
-            shown[found.kind + category] += 1
-            seen.add(found.group)
-            spared = places[0]
-        elif found.kind == "progress" and shown["progress"] < _WARNINGS:
+        # A bar keeps its last state, a warning or log message its first appearance.
+        representative = None
+        category = group.kind + group.group.split(" ", 1)[0]
+        if group.kind in ("warning", "log"):
+            if group.group not in shown_before and shown[category] < _MAX_WARNINGS:
+                shown[category] += 1
+                messages.add(group.group)
+                representative = indices[0]
+        elif group.kind == "progress" and shown["progress"] < _MAX_WARNINGS:
             shown["progress"] += 1
-            spared = places[-1]
-        for place in places:
-            if place == spared:
+            representative = indices[-1]
+        for index in indices:
+            if index == representative:
                 continue
-            gone[place] = True
-            counted[found.kind] += 1
-            first = min(first, place)
-            following = place + 1
-            if (
-                found.kind == "warning"
-                and following < len(lines)
-                and lines[following].startswith("  ")
-            ):
-                gone[following] = True  # the source line that Python prints under a warning
-    if not counted:
-        return gone, {}
-    kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(counted.items()))
-    return gone, {first: f"[… {sum(counted.values()):,} lines of tools: {kinds} …]"}
+            folded.hidden[index] = True
+            hidden[group.kind] += 1
+            first = min(first, index)
+            if group.kind == "warning" and _is_source_line(folded.lines, index + 1):
+                folded.hidden[index + 1] = True
+    if hidden:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(hidden.items()))
+        folded.mark(first, f"[… {sum(hidden.values()):,} lines of tools: {kinds} …]")
 
 
-def _boilerplate(
-    lines: Sequence[str], gone: list[bool], marks: dict[int, str], earlier: Earlier
-) -> None:
-    """Long lines that at least two earlier turns got word for word, as a harness adds its
-    reminders."""
-    again: list[int] = []
-    for place, line in enumerate(lines):
-        if len(line) >= _BOILERPLATE and not gone[place]:
-            turns = earlier.lines.setdefault(line, [])
-            if len(set(turns)) >= 2:
-                again.append(place)
-            elif earlier.turn not in turns:
-                turns.append(earlier.turn)
-    for place in again:
-        gone[place] = True
-    if again:
-        first = earlier.lines[lines[again[0]]][0]
-        _mark(
-            marks,
-            again[0],
-            f"[… {len(again):,} line{'s' if len(again) > 1 else ''} seen before, as in turn"
-            f" {first} …]",
-        )
-
-
-def _frames(lines: Sequence[str], gone: list[bool], marks: dict[int, str]) -> None:
-    """Of frames in library code that follow each other, the first and the last say where it went in
-    and where it broke."""
-    run: list[int] = []
-    for place in range(len(lines) + 1):
-        line = lines[place] if place < len(lines) else ""
-        if library_frame(line):
-            run.append(place)
-        elif not (run and line.startswith("    ")):
-            if len(run) >= _FRAMES:
-                middle = range(run[1], run[-1])
-                for inner in middle:
-                    gone[inner] = True
-                _mark(marks, run[1], f"[… {len(run) - 2} frames of libraries …]")
-            run = []
-
-
-def _listings(lines: Sequence[str], gone: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Runs of rows of one listing that are long enough to fold: first and end."""
-    start, form = 0, None
-    for place, line in enumerate(lines if len(lines) >= _LISTING else ()):
-        if gone[place] or (form == "files" and not line.strip()):
+def _chatter_groups(lines: Sequence[str], forms: Sequence[str]) -> dict[Noise, list[int]]:
+    """The lines of tool chatter by group; final states that state a measure are left out."""
+    noise_of_form: dict[str, Noise | None] = {}
+    groups: dict[Noise, list[int]] = {}
+    for index, (line, form) in enumerate(zip(lines, forms, strict=True)):
+        if form not in noise_of_form:
+            noise_of_form[form] = noise(line)
+        group = noise_of_form[form]
+        if group is None or (group.kind == "progress" and is_final_state(line)):
             continue
-        now = listing(line)
-        if now != form:
-            if form is not None and place - start >= _LISTING:
-                yield start, place
-            start, form = place, now
-    if len(lines) >= _LISTING and form is not None and len(lines) - start >= _LISTING:
-        yield start, len(lines)
+        groups.setdefault(group, []).append(index)
+    return groups
 
 
-def _cut(
-    gone: list[bool], marks: dict[int, str], places: Sequence[int], head: int, tail: int, word: str
-) -> None:
-    """Of these lines, keep some at both ends and say how many are gone between them."""
-    left = [p for p in places if not gone[p]]
-    middle = left[head : len(left) - tail]
-    if len(middle) < 2:
+def _is_source_line(lines: Sequence[str], index: int) -> bool:
+    """Whether this can be the line of source code that Python prints under a warning."""
+    return index < len(lines) and lines[index].startswith("  ")
+
+
+def _fold_boilerplate(folded: _Lines, earlier: Earlier) -> None:
+    """Hide long lines that at least two earlier turns had word for word, e.g. a harness's hints."""
+    repeated: list[int] = []
+    for index, line in enumerate(folded.lines):
+        if len(line) < _MIN_BOILERPLATE or folded.hidden[index]:
+            continue
+        turns = earlier.lines.setdefault(line, [])
+        if len(set(turns)) >= 2:
+            repeated.append(index)
+        elif earlier.turn not in turns:
+            turns.append(earlier.turn)
+    if repeated:
+        first_turn = earlier.lines[folded.lines[repeated[0]]][0]
+        count = f"{len(repeated):,} line{'' if len(repeated) == 1 else 's'}"
+        folded.hide(repeated, f"[… {count} seen before, as in turn {first_turn} …]")
+
+
+def _fold_library_frames(folded: _Lines) -> None:
+    """Of consecutive frames in library code, show where the code went in and where it broke."""
+    frames: list[int] = []
+    for index, line in enumerate([*folded.lines, ""]):
+        if is_library_frame(line):
+            frames.append(index)
+        elif not (frames and line.startswith("    ")):
+            if len(frames) >= _MIN_FRAMES:
+                middle = range(frames[1], frames[-1])
+                folded.hide(middle, f"[… {len(frames) - 2} frames of libraries …]")
+            frames = []
+
+
+def _fold_listings(folded: _Lines) -> None:
+    for start, end in list(_long_listings(folded)):
+        folded.hide_middle(range(start, end), head=_LISTING_HEAD, tail=_LISTING_TAIL, word="listed")
+
+
+def _long_listings(folded: _Lines) -> Iterator[tuple[int, int]]:
+    """The start and end of each run of rows of one listing that is long enough to fold."""
+    if len(folded.lines) < _MIN_LISTING:
         return
-    for place in middle:
-        gone[place] = True
-    apart = ", here and below" if middle[-1] - middle[0] >= 2 * len(middle) else ""
-    _mark(marks, middle[0], f"[… {len(middle):,} {word} lines{apart} …]")
-
-
-def _mark(marks: dict[int, str], place: int, text: str) -> None:
-    marks[place] = f"{marks[place]}\n{text}" if place in marks else text
-
-
-def _equal(lines: Sequence[str], gone: list[bool], marks: dict[int, str]) -> None:
-    start = 0
-    for place in range(1, len(lines) + 1):
-        if place == len(lines) or lines[place] != lines[start]:
-            if place - start >= _IDENTICAL and lines[start].strip():
-                _cut(gone, marks, range(start, place), 2, 1, "identical")
-            start = place
-
-
-def _alike(
-    lines: Sequence[str], keys: Sequence[str], gone: list[bool], marks: dict[int, str]
-) -> None:
-    """Lines of one form: counters keep their ends, tables of measures are whole up to some dozens
-    of rows."""
-    _equal(lines, gone, marks)
-    groups: dict[str, list[int]] = {}
-    for place, key in enumerate(keys):
-        if not gone[place] and "0" in key:
-            groups.setdefault(key, []).append(place)
-    rank = list(accumulate(not g for g in gone))
-    for places in groups.values():
-        if len(places) < _SIMILAR or len(lines[places[0]]) > _LONGEST:
+    start, form = 0, None
+    for index, line in enumerate(folded.lines):
+        if folded.hidden[index] or (form == "files" and not line.strip()):
             continue
-        if len(places) > _TABLE:
-            _cut(gone, marks, places, _HEAD, _TAIL, "similar")
-        for run in _together([p for p in places if not gone[p]], rank):
-            # Counters that stand apart are headings of what follows them.
-            if len(run) >= _SIMILAR and _counts([lines[p] for p in run]):
-                _cut(gone, marks, run, 2, 1, "similar")
+        row_form = listing_form(line)
+        if row_form != form:
+            if form is not None and index - start >= _MIN_LISTING:
+                yield start, index
+            start, form = index, row_form
+    if form is not None and len(folded.lines) - start >= _MIN_LISTING:
+        yield start, len(folded.lines)
 
 
-def _together(places: Sequence[int], rank: Sequence[int]) -> Iterator[list[int]]:
-    """The places in runs without another shown line between them; `rank` numbers the shown lines."""
+def _fold_identical(folded: _Lines) -> None:
+    lines = folded.lines
+    start = 0
+    for index in range(1, len(lines) + 1):
+        if index < len(lines) and lines[index] == lines[start]:
+            continue
+        if index - start >= _MIN_IDENTICAL and lines[start].strip():
+            folded.hide_middle(range(start, index), head=2, tail=1, word="identical")
+        start = index
+
+
+def _fold_similar(folded: _Lines, forms: Sequence[str]) -> None:
+    """Fold lines of one form: of counters show the ends, of long tables the head and tail."""
+    groups: dict[str, list[int]] = {}
+    for index, form in enumerate(forms):
+        if not folded.hidden[index] and "0" in form:
+            groups.setdefault(form, []).append(index)
+    visible_rank = list(accumulate(not hidden for hidden in folded.hidden))
+    for indices in groups.values():
+        if len(indices) < _MIN_SIMILAR or len(folded.lines[indices[0]]) > _MAX_LINE:
+            continue
+        if len(indices) > _TABLE_ROWS:
+            folded.hide_middle(indices, head=_TABLE_HEAD, tail=_TABLE_TAIL, word="similar")
+        # Counters that stand apart are headings of what follows them.
+        for run in _adjacent_runs(folded.visible(indices), visible_rank):
+            rows = [folded.lines[index] for index in run]
+            if len(run) >= _MIN_SIMILAR and _is_counter(rows):
+                folded.hide_middle(run, head=2, tail=1, word="similar")
+
+
+def _adjacent_runs(indices: Sequence[int], visible_rank: Sequence[int]) -> Iterator[list[int]]:
+    """The lines in runs that have no other visible line between them."""
     run: list[int] = []
-    for place in places:
-        if run and rank[place] > rank[run[-1]] + 1:
+    for index in indices:
+        if run and visible_rank[index] > visible_rank[run[-1]] + 1:
             yield run
             run = []
-        run.append(place)
+        run.append(index)
     if run:
         yield run
 
 
-def _counts(rows: Sequence[str]) -> bool:
-    """Whether nothing but counters that go on in equal steps (and times) tells these lines apart."""
-    table = [_NUMBER.findall(unstamped(row)) for row in rows[: 4 * _TABLE]]
+def _is_counter(rows: Sequence[str]) -> bool:
+    """Whether these lines differ only in counters that advance in equal steps, and in times."""
+    table = [_NUMBER.findall(without_timestamp(row)) for row in rows[: 4 * _TABLE_ROWS]]
     if any(len(row) != len(table[0]) for row in table):
         return False
     for column in zip(*table, strict=True):
@@ -282,54 +308,43 @@ def _counts(rows: Sequence[str]) -> bool:
             continue
         if any("." in value or len(value) > 15 for value in column):
             return False
-        values = [int(value) for value in column]
-        if len({b - a for a, b in pairwise(values)}) > 1:
+        steps = {after - before for before, after in pairwise(map(int, column))}
+        if len(steps) > 1:
             return False
     return True
 
 
-def _encoded(lines: Sequence[str], gone: list[bool], marks: dict[int, str]) -> None:
-    """Encoded data wrapped into lines: the first line stays."""
-    start = -1
-    for place in range(len(lines) + 1):
-        line = lines[place] if place < len(lines) else ""
-        if len(line) >= 60 and _WRAPPED.fullmatch(line) and _mixed(line):
-            start = place if start < 0 else start
+def _fold_encoded(folded: _Lines) -> None:
+    """Of encoded data that is wrapped into lines, show the first line."""
+    start = None
+    for index, line in enumerate([*folded.lines, ""]):
+        if len(line) >= 60 and _WRAPPED.fullmatch(line) and _has_digits_and_letters(line):
+            if start is None:
+                start = index
             continue
-        if start >= 0 and place - start > 1:
-            for inner in range(start + 1, place):
-                gone[inner] = True
-            _mark(marks, start + 1, f"[… {place - start - 1:,} lines of encoded data …]")
-        start = -1
+        if start is not None and index - start > 1:
+            n_lines = index - start - 1
+            folded.hide(range(start + 1, index), f"[… {n_lines:,} lines of encoded data …]")
+        start = None
 
 
-def _joined(lines: Sequence[str], gone: Sequence[bool], marks: dict[int, str]) -> str:
-    kept: list[str] = []
-    for place, line in enumerate(lines):
-        if place in marks:
-            kept.append(marks[place])
-        if not gone[place]:
-            kept.append(_short(line) if len(line) >= _ENCODED else line)
-    return "\n".join(kept)
+def _has_digits_and_letters(text: str) -> bool:
+    """Whether a text has both, as encoded data does."""
+    return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
 
 
-def _mixed(line: str) -> bool:
-    """Digits and letters both, as encoded data has."""
-    return any(c.isdigit() for c in line) and any(c.isalpha() for c in line)
-
-
-def _short(line: str) -> str:
-    """A line without its encoded data, and one of excessive length without its middle."""
-    if len(line) > _LONGEST:
-        half = _LONGEST * 2 // 5
+def _shorten_line(line: str) -> str:
+    """A line without its encoded data; without its middle if it is excessively long."""
+    if len(line) > _MAX_LINE:
+        half = _MAX_LINE * 2 // 5
         line = f"{line[:half]} [… {len(line) - 2 * half:,} characters …] {line[-half:]}"
-    if " " in line and max(map(len, line.split())) < _ENCODED:
+    if " " in line and max(map(len, line.split())) < _MIN_ENCODED:
         return line
-    return _DATA.sub(
-        lambda m: (
-            f"{m[0][:40]}[… {len(m[0]) - 40:,} characters of encoded data …]"
-            if _mixed(m[0])
-            else m[0]
-        ),
-        line,
-    )
+    return _DATA.sub(_shorten_data, line)
+
+
+def _shorten_data(match: re.Match[str]) -> str:
+    data = match[0]
+    if not _has_digits_and_letters(data):
+        return data
+    return f"{data[:40]}[… {len(data) - 40:,} characters of encoded data …]"

@@ -1,9 +1,8 @@
-"""Lines that tools write about themselves: progress, installers, warnings of libraries, debug logs,
-listings.
+"""Recognises lines that tools print about themselves: progress bars, installers, warnings, logs.
 
-`noise(line)` says which kind a line is, by the format that the tool prints it in. What an agent's
-own program prints in words of its own is never noise here: `folding` looks at how such lines repeat
-instead. The patterns stand in noise.yaml.
+`noise(line)` says which kind a line is, by the format in which the tool prints it; `listing_form`
+recognises rows of listings. What an agent's own program prints in its own words is never noise
+here: for such lines `folding` looks at how they repeat. The patterns are in noise.yaml.
 """
 
 from __future__ import annotations
@@ -14,18 +13,20 @@ from typing import Any, Literal, NamedTuple, cast
 
 from ...package_data import read_shipped
 
-Kind = Literal["progress", "installer", "warning", "log"]
-Listing = Literal["files", "long", "packages", "environment", "processes"]
+NoiseKind = Literal["progress", "installer", "warning", "log"]
+ListingForm = Literal["files", "long", "packages", "environment", "processes"]
 
 MAX_LINE = 1_000
-"""Longer lines are no noise of these kinds; they are not searched."""
+"""Longer lines are not noise of these kinds and are not searched."""
 
 
 class Noise(NamedTuple):
-    """The kind of a line, and what it is grouped by: bars by their label, warnings by category,
-    logs by level."""
+    """The kind of a line, and the group of lines that it is folded with.
 
-    kind: Kind
+    Bars are grouped by their label, warnings by category and message, logs by message.
+    """
+
+    kind: NoiseKind
     group: str = ""
 
 
@@ -34,9 +35,10 @@ _INSTALLER = re.compile(
     rf"[ \t]*(?:{'|'.join(entry['pattern'] for entry in _PATTERNS['installer'])})"
 )
 _PROGRESS = re.compile("|".join(entry["pattern"] for entry in _PATTERNS["progress"]), re.IGNORECASE)
-_ROW = re.compile(
-    rf"\s*(?:{'|'.join('(?P<{form}>{pattern})'.format_map(entry) for entry in _PATTERNS['listing'])})"
+_LISTING_FORMS = "|".join(
+    f"(?P<{entry['form']}>{entry['pattern']})" for entry in _PATTERNS["listing"]
 )
+_ROW = re.compile(rf"\s*(?:{_LISTING_FORMS})")
 _MAYBE_PROGRESS = re.compile(r"[%━]|\d/|/s\b|/it\b|:\d\d:\d\d|--:--|\beta\b", re.IGNORECASE)
 _COUNT = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9})(?!\d)")
 _MEASURES = re.compile(r"[A-Za-z_]=-?\d{1,9}\.|[-,] \w{1,40}: -?\d{1,9}\.")
@@ -59,48 +61,69 @@ _SUFFIX = re.compile(r"\w\.[A-Za-z]\w{0,9}$|:$")
 
 
 def noise(line: str) -> Noise | None:
-    """What kind of tool chatter this line is; None for anything else. Bounded time."""
+    """The kind of tool chatter that this line is; None for anything else. Time is bounded."""
     if len(line) > MAX_LINE:
         return None
     if _INSTALLER.match(line):
         return Noise("installer")
     if _MAYBE_PROGRESS.search(line) and _PROGRESS.search(line):
         return Noise("progress", _LABEL.split(line, maxsplit=1)[0].strip())
-    if "Warning" in line and (found := _WARNING.match(line)):
-        return Noise("warning", f"{found.group(1)} {_QUOTED.sub('*', found.group(2)[:200])}")
-    if found := _NATIVE.match(line):
-        return Noise("warning", f"native {found.group(1)}")
+    return _warning(line) or _log(line)
+
+
+def _warning(line: str) -> Noise | None:
+    """A warning of Python, or of native code such as TensorFlow's."""
+    if "Warning" in line:
+        match = _WARNING.match(line)
+        if match:
+            category, message = match.groups()
+            return Noise("warning", f"{category} {_QUOTED.sub('*', message[:200])}")
+    native = _NATIVE.match(line)
+    return Noise("warning", f"native {native.group(1)}") if native else None
+
+
+def _log(line: str) -> Noise | None:
+    """A line of a quiet log level, or of a library's logger, that states no measure."""
     stamp = _STAMP.match(line)
-    rest = line[stamp.end() :] if stamp else line.lstrip(" [<(")
-    quiet = _QUIET.search(rest[:120]) or _LOGGER.search(line[:160]) if stamp else _QUIET.match(rest)
-    if quiet and not _FRACTION.search(rest):  # a fraction is a measure that somebody logged
-        return Noise("log", _QUOTED.sub("*", rest[:200]))
-    return None
+    if stamp:
+        message = line[stamp.end() :]
+        is_log = _QUIET.search(message[:120]) or _LOGGER.search(line[:160])
+    else:
+        message = line.lstrip(" [<(")
+        is_log = _QUIET.match(message)
+    if not is_log or _FRACTION.search(message):  # a fraction is a measure that somebody logged
+        return None
+    return Noise("log", _QUOTED.sub("*", message[:200]))
 
 
-def complete(line: str) -> bool:
-    """Whether a progress line is a last state (100 %, n of n) that also states a measure by name."""
-    done = "100%" in line or any(a == b for a, b in _COUNT.findall(line))
+def is_final_state(line: str) -> bool:
+    """Whether a progress line is complete (100 %, n of n) and also states a measure by name."""
+    done = "100%" in line or any(n == total for n, total in _COUNT.findall(line))
     return done and _MEASURES.search(line) is not None
 
 
-def library_frame(line: str) -> bool:
+def is_library_frame(line: str) -> bool:
     """Whether this is the first line of a traceback's frame in library code."""
     return _FRAME.match(line) is not None
 
 
-def unstamped(line: str) -> str:
+def without_timestamp(line: str) -> str:
     """The line without a time at its start."""
-    found = _STAMP.match(line)
-    return line[found.end() :] if found else line
+    stamp = _STAMP.match(line)
+    return line[stamp.end() :] if stamp else line
 
 
-def listing(line: str) -> Listing | None:
-    """The form of listing that this line is a row of, if any: files, packages, environment
-    variables, processes."""
-    if len(line) > MAX_LINE or not (found := _ROW.match(line)):
+def listing_form(line: str) -> ListingForm | None:
+    """The form of listing that this line is a row of; None for other lines.
+
+    Files, long listings of files, packages, environment variables, and processes are recognised.
+    """
+    if len(line) > MAX_LINE:
         return None
-    form = cast(Listing, found.lastgroup)
+    row = _ROW.match(line)
+    if row is None:
+        return None
+    form = cast(ListingForm, row.lastgroup)
     if form == "files" and not ("/" in line or _SUFFIX.search(line.rstrip())):
         return None
     return form

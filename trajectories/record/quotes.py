@@ -1,11 +1,13 @@
-"""Does a quote really stand where a reader says it does?
+"""Checks whether a quote really is where a judge says it is.
 
-`QuoteIndex(run).check(turn, quote)` answers with an `Evidence`: *verified* when the words stand in
-the cited turn, *moved* when they stand in another one, *not_found* otherwise. Turn 0 is what
-belongs to no turn: the delivered plan and the brief. Tolerated are only differences that copying
-from a record makes: runs of white space, the escapes of JSON and string literals, characters that
-`sanitize` replaces, and an ellipsis (or one of the record's own marks) where a quote leaves
-something out. Letters, case and quotation marks must agree: a paraphrase is not a quote.
+`QuoteIndex(run).check(turn, quote)` answers with an `Evidence`: *verified* if the words are in the
+cited turn, *moved* if they are in another one, *not_found* otherwise. Turn 0 stands for what
+belongs to no turn: the delivered plan and the brief.
+
+Only differences that come from copying a record are tolerated: white space, the escapes of JSON and
+string literals, characters that `sanitize` replaces, and an ellipsis (or one of the record's own
+marks) where the quote leaves something out. Letters, case and quotation marks must agree: a
+paraphrase is not a quote.
 """
 
 from __future__ import annotations
@@ -20,154 +22,174 @@ from ..models import Action, Frozen, Run, Turn
 from ..quantities import Whole
 
 PLAN_TURN = 0
-"""The turn number that means the plan file and the brief instead of a turn."""
+"""The turn number that stands for the plan and the brief."""
 
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([ntr])|([\"'/`])|)")
-_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _ELLIPSIS = re.compile(
     r" ?(?:\[ ?(?:\.{3,}|…) ?\]|\( ?(?:\.{3,}|…) ?\)|\[… [^\[\]…]{1,200} …\]|\.{3,}|…) ?"
-)  # after `normalise`, white space is single spaces
-_MARKS = re.compile(r"[^\w\s\x00-\x7f]{65,}")
-"""A long run of characters that are neither letters nor spaces: bars and boxes, or combining marks
-piled up, whose canonical order takes time that grows with the square."""
-_BREAK = "\0"
-"""Stands between parts of a turn, so that no quote runs from one part into the next."""
+)
+"""For normalised text, in which white space is single spaces."""
+_SYMBOL_RUN = re.compile(r"[^\w\s\x00-\x7f]{65,}")
+"""A long run of characters that are neither letters nor spaces: bars and boxes, or piled-up
+combining marks, whose canonical order takes time that grows with the square."""
+_PART_END = "\0"
+"""Separates the parts of a turn, so that no quote runs from one part into the next."""
 
 
 class Evidence(Frozen):
-    """A turn and the words a value rests on. `check`: the quote stands in that turn, in another
-    one, or nowhere."""
+    """A quote with the turn that it is cited from.
+
+    `check` says whether the words are in that turn, in another one, or nowhere in the run.
+    """
 
     turn: Whole
-    """As it was cited; 0 is the plan."""
+    """The turn as cited; 0 is the plan."""
     quote: str = ""
-    """Words of the run, as they were cited."""
+    """Words of the run, as cited."""
     check: Literal["verified", "moved", "not_found"]
-    """Whether they stand there."""
+    """Whether the words are in the cited turn."""
     found_turn: Whole | None = None
-    """Where the quote really stands, when it was moved."""
+    """The turn that holds the words, if they are in another one."""
 
     @property
     def actual_turn(self) -> int:
-        """The turn in which the words stand, as far as is known."""
+        """The turn that holds the words, as far as is known."""
         return self.turn if self.found_turn is None else self.found_turn
 
 
 def normalise(text: str) -> str:
-    """`text` with escapes resolved, made safe as `sanitize` does, Unicode composed (NFC) and each
-    run of white space made one space. Linear in the text, whatever it holds."""
+    """The text in the form in which quotes are compared.
+
+    Escapes are resolved, unsafe characters replaced as `sanitize` does, Unicode composed (NFC), and
+    runs of white space made one space. Time is linear in the text, whatever it holds.
+    """
     if "\\" in text:
         text = _ESCAPE.sub(_unescape, text)
-        text = _SURROGATES.sub(
-            lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), text
-        )
-    # A record breaks lines at carriage returns and shows every other control character as a visible
-    # one.
+        text = _SURROGATE_PAIR.sub(_join_surrogates, text)
+    # A record breaks lines at carriage returns and shows other control characters as visible ones.
     text = " ".join(sanitize(text.replace("\r", "\n")).split())
-    return text if text.isascii() else _composed(text)
-
-
-def _composed(text: str) -> str:
-    pieces, start = [], 0
-    for match in _MARKS.finditer(text):
-        pieces += [unicodedata.normalize("NFC", text[start : match.start()]), match.group()]
-        start = match.end()
-    return "".join([*pieces, unicodedata.normalize("NFC", text[start:])])
+    return text if text.isascii() else _compose(text)
 
 
 def _unescape(match: re.Match[str]) -> str:
-    point, blank, mark = match.groups()
-    if point is not None:
-        return chr(int(point, 16))
-    if blank is not None:
+    code_point, white_space, character = match.groups()
+    if code_point is not None:
+        return chr(int(code_point, 16))
+    if white_space is not None:
         return " "
-    return mark if mark is not None else "\\"
+    return character if character is not None else "\\"
 
 
-def split_at_ellipses(normal: str) -> list[str]:
-    """What stands around the ellipses of a quote whose white space is single spaces; parts without
-    a letter or digit are none."""
-    return [part for part in _ELLIPSIS.split(normal) if any(char.isalnum() for char in part)]
+def _join_surrogates(pair: re.Match[str]) -> str:
+    return pair.group().encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def _compose(text: str) -> str:
+    """The text in NFC, but for long runs of symbols."""
+    pieces, start = [], 0
+    for run in _SYMBOL_RUN.finditer(text):
+        pieces += [unicodedata.normalize("NFC", text[start : run.start()]), run.group()]
+        start = run.end()
+    pieces.append(unicodedata.normalize("NFC", text[start:]))
+    return "".join(pieces)
+
+
+def split_at_ellipses(normalised_quote: str) -> list[str]:
+    """The parts of a quote around its ellipses; parts without a letter or digit are left out."""
+    return [part for part in _ELLIPSIS.split(normalised_quote) if _has_word(part)]
+
+
+def _has_word(text: str) -> bool:
+    return any(character.isalnum() for character in text)
 
 
 class QuoteIndex:
-    """The searchable text of one run; each turn is normalised at most once, when it is first asked
-    for."""
+    """The searchable text of one run; each turn is normalised when it is first needed."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._texts: dict[int, str] = {}
 
     def text(self, turn: int) -> str:
-        """The normalised text of a turn (1-based; 0 is plan and brief); "" for a turn that the run
-        does not have."""
-        found = self._texts.get(turn)
-        if found is None:
-            if turn == PLAN_TURN:
-                parts = [self._run.plan.text or "", self._run.brief]
-            elif 1 <= turn <= len(self._run.turns):
-                parts = _parts(self._run.turns[turn - 1])
-            else:
-                return ""
-            found = self._texts[turn] = _BREAK.join(part for part in map(normalise, parts) if part)
-        return found
+        """The normalised text of a turn (0: plan and brief); "" if the run has no such turn."""
+        if not PLAN_TURN <= turn <= len(self._run.turns):
+            return ""
+        if turn not in self._texts:
+            parts = [normalise(part) for part in self._parts(turn)]
+            self._texts[turn] = _PART_END.join(part for part in parts if part)
+        return self._texts[turn]
 
     def check(self, turn: int, quote: str) -> Evidence:
         """Evidence for a quote cited from a turn (0: the plan or the brief).
 
-        A quote that stands elsewhere names the nearest turn that holds it (the earlier of two
-        equally near ones). A quote without a letter or digit proves nothing and is never found.
+        For a quote that is elsewhere, `found_turn` is the nearest turn that holds it, the earlier
+        of two equally near ones. A quote without a letter or digit proves nothing and is never
+        found.
         """
-        wanted = normalise(quote)
-        if any(char.isalnum() for char in wanted):
-            parts = split_at_ellipses(wanted)
-            if _stands(self.text(turn), wanted, parts):
-                return Evidence(turn=turn, quote=quote, check="verified")
-            for other in sorted(
-                range(len(self._run.turns) + 1), key=lambda n: (n == PLAN_TURN, abs(n - turn), n)
-            ):
-                if other != turn and _stands(self.text(other), wanted, parts):
-                    return Evidence(turn=turn, quote=quote, check="moved", found_turn=other)
+        words = normalise(quote)
+        if not _has_word(words):
+            return Evidence(turn=turn, quote=quote, check="not_found")
+        parts = split_at_ellipses(words)
+        if _contains(self.text(turn), words, parts):
+            return Evidence(turn=turn, quote=quote, check="verified")
+        for other in self._nearest_turns(turn):
+            if _contains(self.text(other), words, parts):
+                return Evidence(turn=turn, quote=quote, check="moved", found_turn=other)
         return Evidence(turn=turn, quote=quote, check="not_found")
+
+    def _nearest_turns(self, turn: int) -> list[int]:
+        """The other turns, the nearest first; plan and brief last."""
+        others = [other for other in range(1, len(self._run.turns) + 1) if other != turn]
+        others.sort(key=lambda other: abs(other - turn))
+        return others if turn == PLAN_TURN else [*others, PLAN_TURN]
+
+    def _parts(self, turn: int) -> list[str]:
+        if turn == PLAN_TURN:
+            return [self._run.plan.text or "", self._run.brief]
+        return _turn_parts(self._run.turns[turn - 1])
 
 
 def check_quote(run: Run, turn: int, quote: str) -> Evidence:
-    """`QuoteIndex.check` for a single quote; make one index when there are several."""
+    """`QuoteIndex.check` for a single quote; for several, make one index."""
     return QuoteIndex(run).check(turn, quote)
 
 
-def _stands(text: str, wanted: str, parts: list[str]) -> bool:
-    if wanted in text:
+def _contains(text: str, words: str, parts: list[str]) -> bool:
+    """Whether the text holds the words or, in this order, the parts around their ellipses."""
+    if words in text:
         return True
-    if not parts or (len(parts) == 1 and parts[0] == wanted):
+    if not parts or parts == [words]:
         return False
     position = 0
     for part in parts:
-        found = text.find(part, position)
-        if found < 0:
+        index = text.find(part, position)
+        if index < 0:
             return False
-        position = found + len(part)
+        position = index + len(part)
     return True
 
 
-def _parts(turn: Turn) -> list[str]:
-    """What a turn says, does and gets back, as separate texts in their order."""
+def _turn_parts(turn: Turn) -> list[str]:
+    """What a turn says, does and is answered, as separate texts in order."""
     parts = [turn.text, turn.reasoning]
     for action in turn.actions:
-        parts += [action.tool, action.code, _arguments(action)]
+        parts += [action.tool, action.code, _other_arguments(action)]
         if action.observation is not None:
             parts.append(action.observation.text)
     return [*parts, *turn.replies]
 
 
-def _arguments(action: Action) -> str:
-    """The arguments that `code` does not already hold, as JSON."""
-    rest: dict[str, Any] = {
-        k: v for k, v in (action.arguments or {}).items() if v != action.code or not action.code
+def _other_arguments(action: Action) -> str:
+    """The arguments that are not the action's code, as JSON; "" if there are none."""
+    others: dict[str, Any] = {
+        name: value
+        for name, value in (action.arguments or {}).items()
+        if not action.code or value != action.code
     }
-    if not rest:
+    if not others:
         return ""
     try:
-        return json.dumps(rest, ensure_ascii=False, default=str)
+        return json.dumps(others, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
         return ""

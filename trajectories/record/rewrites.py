@@ -1,7 +1,8 @@
-"""Files that a run writes again: what changed against the turn that wrote them before.
+"""Shows files that a run writes again by what changed since the turn that wrote them before.
 
-A write is seen where a tool writes a file, or where a shell here-document goes to one (`cat > path
-<<'EOF'`, `tee`).
+A write is recognised if a tool writes a file, or if a shell here-document goes to one (`cat > path
+<<'EOF'`, `tee`). The marks are part of the record that a judge is shown: their wording must not
+change without a new `assembly.PACKING`.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ from pathlib import PurePosixPath
 
 from ..models import Action
 
-_OPENER = re.compile(r"<<-?[ \t]*(['\"]?)(\w{1,60})\1")
+_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w{1,60})\1")
 _TARGET = re.compile(r"(?:(?<!>)>|\btee)[ \t]*(?![>&|])(['\"]?)([^\s'\";|&<>]{1,300})\1")
-_SHORTER = 0.6
+"""The file that a command writes to; `>>` adds to one and does not count."""
+_MAX_COMMAND = 1_000
+"""Characters of a command line in which a here-document is looked for."""
+_MAX_DIFF_SHARE = 0.6
 """A diff longer than this share of the text is no help: the text itself is shown."""
-_LINES = 3_000
-"""Longer files are not compared: finding what changed can take time that grows with the square."""
-_WORK = 40_000
-"""Lines of a run that are compared at most."""
-_LEAST = 200
-"""Characters below which a text is shown again rather than explained."""
+_MAX_FILE_LINES = 3_000
+"""Longer files are not compared: a diff can take time that grows with the square."""
+_MAX_COMPARED_LINES = 40_000
+"""Lines of one run that are compared in all."""
+_MIN_CHARS = 200
+"""Shorter texts are shown again rather than explained."""
 
 
 @dataclass(frozen=True)
-class Written:
-    """A file's whole text as an action writes it, and where in the action's code it stands."""
+class FileWrite:
+    """A complete file as an action writes it, and the part of the action's code that holds it."""
 
     name: str
     text: str
@@ -36,86 +40,88 @@ class Written:
 
 
 class Rewrites:
-    """What the turns so far wrote, by file name. Give it the actions of a run in order."""
+    """The files that the turns so far wrote, by name. Give it the actions of a run in order."""
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[int, str]] = {}
-        self._work = 0
+        self._latest: dict[str, tuple[int, str]] = {}
+        """Turn and text of the latest write of each file."""
+        self._compared_lines = 0
 
-    def shown(self, turn: int, action: Action, code: str) -> tuple[str, tuple[int, ...]]:
-        """The action's code with files that an earlier turn wrote shown by their changes, and those
-        turns."""
+    def render(self, turn: int, action: Action) -> tuple[str, tuple[int, ...]]:
+        """The action's code, with files that an earlier turn wrote shown by their changes.
+
+        The second value are those earlier turns.
+        """
         pieces: list[str] = []
         bases: list[int] = []
-        place = 0
-        for written in writes(action):
-            base = self._last.get(written.name)
-            self._last[written.name] = (turn, written.text)
-            if base is None or base[0] == turn or len(written.text) < _LEAST:
+        position = 0
+        for write in file_writes(action):
+            latest = self._latest.get(write.name)
+            self._latest[write.name] = (turn, write.text)
+            if latest is None or latest[0] == turn or len(write.text) < _MIN_CHARS:
                 continue
-            changes = self._changes(base[1], written.text)
+            base, base_text = latest
+            changes = self._changes(base_text, write.text)
             if changes is None:
                 continue
-            bases.append(base[0])
-            pieces += [code[place : written.start], self._told(written.name, base[0], changes)]
-            place = written.end
-        return "".join([*pieces, code[place:]]) if pieces else code, tuple(bases)
-
-    @staticmethod
-    def _told(name: str, turn: int, changes: str) -> str:
-        if not changes:
-            return f"[… {name} as written in turn {turn}, unchanged …]"
-        return (
-            f"[… {name} as written in turn {turn}, with these changes …]\n{changes}\n[… end of the"
-            " changes …]"
-        )
+            bases.append(base)
+            pieces += [action.code[position : write.start], _describe(write.name, base, changes)]
+            position = write.end
+        return "".join([*pieces, action.code[position:]]), tuple(bases)
 
     def _changes(self, before: str, after: str) -> str | None:
-        """The diff, "" for none; None where the text itself is the shorter or the only sensible
-        thing to show."""
+        """The diff, "" if nothing changed; None if it is better to show the text itself."""
         if before == after:
             return ""
         old, new = before.split("\n"), after.split("\n")
-        self._work += len(old) + len(new)
-        if max(len(old), len(new)) > _LINES or self._work > _WORK:
+        self._compared_lines += len(old) + len(new)
+        is_too_long = max(len(old), len(new)) > _MAX_FILE_LINES
+        if is_too_long or self._compared_lines > _MAX_COMPARED_LINES:
             return None
         if len(set(old) & set(new)) * 2 < len(set(new)):
             return None
-        lines, size, limit = [], 0, _SHORTER * len(after)
-        for line in list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]:
-            lines.append(line)
-            size += len(line) + 1
-            if size > limit:
-                return None
-        return "\n".join(lines)
+        diff = list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]  # without file names
+        text = "\n".join(diff)
+        # The limit counts a line break for the last line, too.
+        return None if len(text) + 1 > _MAX_DIFF_SHARE * len(after) else text
 
 
-def writes(action: Action) -> list[Written]:
-    """Whole files that this action writes, in order of their places in `action.code`."""
+def _describe(name: str, turn: int, changes: str) -> str:
+    if not changes:
+        return f"[… {name} as written in turn {turn}, unchanged …]"
+    return (
+        f"[… {name} as written in turn {turn}, with these changes …]\n{changes}\n"
+        "[… end of the changes …]"
+    )
+
+
+def file_writes(action: Action) -> list[FileWrite]:
+    """The complete files that this action writes, in the order of `action.code`."""
     code = action.code
     if action.kind == "write" and action.path and code:
-        return [Written(PurePosixPath(action.path).name, code, 0, len(code))]
-    if (
-        action.kind != "execute"
-        or action.language not in ("bash", "sh", "shell", None)
-        or "<<" not in code
-    ):
-        return []
-    found: list[Written] = []
-    name = tag = ""
-    start = place = 0
+        return [FileWrite(PurePosixPath(action.path).name, code, 0, len(code))]
+    is_shell = action.kind == "execute" and action.language in ("bash", "sh", "shell", None)
+    return _heredoc_writes(code) if is_shell and "<<" in code else []
+
+
+def _heredoc_writes(code: str) -> list[FileWrite]:
+    """The files that here-documents of a shell script write."""
+    writes: list[FileWrite] = []
+    name = delimiter = ""
+    start = position = 0
     for line in code.split("\n"):
-        if tag:
-            if line.strip() == tag:
-                if name and place > start:
-                    found.append(Written(name, code[start : place - 1], start, place - 1))
-                tag = ""
-        elif len(line) <= 1_000 and (opener := _OPENER.search(line)):
-            tag = opener.group(2)
-            # Without its own text, the command line names the file that the text goes to; `>>` adds
-            # to one.
-            target = _TARGET.search(line)
-            name = PurePosixPath(target.group(2)).name if target else ""
-            start = place + len(line) + 1
-        place += len(line) + 1
-    return found
+        if delimiter:
+            if line.strip() == delimiter:
+                if name and position > start:
+                    end = position - 1
+                    writes.append(FileWrite(name, code[start:end], start, end))
+                delimiter = ""
+        elif len(line) <= _MAX_COMMAND:
+            heredoc = _HEREDOC.search(line)
+            if heredoc:
+                delimiter = heredoc.group(2)
+                target = _TARGET.search(line)
+                name = PurePosixPath(target.group(2)).name if target else ""
+                start = position + len(line) + 1
+        position += len(line) + 1
+    return writes

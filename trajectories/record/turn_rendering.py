@@ -1,7 +1,8 @@
-"""One turn as the texts that a record shows of it: what was said, done and answered, noise folded,
-made safe.
+"""Renders one turn as the texts that a record shows of it: what was said, done and answered.
 
-Reasoning is no evidence and stays out.
+Noise is folded and unsafe characters are replaced. Reasoning is no evidence and is left out. The
+headings are part of the record that a judge is shown: their wording must not change without a new
+`assembly.PACKING`.
 """
 
 from __future__ import annotations
@@ -16,30 +17,35 @@ from .folding import Earlier, fold, fold_written
 from .rewrites import Rewrites
 
 _KEPT_STDOUT, _KEPT_STDERR = 3_000, 2_000
-"""The benchmark keeps so many last characters of what a call printed (its tool results hold no
-more)."""
-_HEADING = 160
-_CUT_REPLIES = ("length", "max_tokens", "content_filter")
+"""The benchmark's tool results hold only so many last characters of what a call printed."""
+_MAX_HEADING = 160
+_CUT_OFF_REASONS = ("length", "max_tokens", "content_filter")
+
+PartKind = Literal["text", "code", "output"]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a turn under a heading of ours (`call 1: execute_code python`; "" for what the
-    agent says)."""
+    """A part of a turn under a heading of the record.
 
-    kind: Literal["text", "code", "output"]
+    The heading is e.g. `call 1: execute_code python`, and "" for what the agent says.
+    """
+
+    kind: PartKind
     heading: str
     body: str
     unread: int = 0
-    """Characters of the transcript before folding that are not even looked at (endless outputs)."""
+    """Characters of the transcript, before folding, that are not looked at (endless outputs)."""
     replaced: int = 0
     """Characters of `body` that `sanitize` replaced."""
 
 
 @dataclass(frozen=True)
 class RenderedTurn:
-    """The parts of one turn. `bases`: turns that hold the text which a rewritten file is shown
-    against."""
+    """The parts of one turn.
+
+    `bases` are the turns with the text that a rewritten file is shown against.
+    """
 
     turn: int
     parts: tuple[Part, ...]
@@ -47,105 +53,105 @@ class RenderedTurn:
 
 
 class TurnRenderer:
-    """Makes the parts of a run's turns, given in order: later ones refer to what earlier ones
-    showed.
+    """Renders the turns of a run, given in order: later turns refer to what earlier ones showed.
 
-    `most` is how many characters of one text are looked at; of a longer one its ends.
+    Of a text with more than `max_chars` characters only the two ends are looked at.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_chars: int) -> None:
+        self._max_chars = max_chars
         self._rewrites = Rewrites()
         self._earlier = Earlier()
 
-    def read(self, turn: Turn) -> RenderedTurn:
-        """Text, then call and result of each action, then what the user said before the next turn."""
+    def render(self, turn: Turn) -> RenderedTurn:
+        """The turn's text, the call and result of each action, and the replies of the user."""
         self._earlier.turn = turn.index
-        found: list[Part] = []
+        parts: list[Part] = []
         bases: list[int] = []
         if turn.text.strip():
-            found.append(self._part("text", "", turn.text))
+            parts.append(self._written("text", "", turn.text))
         for number, action in enumerate(turn.actions, 1):
-            code, earlier = self._rewrites.shown(turn.index, action, action.code)
-            bases += earlier
-            given = arguments(action)
-            body = "\n".join(x for x in (given, code.strip("\n")) if x.strip())
-            found.append(self._part("code", f"call {number}: {_call(action)}", body))
-            found.append(self._result(number, action))
-        if turn.finish_reason in _CUT_REPLIES:
-            found.append(Part("text", f"the reply was cut off: {turn.finish_reason}", ""))
-        found += [
-            self._part("text", "message to the agent", reply)
-            for reply in turn.replies
-            if reply.strip()
-        ]
-        return RenderedTurn(turn.index, tuple(found), tuple(dict.fromkeys(bases)))
+            code, code_bases = self._rewrites.render(turn.index, action)
+            bases += code_bases
+            texts = (other_arguments(action), code.strip("\n"))
+            body = "\n".join(text for text in texts if text.strip())
+            parts.append(self._written("code", f"call {number}: {_call_label(action)}", body))
+            parts.append(self._result(number, action))
+        if turn.finish_reason in _CUT_OFF_REASONS:
+            parts.append(Part("text", f"the reply was cut off: {turn.finish_reason}", ""))
+        for reply in turn.replies:
+            if reply.strip():
+                parts.append(self._written("text", "message to the agent", reply))
+        return RenderedTurn(turn.index, tuple(parts), tuple(dict.fromkeys(bases)))
 
     def _result(self, number: int, action: Action) -> Part:
-        seen = action.observation
-        if seen is None:
+        observation = action.observation
+        if observation is None:
             return Part("output", f"result {number}: none was recorded", "")
-        facts: list[str] = [seen.kind]
-        if seen.exit_code is not None:
-            facts.append(f"exit code {seen.exit_code}")
+        facts: list[str] = [observation.kind]
+        if observation.exit_code is not None:
+            facts.append(f"exit code {observation.exit_code}")
         if action.exec_time_s is not None:
             facts.append(f"{action.exec_time_s:.1f} s")
-        return self._part(
-            "output", f"result {number}: {', '.join(facts)}", _with_cuts(seen), output=True
-        )
+        heading = f"result {number}: {', '.join(facts)}"
+        text, unread = self._readable(_output_text(observation))
+        return _sanitized_part("output", heading, fold(text, self._earlier), unread)
 
-    def _part(
-        self,
-        kind: Literal["text", "code", "output"],
-        heading: str,
-        text: str,
-        *,
-        output: bool = False,
-    ) -> Part:
+    def _written(self, kind: PartKind, heading: str, text: str) -> Part:
+        """A part that somebody wrote, as opposed to the output of a call."""
+        text, unread = self._readable(text)
+        return _sanitized_part(kind, heading, fold_written(text), unread)
+
+    def _readable(self, text: str) -> tuple[str, int]:
+        """The text, or the ends of an endless one, and how many characters are left out."""
         text = text.strip("\n")
-        unread = max(0, len(text) - self._most)
-        if unread:
-            head = self._most // 3
-            text = (
-                f"{text[:head]}\n[… {unread:,} characters"
-                f" …]\n{text[len(text) - (self._most - head) :]}"
-            )
-        folded = fold(text, self._earlier) if output else fold_written(text)
-        return Part(kind, heading, sanitize(folded), unread, replaced(folded))
+        unread = len(text) - self._max_chars
+        if unread <= 0:
+            return text, 0
+        head = self._max_chars // 3
+        tail_start = len(text) - (self._max_chars - head)
+        return f"{text[:head]}\n[… {unread:,} characters …]\n{text[tail_start:]}", unread
 
 
-def _with_cuts(seen: Observation) -> str:
-    """stdout and stderr, with a mark where the run itself kept only the end."""
+def _sanitized_part(kind: PartKind, heading: str, folded: str, unread: int) -> Part:
+    return Part(kind, heading, sanitize(folded), unread, replaced(folded))
+
+
+def _output_text(observation: Observation) -> str:
+    """stdout and stderr, each with a mark if the run itself kept only its end."""
     texts = []
-    for text, kept, name in (
-        (seen.stdout, _KEPT_STDOUT, "output"),
-        (seen.stderr, _KEPT_STDERR, "error output"),
+    for text, kept_chars, stream in (
+        (observation.stdout, _KEPT_STDOUT, "output"),
+        (observation.stderr, _KEPT_STDERR, "error output"),
     ):
+        if len(text) == kept_chars:
+            # A complete text of exactly this length is possible, but rare.
+            text = f"[the run kept only the end of this {stream}]\n{text}"
         if text:
-            # Exactly as long as what is kept: nothing that was whole is, but by rare chance.
-            mark = f"[the run kept only the end of this {name}]\n" if len(text) == kept else ""
-            texts.append(mark + text)
+            texts.append(text)
     return "\n".join(texts)
 
 
-def _call(action: Action) -> str:
+def _call_label(action: Action) -> str:
     words = [action.tool, action.language or "", action.path or ""]
-    return sanitize_line(" ".join(word for word in words if word))[:_HEADING]
+    return sanitize_line(" ".join(word for word in words if word))[:_MAX_HEADING]
 
 
-def arguments(action: Action) -> str:
-    """The arguments that neither `code` nor `path` holds, as JSON; "" for the usual arguments of
-    executed code."""
+def other_arguments(action: Action) -> str:
+    """The arguments that are neither the action's code, path nor language, as JSON.
+
+    "" if there are none, and for executed code, whose other arguments are the usual ones.
+    """
     if action.kind == "execute" and action.code:
         return ""
-    rest: dict[str, Any] = {
-        key: value
-        for key, value in (action.arguments or {}).items()
+    others: dict[str, Any] = {
+        name: value
+        for name, value in (action.arguments or {}).items()
         if value not in (action.path, action.language) and (not action.code or value != action.code)
     }
-    if not rest:
+    if not others:
         return ""
     try:
-        return json.dumps(rest, ensure_ascii=False, default=str)
+        return json.dumps(others, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
         return ""
