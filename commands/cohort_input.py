@@ -97,7 +97,7 @@ def opened(place: Place, quiet: bool) -> Iterator[Store]:
 
     with open_store(place.store or "", create=False) as store:
         if place.below is not None:
-            console.note(f"reading the store {store.where}", quiet)
+            console.note(f"reading the store {store.location}", quiet)
         yield store
 
 

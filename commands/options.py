@@ -326,7 +326,7 @@ def open_session_store(
             raise
         console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
         return None
-    console.note(f"verdicts in {store.where}", quiet)
+    console.note(f"verdicts in {store.location}", quiet)
     return store
 
 

@@ -204,7 +204,7 @@ class _Reader:
             path: evidence.get((run.content_sha256, contexts[path])) for path, run in runs.items()
         }
         keys = {path: make.sha256(sha) for path, sha in shown.items() if sha is not None}
-        known = self.store.known(keys.values())
+        known = self.store.verdicts(keys.values())
         tried = self.store.attempts(key for key in keys.values() if key not in known)
         for path in paths:
             if path not in runs:

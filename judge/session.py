@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .questions.verdict_keys import CardKeys
     from .rejudge.staleness import Need
     from .store import Store
-    from .store.card_cache import Unchanged
+    from .store.card_cache import CardCache
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ async def collect_cards(
     paths: Iterable[str | Path | RunSource],
     take: Callable[[ScoreOutcome], None],
     *,
-    unchanged: Unchanged | None = None,
+    unchanged: CardCache | None = None,
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
 ) -> Session:
@@ -188,9 +188,9 @@ async def collect_cards(
         concurrency=scorer.concurrency,
         on_progress=report,
         signals=signals,
-        look_up=None if unchanged is None else unchanged.among,
+        look_up=None if unchanged is None else unchanged.current_cards,
     )
-    reused_foreign = 0 if unchanged is None else unchanged.apart
+    reused_foreign = 0 if unchanged is None else unchanged.foreign_track_runs
     foreign_track_runs = scorer.foreign_track_runs + reused_foreign
     return Session(summary, scorer.usage, scorer.throttles, foreign_track_runs)
 
@@ -309,7 +309,7 @@ class StoringScorer(RunScorer):
     ) -> None:
         from .questions.question_keys import QuestionKeys
         from .questions.verdict_keys import identity
-        from .store.group_commit import Together
+        from .store.group_commit import GroupCommit
         from .store.reuse import StoredJudge, StoredOnly
         from .trust.judge_precision import shares_right
 
@@ -324,7 +324,7 @@ class StoringScorer(RunScorer):
             identity(judge), answers(judge), options.questions, options.public
         )
         self._card_keys = card_keys(judge, options, self.precision)
-        self._cards = Together(store.add_cards)
+        self._cards = GroupCommit(store.add_cards)
         self._stored_rubrics: set[str] = set()
 
     async def make_card(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
@@ -337,7 +337,8 @@ class StoringScorer(RunScorer):
 
     async def _keep(self, card: ScoreCard, ready: Prepared, reference: int, path: Path) -> None:
         """Store a scorecard, with its key if every item has a final verdict."""
-        from .store.scorecards import Concluded
+        from .store.connection import SettledRow
+        from .store.scorecards import NewCard
 
         run, rubric = ready.run, ready.rubric
         if rubric.sha256 not in self._stored_rubrics:
@@ -348,8 +349,8 @@ class StoringScorer(RunScorer):
         if self._stored.take_answered(reference) == items:
             key = self._card_keys.key(run.path, run.content_sha256)
             questions = self._questions.sha256(rubric, run.tier, run.track)
-            settled = run.content_sha256, questions, items
-        await self._cards.do(Concluded(reference, path, card, key, settled))
+            settled = SettledRow(run.content_sha256, questions, items)
+        await self._cards.submit(NewCard(reference, path, card, key, settled))
 
     def _load(self, path: Path) -> tuple[Run, str | None]:
         from .store import stamps
@@ -378,14 +379,14 @@ class _Limited(Around):
             return await self.inner.judge(request)
 
 
-def unchanged_cards(store: Store, judge: Judge, options: ScoreOptions) -> Unchanged:
+def unchanged_cards(store: Store, judge: Judge, options: ScoreOptions) -> CardCache:
     """The scorecards in a store that this judge would give again under these options."""
-    from .store.card_cache import Unchanged
+    from .store.card_cache import CardCache
     from .trust.judge_precision import shares_right
 
     rubric = options.scope().rubric
     keys = card_keys(judge, options, shares_right(store, judge.name))
-    return Unchanged(store, judge.name, keys, rubric.sha256 if rubric else None)
+    return CardCache(store, judge.name, keys, rubric.sha256 if rubric else None)
 
 
 def card_keys(

@@ -63,7 +63,7 @@ class LabelBook:
         places = [str(path) for path in export_labels([labels], self.folder)]
         if self.store is not None:
             import_labels(self.store, labels)
-            places.append(self.store.where)
+            places.append(self.store.location)
         return places
 
     def plan(self, cards: list[ScoreCard], budget: int) -> list[Labels]:

@@ -120,9 +120,7 @@ def _answer_form(answer: Answer) -> str:
 def _check_schema(schema: Mapping[str, Any] | None) -> None:
     from jsonschema import Draft202012Validator, SchemaError
 
-    text = json.dumps(schema) if isinstance(schema, Mapping) else ""
-    has_reference = any(keyword in text for keyword in _REFERENCE_KEYWORDS)
-    if not text or len(text) > _MAX_SCHEMA_CHARS or has_reference:
+    if not isinstance(schema, Mapping) or not _is_acceptable(json.dumps(schema)):
         raise ConfigError(
             f"the answer's schema is no JSON Schema of at most {_MAX_SCHEMA_CHARS:,} characters"
             " without $ref",
@@ -134,6 +132,11 @@ def _check_schema(schema: Mapping[str, Any] | None) -> None:
         raise ConfigError(
             f"the answer's schema: {error.message[:200]}", "give a JSON Schema (draft 2020-12)"
         ) from None
+
+
+def _is_acceptable(schema_text: str) -> bool:
+    has_reference = any(keyword in schema_text for keyword in _REFERENCE_KEYWORDS)
+    return len(schema_text) <= _MAX_SCHEMA_CHARS and not has_reference
 
 
 StagesFrom = Literal["rules", "judge", "mixed"]

@@ -210,7 +210,7 @@ def inputs_stamp(public: Path | None) -> str | None:
 
 @cache
 def code_sha256() -> str:
-    """Hash of the source and data files that turn a run into evidence, and of plugins among them."""
+    """Hash of the source and data files that turn a run into evidence, those of plugins too."""
     from ...error_codes.registry import detector_packages
     from ...plugins import stamps
     from ...tracks import TRACKS

@@ -30,6 +30,7 @@ from ..questions.question_keys import QuestionKeys
 from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, identity
 from ..scope import Scope
 from ..store import Store, stamps
+from ..store.connection import EvidenceRow, SettledRow
 
 StaleReason = Literal[
     "new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"
@@ -215,7 +216,7 @@ class _Planner:
             return
         self.store.add_runs([run.description for run in runs])
         self.store.add_evidence(
-            (run.content_sha256, self._context(run, question), question, evidence)
+            EvidenceRow(run.content_sha256, self._context(run, question), question, evidence)
             for run in runs
             for question, evidence in run.evidence.items()
         )
@@ -304,12 +305,12 @@ class _Planner:
                 self.counts["current"] += self._item_count(run)
             else:
                 expected += self._expected_verdicts(run)
-        stored = self.store.known_keys(verdict.key for verdict in expected)
+        stored = self.store.keys_with_verdict(verdict.key for verdict in expected)
         stale = [verdict for verdict in expected if verdict.key not in stored]
         self.counts["current"] += len(expected) - len(stale)
         with_stale = {verdict.run.path for verdict in stale}
         self.store.settle(
-            (run.content_sha256, self._questions_sha256(run), self._item_count(run))
+            SettledRow(run.content_sha256, self._questions_sha256(run), self._item_count(run))
             for run in runs
             if not run.settled and run.path not in with_stale
         )

@@ -1,5 +1,4 @@
-"""Scorecards that a store has of runs about which nothing has changed: they are not made again, nor
-parsed."""
+"""Stored scorecards of runs for which nothing has changed: they are neither computed nor parsed."""
 
 from __future__ import annotations
 
@@ -10,30 +9,40 @@ from ...trajectories.reading.remote import RemotePath
 from ..card.scorecard import CardLine
 from ..questions.verdict_keys import CardKeys
 from . import Store, stamps
+from .scorecards import LatestCard
 
 
-class Unchanged:
-    """Looks for the cards of one judge; in a store of ours alone, as what another store says is
-    marked each time."""
+class CardCache:
+    """The current scorecards of one judge in a store.
+
+    Only a store that was made here is used: verdicts from another store are marked as such each
+    time that they are read.
+    """
 
     def __init__(self, store: Store, judge: str, keys: CardKeys, rubric_sha256: str | None) -> None:
-        self._store, self._judge, self._keys, self._rubric = store, judge, keys, rubric_sha256
-        self.apart = 0
-        """Cards found of another rubric than the one that was given."""
+        self._store, self._judge, self._keys = store, judge, keys
+        self._rubric_sha256 = rubric_sha256
+        self.foreign_track_runs = 0
+        """Runs judged by another rubric than the given one, as they are of another track."""
 
-    def among(self, paths: Sequence[Path]) -> Mapping[Path, CardLine]:
-        """The cards of those of these runs whose files are as they were, decided by what is in
-        force now."""
-        found: dict[Path, CardLine] = {}
-        for kept in self._store.kept(paths, self._judge) if self._store.own else ():
-            path = kept.path
-            if not kept.stamp or kept.key != self._keys.key(path, kept.content_sha256):
+    def current_cards(self, paths: Sequence[Path]) -> Mapping[Path, CardLine]:
+        """The cards of those of these runs whose files and everything that decides a card are
+        unchanged."""
+        current: dict[Path, CardLine] = {}
+        if not self._store.made_here:
+            return current
+        for card in self._store.latest_cards(paths, self._judge):
+            if not self._is_current(card):
                 continue
-            if (
-                kept.stamp == path.stamp
-                if isinstance(path, RemotePath)
-                else stamps.unchanged(path, kept.stamp)
-            ):
-                found[path] = self._store.line(kept)
-                self.apart += self._rubric is not None and kept.rubric_sha256 != self._rubric
-        return found
+            current[card.path] = self._store.card_line(card)
+            if self._rubric_sha256 is not None and card.rubric_sha256 != self._rubric_sha256:
+                self.foreign_track_runs += 1
+        return current
+
+    def _is_current(self, card: LatestCard) -> bool:
+        path = card.path
+        if not card.stamp or card.key != self._keys.key(path, card.content_sha256):
+            return False
+        if isinstance(path, RemotePath):
+            return card.stamp == path.stamp
+        return stamps.unchanged(path, card.stamp)

@@ -1,5 +1,4 @@
-"""Work of one kind that many ask for at the same time, done in one go: the answers of a moment
-share a transaction."""
+"""Group commit: what many tasks ask for at the same time shares one transaction."""
 
 from __future__ import annotations
 
@@ -9,54 +8,51 @@ from typing import Generic, TypeVar
 
 from ...errors import StoreError
 
-T = TypeVar("T")
-R = TypeVar("R")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
-_MOST = 100
-"""At once, so that a transaction stays short."""
+_MAX_ITEMS = 100
+"""Items of one group, so that a transaction stays short."""
 
 
-class Together(Generic[T, R]):
-    """`work` takes everything that was asked for while it was last under way, in a thread, and
-    gives a result for each.
+class GroupCommit(Generic[Item, Result]):
+    """Calls `work` with all items that were submitted while its last call ran.
 
-    Where it fails for several, each is tried alone: nobody's work is lost for the fault of
-    another's.
+    `work` runs in a thread and returns one result an item. If it fails for a group, each item is
+    tried alone, so that no task fails because of another's item.
     """
 
-    def __init__(self, work: Callable[[Sequence[T]], Sequence[R]]) -> None:
+    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]]) -> None:
         self._work = work
-        self._waiting: list[tuple[T, asyncio.Future[R]]] = []
+        self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._worker: asyncio.Task[None] | None = None
 
-    async def do(self, one: T) -> R:
-        """The result for one, when it is done."""
-        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._waiting.append((one, done))
+    async def submit(self, item: Item) -> Result:
+        """The result for one item, once it is there; raises what `work` raised for it."""
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, result))
         if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._go())
-        return await done
+            self._worker = asyncio.create_task(self._work_until_empty())
+        return await result
 
-    async def _go(self) -> None:
+    async def _work_until_empty(self) -> None:
         while self._waiting:
-            now, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-            results = await asyncio.to_thread(self._all, [one for one, _ in now])
-            for (_, done), result in zip(now, results, strict=True):
-                if done.done():  # who asked has gone
+            group, self._waiting = self._waiting[:_MAX_ITEMS], self._waiting[_MAX_ITEMS:]
+            outcomes = await asyncio.to_thread(self._outcomes, [item for item, _ in group])
+            for (_, result), outcome in zip(group, outcomes, strict=True):
+                if result.done():  # The task that submitted it was cancelled.
                     continue
-                if isinstance(result, Exception):
-                    done.set_exception(result)
+                if isinstance(outcome, Exception):
+                    result.set_exception(outcome)
                 else:
-                    done.set_result(result)
+                    result.set_result(outcome)
 
-    def _all(self, many: Sequence[T]) -> Sequence[R | Exception]:
+    def _outcomes(self, items: Sequence[Item]) -> Sequence[Result | Exception]:
         try:
-            return self._work(many)
+            return self._work(items)
         except StoreError as error:
-            return (
-                [error]
-                if len(many) == 1
-                else [result for one in many for result in self._all([one])]
-            )
+            if len(items) == 1:
+                return [error]
+            return [outcome for item in items for outcome in self._outcomes([item])]
         except Exception as error:
-            return [error] * len(many)
+            return [error] * len(items)

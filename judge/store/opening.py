@@ -1,7 +1,6 @@
-"""Opening the store's database: URL or path to a connected SQLAlchemy engine whose schema is known
-to be ours.
+"""Opening the store's database: from a URL or path to an SQLAlchemy engine with our schema.
 
-Every failure is a StoreError of one line. Passwords in URLs never appear in one.
+Every failure is a StoreError of one line, in which passwords of URLs never appear.
 """
 
 from __future__ import annotations
@@ -29,18 +28,25 @@ from . import schema
 from .ownership import new_id
 
 BUSY_TIMEOUT_S = 60.0
-"""How long a writer waits for another process's commit; commits take milliseconds, so this is far
+"""How long a writer waits for another process's commit. Commits take milliseconds, so this is far
 beyond any queue."""
 
-_PG_LOCK = 0x616D626A  # "ambj": one process at a time creates or checks the schema.
-_WRITE = "ambjudge_write"
+_SCHEMA_LOCK_ID = 0x616D626A
+"""PostgreSQL advisory lock ("ambj"): one process at a time creates or checks the schema."""
+_WRITE_OPTION = "ambjudge_write"
+_WAL_ATTEMPTS, _WAL_PAUSE_S = 200, 0.02
+_ADDRESS_HINT = "give a file, or postgresql://user@host/database"
+_OWN_DATABASE_HINT = "give the store a database of its own"
 
 
-def locate(target: str | Path) -> URL:
-    """The database URL of a path, `sqlite:///PATH`, `postgresql://...` or `postgres://...`."""
+def database_url(target: str | Path) -> URL:
+    """The database URL of a path, `sqlite:///PATH`, `postgresql://...` or `postgres://...`.
+
+    Raises StoreError for any other address.
+    """
     text = str(target)
-    scheme, found, rest = text.partition("://")
-    if not found:
+    scheme, separator, rest = text.partition("://")
+    if not separator:
         return URL.create("sqlite", database=str(Path(text).absolute()))
     if scheme in ("postgres", "postgresql"):
         text = f"postgresql+psycopg://{rest}"
@@ -59,17 +65,14 @@ def locate(target: str | Path) -> URL:
     return url
 
 
-_ADDRESS_HINT = "give a file, or postgresql://user@host/database"
-
-
 def connect(target: str | Path, *, create: bool = True) -> Engine:
     """An engine on the store, its schema created or checked.
 
-    StoreError when it cannot be opened, is no store of ours, is damaged or was written by an
-    ambjudge with another schema; with `create=False` also when it does not exist.
+    Raises StoreError if it cannot be opened, is no store of ours, is damaged or was written by an
+    ambjudge with another schema; with `create=False` also if it does not exist.
     """
-    url = locate(target)
-    where = display(url)
+    url = database_url(target)
+    location = display(url)
     if url.get_backend_name() == "sqlite":
         _prepare_file(Path(url.database or ""), create)
     try:
@@ -78,14 +81,15 @@ def connect(target: str | Path, *, create: bool = True) -> Engine:
         )
     except (ImportError, NoSuchModuleError):
         raise StoreError(
-            f"{where}: the PostgreSQL driver is not installed", "pip install 'ambjudge[postgresql]'"
+            f"{location}: the PostgreSQL driver is not installed",
+            "pip install 'ambjudge[postgresql]'",
         ) from None
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _sqlite_connect)
-        sa.event.listen(engine, "begin", _sqlite_begin)
+        sa.event.listen(engine, "connect", _configure_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
     try:
-        with guard(where):
-            _ensure_schema(engine, where)
+        with explain_errors(location):
+            _ensure_schema(engine, location)
     except BaseException:
         engine.dispose()
         raise
@@ -93,69 +97,77 @@ def connect(target: str | Path, *, create: bool = True) -> Engine:
 
 
 def file_of(url: URL) -> Path | None:
-    """The store's file; None for one on a server."""
+    """The store's file; None for a store on a server."""
     return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
 
 
 def display(url: URL) -> str:
-    """The address as shown to people: a file's path, or the URL without its password and options."""
+    """The address as people may see it: a file's path, or the URL without password and options."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
     return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
-    """One write transaction. On SQLite it takes the write lock at once: upgrading a read later
-    could fail as busy."""
-    with engine.connect().execution_options(**{_WRITE: True}) as connection, connection.begin():
+def write_transaction(engine: Engine) -> Iterator[Connection]:
+    """A transaction that writes.
+
+    On SQLite it takes the write lock at once: to upgrade a read later could fail as busy.
+    """
+    options = {_WRITE_OPTION: True}
+    with engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
 
 
 @contextmanager
-def guard(where: str) -> Iterator[None]:
-    """Database exceptions as one-line StoreErrors that name the store."""
+def explain_errors(location: str) -> Iterator[None]:
+    """Turn database exceptions into one-line StoreErrors that name the store."""
     try:
         yield
     except SQLAlchemyError as error:
-        raise StoreError(*_explain(error, where)) from error
+        raise StoreError(*_explain(error, location)) from error
 
 
-def _explain(error: SQLAlchemyError, where: str) -> tuple[str, str]:
+def _explain(error: SQLAlchemyError, location: str) -> tuple[str, str]:
+    """Message and hint for a database exception."""
     original = getattr(error, "orig", None) or error
-    said = mask(" ".join(str(original).split()))[:300] or type(original).__name__
-    low = said.lower()
-    if "malformed" in low or "not a database" in low or "disk image" in low:
+    reason = mask(" ".join(str(original).split()))[:300] or type(original).__name__
+    lower = reason.lower()
+    if "malformed" in lower or "not a database" in lower or "disk image" in lower:
         return (
-            f"{where}: is not a readable store: {said}",
+            f"{location}: is not a readable store: {reason}",
             "restore a copy, or move the file away to start a new one",
         )
-    if "locked" in low or "busy" in low:
+    if "locked" in lower or "busy" in lower:
         return (
-            f"{where}: is held by another process: {said}",
+            f"{location}: is held by another process: {reason}",
             "wait for it to end, then run the same command again",
         )
-    if "readonly" in low or "read-only" in low or "permission" in low:
+    if "readonly" in lower or "read-only" in lower or "permission" in lower:
         return (
-            f"{where}: cannot be written: {said}",
+            f"{location}: cannot be written: {reason}",
             "check its permissions, or choose another with --store",
         )
-    if "full" in low or "no space" in low:
+    if "full" in lower or "no space" in lower:
         return (
-            f"{where}: cannot grow: {said}",
+            f"{location}: cannot grow: {reason}",
             "free some disk space, then run the same command again",
         )
     if isinstance(error, OperationalError) and getattr(error, "connection_invalidated", False):
         return (
-            f"{where}: connection lost: {said}",
+            f"{location}: connection lost: {reason}",
             "check the server, then run the same command again",
         )
     if isinstance(error, DBAPIError):
-        return f"{where}: {said}", "check that the store can be reached and belongs to ambjudge"
-    return f"{where}: {said}", ""
+        return (
+            f"{location}: {reason}",
+            "check that the store can be reached and belongs to ambjudge",
+        )
+    return f"{location}: {reason}", ""
 
 
 def _prepare_file(path: Path, create: bool) -> None:
+    """Make the folder of a new store; StoreError if it must not or cannot be made."""
     if path.is_dir():
         raise StoreError(
             f"{path}: is a folder", "give the store's file, for example .ambjudge/ambjudge.db"
@@ -181,14 +193,14 @@ def _connect_args(url: URL) -> dict[str, Any]:
     return {"connect_timeout": 10, "application_name": "ambjudge"}
 
 
-def _sqlite_connect(connection: Any, _record: ConnectionPoolEntry) -> None:
-    """Our own transaction control; WAL for readers beside a writer; every commit on disk, as each
-    holds paid calls."""
-    connection.isolation_level = None
+def _configure_sqlite(connection: Any, _record: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None  # We begin transactions ourselves (`_begin_sqlite`).
     cursor = connection.cursor()
     try:
         cursor.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+        # WAL lets readers work beside a writer.
         _switch_to_wal(cursor)
+        # Every commit reaches the disk, as each holds calls that were paid for.
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute("PRAGMA recursive_triggers = ON")
@@ -197,72 +209,77 @@ def _sqlite_connect(connection: Any, _record: ConnectionPoolEntry) -> None:
 
 
 def _switch_to_wal(cursor: Any) -> None:
-    """Changing the mode of a new file needs it for a moment alone, and SQLite does not wait for
-    that by itself."""
+    """Set the journal mode, trying again while another process does the same.
+
+    To change it SQLite needs a new file for a moment alone, and does not wait for that by itself.
+    """
     import sqlite3
 
-    for attempt in range(200):
+    for attempt in range(_WAL_ATTEMPTS):
         try:
             cursor.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or attempt == 199:
+            if "locked" not in str(error) or attempt == _WAL_ATTEMPTS - 1:
                 raise
-            time.sleep(0.02)
+            time.sleep(_WAL_PAUSE_S)
 
 
-def _sqlite_begin(connection: Connection) -> None:
-    # A reader has one statement, which needs no more.
-    if connection.get_execution_options().get(_WRITE):
+def _begin_sqlite(connection: Connection) -> None:
+    # A reader has a single statement and needs no transaction.
+    if connection.get_execution_options().get(_WRITE_OPTION):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _ensure_schema(engine: Engine, where: str) -> None:
+def _ensure_schema(engine: Engine, location: str) -> None:
     with engine.connect() as connection:
-        if _version(connection, where) is not None:
+        if _has_schema(connection, location):
             return
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
-        if _version(connection, where) is None:  # again: another process may have been first
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_SCHEMA_LOCK_ID)))
+        # Asked again under the lock: another process may have been first.
+        if not _has_schema(connection, location):
             schema.create(connection)
-            made = {"schema": str(schema.VERSION), "id": new_id(file_of(engine.url))}
-            connection.execute(
-                schema.meta.insert(), [{"name": n, "value": v} for n, v in made.items()]
-            )
+            values = {"schema": str(schema.VERSION), "id": new_id(file_of(engine.url))}
+            rows = [{"name": name, "value": value} for name, value in values.items()]
+            connection.execute(schema.meta.insert(), rows)
 
 
-def _version(connection: Connection, where: str) -> int | None:
-    """Which version of our schema is there; None for an empty database."""
+def _has_schema(connection: Connection, location: str) -> bool:
+    """Whether the database has our schema; False for an empty one.
+
+    Raises StoreError for another program's database and for another version of the schema.
+    """
     tables = set(sa.inspect(connection).get_table_names())
     if "meta" not in tables:
-        # A server's database may be shared; a file with anything in it is another program's.
-        taken = (
-            tables if connection.dialect.name == "sqlite" else tables & set(schema.metadata.tables)
-        )
-        if taken:
-            names = ", ".join(sorted(taken)[:5])[:100]
-            raise StoreError(
-                f"{where}: holds other tables: {names}", "give the store a database of its own"
-            )
-        return None
+        _check_empty(connection, location, tables)
+        return False
     try:
-        found = connection.execute(
+        version = connection.execute(
             sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")
         ).scalar()
     except DBAPIError as error:
         raise StoreError(
-            f"{where}: has a table `meta` that is not ours", "give the store a database of its own"
+            f"{location}: has a table `meta` that is not ours", _OWN_DATABASE_HINT
         ) from error
-    if found is None or not str(found).isdigit():
+    if version is None or not str(version).isdigit():
+        raise StoreError(f"{location}: does not say which schema it has", _OWN_DATABASE_HINT)
+    if int(version) != schema.VERSION:
+        age = "a newer" if int(version) > schema.VERSION else "an older"
         raise StoreError(
-            f"{where}: does not say which schema it has", "give the store a database of its own"
-        )
-    if int(found) != schema.VERSION:
-        when = "a newer" if int(found) > schema.VERSION else "an older"
-        raise StoreError(
-            f"{where}: was written by {when} ambjudge (schema {found}, this one knows"
+            f"{location}: was written by {age} ambjudge (schema {version}, this one knows"
             f" {schema.VERSION})",
             "use that ambjudge, or choose another store with --store",
         )
-    return int(found)
+    return True
+
+
+def _check_empty(connection: Connection, location: str, tables: set[str]) -> None:
+    # A server's database may be shared; a file with any table in it is another program's.
+    foreign = tables
+    if connection.dialect.name != "sqlite":
+        foreign = tables & set(schema.metadata.tables)
+    if foreign:
+        names = ", ".join(sorted(foreign)[:5])[:100]
+        raise StoreError(f"{location}: holds other tables: {names}", _OWN_DATABASE_HINT)

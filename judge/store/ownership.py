@@ -1,9 +1,8 @@
-"""Whether a store was made here, by this user: known from a mark in the store and another in the
-user's own state folder.
+"""Whether this user made a store: an id in the store, and a note of it in the user's own folder.
 
 Whoever sends runs can send a store with them, full of verdicts that no judge gave. So a store that
-is merely found beside runs is used only when it is the user's; one that is named is used as it is,
-and what is read from it is said to be foreign.
+merely lies beside runs is used only if it is the user's own. One that the user names is used
+whoever made it, and what is read from it is marked as foreign.
 """
 
 from __future__ import annotations
@@ -18,42 +17,47 @@ from pathlib import Path
 from ...errors import StoreError
 
 _ID = re.compile(r"[0-9a-f]{32}")
+_PROGRESS_STEPS = 100_000
+"""SQLite instructions after which the look at an unknown file is given up."""
 
 
 def state_folder() -> Path:
     """`$XDG_STATE_HOME/ambjudge`, by default `~/.local/state/ambjudge`."""
-    named = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(named) if os.path.isabs(named) else Path.home() / ".local" / "state") / "ambjudge"
+    configured = os.environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(configured):
+        return Path(configured) / "ambjudge"
+    return Path.home() / ".local" / "state" / "ambjudge"
 
 
 def new_id(file: Path | None) -> str:
-    """The random id of a store that is being made, noted in the state folder with its place
-    (`file`; None: on a server).
+    """The random id of a new store, noted in the state folder with the store's place.
 
-    Where nothing can be noted the store will be taken for somebody else's.
+    `file` is None for a store on a server. If nothing can be noted, the store will be taken for
+    somebody else's.
     """
-    name = uuid.uuid4().hex
+    store_id = uuid.uuid4().hex
     try:
         folder = state_folder() / "stores"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = None if file is None else [str(file.resolve()), file.stat().st_ino]
-        (folder / name).write_text(json.dumps(place), encoding="utf-8", errors="surrogateescape")
+        note = folder / store_id
+        note.write_text(json.dumps(place), encoding="utf-8", errors="surrogateescape")
     except (OSError, RuntimeError):
         pass
-    return name
+    return store_id
 
 
-def is_own(name: str | None, file: Path | None) -> bool:
-    """Whether the store of this id was made here: it is noted, and stands where it stood or is
-    still the same file.
+def is_own(store_id: str | None, file: Path | None) -> bool:
+    """Whether the store of this id was made here.
 
-    A copy of a store of ours that comes back with somebody's runs has its id, but neither its place
-    nor its inode.
+    That is so if its id is noted, and it is still at its place or still the same file. A copy of
+    our store that comes back with somebody's runs has its id, but neither its place nor its inode.
     """
-    if name is None or not _ID.fullmatch(name):
+    if store_id is None or not _ID.fullmatch(store_id):
         return False
     try:
-        place = json.loads((state_folder() / "stores" / name).read_text("utf-8", "surrogateescape"))
+        note = state_folder() / "stores" / store_id
+        place = json.loads(note.read_text("utf-8", "surrogateescape"))
         if file is None or place is None:
             return file is None and place is None
         return bool(place[0] == str(file.resolve()) or place[1] == file.stat().st_ino)
@@ -62,34 +66,47 @@ def is_own(name: str | None, file: Path | None) -> bool:
 
 
 def check_found(file: Path) -> Path:
-    """The store's file that was found beside runs; StoreError when it is not the user's, which is
-    asked of it read-only."""
+    """The file of a store that lies beside runs; StoreError if it is not the user's own."""
+    problem = _problem_of(file)
+    if problem is not None:
+        raise StoreError(
+            f"{file}: is not used: {problem}",
+            "to use it all the same, or another, name it with --store",
+        )
+    return file
+
+
+def _problem_of(file: Path) -> str | None:
+    """Why the store in this file is not the user's own; None if it is."""
     import sqlite3
 
-    why = "it was not made here"
     try:
         if file.is_symlink() or file.parent.is_symlink():
-            why = "it is a link"
-        elif not stat.S_ISREG(file.stat().st_mode) or (
-            hasattr(os, "geteuid") and file.stat().st_uid != os.geteuid()
-        ):
-            why = "it belongs to somebody else"
-        else:
-            connection = sqlite3.connect(
-                f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=60
-            )
-            # a view named meta may count for ever
-            connection.set_progress_handler(lambda: 1, 100_000)
-            try:
-                if connection.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
-                    return file  # nothing is in it yet
-                row = connection.execute("SELECT value FROM meta WHERE name = 'id'").fetchone()
-            finally:
-                connection.close()
-            if row is not None and is_own(str(row[0]), file):
-                return file
+            return "it is a link"
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return "it is not a regular file"
+        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+            return "it belongs to somebody else"
+        is_empty, store_id = _read_id(file)
     except (OSError, ValueError, sqlite3.Error):
-        why = "it cannot be read"
-    raise StoreError(
-        f"{file}: is not used: {why}", "to use it all the same, or another, name it with --store"
-    )
+        return "it cannot be read"
+    if is_empty or is_own(store_id, file):
+        return None
+    return "it was not made here"
+
+
+def _read_id(file: Path) -> tuple[bool, str | None]:
+    """Whether the file is an empty database, and the store's id, read without writing to it."""
+    import sqlite3
+
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
+    try:
+        # `meta` may be a view that counts for ever.
+        connection.set_progress_handler(lambda: 1, _PROGRESS_STEPS)
+        if connection.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
+            return True, None
+        row = connection.execute("SELECT value FROM meta WHERE name = 'id'").fetchone()
+    finally:
+        connection.close()
+    return False, None if row is None else str(row[0])

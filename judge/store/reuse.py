@@ -1,7 +1,6 @@
-"""A judge that looks in the store before it judges, and keeps what it says: the same seam, so any
-caller can have it.
+"""A judge with a memory: it looks in the store before it judges, and stores what it gives.
 
-`StoredJudge(judge, store)` asks the inner judge only for items without a verdict. It also remembers
+`StoredJudge(judge, store)` asks the inner judge only for items without a verdict. It also stores
 the evidence hashes, so that later planning need not render the records again.
 """
 
@@ -18,49 +17,57 @@ from ..base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
 from ..card.stage_results import CriterionResult, UnscoredReason, unscored
 from ..questions.verdict_keys import EvidenceContexts, VerdictKey, identity, key_maker
 from . import Store, StoredVerdict
-from .group_commit import Together
-from .verdicts import Answered, is_final
+from .connection import EvidenceRow
+from .group_commit import GroupCommit
+from .verdicts import NewReply, is_final
+
+_MAX_CACHED_REFERENCES = 10_000
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """What the store knows about a request: the key of each of its criteria, and the verdicts
-    found."""
+    """What the store has for a request."""
 
     keys: Mapping[str, VerdictKey]
-    found: Mapping[str, StoredVerdict]
+    """The key of each of its items, by the item's id."""
+    verdicts: Mapping[str, StoredVerdict]
+    """The stored verdicts, by the item's id."""
 
-    def missing(self, criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        return tuple(c for c in criteria if c.id not in self.found)
+    def missing(self, items: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+        """The items without a verdict."""
+        return tuple(item for item in items if item.id not in self.verdicts)
 
 
 @dataclass(frozen=True)
-class _Begun:
-    """A request before its call: what is known, a row that the evidence index lacks, and the run's
-    reference."""
+class _PreparedRequest:
+    """A request before its call."""
 
-    known: Lookup
-    packed: tuple[str, str, str, str] | None
+    lookup: Lookup
+    evidence_row: EvidenceRow | None
+    """The row that the evidence index lacks; None if it has it."""
     reference: int = 0
+    """The store's reference of the run."""
 
 
 class StoredJudge(Around):
-    """A judge with a memory. Name, prompts and parameters are those of the judge inside."""
+    """A judge with a memory; name, prompts and parameters are the inner judge's."""
 
     def __init__(self, judge: Judge, store: Store, planned: bool = False) -> None:
-        """`planned`: for requests that a plan found stale. Only verdicts made for this very run
-        meanwhile (by another process) are reused, so that a plan's number of calls is what is
-        called. Of two verdicts under one key, because two runs show the same evidence, the first
-        stands."""
+        """`planned`: for requests that a plan found stale.
+
+        Only verdicts that another process made for this very run meanwhile are reused then, so that
+        as many calls are made as were planned. If two runs show the same evidence, the first of
+        their two verdicts under one key stands.
+        """
         super().__init__(judge)
         self._store, self._planned = store, planned
-        self._who = identity(judge)
-        self._refs: dict[tuple[str, str], int] = {}
+        self._identity = identity(judge)
+        self._references: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
-        self._contexts = EvidenceContexts(self._who)
-        self._looks = Together(self._look)
-        self._runs = Together(self._note)
-        self._replies = Together(store.add_replies)
+        self._contexts = EvidenceContexts(self._identity)
+        self._lookups = GroupCommit(self._look_up_group)
+        self._runs = GroupCommit(self._add_runs)
+        self._replies = GroupCommit(store.add_replies)
 
     def estimate(self, request: Request) -> Estimate:
         """What judging would use beyond what the store has."""
@@ -69,154 +76,176 @@ class StoredJudge(Around):
             return Estimate()
         return self.inner.estimate(replace(request, criteria=missing))
 
-    def look_up(self, request: Request) -> Lookup:
-        """Keys and stored verdicts of the request's criteria; the evidence is remembered for
-        planning."""
-        (begun,) = self._look([(request, self.inner.evidence_sha256(request))])
-        if begun.packed is not None:
-            self._store.add_evidence([begun.packed])
-        return begun.known
+    # Looking up.
 
-    def _look(self, many: Sequence[tuple[Request, str]]) -> list[_Begun]:
-        """The same for requests with their evidence, which is not written down yet: most look-ups
-        write nothing."""
-        keys = [
-            {c.id: key_maker(self._who, c, r.sample).key(evidence) for c in r.criteria}
-            for r, evidence in many
-        ]
-        stored = self._store.known(key.sha256 for of in keys for key in of.values())
-        found = [
-            {id: stored[key.sha256] for id, key in of.items() if key.sha256 in stored}
-            for of in keys
-        ]
-        places = [
-            (
-                r.run.content_sha256,
-                self._contexts.context(r.question, r.run.track, r.run.tier, r.public),
-            )
-            for r, _ in many
-        ]
-        # Whoever has an answer to write writes the evidence with it, known or not.
-        read_only = [
-            place for place, of, has in zip(places, keys, found, strict=True) if len(of) == len(has)
+    def look_up(self, request: Request) -> Lookup:
+        """Keys and stored verdicts of the request's items; the evidence hash is stored."""
+        (prepared,) = self._look_up_group([(request, self.inner.evidence_sha256(request))])
+        if prepared.evidence_row is not None:
+            self._store.add_evidence([prepared.evidence_row])
+        return prepared.lookup
+
+    def _look_up_group(self, group: Sequence[tuple[Request, str]]) -> list[_PreparedRequest]:
+        """Look up several requests, each with its evidence hash; writes nothing."""
+        lookups = self._lookups_of(group)
+        rows = [self._evidence_row(request, evidence) for request, evidence in group]
+        # A request that will be answered writes its evidence row with the answer, whether or not
+        # the index has it; so only those that need no call are looked up in the index.
+        answered = [
+            row
+            for row, lookup in zip(rows, lookups, strict=True)
+            if len(lookup.keys) == len(lookup.verdicts)
         ]
         indexed = self._store.evidence(
-            {sha256 for sha256, _ in read_only}, {context for _, context in read_only}
+            {row.content_sha256 for row in answered}, {row.context for row in answered}
         )
         return [
-            _Begun(
-                Lookup(of, has), None if place in indexed else (*place, request.question, evidence)
-            )
-            for (request, evidence), place, of, has in zip(many, places, keys, found, strict=True)
+            _PreparedRequest(lookup, None if (row.content_sha256, row.context) in indexed else row)
+            for lookup, row in zip(lookups, rows, strict=True)
         ]
 
-    async def reference(self, run: Run, stamp: str | None = None) -> int:
-        """The store's reference of this version of the run; with a `stamp`, its files are noted
-        anew."""
-        key = (str(run.path), run.content_sha256)
-        if stamp is None and key in self._refs:
-            return self._refs[key]
-        if len(self._refs) > 10_000:
-            self._refs.clear()
-        self._refs[key] = found = await self._runs.do((run, stamp))
-        return found
+    def _lookups_of(self, group: Sequence[tuple[Request, str]]) -> list[Lookup]:
+        keys_of_requests = [
+            {
+                item.id: key_maker(self._identity, item, request.sample).key(evidence)
+                for item in request.criteria
+            }
+            for request, evidence in group
+        ]
+        verdicts = self._store.verdicts(
+            key.sha256 for keys in keys_of_requests for key in keys.values()
+        )
+        return [
+            Lookup(
+                keys,
+                {id: verdicts[key.sha256] for id, key in keys.items() if key.sha256 in verdicts},
+            )
+            for keys in keys_of_requests
+        ]
 
-    def _note(self, many: Sequence[tuple[Run, str | None]]) -> list[int]:
-        return self._store.add_runs([(self._store.describe(run), stamp) for run, stamp in many])
+    def _evidence_row(self, request: Request, evidence_sha256: str) -> EvidenceRow:
+        run = request.run
+        context = self._contexts.context(request.question, run.track, run.tier, request.public)
+        return EvidenceRow(run.content_sha256, context, request.question, evidence_sha256)
+
+    async def reference(self, run: Run, stamp: str | None = None) -> int:
+        """The store's reference of this version of the run; a `stamp` is stored for its files."""
+        key = (str(run.path), run.content_sha256)
+        if stamp is None and key in self._references:
+            return self._references[key]
+        if len(self._references) > _MAX_CACHED_REFERENCES:
+            self._references.clear()
+        reference = await self._runs.submit((run, stamp))
+        self._references[key] = reference
+        return reference
+
+    def _add_runs(self, group: Sequence[tuple[Run, str | None]]) -> list[int]:
+        return self._store.add_runs([(self._store.describe(run), stamp) for run, stamp in group])
+
+    # Judging.
 
     async def judge(self, request: Request) -> Reply:
-        """Stored verdicts and new ones, in the order of the criteria; usage and raw replies are the
-        new ones' alone.
+        """Stored and new verdicts, in the order of the items.
 
-        What the inner judge says is in the store before this returns, so a crash later loses
-        nothing.
+        Usage and raw replies are those of the new verdicts alone. The inner judge's reply is in the
+        store before this returns, so a crash later loses nothing.
         """
-        begun = await self._before(request)
+        prepared = await self._prepare(request)
         if self._planned:
-            own = {
+            of_this_run = {
                 id: verdict
-                for id, verdict in begun.known.found.items()
-                if verdict.run_ref == begun.reference
+                for id, verdict in prepared.lookup.verdicts.items()
+                if verdict.run_ref == prepared.reference
             }
-            begun = replace(begun, known=Lookup(begun.known.keys, own))
-        reply = await self._judge(request, begun)
-        self._answered[begun.reference] += sum(is_final(r, reply) for r in reply.results)
+            prepared = replace(prepared, lookup=Lookup(prepared.lookup.keys, of_this_run))
+        reply = await self._judge_missing(request, prepared)
+        self._answered[prepared.reference] += sum(
+            is_final(result, reply) for result in reply.results
+        )
         return reply
 
     def take_answered(self, reference: int) -> int:
-        """How many criteria of this run `judge` has answered since this was last asked."""
+        """How many items of this run were answered since this was last asked."""
         return self._answered.pop(reference, 0)
 
-    async def _judge(self, request: Request, begun: _Begun) -> Reply:
-        known = begun.known
-        missing = known.missing(request.criteria)
+    async def _prepare(self, request: Request) -> _PreparedRequest:
+        # The inner judge need not bear threads, so its evidence is asked for here; the store is
+        # read in a thread.
+        prepared = await self._lookups.submit((request, self.inner.evidence_sha256(request)))
+        return replace(prepared, reference=await self.reference(request.run))
+
+    async def _judge_missing(self, request: Request, prepared: _PreparedRequest) -> Reply:
+        lookup = prepared.lookup
+        missing = lookup.missing(request.criteria)
         if not missing:
-            return await asyncio.to_thread(self._from_store, request, begun)
+            return await asyncio.to_thread(self._reply_from_store, request, prepared)
         reply = await self.inner.judge(replace(request, criteria=missing))
-        reply = replace(reply, results=tuple(r for r in reply.results if r.id in known.keys))
-        keys = [known.keys[result.id] for result in reply.results]
-        answered = Answered(
-            begun.reference,
-            request.rubric.sha256,
-            request.question,
-            keys,
-            reply,
-            packed=begun.packed,
+        reply = replace(
+            reply, results=tuple(result for result in reply.results if result.id in lookup.keys)
         )
-        results = {result.id: result for result in await self._replies.do(answered)}
-        results |= {id: verdict.result for id, verdict in known.found.items()}
-        missed = unscored(
-            (c for c in request.criteria if c.id not in results), "judge_error", "no result given"
+        stored = await self._replies.submit(
+            NewReply(
+                run_ref=prepared.reference,
+                rubric_sha256=request.rubric.sha256,
+                stage=request.question,
+                keys=[lookup.keys[result.id] for result in reply.results],
+                reply=reply,
+                evidence_row=prepared.evidence_row,
+            )
         )
-        results |= {result.id: result for result in missed}
-        warnings = (*reply.warnings, *self._foreign(known.found))
+        by_id = {result.id: result for result in stored}
+        by_id |= {id: verdict.result for id, verdict in lookup.verdicts.items()}
+        unanswered = [item for item in request.criteria if item.id not in by_id]
+        by_id |= {
+            result.id: result for result in unscored(unanswered, "judge_error", "no result given")
+        }
         return replace(
-            reply, results=tuple(results[c.id] for c in request.criteria), warnings=warnings
+            reply,
+            results=tuple(by_id[item.id] for item in request.criteria),
+            warnings=(*reply.warnings, *self._foreign_warnings(lookup.verdicts)),
         )
 
-    def _foreign(self, found: Mapping[str, StoredVerdict]) -> tuple[str, ...]:
-        """What a scorecard says of verdicts from a store that somebody else made."""
-        if not found or self._store.own:
-            return ()
-        return (
-            (
-                f"{', '.join(found)}: verdicts out of a store that was not made here; nothing shows"
-                f" that {self.name} gave them"
-            ),
-        )
-
-    async def _before(self, request: Request) -> _Begun:
-        """The store is asked in a thread; the judge, which need not bear threads, here."""
-        begun = await self._looks.do((request, self.inner.evidence_sha256(request)))
-        return replace(begun, reference=await self.reference(request.run))
-
-    def _from_store(self, request: Request, begun: _Begun) -> Reply:
-        if begun.packed is not None:
-            self._store.add_evidence([begun.packed])
-        found = begun.known.found
+    def _reply_from_store(self, request: Request, prepared: _PreparedRequest) -> Reply:
+        if prepared.evidence_row is not None:
+            self._store.add_evidence([prepared.evidence_row])
+        verdicts = prepared.lookup.verdicts
         return Reply(
-            tuple(found[c.id].result for c in request.criteria), warnings=self._foreign(found)
+            tuple(verdicts[item.id].result for item in request.criteria),
+            warnings=self._foreign_warnings(verdicts),
         )
+
+    def _foreign_warnings(self, verdicts: Mapping[str, StoredVerdict]) -> tuple[str, ...]:
+        """A scorecard's warning about verdicts from a store that somebody else made."""
+        if not verdicts or self._store.made_here:
+            return ()
+        warning = (
+            f"{', '.join(verdicts)}: verdicts out of a store that was not made here; nothing shows"
+            f" that {self.name} gave them"
+        )
+        return (warning,)
 
 
 class StoredOnly(StoredJudge):
-    """The same without ever asking: what the store lacks is unscored, for the reason of its last
-    attempt if there was one."""
+    """A StoredJudge that never asks the inner judge.
+
+    What the store lacks is unscored, with the reason of its last attempt if there was one.
+    """
 
     async def judge(self, request: Request) -> Reply:
-        known = await asyncio.to_thread(self.look_up, request)
-        missing = known.missing(request.criteria)
-        tried = self._store.attempts(known.keys[c.id].sha256 for c in missing)
-        results = {id: verdict.result for id, verdict in known.found.items()}
-        results |= {
-            c.id: last_attempt(c.id, tried.get(known.keys[c.id].sha256, ())) for c in missing
-        }
+        lookup = await asyncio.to_thread(self.look_up, request)
+        missing = lookup.missing(request.criteria)
+        attempts = self._store.attempts(lookup.keys[item.id].sha256 for item in missing)
+        by_id = {id: verdict.result for id, verdict in lookup.verdicts.items()}
+        for item in missing:
+            key = lookup.keys[item.id].sha256
+            by_id[item.id] = last_attempt(item.id, attempts.get(key, ()))
         return Reply(
-            tuple(results[c.id] for c in request.criteria), warnings=self._foreign(known.found)
+            tuple(by_id[item.id] for item in request.criteria),
+            warnings=self._foreign_warnings(lookup.verdicts),
         )
 
 
-def last_attempt(id: str, tried: Sequence[tuple[UnscoredReason, str]]) -> CriterionResult:
-    """What stands for an item without a verdict: the last of the attempts, if there was one."""
-    reason, detail = tried[-1] if tried else ("judge_error", "not asked yet")
-    return CriterionResult.unscored(id, reason, detail)
+def last_attempt(item_id: str, attempts: Sequence[tuple[UnscoredReason, str]]) -> CriterionResult:
+    """The result of an item without a verdict: unscored as in its last attempt."""
+    reason, detail = attempts[-1] if attempts else ("judge_error", "not asked yet")
+    return CriterionResult.unscored(item_id, reason, detail)

@@ -1,10 +1,8 @@
-"""Tables of the verdict store, the same on SQLite and PostgreSQL, and the triggers that make it
-append-only.
+"""The tables of the verdict store, the same on SQLite and PostgreSQL, and their triggers.
 
-`calls`, `verdicts`, `attempts`, `replies`, `labels` and `events` are only ever added to: the
-database itself refuses UPDATE and DELETE. `files`, `evidence` and `settled` are indexes over files
-that can be rebuilt at any time; `cards` are derived. Times are ISO 8601 in UTC. JSON is kept as
-text, so that both databases hold the same bytes.
+The database refuses UPDATE and DELETE on the tables of APPEND_ONLY. `files`, `evidence` and
+`settled` are indexes over files that can be rebuilt at any time; `cards` are derived. Times are ISO
+8601 in UTC. JSON is kept as text, so that both databases hold the same bytes.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Connection
 
 VERSION = 4
-"""Of the schema. A store with another one is refused, never guessed at: the first release has this
-one."""
+"""Version of the schema. A store with another one is refused."""
 
 APPEND_ONLY = (
     "rubrics",
@@ -69,7 +66,7 @@ runs = Table(
     Index("runs_by_content", "content_sha256"),
     Index("runs_by_id", "id"),
 )
-"""Every version of a run that was judged: one row a path and content."""
+"""Every version of a run that was judged: one row for each path and content."""
 
 files = Table(
     "files",
@@ -79,8 +76,7 @@ files = Table(
     Column("stamp", Text, nullable=False),
     Column("stamped_at", String(32), nullable=False),
 )
-"""What is at a path now, as far as was seen, and the file sizes and times that stand for it
-(`stamps`; "" for none)."""
+"""The run at a path when last read, and the stamp of its files (`stamps`; "" for none)."""
 
 evidence = Table(
     "evidence",
@@ -92,7 +88,7 @@ evidence = Table(
     Column("created_at", String(32), nullable=False),
     Index("evidence_by_sha", "evidence_sha256"),
 )
-"""Evidence hashes by run content and packing context (`keys.EvidenceContexts`)."""
+"""Evidence hashes by run content and context (`verdict_keys.EvidenceContexts`)."""
 
 settled = Table(
     "settled",
@@ -101,8 +97,8 @@ settled = Table(
     Column("question", String(64), primary_key=True),
     Column("verdicts", Integer, nullable=False),
 )
-"""Run contents for which every criterion of a question (judge, criteria, packing) has a verdict. An
-index."""
+"""Run contents for which every item has a verdict; `question`: hash of everything that is asked
+(`QuestionKeys.sha256`)."""
 
 calls = Table(
     "calls",
@@ -125,8 +121,10 @@ calls = Table(
     Index("calls_by_run", "run_ref"),
     Index("calls_by_judge", "judge", "stage"),
 )
-"""One answered request: its cost and the warnings that came with it. `stage` here and below is the
-question's name (`base.QuestionName`). Cached tokens are NULL where nobody counted them."""
+"""One answered request: its cost and its warnings.
+
+`stage`, here and below, is the question's name (`base.QuestionName`). Cached tokens are NULL if the
+provider did not count them."""
 
 replies = Table(
     "replies",
@@ -135,8 +133,7 @@ replies = Table(
     Column("size", Integer, nullable=False),
     Column("body", LargeBinary, nullable=False),
 )
-"""Raw reply texts, once each: UTF-8 (lone surrogates kept), zlib. `size` is of the text in bytes.
-"""
+"""Raw reply texts, each once: UTF-8 (lone surrogates kept), zlib. `size`: bytes of the text."""
 
 call_replies = Table(
     "call_replies",
@@ -181,8 +178,8 @@ verdicts = Table(
     Index("verdicts_by_criterion", "criterion_sha256"),
     Index("verdicts_by_call", "call_id"),
 )
-"""Final verdicts, one a key for ever: whoever comes second with the same key is dropped. `answer`
-is canonical JSON, NULL for none."""
+"""Final verdicts, one a key for ever: a second one with the same key is dropped. `answer`:
+canonical JSON, NULL for none."""
 
 attempts = Table(
     "attempts",
@@ -196,7 +193,7 @@ attempts = Table(
     Column("created_at", String(32), nullable=False),
     Index("attempts_by_key", "key"),
 )
-"""Failures that another attempt may mend; never reused as a verdict."""
+"""Failures that another attempt may overcome; never reused as verdicts."""
 
 cards = Table(
     "cards",
@@ -214,9 +211,10 @@ cards = Table(
     Column("gist", Text, nullable=False),
     Index("cards_by_path", "path", "judge", "rubric_id"),
 )
-"""Scorecards as lines of JSON, zlib; the last one of a (path, judge, rubric) is the one in force.
-`key`: a hash of everything that decided it (`keys.CardKeys`), NULL where an item still waits for
-its verdict. `gist`: a `scorecard.Gist`, as JSON."""
+"""Scorecards as lines of JSON, zlib; the last one of a (path, judge, rubric) is in force.
+
+`key`: hash of everything that decided it (`verdict_keys.CardKeys`), NULL while an item has no
+verdict. `gist`: a `scorecard.Gist` as JSON."""
 
 rubrics = Table(
     "rubrics",
@@ -227,8 +225,8 @@ rubrics = Table(
     Column("body", LargeBinary, nullable=False),
     Column("created_at", String(32), nullable=False),
 )
-"""Every rubric that verdicts or scorecards were made with, as JSON, zlib: what an old verdict
-answered stays readable."""
+"""Every rubric that verdicts or scorecards were made with, as JSON, zlib, so that the question
+behind an old verdict remains readable."""
 
 labels = Table(
     "labels",
@@ -240,7 +238,7 @@ labels = Table(
     Column("created_at", String(32), nullable=False),
     Index("labels_by_run", "run", "annotator"),
 )
-"""Human labels as their canonical JSON; the last one of a (run, annotator) is in force."""
+"""Human labels as canonical JSON; the last ones of a (run, annotator) are in force."""
 
 events = Table(
     "events",
@@ -260,8 +258,10 @@ $$ LANGUAGE plpgsql
 
 
 def create(connection: Connection) -> None:
-    """Create whatever is missing. The caller holds a write transaction, so that two processes do
-    not interleave."""
+    """Create all tables and triggers that are missing.
+
+    The caller holds a write transaction, so that two processes do not interleave.
+    """
     metadata.create_all(connection)
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_PG_FUNCTION)

@@ -1,4 +1,4 @@
-"""Scorecards, human labels and events in the store."""
+"""Scorecards, rubrics, human labels and events in the store."""
 
 from __future__ import annotations
 
@@ -12,89 +12,101 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import ValidationError
+from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
 from ..card.fields import Gist, Policy
 from ..card.scorecard import CardLine, ScoreCard
 from . import schema
-from .connection import StorePart, clean_row, clean_text, now, to_json
+from .connection import SettledRow, StorePart, clean_row, clean_text, now, to_json
 
 _PAGE = 200
 """Scorecards in memory at a time."""
 
 
-class Kept(NamedTuple):
-    """A run's last scorecard by a judge, unread, with what its files were when last read, and what
-    decided the card."""
+class LatestCard(NamedTuple):
+    """A run's latest scorecard by a judge, not parsed, and the run's files when last read."""
 
     path: Path
     stamp: str
+    """Of the run's files (`stamps`)."""
     content_sha256: str
+    """Of the run."""
     key: str | None
+    """Hash of everything that decided the card (`verdict_keys.CardKeys`)."""
     rubric_sha256: str
     gist: str
     body: bytes
 
 
 @dataclass(frozen=True)
-class Concluded:
-    """A scorecard to keep, the key of what decided it (None: an item still waits for its verdict),
-    and what that settles (`Store.settle`)."""
+class NewCard:
+    """A scorecard to store."""
 
     run_ref: int
     path: Path
     card: ScoreCard
     key: str | None = None
-    settled: tuple[str, str, int] | None = None
+    """Hash of everything that decided it; None while an item has no verdict."""
+    settled: SettledRow | None = None
+    """The run is settled if every item has a verdict."""
 
 
 class Archive(StorePart):
-    """What was concluded, annotated and noted; the last of each kind is in force, older ones stay
-    readable."""
+    """Scorecards, rubrics, labels and events.
+
+    The last of each kind is in force; older ones remain readable.
+    """
+
+    # Scorecards.
 
     def add_card(self, run_ref: int, path: Path, card: ScoreCard) -> None:
-        """Keep one scorecard (`add_cards`)."""
-        self.add_cards([Concluded(run_ref, path, card)])
+        """Store one scorecard (`add_cards`)."""
+        self.add_cards([NewCard(run_ref, path, card)])
 
-    def add_cards(self, concluded: Sequence[Concluded]) -> list[None]:
-        """Keep scorecards, all in one transaction; of one that says the same as the last of its
-        run, judge and rubric, only what it was decided by."""
-        table = schema.cards
-        rows = [self._card_row(each) for each in concluded]
+    def add_cards(self, cards: Sequence[NewCard]) -> list[None]:
+        """Store scorecards, all in one transaction.
+
+        If a card equals the last one of its run, judge and rubric, only that one's key is updated.
+        """
+        rows = [self._card_row(card) for card in cards]
+        settled = [card.settled for card in cards if card.settled is not None]
         with self._write() as connection:
             for row in rows:
-                same = sa.and_(
-                    *(table.c[name] == row[name] for name in ("path", "judge", "rubric_id"))
-                )
-                query = (
-                    sa.select(table.c.sha256, table.c.seq)
-                    .where(same)
-                    .order_by(table.c.seq.desc())
-                    .limit(1)
-                )
-                last = connection.execute(query).first()
-                if last is not None and last.sha256 == row["sha256"]:
-                    connection.execute(
-                        table.update().where(table.c.seq == last.seq).values(key=row["key"])
-                    )
-                else:
-                    connection.execute(table.insert(), row)
-            self._settle(
-                connection, [each.settled for each in concluded if each.settled is not None]
-            )
+                self._insert_card(connection, row)
+            self._insert_settled(connection, settled)
         return [None] * len(rows)
 
-    def _card_row(self, concluded: Concluded) -> dict[str, Any]:
-        card, text = concluded.card, clean_text(concluded.card.to_json()).encode()
+    def _insert_card(self, connection: Connection, row: Mapping[str, Any]) -> None:
+        table = schema.cards
+        same_card = sa.and_(
+            *(table.c[name] == row[name] for name in ("path", "judge", "rubric_id"))
+        )
+        query = (
+            sa.select(table.c.sha256, table.c.seq)
+            .where(same_card)
+            .order_by(table.c.seq.desc())
+            .limit(1)
+        )
+        last = connection.execute(query).first()
+        if last is None or last.sha256 != row["sha256"]:
+            connection.execute(table.insert(), row)
+        else:
+            update = table.update().where(table.c.seq == last.seq).values(key=row["key"])
+            connection.execute(update)
+
+    def _card_row(self, new: NewCard) -> dict[str, Any]:
+        card = new.card
+        text = clean_text(card.to_json()).encode()
         row = {
-            "run_ref": concluded.run_ref,
-            "path": self.relative(concluded.path),
+            "run_ref": new.run_ref,
+            "path": self.relative(new.path),
             "judge": card.judge.name,
             "rubric_id": card.rubric.id,
             "rubric_sha256": card.rubric.sha256,
             "created_at": now(),
-            "key": concluded.key,
+            "key": new.key,
             "gist": to_json(card.gist),
         }
         return {
@@ -103,32 +115,33 @@ class Archive(StorePart):
             "body": zlib.compress(text),
         }
 
-    def kept(self, paths: Iterable[Path], judge: str) -> Iterator[Kept]:
-        """The last scorecard of this judge on each of these runs, with what the run's files were
-        when last read."""
-        table, files, later = schema.cards, schema.files, schema.cards.alias()
-        newer = sa.select(sa.func.max(later.c.seq)).where(
-            later.c.path == files.c.path, later.c.judge == judge
+    def latest_cards(self, paths: Iterable[Path], judge: str) -> Iterator[LatestCard]:
+        """This judge's latest scorecard of each of these runs, not parsed."""
+        cards, files = schema.cards, schema.files
+        other_cards = cards.alias()
+        latest = sa.select(sa.func.max(other_cards.c.seq)).where(
+            other_cards.c.path == files.c.path, other_cards.c.judge == judge
         )
         columns = (
             files.c.path,
             files.c.stamp,
             files.c.content_sha256,
-            table.c.key,
-            table.c.rubric_sha256,
-            table.c.gist,
-            table.c.body,
+            cards.c.key,
+            cards.c.rubric_sha256,
+            cards.c.gist,
+            cards.c.body,
         )
-        query = sa.select(*columns).join_from(files, table, table.c.seq == newer.scalar_subquery())
+        query = sa.select(*columns).join_from(files, cards, cards.c.seq == latest.scalar_subquery())
         by_name = {self.relative(path): path for path in paths}
         rows: Iterator[Any] = self._in_chunks(query, files.c.path, by_name)
-        for name, *rest in rows:
-            yield Kept(by_name[name], *rest)
+        for name, *fields in rows:
+            yield LatestCard(by_name[name], *fields)
 
-    def line(self, kept: Kept) -> CardLine:
-        """Its scorecard."""
+    def card_line(self, card: LatestCard) -> CardLine:
+        """The scorecard as a line of JSON, not parsed."""
         try:
-            return CardLine(zlib.decompress(kept.body).decode(), Gist(*json.loads(kept.gist)))
+            text = zlib.decompress(card.body).decode()
+            return CardLine(text, Gist(*json.loads(card.gist)))
         except (zlib.error, ValueError, TypeError) as error:
             raise self._unreadable(error) from error
 
@@ -148,36 +161,38 @@ class Archive(StorePart):
     def iter_cards(
         self, *, below: Path | None = None, versions: bool = False, chunk: int = _PAGE
     ) -> Iterator[ScoreCard]:
-        """The scorecard in force of every (run, judge, rubric), of runs `below` a folder, read
-        `chunk` at a time.
+        """The scorecard in force of every (run, judge, rubric), read `chunk` at a time.
 
-        `versions`: of every version of a rubric, the one in force last.
+        `below`: of runs below this folder only. `versions`: one for every version of a rubric, the
+        one in force last.
         """
-        table, prefix = schema.cards, "" if below is None else self.prefix(below)
-        query = _newest(
-            table, "path", "judge", "rubric_id", *(["rubric_sha256"] if versions else [])
-        )
+        table = schema.cards
+        group = ["path", "judge", "rubric_id"]
+        if versions:
+            group.append("rubric_sha256")
+        query = _newest(table, *group)
+        prefix = "" if below is None else self.prefix(below)
         if prefix:
-            query = query.where(sa.func.substr(table.c.path, 1, len(prefix)) == prefix)
+            query = query.where(_starts_with(table.c.path, prefix))
         for row in self._pages(query, table.c.seq, chunk):
             yield self._card(row.body)
 
-    def judges(self, below: Iterable[str | Path]) -> list[str]:
+    def judges(self, paths: Iterable[str | Path]) -> list[str]:
         """Names of the judges that have scorecards of runs at or below these paths."""
-        starts = {
+        table = schema.cards
+        prefixes = {
             self.relative(path) if path.is_file() else self.prefix(path)
-            for path in map(Path, below)
+            for path in map(Path, paths)
         }
-        query = sa.select(schema.cards.c.judge).distinct().order_by(schema.cards.c.judge)
-        if "" not in starts:
-            names = schema.cards.c.path
+        query = sa.select(table.c.judge).distinct().order_by(table.c.judge)
+        if "" not in prefixes:
             query = query.where(
-                sa.or_(*(sa.func.substr(names, 1, len(start)) == start for start in starts))
+                sa.or_(*(_starts_with(table.c.path, prefix) for prefix in prefixes))
             )
         return [row.judge for row in self._read(query)]
 
     def judge_parameters(self, judge: str) -> dict[str, Any]:
-        """Those of this judge's newest verdict; empty without one."""
+        """The parameters in this judge's newest verdict; empty without a verdict."""
         table = schema.verdicts
         newest = (
             sa.select(table.c.parameters)
@@ -185,13 +200,15 @@ class Archive(StorePart):
             .order_by(table.c.seq.desc())
             .limit(1)
         )
-        return next((dict(json.loads(row.parameters)) for row in self._read(newest)), {})
+        for row in self._read(newest):
+            return dict(json.loads(row.parameters))
+        return {}
 
     def iter_card_data(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """(path, plain values) of the scorecard in force of every (run, judge, rubric), the oldest
-        first; not validated.
+        """(path, plain values) of the scorecard in force of every (run, judge, rubric).
 
-        For listings, which need a few of the values of very many cards.
+        The oldest come first; values are not validated, and unreadable cards are left out. This is
+        for listings, which need a few of the values of very many cards.
         """
         table = schema.cards
         for row in self._pages(_newest(table, "path", "judge", "rubric_id"), table.c.seq, _PAGE):
@@ -201,25 +218,28 @@ class Archive(StorePart):
                 continue
 
     def card_heads(self, judge: str) -> dict[Path, tuple[str, str, Policy | None]]:
-        """Path -> (rubric id, rubric hash, choices; None: cannot be read) of the newest scorecard
-        by this judge."""
+        """(rubric id, rubric hash, policy) of this judge's newest scorecard of each run, by path.
+
+        The policy is None if it cannot be read.
+        """
         table = schema.cards
-        rows = self._pages(_newest(table, "path", where=table.c.judge == judge), table.c.seq, _PAGE)
+        query = _newest(table, "path", where=table.c.judge == judge)
         return {
             self.absolute(row.path): (row.rubric_id, row.rubric_sha256, _policy(row.body))
-            for row in rows
+            for row in self._pages(query, table.c.seq, _PAGE)
         }
 
     def cards_of_rubric(self, sha256: str) -> Iterator[tuple[str, ScoreCard]]:
-        """(path in the store, scorecard): the newest scorecard of every (run, judge) made with this
-        very rubric."""
+        """(stored path, scorecard): the newest of every (run, judge) made with this very rubric."""
         table = schema.cards
         query = _newest(table, "path", "judge", where=table.c.rubric_sha256 == sha256)
         for row in self._pages(query, table.c.seq, _PAGE):
             yield row.path, self._card(row.body)
 
+    # Rubrics.
+
     def add_rubric(self, rubric: Rubric) -> None:
-        """Keep a rubric, once."""
+        """Store a rubric, once."""
         row = {
             "sha256": rubric.sha256,
             "id": rubric.id,
@@ -227,14 +247,12 @@ class Archive(StorePart):
             "created_at": now(),
         }
         body = zlib.compress(rubric.model_dump_json().encode("utf-8", "backslashreplace"))
+        statement = self._insert(schema.rubrics).on_conflict_do_nothing(index_elements=["sha256"])
         with self._write() as connection:
-            statement = self._insert(schema.rubrics).on_conflict_do_nothing(
-                index_elements=["sha256"]
-            )
             connection.execute(statement, [{**clean_row(row), "body": body}])
 
     def rubric(self, sha256: str) -> Rubric | None:
-        """The rubric with this hash, if one was kept."""
+        """The rubric with this hash; None if the store does not have it."""
         query = sa.select(schema.rubrics.c.body).where(schema.rubrics.c.sha256 == sha256)
         for row in self._read(query):
             return Rubric.model_validate_json(zlib.decompress(row.body))
@@ -243,16 +261,20 @@ class Archive(StorePart):
     # Labels and events.
 
     def add_label(self, run: str, annotator: str, body: str) -> bool:
-        """Keep one annotation (canonical JSON, `human_labels.dump_labels`); False when the last one
-        says the same."""
+        """Store one annotation (canonical JSON, `human_labels.dump_labels`).
+
+        False if it equals the last one of this annotator on this run.
+        """
         table = schema.labels
         row = clean_row({"run": run, "annotator": annotator, "body": body, "created_at": now()})
-        same = (table.c.run == row["run"]) & (table.c.annotator == row["annotator"])
+        query = (
+            sa.select(table.c.body)
+            .where(table.c.run == row["run"], table.c.annotator == row["annotator"])
+            .order_by(table.c.seq.desc())
+            .limit(1)
+        )
         with self._write() as connection:
-            last = connection.execute(
-                sa.select(table.c.body).where(same).order_by(table.c.seq.desc()).limit(1)
-            ).scalar()
-            if last == row["body"]:
+            if connection.execute(query).scalar() == row["body"]:
                 return False
             connection.execute(table.insert().values(row))
         return True
@@ -267,11 +289,10 @@ class Archive(StorePart):
             query = query.where(table.c.run == run)
         if annotator is not None:
             query = query.where(table.c.annotator == annotator)
-        rows = self._read(query)
-        yield from sorted((row.run, row.annotator, row.body) for row in rows)
+        yield from sorted((row.run, row.annotator, row.body) for row in self._read(query))
 
     def add_event(self, kind: str, body: Mapping[str, Any], batch: str | None = None) -> None:
-        """Note that something happened (batch_started, batch_finished, ...)."""
+        """Store an event (batch_started, batch_finished, ...)."""
         row = {"kind": kind, "batch": batch, "body": to_json(body), "created_at": now()}
         with self._write() as connection:
             connection.execute(schema.events.insert().values(clean_row(row)))
@@ -296,24 +317,37 @@ class Archive(StorePart):
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: Exception) -> StoreError:
-        why = " ".join(str(error).split())[:120]
-        return StoreError(f"{self.where}: a scorecard cannot be read: {why}", "score its run again")
+        reason = " ".join(str(error).split())[:120]
+        return StoreError(
+            f"{self.location}: a scorecard cannot be read: {reason}", "score its run again"
+        )
 
 
 def _policy(body: bytes) -> Policy | None:
-    """The rest is not parsed, as there may be very many cards; in a text of the card, the quotes
-    would be escaped."""
+    """The policy in a stored scorecard; None if it cannot be read.
+
+    Only its part of the text is parsed, as there may be very many cards. No text inside the card
+    can be mistaken for it: the quotes would be escaped.
+    """
     try:
-        _, found, rest = zlib.decompress(body).partition(b'"policy":')
-        return Policy.model_validate_json(rest[: rest.find(b"}") + 1]) if found else None
+        _, marker, rest = zlib.decompress(body).partition(b'"policy":')
+        if not marker:
+            return None
+        return Policy.model_validate_json(rest[: rest.find(b"}") + 1])
     except (zlib.error, ValidationError):
         return None
 
 
 def _newest(
-    table: sa.Table, *by: str, where: sa.ColumnElement[bool] | None = None
+    table: sa.Table, *group: str, where: sa.ColumnElement[bool] | None = None
 ) -> sa.Select[Any]:
-    """The last row of each group of rows that are alike in these columns; `where` says which rows
-    count."""
-    last = sa.select(sa.func.max(table.c.seq)).group_by(*(table.c[name] for name in by))
-    return sa.select(table).where(table.c.seq.in_(last if where is None else last.where(where)))
+    """The last row of each group: rows that are equal in these columns and meet `where`."""
+    last = sa.select(sa.func.max(table.c.seq)).group_by(*(table.c[name] for name in group))
+    if where is not None:
+        last = last.where(where)
+    return sa.select(table).where(table.c.seq.in_(last))
+
+
+def _starts_with(column: sa.Column[Any], prefix: str) -> sa.ColumnElement[bool]:
+    # Unlike LIKE, this takes % and _ in a path as they are.
+    return sa.func.substr(column, 1, len(prefix)) == prefix

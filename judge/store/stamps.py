@@ -1,11 +1,10 @@
-"""Whether a run's files are still what they were, told by sizes and times alone, as version control
-does.
+"""Stamps of runs: whether a run's files are unchanged, judged by sizes and times alone, as in git.
 
 A stamp lists everything that loading a run looked at: each file with size and time, and each folder
-whose listing decided what was found, with its time (a file that appears or goes changes it).
-Checking one is a `stat` for each entry and reads nothing. A file changed in the moments around the
-reading could keep its size and time, so a run with such a young entry gets no stamp, and is read
-again the next time.
+whose listing decided what was found, with its time (a file that appears or disappears changes it).
+To check a stamp takes a `stat` for each entry and reads nothing. A file that is changed in the very
+moment of reading could keep its size and time, so a run with such a young entry gets no stamp and
+is read again the next time.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from ...trajectories.models import Run
 from ...trajectories.reading.layout import run_folder, side_files
 
-_PLACES = (
+_SEARCHED_FOLDERS = (
     "",
     "process",
     "process/plan",
@@ -30,63 +29,67 @@ _PLACES = (
     "outputs/process",
     "outputs/workspace",
 )
-_YOUNG_NS = 2_000_000_000
+_MIN_AGE_NS = 2_000_000_000
 """File systems keep times to between a nanosecond and two seconds."""
+_FOLDER_SIZE = -1
+"""Stands for the size of a folder, which means nothing."""
 
 
 def take(run: Run, read_at_ns: int) -> str | None:
-    """The stamp of a run whose reading began at `read_at_ns` (`time.time_ns`); None when its files
-    are too young."""
+    """The stamp of a run whose reading began at `read_at_ns` (`time.time_ns`).
+
+    None if one of its files is too young or cannot be looked at.
+    """
     folder = os.path.dirname(os.path.abspath(run.path))
     entries: list[tuple[str, int, int]] = []
     try:
-        for name in _names(run, folder):
-            status = os.stat(os.path.join(folder, name))
-            entries.append(
-                (
-                    name,
-                    -1 if os.path.isdir(os.path.join(folder, name)) else status.st_size,
-                    status.st_mtime_ns,
-                )
-            )
+        for name in _entry_names(run, folder):
+            path = os.path.join(folder, name)
+            status = os.stat(path)
+            size = _FOLDER_SIZE if os.path.isdir(path) else status.st_size
+            entries.append((name, size, status.st_mtime_ns))
     except OSError:
         return None
-    if max(entry[2] for entry in entries) > read_at_ns - _YOUNG_NS:
+    latest_ns = max(time_ns for _, _, time_ns in entries)
+    if latest_ns > read_at_ns - _MIN_AGE_NS:
         return None
     return json.dumps(entries, separators=(",", ":"))
 
 
 def unchanged(path: Path | str, stamp: str) -> bool:
-    """Whether every entry of the stamp of the run at this conversation path is as it was."""
+    """Whether every entry in the stamp of the run at this conversation path is unchanged."""
     if not stamp:
         return False
     folder = os.path.dirname(path)
-    stat = os.stat
+    stat = os.stat  # This is called for every file of every run of every plan.
     try:
         entries = json.loads(stamp)
         if not isinstance(entries, list) or not entries:
             return False
         for name, size, time_ns in entries:
-            found = stat(f"{folder}/{name}")
-            if found.st_mtime_ns != time_ns or (size != -1 and found.st_size != size):
+            status = stat(f"{folder}/{name}")
+            if status.st_mtime_ns != time_ns:
+                return False
+            if size != _FOLDER_SIZE and status.st_size != size:
                 return False
     except (OSError, ValueError, TypeError):
         return False
     return True
 
 
-def _names(run: Run, folder: str) -> list[str]:
-    """What was looked at, relative to the conversation's folder."""
+def _entry_names(run: Run, folder: str) -> list[str]:
+    """Files and folders that loading looked at, relative to the conversation's folder."""
     top = run_folder(run.path)
-    found = [
+    files = [
         run.path,
         run.plan.path,
         run.plan.image_path,
         *side_files(top),
         *(file.path for file in run.outputs.files),
     ]
-    paths = {os.path.abspath(path) for path in found if path is not None}
-    paths |= {os.path.abspath(top / place) for place in _PLACES if os.path.isdir(top / place)}
+    paths = {os.path.abspath(path) for path in files if path is not None}
+    searched = [top / name for name in _SEARCHED_FOLDERS]
+    paths |= {os.path.abspath(path) for path in searched if os.path.isdir(path)}
     if run.outputs.root is not None:
-        paths |= {where for where, _, _ in os.walk(run.outputs.root.absolute())}
+        paths |= {subfolder for subfolder, _, _ in os.walk(run.outputs.root.absolute())}
     return sorted(os.path.relpath(path, folder) for path in paths)

@@ -1,14 +1,15 @@
 """Verdicts, attempts, calls and raw replies in the store.
 
-A verdict is found again by its key (`keys.VerdictKey`), so caching, resuming and rejudging are one
-look-up. Failures that another attempt may mend are kept as attempts and never count as known:
+A verdict is found by its key (`verdict_keys.VerdictKey`), so caching, resuming and rejudging are
+one look-up. Failures that another attempt may overcome are stored as attempts and are never taken
+for verdicts:
 
 - `judge_error` (provider down, timeout, rate limit): says nothing about the run;
 - `budget`: the call was never made;
-- whatever the judge marks as transient in its reply (a reply cut short by the token limit, say).
+- whatever the judge marks as transient in its reply (a reply cut at its token limit, say).
 
-`unparsable`, `refused`, `no_evidence` and `truncated` (evidence left out) are what this judge has
-to say on exactly this input; asking again would pay for the same answer, so they are verdicts until
+`unparsable`, `refused`, `no_evidence` and `truncated` (evidence left out) are this judge's answers
+to exactly this input. To ask again would be to pay for the same answer, so they are verdicts until
 something in the key changes.
 """
 
@@ -24,6 +25,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from pydantic import ValidationError
+from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
@@ -31,69 +33,108 @@ from ..base import RETRIABLE, Estimate, Reply, Usage
 from ..card.stage_results import CriterionResult, UnscoredReason
 from ..questions.verdict_keys import VerdictKey
 from . import schema
-from .connection import StorePart, clean_row, now, to_json
+from .connection import EvidenceRow, StorePart, clean_row, now, to_json
 
 _VERDICTS = sa.select(schema.verdicts, schema.calls.c.run_ref).join(schema.calls)
+_VERDICTS_PAGE = 1_000
 
 
 @dataclass(frozen=True)
 class StoredVerdict:
-    """A final verdict: its key with all parts, the result, the call that gave it, and when (ISO
-    8601, UTC)."""
+    """A final verdict."""
 
     key: VerdictKey
     stage: str
     """The question's name, a stage or another."""
     result: CriterionResult
     call_id: str
+    """The call that gave it."""
     run_ref: int
-    """The run that it was judged for; others that show the same evidence share it."""
+    """The run that it was given for; others that show the same evidence share it."""
     created_at: str
+    """ISO 8601, UTC."""
 
 
 @dataclass(frozen=True)
-class Answered:
-    """A reply to keep: `keys[i]` is the key of `reply.results[i]`."""
+class NewReply:
+    """A reply to store: `keys[i]` is the key of `reply.results[i]`."""
 
     run_ref: int
     rubric_sha256: str
     stage: str
+    """The question's name."""
     keys: Sequence[VerdictKey]
     reply: Reply
     call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """32 hexadecimal digits. With one of one's own, keeping the same reply twice is a StoreError
+    """32 hexadecimal digits. If the caller chooses it, storing the same reply twice is a StoreError
     instead of a second call."""
-    packed: tuple[str, str, str, str] | None = None
-    """A row for the evidence index (`add_evidence`) that goes with it."""
+    evidence_row: EvidenceRow | None = None
+    """The row of the evidence index that belongs to it."""
 
 
 @dataclass(frozen=True)
 class StoredCall:
-    """One answered request: how many items it answered, and what it used in all."""
+    """One answered request."""
 
     criteria: int
+    """How many items it answered."""
     usage: Usage
-    """`calls` is 0 when no model was asked; cached tokens are None where nobody counted them."""
+    """`calls` is 0 if no model was asked; cached tokens are None if the provider counted none."""
 
 
 def is_final(result: CriterionResult, reply: Reply | None = None) -> bool:
-    """Whether a result is a verdict to keep, rather than a failure to mend."""
+    """Whether a result is a verdict to store, rather than a failure to try again."""
     if result.status == "credited":
-        return False  # A rule of the tier, not something a judge said.
+        return False  # This is a rule of the tier, not a judge's verdict.
     if result.status != "unscored":
         return True
     return result.reason not in RETRIABLE and (reply is None or result.id not in reply.transient)
 
 
-class VerdictTables(StorePart):
-    """What judges said, found again by key."""
+class _ReplyRows:
+    """The rows of several replies, by table."""
 
-    def known_keys(self, keys: Iterable[str]) -> set[str]:
-        """Which of these keys have a verdict."""
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.texts: dict[str, dict[str, Any]] = {}
+        """By hash, so that equal texts are stored once."""
+        self.links: list[dict[str, Any]] = []
+        self.verdicts: dict[str, dict[str, Any]] = {}
+        """By key; the first of several with one key."""
+        self.attempts: list[dict[str, Any]] = []
+
+    def add(self, new: NewReply) -> None:
+        if len(new.keys) != len(new.reply.results):
+            raise ValueError(f"{len(new.keys)} keys for {len(new.reply.results)} results")
+        created_at = now()
+        self.calls.append(clean_row(_call_row(new, created_at)))
+        for position, text in enumerate(new.reply.raw):
+            body = text.encode("utf-8", "surrogatepass")
+            sha256 = hashlib.sha256(body).hexdigest()
+            row = {"sha256": sha256, "size": len(body), "body": zlib.compress(body)}
+            self.texts[sha256] = row
+            self.links.append({"call_id": new.call_id, "position": position, "sha256": sha256})
+        for key, result in zip(new.keys, new.reply.results, strict=True):
+            row = _key_row(key, new.stage) | {
+                "detail": result.detail,
+                "call_id": new.call_id,
+                "created_at": created_at,
+            }
+            if is_final(result, new.reply):
+                self.verdicts.setdefault(key.sha256, clean_row(row | _result_row(result)))
+            elif result.status == "unscored":
+                self.attempts.append(clean_row(row | {"reason": result.reason or "judge_error"}))
+
+
+class VerdictTables(StorePart):
+    """Verdicts by key, and the calls and replies that they came from."""
+
+    def keys_with_verdict(self, keys: Iterable[str]) -> set[str]:
+        """Those of these keys that have a verdict."""
         query = sa.select(schema.verdicts.c.key)
         return {row[0] for row in self._in_chunks(query, schema.verdicts.c.key, keys)}
 
-    def known(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
+    def verdicts(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
         """The verdicts under these keys, by key; keys without one are left out."""
         rows = self._in_chunks(_VERDICTS, schema.verdicts.c.key, keys)
         return {row.key: self._verdict(row) for row in rows}
@@ -107,85 +148,76 @@ class VerdictTables(StorePart):
         reply: Reply,
         call_id: str | None = None,
     ) -> tuple[CriterionResult, ...]:
-        """Keep one reply (`add_replies`)."""
+        """Store one reply (`add_replies`)."""
         call_id = call_id or uuid.uuid4().hex
-        return self.add_replies([Answered(run_ref, rubric.sha256, stage, keys, reply, call_id)])[0]
+        return self.add_replies([NewReply(run_ref, rubric.sha256, stage, keys, reply, call_id)])[0]
 
-    def add_replies(self, answers: Sequence[Answered]) -> list[tuple[CriterionResult, ...]]:
-        """Keep replies, all in one transaction.
+    def add_replies(self, replies: Sequence[NewReply]) -> list[tuple[CriterionResult, ...]]:
+        """Store replies, all in one transaction.
 
-        Returns the results that now stand, in the same order: where another process stored a
+        Returns the results that are now in force, in the same order: if another process stored a
         verdict under the same key first, that one, so that everyone who looks sees the same.
         """
-        verdicts: dict[str, dict[str, Any]] = {}
-        failed: list[dict[str, Any]] = []
-        calls, texts, links = [], {}, []
-        for answered in answers:
-            reply, at, call = answered.reply, now(), answered.call_id
-            if len(answered.keys) != len(reply.results):
-                raise ValueError(f"{len(answered.keys)} keys for {len(reply.results)} results")
-            calls.append(clean_row(_call_row(answered, at)))
-            for position, text in enumerate(reply.raw):
-                body = text.encode("utf-8", "surrogatepass")
-                digest = hashlib.sha256(body).hexdigest()
-                texts[digest] = {"sha256": digest, "size": len(body), "body": zlib.compress(body)}
-                links.append({"call_id": call, "position": position, "sha256": digest})
-            for key, result in zip(answered.keys, reply.results, strict=True):
-                row = _key_row(key, answered.stage) | {
-                    "detail": result.detail,
-                    "call_id": call,
-                    "created_at": at,
-                }
-                if is_final(result, reply):
-                    verdicts.setdefault(key.sha256, clean_row(row | _result_row(result)))
-                elif result.status == "unscored":
-                    failed.append(clean_row(row | {"reason": result.reason or "judge_error"}))
-        # In key order everywhere: two processes that store the same keys must not wait for each
-        # other.
+        rows = _ReplyRows()
+        for new in replies:
+            rows.add(new)
+        evidence_rows = {new.evidence_row for new in replies if new.evidence_row is not None}
+        with self._write() as connection:
+            self._insert_rows(connection, rows)
+            self._insert_evidence(connection, sorted(evidence_rows))
+            earlier = self._keys_of_other_calls(connection, rows.verdicts)
+        in_force = {key: self._result(row) for key, row in rows.verdicts.items()}
+        in_force |= {key: verdict.result for key, verdict in self.verdicts(earlier).items()}
+        return [
+            tuple(
+                in_force.get(key.sha256, result)
+                for key, result in zip(new.keys, new.reply.results, strict=True)
+            )
+            for new in replies
+        ]
+
+    def _insert_rows(self, connection: Connection, rows: _ReplyRows) -> None:
+        # Texts and verdicts in the order of their keys: two processes that store the same ones must
+        # not wait for each other.
         statements: list[tuple[Any, list[dict[str, Any]]]] = [
-            (schema.calls.insert(), calls),
+            (schema.calls.insert(), rows.calls),
             (
                 self._insert(schema.replies).on_conflict_do_nothing(),
-                [texts[digest] for digest in sorted(texts)],
+                [rows.texts[sha256] for sha256 in sorted(rows.texts)],
             ),
-            (schema.call_replies.insert(), links),
+            (schema.call_replies.insert(), rows.links),
             (
                 self._insert(schema.verdicts).on_conflict_do_nothing(index_elements=["key"]),
-                [verdicts[key] for key in sorted(verdicts)],
+                [rows.verdicts[key] for key in sorted(rows.verdicts)],
             ),
-            (schema.attempts.insert(), failed),
+            (schema.attempts.insert(), rows.attempts),
         ]
+        for statement, table_rows in statements:
+            if table_rows:
+                connection.execute(statement, table_rows)
+
+    def _keys_of_other_calls(
+        self, connection: Connection, verdicts: Mapping[str, Mapping[str, Any]]
+    ) -> list[str]:
+        """The keys of these rows under which the verdict of another call is stored."""
         table = schema.verdicts
-        with self._write() as connection:
-            for statement, rows in statements:
-                if rows:
-                    connection.execute(statement, rows)
-            self._add_evidence(
-                connection, sorted({a.packed for a in answers if a.packed is not None})
-            )
-            query = sa.select(table.c.key, table.c.call_id).where(table.c.key.in_(list(verdicts)))
-            calls_by_key = {row.key: row.call_id for row in connection.execute(query)}
-        others = self.known(
-            key for key, row in verdicts.items() if calls_by_key[key] != row["call_id"]
-        )
-        standing = {key: self._result(row) for key, row in verdicts.items()}
-        standing |= {key: verdict.result for key, verdict in others.items()}
+        query = sa.select(table.c.key, table.c.call_id).where(table.c.key.in_(list(verdicts)))
         return [
-            tuple(standing.get(k.sha256, r) for k, r in zip(a.keys, a.reply.results, strict=True))
-            for a in answers
+            row.key
+            for row in connection.execute(query)
+            if row.call_id != verdicts[row.key]["call_id"]
         ]
 
     def iter_verdicts(self) -> Iterator[StoredVerdict]:
-        """All verdicts, in the order they were stored."""
-        yield from map(self._verdict, self._pages(_VERDICTS, schema.verdicts.c.seq, 1_000))
+        """All verdicts, in the order in which they were stored."""
+        rows = self._pages(_VERDICTS, schema.verdicts.c.seq, _VERDICTS_PAGE)
+        yield from map(self._verdict, rows)
 
     def verdicts_on(
         self, evidence_sha256: Collection[str]
     ) -> dict[tuple[str, str], list[VerdictKey]]:
-        """Keys of all verdicts that rest on these evidence bytes, oldest first, by (evidence hash,
-        criterion id)."""
+        """Keys of all verdicts on this evidence, by (evidence hash, criterion id), oldest first."""
         table = schema.verdicts
-        found: dict[tuple[str, str], list[VerdictKey]] = {}
         query = sa.select(
             table.c.key,
             table.c.criterion_id,
@@ -196,46 +228,51 @@ class VerdictTables(StorePart):
             table.c.parameters,
             table.c.sample,
         ).order_by(table.c.seq)
+        keys: dict[tuple[str, str], list[VerdictKey]] = {}
         for row in self._in_chunks(query, table.c.evidence_sha256, evidence_sha256):
-            found.setdefault((row.evidence_sha256, row.criterion_id), []).append(_key(row))
-        return found
+            keys.setdefault((row.evidence_sha256, row.criterion_id), []).append(_key(row))
+        return keys
 
     def evidence_of(self, paths: Iterable[str]) -> dict[str, set[tuple[str, str]]]:
-        """Every (question, evidence hash) that any version of the run at each stored path ever had."""
+        """Every (question, evidence hash) of any version of the run at each stored path."""
         runs, table = schema.runs, schema.evidence
         query = sa.select(runs.c.path, table.c.stage, table.c.evidence_sha256).join_from(
             runs, table, runs.c.content_sha256 == table.c.content_sha256
         )
-        found: dict[str, set[tuple[str, str]]] = {}
+        evidence: dict[str, set[tuple[str, str]]] = {}
         for row in self._in_chunks(query, runs.c.path, paths):
-            found.setdefault(row.path, set()).add((row.stage, row.evidence_sha256))
-        return found
+            evidence.setdefault(row.path, set()).add((row.stage, row.evidence_sha256))
+        return evidence
 
     def attempts(self, keys: Iterable[str]) -> dict[str, list[tuple[UnscoredReason, str]]]:
-        """Failed attempts under these keys, oldest first: (reason, detail)."""
+        """(reason, detail) of the failed attempts under these keys, oldest first."""
         table = schema.attempts
-        found: dict[str, list[tuple[UnscoredReason, str]]] = {}
         query = sa.select(table.c.key, table.c.reason, table.c.detail).order_by(table.c.seq)
+        attempts: dict[str, list[tuple[UnscoredReason, str]]] = {}
         for row in self._in_chunks(query, table.c.key, keys):
-            found.setdefault(row.key, []).append((row.reason, row.detail))
-        return found
+            attempts.setdefault(row.key, []).append((row.reason, row.detail))
+        return attempts
 
     # Calls and raw replies.
 
     def calls_of(self, call_ids: Iterable[str]) -> dict[str, StoredCall]:
-        """What these calls used, by call."""
-        c = schema.calls.c
-        used = (
-            c.calls,
-            c.input_tokens,
-            c.output_tokens,
-            c.cost_usd,
-            c.cached_tokens,
-            c.cache_write_tokens,
+        """These calls with their usage, by id."""
+        table = schema.calls
+        query = sa.select(
+            table.c.id,
+            table.c.criteria,
+            table.c.calls,
+            table.c.input_tokens,
+            table.c.output_tokens,
+            table.c.cost_usd,
+            table.c.cached_tokens,
+            table.c.cache_write_tokens,
         )
-        query = sa.select(c.id, c.criteria, *used)
-        rows: Iterator[Any] = self._in_chunks(query, c.id, call_ids)
-        return {row.id: StoredCall(len(json.loads(row.criteria)), Usage(*row[2:])) for row in rows}
+        calls = {}
+        rows: Iterator[Any] = self._in_chunks(query, table.c.id, call_ids)
+        for call_id, criteria, *usage in rows:
+            calls[call_id] = StoredCall(len(json.loads(criteria)), Usage(*usage))
+        return calls
 
     def raw_replies(self, call_id: str) -> tuple[str, ...]:
         """The model's texts of one call, as received."""
@@ -244,33 +281,35 @@ class VerdictTables(StorePart):
             sa.select(replies.c.body)
             .join(link, link.c.sha256 == replies.c.sha256)
             .where(link.c.call_id == call_id)
+            .order_by(link.c.position)
         )
-        rows = self._read(query.order_by(link.c.position))
+        rows = self._read(query)
         return tuple(zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows)
 
     def history(self, judge: str, stage: str) -> tuple[int, Estimate]:
-        """How many requests this judge has made on this question, and the lowest and highest use
-        per call so far; None inside where no call said."""
-        c = schema.calls.c
-        ends = [
-            end(of)
-            for end in (sa.func.min, sa.func.max)
-            for of in (c.input_tokens, c.output_tokens, c.cost_usd)
-        ]
-        query = sa.select(sa.func.sum(c.calls), *ends).where(
-            c.judge == judge, c.stage == stage, c.calls > 0
-        )
+        """How many calls this judge has made for this question, and their lowest and highest usage.
+
+        Usage is that of one request; None inside if no call reported it.
+        """
+        table = schema.calls
+        measures = (table.c.input_tokens, table.c.output_tokens, table.c.cost_usd)
+        query = sa.select(
+            sa.func.sum(table.c.calls),
+            *(sa.func.min(column) for column in measures),
+            *(sa.func.max(column) for column in measures),
+        ).where(table.c.judge == judge, table.c.stage == stage, table.c.calls > 0)
         row: Any = self._read(query)[0]
-        return int(row[0] or 0), Estimate(Usage(1, *row[1:4]), Usage(1, *row[4:7]))
+        low, high = Usage(1, *row[1:4]), Usage(1, *row[4:7])
+        return int(row[0] or 0), Estimate(low, high)
 
     def _verdict(self, row: sa.Row[Any]) -> StoredVerdict:
         return StoredVerdict(
-            _key(row),
-            row.stage,
-            self._result(dict(row._mapping)),
-            row.call_id,
-            row.run_ref,
-            row.created_at,
+            key=_key(row),
+            stage=row.stage,
+            result=self._result(dict(row._mapping)),
+            call_id=row.call_id,
+            run_ref=row.run_ref,
+            created_at=row.created_at,
         )
 
     def _result(self, row: Mapping[str, Any]) -> CriterionResult:
@@ -287,25 +326,25 @@ class VerdictTables(StorePart):
                 answer=None if row["answer"] is None else json.loads(row["answer"]),
             )
         except (ValidationError, ValueError) as error:
+            reason = " ".join(str(error).split())[:120]
             raise StoreError(
-                f"{self.where}: verdict {row['key'][:12]} cannot be read:"
-                f" {' '.join(str(error).split())[:120]}",
+                f"{self.location}: verdict {row['key'][:12]} cannot be read: {reason}",
                 "restore a copy of the store",
             ) from error
 
 
-def _call_row(answered: Answered, at: str) -> dict[str, Any]:
-    keys, reply = answered.keys, answered.reply
+def _call_row(new: NewReply, created_at: str) -> dict[str, Any]:
+    keys, reply = new.keys, new.reply
     return {
-        "id": answered.call_id,
-        "run_ref": answered.run_ref,
-        "stage": answered.stage,
+        "id": new.call_id,
+        "run_ref": new.run_ref,
+        "stage": new.stage,
         "judge": keys[0].judge if keys else "",
-        "rubric_sha256": answered.rubric_sha256,
+        "rubric_sha256": new.rubric_sha256,
         "sample": keys[0].sample if keys else 0,
         "criteria": to_json([key.criterion_id for key in keys]),
         "warnings": to_json(list(reply.warnings)),
-        "created_at": at,
+        "created_at": created_at,
         **vars(reply.usage),
     }
 
@@ -320,7 +359,7 @@ def _result_row(result: CriterionResult) -> dict[str, Any]:
         "status": result.status,
         "reason": result.reason,
         "rationale": result.rationale,
-        "evidence": to_json([item.model_dump() for item in result.evidence]),
+        "evidence": to_json([evidence.model_dump() for evidence in result.evidence]),
         "votes": to_json([vote.model_dump() for vote in result.votes]),
         "answer": None if result.answer is None else to_json(result.answer, sort_keys=True),
     }

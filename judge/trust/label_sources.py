@@ -45,7 +45,7 @@ def _items(source: Source, strict: bool) -> Iterator[tuple[Path, Any]]:
 
         with open_store(source, create=False) as store:
             for run, annotator, body in store.labels():
-                yield Path(f"{store.where} ({annotator} on {run})"), loads(body)
+                yield Path(f"{store.location} ({annotator} on {run})"), loads(body)
     elif (path := Path(source)).is_dir():
         files = [*path.rglob("*.json"), *(() if strict else path.rglob("*.jsonl"))]
         for file in sorted(files):

@@ -114,7 +114,7 @@ def wire(bodies: list[dict]) -> list[str]:
 
 def everything_stored(store: Store) -> str:
     return "".join(json.dumps(body) for _, _, body in store.events()) + Path(
-        store.where
+        store.location
     ).read_bytes().decode("latin-1")
 
 
@@ -360,7 +360,7 @@ def test_kill_9_and_resume_in_a_new_process(
     if child == 0:
         try:
             os.read(begin, 1)
-            with open_store(store.where) as own:
+            with open_store(store.location) as own:
                 asyncio.run(send(own, runs, judge_of(server)))
         finally:
             os._exit(1)

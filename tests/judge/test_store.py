@@ -18,6 +18,7 @@ from ambjudge.errors import StoreError
 from ambjudge.judge.base import Estimate, Reply, Usage
 from ambjudge.judge.card.stage_results import CriterionResult, Vote
 from ambjudge.judge.store import is_final, open_store
+from ambjudge.judge.store.connection import EvidenceRow
 from ambjudge.trajectories.record.quotes import Evidence
 from stored import RECORDED, RUBRIC, key, scored, sound, spent
 
@@ -42,10 +43,10 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         ref = store.add_run(run)
         assert store.add_reply(ref, RUBRIC, "S1", [key(1)], reply) == (given,)
     with open_store(target, create=False) as store:
-        (stored,) = store.known([key(1).sha256, key(2).sha256]).values()
+        (stored,) = store.verdicts([key(1).sha256, key(2).sha256]).values()
         assert stored.result == given
         assert stored.key == key(1)
-        assert store.known_keys([key(1).sha256, key(2).sha256]) == {key(1).sha256}
+        assert store.keys_with_verdict([key(1).sha256, key(2).sha256]) == {key(1).sha256}
         assert store.raw_replies(stored.call_id) == ("{...}", "second")
         assert spent(store) == Usage(1, 10, 5, 0.25)
         assert store.history("tester", "S1") == (
@@ -147,7 +148,7 @@ def test_what_counts_as_a_verdict(target, run):
             reply, sha = Reply((result,), transient=frozenset(transient)), key(number).sha256
             assert is_final(result, reply) is final, name
             store.add_reply(ref, RUBRIC, "S1", [key(number)], reply)
-            assert (sha in store.known_keys([sha])) is final, name
+            assert (sha in store.keys_with_verdict([sha])) is final, name
             failed = result.status == "unscored" and not final
             assert store.attempts([sha]) == ({sha: [(result.reason, "why")]} if failed else {}), (
                 name
@@ -160,7 +161,7 @@ def test_an_attempt_is_mended_later(target, run):
         store.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((unscored("judge_error"),)))
         store.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((unscored("judge_error"),)))
         store.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((scored(),)))
-        assert store.known([key(1).sha256])[key(1).sha256].result == scored()
+        assert store.verdicts([key(1).sha256])[key(1).sha256].result == scored()
         assert len(store.attempts([key(1).sha256])[key(1).sha256]) == 2
 
 
@@ -215,7 +216,7 @@ def test_text_that_a_database_cannot_hold_is_mapped_not_fatal(target, run):
             )
             stands.model_dump_json()
             assert len(stands.rationale) in (len(text), len(text) - 1)
-            assert store.raw_replies(store.known([sha])[sha].call_id) == (text,)
+            assert store.raw_replies(store.verdicts([sha])[sha].call_id) == (text,)
             assert list(store.stamped([named.path])) == [named.path]
         assert all(r.path for r in store.iter_runs())
 
@@ -240,10 +241,10 @@ def test_thousands_of_keys_in_one_look_up(target, run):
             keys = [key(n) for n in range(start, start + 1_000)]
             store.add_reply(ref, RUBRIC, "S1", keys, Reply(tuple(scored() for _ in keys)))
         wanted = [f"{n:064x}" for n in range(12_000)]
-        assert len(store.known_keys(wanted)) == 6_000
-        assert len(store.known(wanted[5_990:6_010])) == 10
+        assert len(store.keys_with_verdict(wanted)) == 6_000
+        assert len(store.verdicts(wanted[5_990:6_010])) == 10
         assert sum(1 for _ in store.iter_verdicts()) == 6_000
-        assert store.known([]) == {}
+        assert store.verdicts([]) == {}
 
 
 def test_runs_have_versions_and_the_stamp_says_which_is_there_now(target, run, tmp_path):
@@ -265,7 +266,10 @@ def test_runs_have_versions_and_the_stamp_says_which_is_there_now(target, run, t
 def test_evidence_index(target, run):
     with open_store(target) as store:
         store.add_run(run)
-        rows = [(run.content_sha256, "ctx1", "S1", "e1"), (run.content_sha256, "ctx3", "S3", "e3")]
+        rows = [
+            EvidenceRow(run.content_sha256, "ctx1", "S1", "e1"),
+            EvidenceRow(run.content_sha256, "ctx3", "S3", "e3"),
+        ]
         store.add_evidence(rows)
         store.add_evidence(rows)
         assert store.evidence([run.content_sha256, "other"], ["ctx1", "ctx3"]) == {
@@ -437,7 +441,7 @@ def test_kill_9_loses_nothing_that_was_stored(tmp_path):
         promised |= {f"{int(n):064x}" for n in lines}
         with open_store(target) as store:
             sound(store)
-            assert promised <= store.known_keys(promised)
+            assert promised <= store.keys_with_verdict(promised)
             total = sum(1 for _ in store.iter_verdicts())
         start += len(lines) + 1
         assert len(promised) <= total <= len(promised) + len(children)

@@ -1,4 +1,4 @@
-"""A judge behind any model that litellm reaches: one structured call a question, one repair at most.
+"""A judge behind any model that litellm reaches: one structured call a question, and one repair.
 
     judge = ApiJudge("openai/gpt-5.4-mini")
     reply = await judge.judge(request)

@@ -216,7 +216,7 @@ def _corners(box: Any) -> tuple[float, float, float, float] | None:
     """The corners of a delivered box; None for one that cannot be drawn."""
     if not isinstance(box, dict):
         return None
-    values = [box.get(key) for key in ("x1", "y1", "x2", "y2")]
+    values: list[Any] = [box.get(key) for key in ("x1", "y1", "x2", "y2")]
     if not all(isinstance(value, int | float) and abs(value) < 1e6 for value in values):
         return None
     x1, y1, x2, y2 = (float(value) for value in values)
