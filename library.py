@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from .errors import AmbjudgeError, ConfigError, InputError
 from .judge.card.fields import Policy
 from .judge.card.scorecard import ScoreCard
-from .judge.card.scoring import Breach, Missing
 from .judge.engine import Prepared
 from .judge.judges.limits import Budget
 from .judge.questions.items import (
@@ -31,6 +30,7 @@ from .judge.questions.items import (
 )
 from .judge.run_sources import run_sources
 from .judge.runner import finished
+from .judge.scoring.formulas import Breach, Missing
 from .judge.select import JudgeOptions
 from .judge.select import make_judge as select_judge
 from .judge.session import RunScorer, ScoreOptions, ScoreOutcome, make_scorer, run_session

@@ -19,7 +19,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ambjudge.judge.card.verify import rubric_of, verify
-from ambjudge.judge.engine import score
+from ambjudge.judge.engine import make_scorecard
 from ambjudge.trajectories.models import STAGES
 from ambjudge.trajectories.reading.load import load_run
 from labelled_runs import LabelledRun, constructed, of_folder
@@ -70,7 +70,7 @@ def compare(labelled: list[LabelledRun], show: bool) -> tuple[bool, int, int]:
     broken = []
     for one in labelled:
         run, gold = load_run(one.folder), one.label
-        card = score(run)
+        card = make_scorecard(run)
         if f"{one.group}/{run.id}" not in DISPUTED and verify(card, rubric_of(card)):
             broken.append(run.id)
         sure += [

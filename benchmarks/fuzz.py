@@ -43,13 +43,13 @@ _ADDRESSES = 4 << 30
 
 
 def _conversation(place: Place, data: bytes, rng: random.Random) -> None:
-    from ambjudge.judge.engine import score
+    from ambjudge.judge.engine import make_scorecard
     from ambjudge.trajectories.reading.load import load_run
 
     place.put("run/process/conversation.json", data)
     run = load_run(place.run)
     if rng.random() < 0.02:
-        score(run).model_dump_json(by_alias=True)
+        make_scorecard(run).model_dump_json(by_alias=True)
     run.model_dump_json()
 
 

@@ -20,10 +20,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ambjudge.judge.card.presumed import MIN_RUNS, MIN_SHARE, TABLE_FILE
-from ambjudge.judge.card.scoring import apply_requires
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import prepare
 from ambjudge.judge.judges.rules import RulesJudge
+from ambjudge.judge.scoring.formulas import apply_requires, split_criteria
 from ambjudge.rubrics.bindings import BindingKey, binding_key
 from ambjudge.rubrics.load import builtin_ids, load_rubric
 from ambjudge.rubrics.model import Criterion
@@ -78,7 +78,9 @@ def labelled_rows() -> list[Row]:
         prepared, judge = prepare(load_run(labelled.folder)), RulesJudge()
         for request in prepared.requests(judge):
             verdicts = asyncio.run(judge.judge(request)).results
-            credited = prepared.splits[request.question].credited
+            credited = split_criteria(
+                prepared.rubric.stages[request.question], prepared.run.tier
+            ).credited
             criteria = prepared.rubric.criteria(request.question)
             results = apply_requires((*credited, *verdicts), criteria)
             by_id = {result.id: result for result in results}

@@ -271,7 +271,7 @@ class Collection:
 
     def score(self, row: RunRow) -> RunRow:
         """Score a run by the rules judge and remember its card; the row that now stands for it."""
-        from ..judge.engine import score
+        from ..judge.engine import make_scorecard
         from ..trajectories.reading.load import load_conversation
 
         where = self.conversation(row)
@@ -283,7 +283,7 @@ class Collection:
                 "track": run.track or self.options.track,
                 "tier": run.tier or self.options.tier,
             }
-            card = score(
+            card = make_scorecard(
                 run.model_copy(update=named),
                 rubric=self.rubric_of(run.track or self.options.track, run.task),
                 policy=self.options.policy,

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from ...judge.card.read_share import ENOUGH
-from ...judge.card.scoring import VALID_SHARE
+from ...judge.scoring.formulas import VALID_SHARE
 from ...tracks import TRACKS
 from .agent_scores import (
     METHOD,

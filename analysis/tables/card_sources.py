@@ -207,7 +207,7 @@ def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
 def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
     """Runs found at or below a path, scored by the rules judge. A run that cannot be read is a
     problem."""
-    from ...judge.engine import score
+    from ...judge.engine import make_scorecard
     from ...rubrics.load import load_rubric, rubric_for
     from ...trajectories.reading.load import iter_runs
 
@@ -219,13 +219,13 @@ def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[Score
             continue
         try:
             if options is None:
-                card = score(run)
+                card = make_scorecard(run)
             else:
                 run = run.model_copy(
                     update={"track": run.track or options.track, "tier": run.tier or options.tier}
                 )
                 own = rubric_for(run.track, run.task, rubric)
-                card = score(run, rubric=own, policy=options.policy, public=options.public)
+                card = make_scorecard(run, rubric=own, policy=options.policy, public=options.public)
         except AmbjudgeError as error:
             problems.append(str(error))
             continue

@@ -28,8 +28,8 @@ from ...trajectories.quantities import Amount, Percent, Unit, Whole, round_to
 from ...trajectories.record.facts import FactInfo
 from ...trajectories.record.quotes import Evidence
 from ...trajectories.summary import StageUse
+from ..scoring.scoring_rules import Like
 from .read_share import READ_STAGES, Standing, standing
-from .scoring_rules import Like
 from .stage_results import CriterionResult, StageResult
 
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"

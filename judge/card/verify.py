@@ -1,13 +1,12 @@
 """Recompute every number of a scorecard from its own criteria and checks, without any model.
 
-Serialised scores are rounded to 4 decimals (overall 2), so recomputed ones may differ by what
-rounding their inputs and themselves explains: 1e-4 for stages and Agentic, 0.01 for Overall.
-Anything more is a difference.
+Serialised scores are rounded to 4 decimals (Overall to 2). Recomputed scores may therefore differ by
+1e-4 for stages and Agentic and by 0.01 for Overall; anything more is a difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,12 @@ from pydantic import ValidationError
 from ...errors import InputError
 from ...rubrics.load import load_rubric
 from ...rubrics.model import Rubric
-from ..checks.harness_branch import DIGITS, branch_of, reported, reported_bounds, setup_score
+from ..scoring.base import StageScore
+from ..scoring.formulas import UNKNOWN, Bounds, Cap, s4_bounds, s5_bounds
+from ..scoring.harness import reported_bounds, reported_score, scoring_of, setup_score
 from .read_share import shares
 from .scorecard import ScoreCard
-from .scoring import Cap, aggregate, apply_caps, s4_bounds, s5_bounds, stage_score
-from .scoring_rules import LIKE
-from .stage_results import StageResult
+from .stage_results import CriterionResult, StageResult
 
 STAGE_TOLERANCE = 1e-4 + 1e-9
 OVERALL_TOLERANCE = 1e-2 + 1e-9
@@ -30,7 +29,7 @@ OVERALL_TOLERANCE = 1e-2 + 1e-9
 
 @dataclass(frozen=True)
 class Difference:
-    """One number (or list) of a scorecard that its own parts do not give."""
+    """One value of a scorecard that does not follow from its parts."""
 
     field: str
     stated: Any
@@ -41,19 +40,22 @@ class Difference:
 
 
 def _show(value: Any) -> str:
+    if value is None:
+        return "null"
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, tuple | list):
-        return "[" + ", ".join(_show(v) for v in value) + "]"
-    return "null" if value is None else str(value)
+        return "[" + ", ".join(_show(each) for each in value) + "]"
+    return str(value)
 
 
-def parse_card(data: Any, where: str) -> ScoreCard:
+def parse_card(data: Any, location: str) -> ScoreCard:
     """A scorecard from JSON data; InputError naming the first field that breaks the schema."""
     if not isinstance(data, Mapping) or data.get("schema") != "ambjudge.scorecard/1":
-        got = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
+        schema = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
         raise InputError(
-            f"{where}: not a scorecard (schema is {got!r})", "expected schema ambjudge.scorecard/1"
+            f"{location}: not a scorecard (schema is {schema!r})",
+            "expected schema ambjudge.scorecard/1",
         )
     try:
         return ScoreCard.model_validate(data)
@@ -61,12 +63,13 @@ def parse_card(data: Any, where: str) -> ScoreCard:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise InputError(
-            f"{where}: {field}: {first['msg']}", f"{error.error_count()} field(s) break the schema"
+            f"{location}: {field}: {first['msg']}",
+            f"{error.error_count()} field(s) break the schema",
         ) from None
 
 
-def rubric_of(card: ScoreCard, given: str | Path | None = None) -> Rubric:
-    """The rubric that a scorecard names, or the one given; InputError when its hash is not the
+def rubric_of(card: ScoreCard, file: str | Path | None = None) -> Rubric:
+    """The rubric that a scorecard names, or that of the file; InputError if its hash is not the
     card's."""
     if not card.rubric.sha256.strip("0"):
         raise InputError(
@@ -74,7 +77,7 @@ def rubric_of(card: ScoreCard, given: str | Path | None = None) -> Rubric:
             " scores from",
             "what was planted is in the .truth.json beside it",
         )
-    rubric = load_rubric(given or card.rubric.id)
+    rubric = load_rubric(file or card.rubric.id)
     if rubric.sha256 != card.rubric.sha256:
         raise InputError(
             f"rubric {rubric.id} {rubric.version} is not the one of the scorecard ({card.rubric.id}"
@@ -85,166 +88,187 @@ def rubric_of(card: ScoreCard, given: str | Path | None = None) -> Rubric:
 
 
 def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
-    """Every difference between the scorecard and what its criteria, checks and policies give; empty
-    when it holds."""
-    found: list[Difference] = []
-    scores: dict[str, float | None] = {}
-    bounds: dict[str, tuple[float, float]] = {}
-    for stage in sorted({*rubric.stages, *card.stages}):
-        result = card.stages.get(stage)
-        if result is None or stage not in rubric.stages:
-            states = (
-                ("absent", "a stage of the rubric")
-                if result is None
-                else ("there", "no stage of the rubric")
-            )
-            found.append(Difference(f"stages.{stage}", *states))
-            continue
-        score, span = _stage(stage, result, card, rubric, found)
-        scores[stage], bounds[stage] = result.counted, result.bounds
+    """Every difference between a scorecard and what its criteria, checks and policies give.
+
+    Empty if the scorecard holds.
+    """
+    return _Verification(card, rubric).run()
+
+
+class _Verification:
+    """Collects the differences of one scorecard."""
+
+    def __init__(self, card: ScoreCard, rubric: Rubric) -> None:
+        self.card, self.rubric = card, rubric
+        self.scoring = scoring_of(card.policy, card.run.track)
+        self.differences: list[Difference] = []
+
+    def run(self) -> list[Difference]:
+        self._scores()
+        self._shares()
+        self._criteria()
+        self._turns()
+        self._codes()
+        self._segments()
+        return self.differences
+
+    def add(self, field: str, stated: Any, recomputed: Any) -> None:
+        self.differences.append(Difference(field, stated, recomputed))
+
+    def compare(self, field: str, stated: Any, recomputed: Any, tolerance: float) -> None:
+        """A difference unless two numbers, or both ends of two bounds, are within the tolerance."""
+        if isinstance(stated, tuple):
+            pairs = list(zip(stated, recomputed, strict=True))
+        else:
+            pairs = [(stated, recomputed)]
+        if not all(_near(a, b, tolerance) for a, b in pairs):
+            self.add(field, stated, recomputed)
+
+    def _scores(self) -> None:
+        counted: dict[str, StageScore] = {}
+        for name in sorted({*self.rubric.stages, *self.card.stages}):
+            result = self.card.stages.get(name)
+            if result is None:
+                self.add(f"stages.{name}", "absent", "a stage of the rubric")
+            elif name not in self.rubric.stages:
+                self.add(f"stages.{name}", "there", "no stage of the rubric")
+            else:
+                counted[name] = self._stage(name, result)
+        total = self.scoring.total(counted, self.rubric.weights, self.card.task)
+        for field, tolerance in (
+            ("agentic", STAGE_TOLERANCE),
+            ("agentic_bounds", STAGE_TOLERANCE),
+            ("overall", OVERALL_TOLERANCE),
+            ("overall_bounds", OVERALL_TOLERANCE),
+        ):
+            self.compare(field, getattr(self.card, field), getattr(total, field), tolerance)
+
+    def _stage(self, name: str, result: StageResult) -> StageScore:
+        """Compare one stage; the score and bounds that Agentic counts."""
+        score, bounds = self._recomputed(name, result)
+        counted_bounds = result.bounds
         if "counted" in result.parts:
-            _compare(found, f"stages.{stage}.parts.counted", result.counted, score, STAGE_TOLERANCE)
-            bounds[stage] = span
-            score, span = (
-                None if score is None else reported(result.parts, score),
-                reported_bounds(result.parts, span),
-            )
-        _compare(found, f"stages.{stage}.score", result.score, score, STAGE_TOLERANCE)
-        _compare(found, f"stages.{stage}.bounds", result.bounds, span, STAGE_TOLERANCE)
-    digits = None if card.policy.like == "paper" else DIGITS
-    total = aggregate(scores, bounds, rubric.weights, card.task, card.policy.missing, digits)
-    _compare(found, "agentic", card.agentic, total.agentic, STAGE_TOLERANCE)
-    _compare(found, "agentic_bounds", card.agentic_bounds, total.agentic_bounds, STAGE_TOLERANCE)
-    _compare(found, "overall", card.overall, total.overall, OVERALL_TOLERANCE)
-    _compare(found, "overall_bounds", card.overall_bounds, total.overall_bounds, OVERALL_TOLERANCE)
-    share = shares(card.stages, rubric)
-    _compare(found, "read_share", card.read_share, share.read, STAGE_TOLERANCE)
-    _compare(found, "presumed_share", card.presumed_share, share.presumed, STAGE_TOLERANCE)
-    _structure(card, rubric, found)
-    return found
+            field = f"stages.{name}.parts.counted"
+            self.compare(field, result.counted, score, STAGE_TOLERANCE)
+            counted_bounds = bounds
+            bounds = reported_bounds(result.parts, bounds)
+            score = None if score is None else reported_score(result.parts, score)
+        self.compare(f"stages.{name}.score", result.score, score, STAGE_TOLERANCE)
+        self.compare(f"stages.{name}.bounds", result.bounds, bounds, STAGE_TOLERANCE)
+        return StageScore(result.counted, counted_bounds, result.method)
 
+    def _recomputed(self, name: str, result: StageResult) -> tuple[float | None, Bounds]:
+        if result.method == "policy":
+            if not self.card.status.disqualified:
+                reason = "no policy zeroes a run that is not disqualified"
+                self.add(f"stages.{name}.method", "policy", reason)
+            return None if result.score is None else 0.0, (0.0, 0.0)
+        if name == "S2" and result.parts:
+            score = setup_score(result.parts)
+            return score, (score, score)
+        caps = [] if result.cap is None else [Cap(result.cap, result.cap_reason)]
+        if name in ("S4", "S5"):
+            return self._checked(name, result, caps)
+        criteria = self.rubric.stages[name].criteria
+        try:
+            stage = self.scoring.judged_stage(result.criteria, criteria, caps)
+        except ValueError as error:
+            reason = "results of the rubric's criteria"
+            self.add(f"stages.{name}.criteria", str(error), reason)
+            return None, UNKNOWN
+        return stage.score, stage.bounds
 
-def _stage(
-    stage: str, result: StageResult, card: ScoreCard, rubric: Rubric, found: list[Difference]
-) -> tuple[float | None, tuple[float, float]]:
-    if result.method == "policy":
-        if not card.status.disqualified:
-            found.append(
-                Difference(
-                    f"stages.{stage}.method",
-                    "policy",
-                    "no policy zeroes a run that is not disqualified",
-                )
-            )
-        return None if result.score is None else 0.0, (0.0, 0.0)
-    if stage == "S2" and result.parts:
-        return (score := setup_score(result.parts)), (score, score)
-    branch = branch_of(card.policy, card.run.track)
-    caps = [Cap(result.cap, result.cap_reason)] if result.cap is not None else []
-    if stage in ("S4", "S5"):
+    def _checked(
+        self, name: str, result: StageResult, caps: list[Cap]
+    ) -> tuple[float | None, Bounds]:
         checks = result.checks
         if checks is None:
-            return None, (0.0, 1.0)
-        if stage == "S4":
-            validity = checks.parse_rate if checks.parse_rate is not None else checks.format_valid
-            span = s4_bounds(
-                checks.completion, validity, caps, None if branch is None else branch.s4_digits
-            )
+            return None, UNKNOWN
+        if name == "S4":
+            validity = checks.format_valid if checks.parse_rate is None else checks.parse_rate
+            bounds = s4_bounds(checks.completion, validity, caps, self.scoring.s4_digits)
         else:
-            span = s5_bounds(checks.has_valid_results, checks.format_valid, card.policy.malformed)
-        return (span[0] if span[0] == span[1] else None), span
-    try:
-        digits = None if branch is None else branch.judged_digits
-        value, span = stage_score(
-            result.criteria, rubric.stages[stage].criteria, card.policy.missing, digits
-        )
-    except ValueError as error:
-        found.append(
-            Difference(f"stages.{stage}.criteria", str(error), "results of the rubric's criteria")
-        )
-        return None, (0.0, 1.0)
-    return apply_caps(value, span, caps, LIKE[card.policy.like].unscored_is_cap)
+            malformed = self.card.policy.malformed
+            bounds = s5_bounds(checks.has_valid_results, checks.format_valid, malformed)
+        return bounds[0] if bounds[0] == bounds[1] else None, bounds
 
-
-def _structure(card: ScoreCard, rubric: Rubric, found: list[Difference]) -> None:
-    scales = {c.id: c.values for c in rubric.criteria()}
-    for stage in card.stages.values():
-        for c in stage.criteria:
-            if (c.value is None) != (c.status in ("unscored", "not_applicable")):
-                found.append(
-                    Difference(f"{c.id}.value", c.value, f"what status {c.status} asks for")
-                )
-            if c.status == "unscored" and c.reason is None:
-                found.append(Difference(f"{c.id}.reason", None, "a reason, as it is unscored"))
-            if c.status == "presumed" and (c.votes or c.evidence):
-                found.append(
-                    Difference(f"{c.id}.evidence", "evidence or votes", "none, as it is presumed")
-                )
-            if (
-                c.status in ("scored", "presumed")
-                and len(c.votes) < 2
-                and c.value not in scales.get(c.id, (c.value,))
-            ):
-                found.append(Difference(f"{c.id}.value", c.value, f"one of {scales[c.id]}"))
-            found.extend(_turn_range(f"{c.id}.evidence", [e.turn for e in c.evidence], card))
-    for code in card.codes:
-        found.extend(_turn_range(f"codes.{code.code}.turns", code.turns, card))
-    for code in card.unproven:
-        found.extend(_turn_range(f"unproven.{code.code}.turns", code.turns, card))
-    for item in card.plan:
-        found.extend(_turn_range("plan.turns", item.turns, card))
-    _readings(card, found)
-    if len(card.turn_stages) != card.run.turns:
-        found.append(
-            Difference("turn_stages", f"{len(card.turn_stages)} turns", f"{card.run.turns} turns")
-        )
-    spelled = [s.stage for s in card.segments for _ in range(s.first_turn, s.last_turn + 1)]
-    if spelled != list(card.turn_stages):
-        found.append(
-            Difference("segments", "other turns", "the runs of equal stages in turn_stages")
+    def _shares(self) -> None:
+        recomputed = shares(self.card.stages, self.rubric)
+        self.compare("read_share", self.card.read_share, recomputed.read, STAGE_TOLERANCE)
+        self.compare(
+            "presumed_share", self.card.presumed_share, recomputed.presumed, STAGE_TOLERANCE
         )
 
+    def _criteria(self) -> None:
+        scales = {criterion.id: criterion.values for criterion in self.rubric.criteria()}
+        for stage in self.card.stages.values():
+            for result in stage.criteria:
+                self._criterion(result, scales.get(result.id))
 
-def _readings(card: ScoreCard, found: list[Difference]) -> None:
-    """Codes that are present are those that fired; readings without proof did not."""
-    tagged = [code for code in card.codes if code.taxonomy == "paper"]
-    listed, known = (
-        {c.code for c in tagged},
-        {c.code for c in tagged if c.independence != "from_score"},
-    )
-    for name in sorted(listed | card.codes_read.keys()):
-        state = card.codes_read.get(name, "not_read")
-        if name in known and state != "present":
-            found.append(Difference(f"codes_read.{name}", state, "present, as it fired"))
-        elif state == "present" and name not in listed:
-            found.append(Difference(f"codes_read.{name}", state, "not present, as it did not fire"))
-    said = {(code.code, code.by) for code in card.codes}
-    for code in card.unproven:
-        if (code.code, code.by) in said:
-            found.append(Difference(f"unproven.{code.code}", "fired", "listed, not fired"))
-        elif code.turns and code.quote is not None and code.quote.check != "not_found":
-            found.append(
-                Difference(f"unproven.{code.code}", "unproven", "fired, as its words were found")
-            )
+    def _criterion(self, result: CriterionResult, scale: Collection[float] | None) -> None:
+        field, value, status = result.id, result.value, result.status
+        if (value is None) != (status in ("unscored", "not_applicable")):
+            self.add(f"{field}.value", value, f"what status {status} asks for")
+        if status == "unscored" and result.reason is None:
+            self.add(f"{field}.reason", None, "a reason, as it is unscored")
+        if status == "presumed" and (result.votes or result.evidence):
+            self.add(f"{field}.evidence", "evidence or votes", "none, as it is presumed")
+        # Several votes may give a mean that is no level of the scale.
+        on_scale = scale is None or len(result.votes) >= 2 or value in scale
+        if status in ("scored", "presumed") and not on_scale:
+            self.add(f"{field}.value", value, f"one of {scale}")
+        self._turn_range(f"{field}.evidence", [quote.turn for quote in result.evidence])
+
+    def _turns(self) -> None:
+        for code in self.card.codes:
+            self._turn_range(f"codes.{code.code}.turns", code.turns)
+        for code in self.card.unproven:
+            self._turn_range(f"unproven.{code.code}.turns", code.turns)
+        for item in self.card.plan:
+            self._turn_range("plan.turns", item.turns)
+
+    def _turn_range(self, field: str, turns: Iterable[int]) -> None:
+        # Turn 0 stands for the brief, the plan and the facts.
+        last = self.card.run.turns
+        outside = [turn for turn in turns if not 0 <= turn <= last]
+        if outside:
+            self.add(field, outside, f"turns in 1..{last}")
+
+    def _codes(self) -> None:
+        """Codes that are present are those that fired; readings without proof did not fire."""
+        card = self.card
+        fired = [code for code in card.codes if code.taxonomy == "paper"]
+        names = {code.code for code in fired}
+        decided = {code.code for code in fired if code.independence != "from_score"}
+        for name in sorted(names | card.codes_read.keys()):
+            state = card.codes_read.get(name, "not_read")
+            if name in decided and state != "present":
+                self.add(f"codes_read.{name}", state, "present, as it fired")
+            elif state == "present" and name not in names:
+                self.add(f"codes_read.{name}", state, "not present, as it did not fire")
+        fired_by = {(code.code, code.by) for code in card.codes}
+        for code in card.unproven:
+            proven = code.turns and code.quote is not None and code.quote.check != "not_found"
+            if (code.code, code.by) in fired_by:
+                self.add(f"unproven.{code.code}", "fired", "listed, not fired")
+            elif proven:
+                self.add(f"unproven.{code.code}", "unproven", "fired, as its words were found")
+
+    def _segments(self) -> None:
+        card = self.card
+        if len(card.turn_stages) != card.run.turns:
+            stated = f"{len(card.turn_stages)} turns"
+            self.add("turn_stages", stated, f"{card.run.turns} turns")
+        stages = [
+            segment.stage
+            for segment in card.segments
+            for _ in range(segment.first_turn, segment.last_turn + 1)
+        ]
+        if stages != list(card.turn_stages):
+            self.add("segments", "other turns", "the runs of equal stages in turn_stages")
 
 
-def _turn_range(field: str, turns: Any, card: ScoreCard) -> list[Difference]:
-    # Turn 0 stands for what lies outside the turns: the brief and files.
-    wrong = [t for t in turns if not 0 <= t <= card.run.turns]
-    return [Difference(field, wrong, f"turns in 1..{card.run.turns}")] if wrong else []
-
-
-def _compare(
-    found: list[Difference], field: str, stated: Any, recomputed: Any, tolerance: float
-) -> None:
-    pairs = (
-        zip(stated, recomputed, strict=True)
-        if isinstance(stated, tuple)
-        else ((stated, recomputed),)
-    )
-    for a, b in pairs:
-        if (a is None) != (b is None) or (
-            a is not None and b is not None and abs(a - b) > tolerance
-        ):
-            found.append(Difference(field, stated, recomputed))
-            return
+def _near(stated: float | None, recomputed: float | None, tolerance: float) -> bool:
+    if stated is None or recomputed is None:
+        return stated is recomputed
+    return abs(stated - recomputed) <= tolerance

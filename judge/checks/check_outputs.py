@@ -16,7 +16,7 @@ from ...tracks import TRACKS
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ...trajectories.reading.layout import Fence, find_outputs
 from ..card.fields import Policy, TaskFrom
-from ..card.scoring import (
+from ..scoring.formulas import (
     NEARLY_COMPLETE,
     UNKNOWN,
     VALID_SHARE,
@@ -31,7 +31,8 @@ from ..card.scoring import (
     s5_bounds,
     s5_score,
 )
-from ..card.scoring_rules import LIKE, Rules
+from ..scoring.scoring_rules import LIKE, Rules
+from ..scoring.workspace import Workspace
 from .brief_paths import case_files
 from .case_checks import CaseCheck, Fact, TrackCheck
 from .expected_cases import ExpectedCases, expected_cases
@@ -48,7 +49,6 @@ from .report_metrics import accuracy, scored_above_zero
 from .submission import Submission
 from .track import CheckedTrack, checked_track
 from .untrusted_files import fence_of
-from .workspace import Workspace
 
 _PLAN_FILES = ("plan.md", "plan.png")
 _MAX_PROBLEMS = 40

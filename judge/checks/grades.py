@@ -16,7 +16,7 @@ from ...tracks import TRACKS, Bands, Track
 from ...trajectories.models import Report, Run
 from ...trajectories.reading.json_bytes import count, number
 from ..card.fields import FailureKind, Grades, Medal, PartScore, Rating
-from ..card.scoring import VALID_SHARE
+from ..scoring.formulas import VALID_SHARE
 from .check_outputs import OutputCheck
 from .report_metrics import metrics_named
 

@@ -14,7 +14,7 @@ from ...tracks import Track
 from ...trajectories.models import Report, Run
 from ...trajectories.reading.harness_report import submit_answer
 from ...trajectories.reading.json_bytes import number
-from ..card.scoring_rules import Rules
+from ..scoring.scoring_rules import Rules
 from .case_checks import CaseCheck, Fact, FactKind
 from .expected_cases import ExpectedCases, expected_cases, missing_cases
 from .report_metrics import scored_above_zero, submission_flag

@@ -11,7 +11,7 @@ from typing import Any
 from ...tracks import Track
 from ...trajectories.models import Report
 from ...trajectories.reading.json_bytes import number
-from ..card.scoring import VALID_SHARE
+from ..scoring.formulas import VALID_SHARE
 
 
 def metrics_named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...trajectories.models import OutputFile, Run
 from ...trajectories.reading.layout import Fence
-from ..card.scoring_rules import LIKE, Rules
+from ..scoring.scoring_rules import LIKE, Rules
 from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
 from .public_inputs import PublicInputs
 from .untrusted_files import Refused

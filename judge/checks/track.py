@@ -16,7 +16,7 @@ from .submission import Submission
 
 if TYPE_CHECKING:
     from ...trajectories.models import Run
-    from .workspace import Workspace
+    from ..scoring.workspace import Workspace
 
 
 @dataclass(frozen=True)

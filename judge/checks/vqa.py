@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 from ...error_codes.detectors.answers import is_placeholder
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.reading.json_bytes import number
-from ..card.scoring_rules import Rules
+from ..scoring.scoring_rules import Rules
+from ..scoring.workspace import workspace_of
 from .case_checks import Fact, TrackCheck
 from .submission import Submission, identical
 from .track import CheckedTrack
 from .untrusted_files import Refused, read_json
 from .vqa_answers import answers_by_file
-from .workspace import workspace_of
 
 NAME = "answer.json"
 _OPTION_LETTER = re.compile(r"\b[A-E]\b")

@@ -23,7 +23,6 @@ from ...tracks import TRACKS
 from ...trajectories.models import OutputFile, Run, Segmentation
 from ...trajectories.reading.layout import Fence
 from ...trajectories.record.facts import Fact, FactSource, number_facts
-from ..card.scoring import VALID_SHARE
 from ..checks.check_outputs import OutputCheck
 from ..checks.nifti import volume_head
 from ..checks.untrusted_files import (
@@ -34,6 +33,7 @@ from ..checks.untrusted_files import (
     npy_head,
     read_json,
 )
+from ..scoring.formulas import VALID_SHARE
 
 MAX_FACTS = 60
 MAX_CHARS = 12_000

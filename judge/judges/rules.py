@@ -26,9 +26,9 @@ from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
 from ..base import Reply, Request
 from ..card.fields import RULES as RULES
-from ..card.scoring import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
 from ..card.stage_results import CriterionResult
 from ..checks.check_outputs import OutputCheck, check_outputs
+from ..scoring.formulas import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
 
 VERSION = "8"
 """Part of every verdict's key: raise it when a rule or its binding changes, so that stored verdicts

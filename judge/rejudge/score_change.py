@@ -22,7 +22,8 @@ from typing import Literal
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion, Rubric
 from ..card.scorecard import ScoreCard
-from ..card.scoring import (
+from ..card.stage_results import CriterionResult, StageResult
+from ..scoring.formulas import (
     Aggregate,
     Bounds,
     Cap,
@@ -32,7 +33,6 @@ from ..card.scoring import (
     apply_requires,
     stage_score,
 )
-from ..card.stage_results import CriterionResult, StageResult
 
 Cause = Literal["text", "weights", "judge", "data"]
 CAUSES: tuple[Cause, ...] = ("text", "weights", "judge", "data")

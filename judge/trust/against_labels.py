@@ -21,13 +21,13 @@ from ...errors import InputError
 from ...trajectories.models import Run
 from ..base import EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, is_criteria, used
 from ..card.presumed import presume
-from ..card.scoring import apply_requires
 from ..card.stage_results import CriterionResult
 from ..engine import Prepared, ask_all, read_stages
 from ..facts.diagnosis import diagnose
 from ..judges.rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
+from ..scoring.formulas import apply_requires
 from ..store.reuse import StoredJudge
 from .comparison import (
     CodesBy,

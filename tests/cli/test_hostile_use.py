@@ -18,7 +18,7 @@ from ambjudge.commands.render import scorecard
 from ambjudge.commands.runs import each_result
 from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.card.fields import JudgeInfo, PlanItem
-from ambjudge.judge.engine import score
+from ambjudge.judge.engine import make_scorecard
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record.quotes import Evidence
@@ -236,7 +236,7 @@ def test_a_scorecard_fits_eighty_columns(
     }
     code = FiredCode(code="E3", by="judge:m", independence="from_judge", quote=quote, **said)
     lost = FiredCode(code="E1", by="judge:m", independence="from_judge", **said)
-    card = score(load_run(ROOT / "examples" / "clean")).model_copy(
+    card = make_scorecard(load_run(ROOT / "examples" / "clean")).model_copy(
         update={
             "codes": (code,),
             "unproven": (lost,),

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.base import Estimate, EstimatingJudge, QuestionName, Reply, Request
-from ambjudge.judge.engine import ask_all, prepare, score_run
+from ambjudge.judge.engine import ask_all, judge_run, prepare
 from ambjudge.judge.judges.api.circuit_breaker import CircuitBreaker
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
@@ -395,7 +395,7 @@ async def test_all_questions_share_their_beginning_byte_for_byte(judge_server) -
 async def test_a_record_is_billed_once_and_read_from_the_cache_three_times(judge_server) -> None:
     judge_server.cache = loopback_cache(judge_server)
     judge = judge_of(judge_server, "slow:0.3", "good", price=Price(1.0, 10.0, "", "", cached=0.1))
-    card = await score_run(RUN, judge)
+    card = await judge_run(RUN, judge)
     first, *others = judge_server.answered_before
     assert first == 0
     assert len(others) == 3
@@ -511,7 +511,7 @@ def details(card) -> dict[str, str]:
 
 async def test_a_model_that_takes_images_is_shown_the_plan(judge_server) -> None:
     run = load_run(WITH_PICTURE)
-    card = await score_run(run, seeing(judge_server))
+    card = await judge_run(run, seeing(judge_server))
     assert details(card) == dict.fromkeys(("S1e", "S1f"), "plan.png was looked at")
     assert [len(images(body)) for body in judge_server.requests] == [1] * 4
     assert len({images(body)[0] for body in judge_server.requests}) == 1
@@ -542,7 +542,7 @@ async def test_pictures_belong_to_the_key(judge_server) -> None:
 async def test_a_picture_that_cannot_be_shown_is_a_warning_and_a_reason(
     judge_server, tmp_path
 ) -> None:
-    card = await score_run(
+    card = await judge_run(
         run_with_picture(tmp_path, b"\x89PNG\r\n\x1a\nand then nothing"), seeing(judge_server)
     )
     assert not any(images(body) for body in judge_server.requests)
@@ -555,12 +555,12 @@ async def test_a_picture_that_cannot_be_shown_is_a_warning_and_a_reason(
 
 
 async def test_why_nobody_looked_at_the_plan(judge_server, tmp_path) -> None:
-    blind = await score_run(load_run(WITH_PICTURE), judge_of(judge_server, "good"))
+    blind = await judge_run(load_run(WITH_PICTURE), judge_of(judge_server, "good"))
     assert set(details(blind).values()) == {
         "plan.png was not looked at: the model is not sent images"
     }
     assert not any("plan.png" in w for w in blind.warnings)
-    without = await score_run(run_with_picture(tmp_path, None), seeing(judge_server))
+    without = await judge_run(run_with_picture(tmp_path, None), seeing(judge_server))
     assert set(details(without).values()) == {
         "plan.png was not looked at: no file of that name came with the run"
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.card.scoring import apply_breach
 from ambjudge.judge.checks.check_outputs import check_outputs
+from ambjudge.judge.scoring.formulas import apply_breach
 from ambjudge.trajectories.models import Outputs
 from ambjudge.trajectories.reading.load import load_run
 from tiny_runs import of_kind

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.judge.card.verify import rubric_of, verify
-from ambjudge.judge.engine import score
+from ambjudge.judge.engine import make_scorecard
 from ambjudge.trajectories.reading.load import load_run
 
 ROOT = Path(__file__).parents[1] / "data" / "constructed"
@@ -23,7 +23,7 @@ NAMES = sorted({p.relative_to(ROOT).as_posix() for p in ROOT.glob("*/runs/*")} -
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_equal_the_report_and_add_up(name: str) -> None:
     run = load_run(ROOT / name)
-    card, report = score(run), run.report
+    card, report = make_scorecard(run), run.report
     assert report is not None
     assert card.stages["S4"].score == pytest.approx(report.step_scores["S4"], abs=1e-3)
     assert card.stages["S5"].score == pytest.approx(report.step_scores["S5"], abs=1e-3)

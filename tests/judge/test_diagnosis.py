@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ambjudge.error_codes.taxonomy import taxonomy
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.engine import score, score_run
+from ambjudge.judge.engine import judge_run, make_scorecard
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.questions.items import QuestionSet, ask_item
@@ -26,7 +26,7 @@ READER = "judge:reader"
 async def card_of(server, behaviour: str, run=CLEAN, **questions: object) -> ScoreCard:
     server.script = [behaviour]
     judge = ApiJudge("reader", server.url, retry=Retry(attempts=1), timeout=5)
-    card = await score_run(run, judge, questions=QuestionSet(**questions) if questions else None)
+    card = await judge_run(run, judge, questions=QuestionSet(**questions) if questions else None)
     assert ScoreCard.model_validate_json(card.to_json()).codes_read == card.codes_read
     assert tuple(card.codes_read) == ALL
     return card
@@ -105,7 +105,7 @@ async def test_a_reader_that_fails_on_the_diagnosis_leaves_it_unread_and_the_gra
 @pytest.mark.parametrize("behaviour", ["malformed", "refusal"])
 async def test_facts_stand_where_the_reader_failed(judge_server, behaviour):
     card = await card_of(judge_server, behaviour, FAILED)
-    alone = score(FAILED)
+    alone = make_scorecard(FAILED)
     assert card.codes == alone.codes != ()
     assert card.codes_read == alone.codes_read
     assert card.codes_read["E5"] == "present"

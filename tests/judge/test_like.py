@@ -10,15 +10,15 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-import ambjudge.judge.card.scoring_rules as choices
+import ambjudge.judge.scoring.scoring_rules as choices
 import nibabel as nib
 import numpy as np
 import pytest
 from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.card.scoring_rules import LIKE, Rules
 from ambjudge.judge.card.verify import verify
-from ambjudge.judge.engine import score
+from ambjudge.judge.engine import make_scorecard
+from ambjudge.judge.scoring.scoring_rules import LIKE, Rules
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.testing import ScriptedJudge, Step, tiny_run
 from ambjudge.trajectories.reading.load import load_run
@@ -282,7 +282,8 @@ def cards(tmp_path: Path, made: dict, change) -> tuple[ScoreCard, ScoreCard]:
     )
     public = tmp_path / "public" if (tmp_path / "public").exists() else None
     return tuple(
-        score(run, judge, policy=Policy(like=like), public=public) for like in ("paper", "harness")
+        make_scorecard(run, judge, policy=Policy(like=like), public=public)
+        for like in ("paper", "harness")
     )
 
 

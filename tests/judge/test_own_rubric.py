@@ -10,11 +10,11 @@ import pytest
 from ambjudge.analysis import cohort
 from ambjudge.analysis.tables.flat_tables import criterion_rows
 from ambjudge.commands.render import row, rows, scorecard
-from ambjudge.judge.card.scoring import aggregate
 from ambjudge.judge.card.verify import parse_card, verify
 from ambjudge.judge.engine import prepare
 from ambjudge.judge.judges.api.messages import Messages
 from ambjudge.judge.rejudge.score_change import split_change
+from ambjudge.judge.scoring.formulas import aggregate
 from ambjudge.judge.session import ScoreOptions
 from ambjudge.judge.store import open_store
 from ambjudge.library import score

@@ -9,7 +9,7 @@ import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.base import Reply, Request, Usage, answers
 from ambjudge.judge.card.stage_results import CriterionResult
-from ambjudge.judge.engine import score_run
+from ambjudge.judge.engine import judge_run
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.panel import Ballot, Panel, combine
@@ -185,7 +185,7 @@ def panel_of(server, *behaviours: str) -> Panel:
 async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) -> None:
     panel = Panel([RulesJudge(), *panel_of(judge_server, "codes:E3").judges])
     assert answers(panel) == frozenset({"diagnosis", "stages", "ask"})
-    card = await score_run(RUN, panel)
+    card = await judge_run(RUN, panel)
     assert judge_server.count == 4
     votes = {
         r.id: len(r.votes) for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria
@@ -213,7 +213,7 @@ async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) 
     ],
 )
 async def test_codes_by_majority(judge_server, members: tuple, fired: list, untold: list) -> None:
-    card = await score_run(
+    card = await judge_run(
         CLEAN, panel_of(judge_server, *members), questions=QuestionSet(criteria=False)
     )
     assert [c.code for c in card.codes] == fired
@@ -225,7 +225,7 @@ async def test_codes_by_majority(judge_server, members: tuple, fired: list, unto
 
 async def test_the_stages_of_turns_by_majority(judge_server) -> None:
     panel = panel_of(judge_server, "good", "good", "stages_bad")
-    card = await score_run(
+    card = await judge_run(
         CLEAN, panel, questions=QuestionSet(criteria=False, diagnosis=False, stages="judge")
     )
     assert (set(card.turn_stages), card.stages_from) == ({"S1"}, "judge")
@@ -233,7 +233,7 @@ async def test_the_stages_of_turns_by_majority(judge_server) -> None:
 
 async def test_a_panel_keeps_whether_the_picture_was_looked_at(judge_server) -> None:
     run = load_run(RECORDED / "runs" / "crc-std-01")
-    card = await score_run(
+    card = await judge_run(
         run, panel_of(judge_server, "good", "good"), questions=QuestionSet(diagnosis=False)
     )
     found = {r.id: r.detail for r in card.stages["S1"].criteria}

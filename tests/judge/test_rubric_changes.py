@@ -17,7 +17,7 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.base import Estimate, Reply, Request, Usage, answers
 from ambjudge.judge.card.stage_results import CriterionResult
-from ambjudge.judge.engine import score_run
+from ambjudge.judge.engine import judge_run
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.questions.question_keys import QuestionKeys
@@ -128,7 +128,7 @@ def age(folder: Path) -> None:
 def score_all(store, paths, judge, scope) -> None:
     async def all_of_them() -> None:
         for path in paths:
-            await score_run(load_conversation(path), StoredJudge(judge, store), rubric=scope.rubric)
+            await judge_run(load_conversation(path), StoredJudge(judge, store), rubric=scope.rubric)
 
     asyncio.run(all_of_them())
 

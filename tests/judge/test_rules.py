@@ -13,7 +13,7 @@ from ambjudge.analysis.tables.cohorts import cohort
 from ambjudge.judge.card import presumed
 from ambjudge.judge.card.presumed import presumption_for, presumptions
 from ambjudge.judge.card.verify import parse_card, verify
-from ambjudge.judge.engine import prepare, score, score_run
+from ambjudge.judge.engine import judge_run, make_scorecard, prepare
 from ambjudge.judge.judges import rules
 from ambjudge.judge.judges.rules import RULES_BY_NAME, RulesJudge, bindings, rule_for
 from ambjudge.judge.store import open_store
@@ -159,7 +159,9 @@ async def test_an_edited_criterion_is_left_to_a_reader_and_unscored() -> None:
     stage = rubric.stages["S1"]
     first = stage.criteria[0].model_copy(update={"text": "Did the agent sing about bananas?"})
     stage = stage.model_copy(update={"criteria": (first, *stage.criteria[1:])})
-    card = score(run, rubric=rubric.model_copy(update={"stages": {**rubric.stages, "S1": stage}}))
+    card = make_scorecard(
+        run, rubric=rubric.model_copy(update={"stages": {**rubric.stages, "S1": stage}})
+    )
     (result,) = [c for c in card.stages["S1"].criteria if c.id == "S1a"]
     assert (result.value, result.status, result.reason) == (None, "unscored", "not_read")
 
@@ -254,7 +256,7 @@ def executed(folder: Path, steps: list[tuple[str, str, int]]) -> Run:
 
 
 def test_a_card_without_a_reader_says_what_it_presumes_and_how_far_off_it_may_be() -> None:
-    card = score(load_run(RECORDED / "runs" / "bccd-lite-01"))
+    card = make_scorecard(load_run(RECORDED / "runs" / "bccd-lite-01"))
     s1, s3 = card.stages["S1"], card.stages["S3"]
     (pilot,) = s3.criteria
     assert (pilot.status, pilot.value, pilot.judged, pilot.evidence, pilot.votes) == (
@@ -281,7 +283,7 @@ def test_a_card_without_a_reader_says_what_it_presumes_and_how_far_off_it_may_be
 
 
 def test_a_disqualified_run_rests_on_nothing_presumed() -> None:
-    cards = [score(load_run(RECORDED / "runs" / name)) for name in RUNS]
+    cards = [make_scorecard(load_run(RECORDED / "runs" / name)) for name in RUNS]
     out = [card for card in cards if card.status.disqualified]
     assert out
     assert all(card.presumed == 0 for card in out)
@@ -296,7 +298,7 @@ async def test_what_is_presumed_is_never_kept_as_a_verdict(tmp_path: Path) -> No
     run = load_run(RECORDED / "runs" / "bccd-lite-01")
     with open_store(tmp_path / "s.db") as store:
         for _ in range(2):
-            card = await score_run(run, StoredJudge(RulesJudge(), store))
+            card = await judge_run(run, StoredJudge(RulesJudge(), store))
             kept = {v.result.id: v.result for v in store.iter_verdicts()}
             assert card.presumed == 4
             assert (kept["S3"].status, kept["S3"].reason, kept["S3"].value) == (
@@ -308,7 +310,10 @@ async def test_what_is_presumed_is_never_kept_as_a_verdict(tmp_path: Path) -> No
 
 
 def test_frames_and_tables_tell_what_was_read_from_what_is_presumed() -> None:
-    cards = [score(load_run(RECORDED / "runs" / name)) for name in ("bccd-lite-01", "bccd-std-01")]
+    cards = [
+        make_scorecard(load_run(RECORDED / "runs" / name))
+        for name in ("bccd-lite-01", "bccd-std-01")
+    ]
     found = cohort(cards)
     rows = found.criteria.filter(pl.col("status").cast(pl.String) == "presumed")
     assert rows.height == sum(card.presumed for card in cards) > 0

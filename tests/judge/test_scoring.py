@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from ambjudge.judge.card.scoring import (
+from ambjudge.judge.card.stage_results import CriterionResult
+from ambjudge.judge.scoring.formulas import (
     Cap,
     aggregate,
     answers_s4_caps,
@@ -22,7 +23,6 @@ from ambjudge.judge.card.scoring import (
     split_criteria,
     stage_score,
 )
-from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.rubrics.model import Criterion, Level, StageRubric
 from ambjudge.tracks import TRACKS
 from ambjudge.trajectories.models import STAGES

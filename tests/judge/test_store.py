@@ -285,9 +285,9 @@ def test_evidence_index(target, run):
 
 
 def test_scorecards_append_and_the_last_one_is_in_force(target, run):
-    from ambjudge.judge.engine import score
+    from ambjudge.judge.engine import make_scorecard
 
-    card = score(run)
+    card = make_scorecard(run)
     changed = card.model_copy(update={"warnings": ("new",)})
     with open_store(target) as store:
         ref = store.add_run(run)

@@ -18,7 +18,7 @@ from ambjudge.analysis.report.results import analyse
 from ambjudge.cli import run
 from ambjudge.errors import InputError
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.engine import score
+from ambjudge.judge.engine import make_scorecard
 from ambjudge.sanitize import replaced
 from ambjudge.trajectories.record.quotes import Evidence
 from ambjudge.web.marked_text import Mark, apart, marked, room_for_each, weight
@@ -115,7 +115,7 @@ def hostile(tmp_path_factory) -> Path:
     )
     from ambjudge.trajectories.reading.load import load_run
 
-    made = score(load_run(folder / "run"))
+    made = make_scorecard(load_run(folder / "run"))
     stage = made.stages["S1"]
     found = Evidence(turn=1, quote="NEEDLE in <hay>", check="verified")
     first = stage.criteria[0].model_copy(update={"rationale": NASTY * 9_000, "evidence": (found,)})
@@ -240,7 +240,7 @@ def test_a_run_that_changed_since_is_not_shown(tmp_path: Path) -> None:
     write_run(tmp_path / "run", [say("First words.", "print(1)", "1"), submit()])
     from ambjudge.trajectories.reading.load import load_run
 
-    made = score(load_run(tmp_path / "run"))
+    made = make_scorecard(load_run(tmp_path / "run"))
     conversation = tmp_path / "run" / "process" / "conversation.json"
     conversation.write_text(conversation.read_text().replace("First words", "Other words"))
     site = Site(tmp_path / "site")

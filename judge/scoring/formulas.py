@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from ...rubrics.model import Criterion, StageRubric, has_all_stages
 from ...trajectories.models import STAGES, Stage, Tier
-from .stage_results import CriterionResult
+from ..card.stage_results import CriterionResult
 
 Missing = Literal["renormalize", "zero"]
 Breach = Literal["zero-all", "from-stage"]

@@ -18,7 +18,7 @@ from ...errors import InputError
 from ...trajectories.models import Run
 from ...trajectories.reading.json_bytes import number, parse_json
 from ...trajectories.turns.python_code import parse
-from .untrusted_files import Refused, read_data, read_json, read_text
+from ..checks.untrusted_files import Refused, read_data, read_json, read_text
 
 _LOADERS = (
     ".from_pretrained(",

@@ -1,0 +1,85 @@
+"""What a scorecard says of its own making: rubric, judge, packages, and warnings to its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from ...error_codes.context import CodeContext
+from ...error_codes.registry import detector_packages
+from ...error_codes.trace_facts import bare_facts
+from ...plugins import stamps
+from ...rubrics.load import builtin_ids, load_rubric
+from ...rubrics.model import Rubric, has_all_stages
+from ...tracks import TRACKS
+from ...trajectories.models import Run
+from ..base import Judge, Reply, used
+from ..checks.check_outputs import OutputCheck
+from ..scoring.base import Scoring
+from .fields import JudgeInfo, RubricInfo
+
+
+def rubric_info(rubric: Rubric) -> RubricInfo:
+    return RubricInfo(
+        id=rubric.id, version=rubric.version, sha256=rubric.sha256, titles=_own_titles(rubric)
+    )
+
+
+def _own_titles(rubric: Rubric) -> dict[str, str]:
+    """Titles of the criteria, unless the rubric ships with ambjudge: only the card has them."""
+    if rubric.id in builtin_ids() and load_rubric(rubric.id).sha256 == rubric.sha256:
+        return {}
+    return {criterion.id: criterion.title for criterion in rubric.criteria()}
+
+
+def judge_info(judge: Judge, replies: Iterable[Reply]) -> JudgeInfo:
+    return JudgeInfo(
+        name=judge.name,
+        members=judge.members,
+        prompt_sha256=judge.prompt_sha256,
+        **asdict(used(replies)),
+    )
+
+
+def packages(run: Run, judge: Judge) -> tuple[str, ...]:
+    """Stamps of the packages that took part: with detectors, the run's track, or the judge.
+
+    A panel's judge parameters include those of its members.
+    """
+    judges = [
+        str(value)
+        for name, value in judge.parameters.items()
+        if name.rpartition(".")[2] == "plugin"
+    ]
+    tracks = [stamp for stamp in stamps(TRACKS) if stamp.startswith(f"tracks:{run.track} ")]
+    return tuple(sorted({*detector_packages(), *tracks, *judges}))
+
+
+def card_warnings(
+    run: Run,
+    rubric: Rubric,
+    scoring: Scoring,
+    outputs: OutputCheck,
+    context: CodeContext,
+    replies: Iterable[Reply],
+) -> tuple[str, ...]:
+    """What a reader of the scorecard should know, each sentence once."""
+    lines = list(run.warnings)
+    if "S4" in rubric.stages or "S5" in rubric.stages:
+        lines += outputs.warnings
+    lines += scoring.warnings
+    lines += [fact.text for fact in bare_facts(context)]
+    if run.track is None and has_all_stages(rubric.stages):
+        lines.append(
+            "track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)"
+        )
+    if run.tier is None and any(item.credit or item.tiers for item in rubric.criteria()):
+        lines.append("tier unknown: no item is credited and every item is judged (--tier names it)")
+    if rubric.derived:
+        lines.append(
+            f"rubric {rubric.id}: no per-item rubric is published for it; derived from the"
+            " shared workflow"
+        )
+    for reply in replies:
+        lines += reply.warnings
+    return tuple(dict.fromkeys(lines))

@@ -1,0 +1,122 @@
+"""The protocol of scoring: what the engine asks for, whichever rules the numbers go by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from ...rubrics.model import Criterion
+from ...trajectories.models import Stage
+from ..card.stage_results import CriterionResult
+from .formulas import Aggregate, Bounds, Cap, Missing, Zeroed, aggregate
+
+if TYPE_CHECKING:
+    from ..card.fields import Policy, TaskFrom
+    from ..checks.check_outputs import OutputCheck
+
+
+@dataclass(frozen=True)
+class StageScore:
+    """The score of one stage in [0, 1], None if unknown, with its bounds."""
+
+    score: float | None
+    bounds: Bounds
+    method: Literal["judge", "deterministic", "policy", "unscored"]
+    cap: Cap | None = None
+    """The lowest cap in force; it is applied already."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """What a score consists of beside criteria and checks (`StageResult.parts`)."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a run before they are totalled."""
+
+    stages: Mapping[str, StageScore]
+    task: float | None
+    task_from: TaskFrom | None
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        return {name: stage.score for name, stage in self.stages.items()}
+
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        return {name: stage.bounds for name, stage in self.stages.items()}
+
+    def after(self, breach: Zeroed) -> Scores:
+        """The scores with what a breach sets."""
+        stages = {
+            name: replace(
+                stage,
+                score=breach.scores[name],
+                bounds=breach.bounds[name],
+                method="policy" if name in breach.stages else stage.method,
+            )
+            for name, stage in self.stages.items()
+        }
+        return Scores(stages, breach.task, "policy")
+
+
+class Scoring(Protocol):
+    """How scores follow from verdicts and checks. Nothing here reads a file or a run."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that the scorecard states."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the scorecard should know about the choice of rules."""
+
+    @property
+    def s4_digits(self) -> int | None:
+        """Decimals of S4; None if it is not rounded."""
+
+    def judged_stage(
+        self,
+        results: Sequence[CriterionResult],
+        criteria: Sequence[Criterion],
+        caps: Sequence[Cap] = (),
+    ) -> StageScore:
+        """The score of a judged stage; `results` have been through `apply_requires`."""
+
+    def checked_stages(self, outputs: OutputCheck) -> dict[str, StageScore]:
+        """The stages that the checks of the outputs decide."""
+
+    def after_breach(self, scores: Scores, turn: int | None, stage: Stage | None) -> Scores:
+        """The scores of a disqualified run; `turn` and `stage` of the breach, if known."""
+
+    def total(
+        self, stages: Mapping[str, StageScore], weights: Mapping[str, float], task: float | None
+    ) -> Aggregate:
+        """Agentic and Overall of these scores."""
+
+    def reported(
+        self, stages: Mapping[str, StageScore], outputs: OutputCheck
+    ) -> Mapping[str, StageScore]:
+        """The stages as the scorecard shows them, once they are totalled."""
+
+
+def lowest(caps: Iterable[Cap]) -> Cap | None:
+    """The cap that decides; None without any."""
+    return min(caps, key=lambda cap: cap.value, default=None)
+
+
+def checked_stage(score: float | None, bounds: Bounds, caps: Iterable[Cap] = ()) -> StageScore:
+    """The score that a check of the outputs gave, with the caps that it applied."""
+    return StageScore(score, bounds, "unscored" if score is None else "deterministic", lowest(caps))
+
+
+def total_score(
+    stages: Mapping[str, StageScore],
+    weights: Mapping[str, float],
+    task: float | None,
+    missing: Missing,
+    digits: int | None = None,
+) -> Aggregate:
+    """`aggregate` for stage scores."""
+    scores = {name: stage.score for name, stage in stages.items()}
+    bounds = {name: stage.bounds for name, stage in stages.items()}
+    return aggregate(scores, bounds, weights, task, missing, digits)

@@ -1,0 +1,113 @@
+"""The stages of one run, from the judge's replies and the checks of its outputs to scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...rubrics.model import Rubric, StageRubric
+from ...trajectories.models import Segmentation, Stage, Status, Tier
+from ..card.presumed import presume
+from ..card.read_share import Shares, shares
+from ..card.stage_results import CriterionResult, StageResult, unscored
+from .base import Scores, Scoring, StageScore
+from .formulas import Aggregate, Cap, apply_requires, split_criteria
+
+if TYPE_CHECKING:
+    from ..base import Reply
+    from ..card.fields import TaskFrom
+    from ..checks.check_outputs import OutputCheck
+
+Verdicts = Mapping[str, Sequence[CriterionResult]]
+"""The results of each judged stage, in the rubric's order."""
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """All numbers of a scorecard."""
+
+    stages: dict[str, StageResult]
+    total: Aggregate
+    task: float | None
+    task_from: TaskFrom | None
+    shares: Shares
+
+
+def stage_verdicts(rubric: Rubric, tier: Tier | None, replies: Mapping[str, Reply]) -> Verdicts:
+    """The results of all criteria of the judged stages.
+
+    They come from the tier, which credits and excludes criteria, from the judge, or are presumed
+    because nobody read them; requirements are applied.
+    """
+    verdicts = {}
+    for name in rubric.judged_stages:
+        reply = replies.get(name)
+        judged = () if reply is None else reply.results
+        verdicts[name] = _verdicts(rubric.stages[name], tier, judged)
+    return verdicts
+
+
+def _verdicts(
+    stage: StageRubric, tier: Tier | None, judged: Sequence[CriterionResult]
+) -> tuple[CriterionResult, ...]:
+    split = split_criteria(stage, tier)
+    by_id = {result.id: result for result in unscored(stage.criteria, "judge_error", _NO_RESULT)}
+    by_id |= {result.id: result for result in (*split.credited, *split.not_applicable, *judged)}
+    results = [presume(by_id[criterion.id], criterion) for criterion in stage.criteria]
+    return apply_requires(results, stage.criteria)
+
+
+_NO_RESULT = "the judge gave no result"
+
+
+def run_scores(
+    scoring: Scoring,
+    rubric: Rubric,
+    verdicts: Verdicts,
+    outputs: OutputCheck,
+    status: Status,
+    segmentation: Segmentation,
+    failures: Mapping[Stage, str],
+) -> RunScores:
+    """Score every stage and total them.
+
+    `outputs`: checked by the rules of this scoring. `failures`: the harness code of each stage that
+    failed.
+    """
+    scores = _stage_scores(scoring, rubric, verdicts, outputs)
+    if status.disqualified:
+        turn = status.breach_turn
+        stage = None if turn is None else segmentation.stage_of(turn)
+        scores = scoring.after_breach(scores, turn, stage)
+    total = scoring.total(scores.stages, rubric.weights, scores.task)
+    failure_codes = {str(stage): code for stage, code in failures.items()}
+    checks = {"S4": outputs.s4_checks, "S5": outputs.s5_checks}
+    stages = {
+        name: StageResult(
+            score=stage.score,
+            method=stage.method,
+            bounds=stage.bounds,
+            failure=failure_codes.get(name),
+            cap=None if stage.cap is None else stage.cap.value,
+            cap_reason="" if stage.cap is None else stage.cap.reason,
+            criteria=tuple(verdicts.get(name, ())),
+            checks=checks.get(name),
+            parts=dict(stage.parts),
+        )
+        for name, stage in scoring.reported(scores.stages, outputs).items()
+    }
+    return RunScores(stages, total, scores.task, scores.task_from, shares(stages, rubric))
+
+
+def _stage_scores(
+    scoring: Scoring, rubric: Rubric, verdicts: Verdicts, outputs: OutputCheck
+) -> Scores:
+    """The scores of the rubric's stages before a breach counts."""
+    stages: dict[str, StageScore] = {}
+    for name in rubric.judged_stages:
+        caps: Sequence[Cap] = [cap for stage, cap in outputs.stage_caps.items() if stage == name]
+        stages[name] = scoring.judged_stage(verdicts[name], rubric.stages[name].criteria, caps)
+    stages |= scoring.checked_stages(outputs)
+    in_order = {name: stages[name] for name in sorted(rubric.stages)}
+    return Scores(in_order, outputs.task, outputs.task_from)
