@@ -58,7 +58,7 @@ def _views(place: Place, data: bytes, rng: random.Random) -> None:
 
     views = Views(place.put("views.json", data))
     views.save(View(data[:40].decode("utf-8", "replace")))
-    for view in views.all():
+    for view in views.own():
         try:
             compile_query(view.query)
         except AmbjudgeError as error:

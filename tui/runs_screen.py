@@ -17,15 +17,15 @@ from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
 from ..judge.card.view_parts import score_text
-from ..views import run_filter
+from ..views import run_columns
 from ..views.collection import Collection
 from ..views.content_search import ContentSearch
-from ..views.run_filter import Predicate, compile_query, words_sought
+from ..views.run_filter import FILTER_HELP, Predicate, compile_query, words_sought
 from ..views.run_rows import RunRow
-from ..views.saved_views import View, Views
+from ..views.saved_views import BUILT_IN, View, Views
 from ..views.styled_lines import StyledLine, heading, line
 from .dialogs import Choice, Prompt, Reader, key_map
-from .runs_table import COLUMNS, RunsTable
+from .runs_table import RunsTable
 from .safe_text import Entry, safe, safe_line
 from .screen_requests import CompareRuns, JudgeRuns, ReadRun, SummariseRuns
 
@@ -273,22 +273,22 @@ class RunsScreen(Screen[None]):
     # Views, sorting, help.
 
     def action_sort(self) -> None:
+        columns = run_columns.COLUMNS
+
         def sort(place: int | None) -> None:
             if place is not None:
-                self.table.sort_on(place)
+                self.table.sort_on(columns[place].key)
 
-        self.app.push_screen(
-            Choice("Sort by", [column.full_name or column.name for column in COLUMNS]), sort
-        )
+        self.app.push_screen(Choice("Sort by", [column.full_title for column in columns]), sort)
 
     def action_save_view(self) -> None:
-        column, descending = self.table.sorting
+        key, descending = self.table.sorting
         query = self.query_one("#filter", Input).value
 
         def save(name: str | None) -> None:
             if name and name.strip():
                 try:
-                    self.views.save(View(name.strip(), query, column, descending))
+                    self.views.save(View(name.strip(), query, key, descending))
                     self.notify(f"Saved: {name.strip()}")
                 except AmbjudgeError as error:
                     self.notify(str(error), severity="error")
@@ -302,7 +302,11 @@ class RunsScreen(Screen[None]):
         )
 
     def action_views(self) -> None:
-        views = self.views.all()
+        views = list(BUILT_IN)
+        try:
+            views += self.views.own()
+        except AmbjudgeError as error:
+            self.notify(str(error), severity="warning")
 
         def use(place: int | None) -> None:
             if place is not None:
@@ -315,8 +319,10 @@ class RunsScreen(Screen[None]):
     def use_view(self, view: View) -> None:
         """Filter and sort as a view says."""
         self.query_one("#filter", Input).value = view.query
-        if view.column is not None and 0 <= view.column < len(COLUMNS):
-            self.table.sort_on(view.column, view.descending)
+        if view.sort is not None and run_columns.column_named(view.sort) is None:
+            self.notify(f"There is no column {view.sort!r} to sort by", severity="warning")
+        elif view.sort is not None:
+            self.table.sort_on(view.sort, view.descending)
 
     def action_help(self) -> None:
         self.app.push_screen(Reader("Keys", [*key_map(self), *_filter_help()]))
@@ -364,5 +370,8 @@ def preview(row: RunRow) -> list[str]:
 
 
 def _filter_help() -> list[StyledLine]:
-    text = (run_filter.__doc__ or "").split("\n", 2)[2]
-    return [*heading("Filter"), *(line(row) for row in text.split("\n"))]
+    """Examples of filter terms and what they find."""
+    lines = [*heading("Filter"), line("All terms must hold.")]
+    for example, meaning in FILTER_HELP:
+        lines.append(line((f" {example:<24}", "id"), f" {meaning}", indent=26))
+    return lines

@@ -1,23 +1,7 @@
-"""The filter language of the browser: words and facets, compiled to one predicate over rows.
+"""The filter language of the browser and of sites: words and facets as one predicate over rows.
 
-    kidney                     the word stands in id, agent, model, task, track or tier
-    track:vqa  agent:gpt       the field holds the text, ignoring case; several of one field: any of
-    them
-    code:E3  code:none         that code fired; none did. What was not read counts for neither, nor
-    for -code:E3
-    unread:E1  unread:any      nobody knows of that code: not read, or the reader could not tell
-    text:monai  text:"no space left"    the agent wrote, ran or saw these words (looked up in the
-    runs' files)
-    S3<0.5  overall>=60        numbers: S1-S5, stage (the lowest), agentic, taskscore, overall,
-    turns, failed, codes, cost
-    outcome.resolved:yes  outcome.reward>0.5    what another harness found out, where the run was
-    imported with it
-    unscored  contradictions   also: scored, waiting, error, marked, disqualified, unverified,
-    presumed
-    -tier:lite  -marked        a minus turns any of them round
-    "unscored words"           quotes keep blanks, and make a word of what would be a facet
-
-All terms must hold.
+`FILTER_HELP` says what can be written. `web/run_filter.js` is the same in JavaScript; a test holds
+both to one table of examples.
 """
 
 from __future__ import annotations
@@ -28,65 +12,57 @@ from difflib import get_close_matches
 
 from ..errors import AmbjudgeError
 from ..sanitize import sanitize_line
+from .run_fields import (
+    COUNT_FLAGS,
+    DERIVED_FLAGS,
+    DERIVED_NUMBERS,
+    NUMBER_FIELDS,
+    STATE_FLAGS,
+    TEXT_FIELDS,
+    WORD_FIELDS,
+    NumberValue,
+    TextValue,
+)
 from .run_rows import RunRow
+
+FILTER_HELP: tuple[tuple[str, str], ...] = (
+    ("kidney", "the word stands in id, agent, model, task, track or tier"),
+    (
+        "track:vqa agent:gpt",
+        "the field holds the text, ignoring case; also task, tier, model, id, ended, judge, rubric,"
+        " path, primary; of several terms of one field, any",
+    ),
+    ("code:E3 code:none", "that code fired, no code fired; an unread code counts for neither"),
+    ("unread:E1 unread:any", "that code was not read, or the judge could not tell"),
+    ('text:monai text:"no space left"', "the agent wrote, ran or saw these words"),
+    (
+        "S3<0.5 overall>=60",
+        "numbers: S1-S5, stage (the lowest), agentic, taskscore, overall, turns, failed, codes,"
+        " cost, repeat",
+    ),
+    (
+        "outcome.resolved:yes outcome.reward>0.5",
+        "what another harness reported, where the run was imported with it",
+    ),
+    (
+        "unscored contradictions",
+        "also scored, waiting, error, marked, disqualified, unverified, presumed",
+    ),
+    ("-tier:lite -marked", "a minus negates any term"),
+    ('"unscored words"', "quotes keep spaces together, and make a word of what would be a facet"),
+)
+"""Examples of terms and what they find. All terms of a filter must hold."""
+
+OUTCOME_PREFIX = "outcome."
 
 Predicate = Callable[[RunRow], bool]
 Holding = Callable[[str], Container[int]]
 """From words to the numbers of the runs that hold them."""
 
-_TERM = re.compile(r'-?(?:(?:outcome\.[\w.-]+|[A-Za-z]\w*)(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)')
-_COMPARISON = re.compile(r"^(outcome\.[\w.-]+|[A-Za-z]\w*)(<=|>=|<|>|=)(.*)$")
-_FACET = re.compile(r"^(outcome\.[\w.-]+|[A-Za-z]\w*):(.*)$", re.DOTALL)
-
-TEXTS: dict[str, Callable[[RunRow], str | None]] = {
-    "id": lambda r: r.id,
-    "run": lambda r: r.id,
-    "agent": lambda r: r.agent,
-    "model": lambda r: r.model,
-    "task": lambda r: r.task,
-    "track": lambda r: r.track,
-    "tier": lambda r: r.tier,
-    "ended": lambda r: r.ended,
-    "judge": lambda r: r.judge,
-    "rubric": lambda r: r.rubric,
-    "path": lambda r: r.path,
-    "primary": lambda r: r.primary,
-}
-NUMBERS: dict[str, Callable[[RunRow], float | None]] = {
-    **{f"s{i + 1}": lambda r, i=i: r.stages[i] for i in range(5)},  # type: ignore[misc]
-    "stage": lambda r: min((s for s in r.stages if s is not None), default=None),
-    "agentic": lambda r: r.agentic,
-    "taskscore": lambda r: r.task_score,
-    "overall": lambda r: r.overall,
-    "turns": lambda r: r.turns,
-    "failed": lambda r: r.failed_calls,
-    "codes": lambda r: len(r.codes) if r.state == "scored" else None,
-    "cost": lambda r: r.cost,
-    "repeat": lambda r: r.repeat,
-}
-FLAGS: dict[str, Predicate] = {
-    "unscored": lambda r: r.unscored > 0 or r.state != "scored",
-    "scored": lambda r: r.state == "scored",
-    "waiting": lambda r: r.state == "waiting",
-    "error": lambda r: r.state == "error",
-    "contradictions": lambda r: r.contradictions > 0,
-    "disqualified": lambda r: r.disqualified,
-    "unverified": lambda r: r.unverified > 0,
-    "presumed": lambda r: r.presumed > 0,
-}
-
-
-OUTCOME = "outcome."
-
-
-def _outcome_text(value: bool | float | str | None) -> str | None:
-    if isinstance(value, bool):
-        return "yes true" if value else "no false"
-    return f"{value:g}" if isinstance(value, float | int) else value
-
-
-def _outcome_number(value: bool | float | str | None) -> float | None:
-    return None if value is None or isinstance(value, str) else float(value)
+_NAME = r"(?:outcome\.[\w.-]+|[A-Za-z]\w*)"
+_TERM = re.compile(rf'-?(?:{_NAME}(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)')
+_COMPARISON = re.compile(rf"^({_NAME})(<=|>=|<|>|=)(.*)$")
+_FACET = re.compile(rf"^({_NAME}):(.*)$", re.DOTALL)
 
 
 class QueryError(AmbjudgeError):
@@ -96,139 +72,198 @@ class QueryError(AmbjudgeError):
 def compile_query(
     text: str, marked: Container[int] = (), holding: Holding = lambda words: ()
 ) -> Predicate:
-    """The predicate of a filter; `marked` holds the numbers of marked rows. QueryError says what is
-    wrong."""
+    """Compile a filter to a predicate over rows. QueryError says what is wrong with it.
+
+    `marked` holds the numbers of marked rows, `holding` answers `text:` terms.
+    """
     all_of: list[Predicate] = []
     any_of: dict[str, list[Predicate]] = {}
     for term in _TERM.findall(text):
-        negative = term.startswith("-") and len(term) > 1
-        name, predicate = _term(term[1:] if negative else term, marked, holding)
-        if negative:
-            all_of.append(_without(term[1:]) if name == "code" else _not(predicate))
-        elif name:
-            any_of.setdefault(name, []).append(predicate)
+        is_negated = term.startswith("-") and len(term) > 1
+        if is_negated:
+            term = term[1:]
+        facet, predicate = _compile_term(term, marked, holding)
+        if is_negated and facet == "code":
+            all_of.append(_lacks_code(_facet_value(term)))
+        elif is_negated:
+            all_of.append(_not(predicate))
+        elif facet:
+            any_of.setdefault(facet, []).append(predicate)
         else:
             all_of.append(predicate)
-    tests = [*all_of, *map(_any, any_of.values())]
-    return lambda row: all(test(row) for test in tests)
+    all_of += [_any(alternatives) for alternatives in any_of.values()]
+    return lambda row: all(test(row) for test in all_of)
 
 
 def words_sought(text: str) -> list[str]:
-    """What the `text:` terms of a filter look for, in order; those without a value left out."""
-    found = (_FACET.match(term.removeprefix("-")) for term in _TERM.findall(text))
-    words = (
-        match.group(2).strip('"') for match in found if match and match.group(1).lower() == "text"
-    )
+    """The words that the `text:` terms of a filter look for, in order; empty ones are left out."""
+    words = []
+    for term in _TERM.findall(text):
+        match = _FACET.match(term.removeprefix("-"))
+        if match and match.group(1).lower() == "text":
+            words.append(match.group(2).strip('"'))
     return [word for word in words if word]
 
 
-def _term(term: str, marked: Container[int], holding: Holding) -> tuple[str, Predicate]:
-    """A facet's name ("" for what does not group) and its predicate."""
+def _compile_term(term: str, marked: Container[int], holding: Holding) -> tuple[str, Predicate]:
+    """The facet of a term ("" where terms do not group) and its predicate."""
     if term.startswith('"'):
         return "", _word(term.strip('"'))
     if match := _COMPARISON.match(term):
-        return "", _comparison(*match.groups())
+        name, sign, number = match.groups()
+        return "", _comparison(name, sign, number)
     if match := _FACET.match(term):
-        name, value = match.group(1).lower(), match.group(2).strip('"').casefold()
-        if not value:
-            raise QueryError(
-                f"{_shown(name)}: needs a value",
-                f"e.g. {_shown(name)}:{'E3' if name == 'code' else 'x'}",
-            )
-        if name == "code":
-            return name, _code(value)
-        if name == "unread":
-            return name, _unread(value)
-        if name == "text":
-            return name, _numbered(holding(value))
-        if name.startswith(OUTCOME):
-            return name, _holds(
-                lambda row: _outcome_text(row.outcomes.get(name.removeprefix(OUTCOME))), value
-            )
-        if name not in TEXTS:
-            raise QueryError(
-                f"no facet {_shown(name)}:", _suggest(name, [*TEXTS, "code", "unread", "text"])
-            )
-        return name, _holds(TEXTS[name], value)
-    if term.lower() == "marked":
-        return "", _numbered(marked)
-    return "", FLAGS.get(term.lower()) or _word(term)
+        facet = match.group(1).lower()
+        return facet, _facet(facet, _facet_value(term), holding)
+    return "", _flag(term.lower(), marked) or _word(term)
+
+
+def _facet_value(term: str) -> str:
+    return term.partition(":")[2].strip('"').casefold()
+
+
+def _facet(facet: str, value: str, holding: Holding) -> Predicate:
+    if not value:
+        example = "E3" if facet == "code" else "x"
+        name = _excerpt(facet)
+        raise QueryError(f"{name}: needs a value", f"e.g. {name}:{example}")
+    if facet == "code":
+        return _has_code(value)
+    if facet == "unread":
+        return _has_unread_code(value)
+    if facet == "text":
+        return _is_among(holding(value))
+    if facet.startswith(OUTCOME_PREFIX):
+        return _contains(_outcome_text(facet.removeprefix(OUTCOME_PREFIX)), value)
+    if facet not in TEXT_FIELDS:
+        names = [*TEXT_FIELDS, "code", "unread", "text"]
+        raise QueryError(f"no facet {_excerpt(facet)}:", _suggest(facet, names))
+    return _contains(TEXT_FIELDS[facet].of, value)
+
+
+def _flag(word: str, marked: Container[int]) -> Predicate | None:
+    """The predicate of a word that stands for a property of runs; None for other words."""
+    if word == "marked":
+        return _is_among(marked)
+    if word in STATE_FLAGS:
+        return lambda row: row.state == word
+    if word in COUNT_FLAGS:
+        field = COUNT_FLAGS[word]
+        return lambda row: field.of(row) > 0
+    return DERIVED_FLAGS.get(word)
 
 
 def _word(word: str) -> Predicate:
-    wanted = word.casefold()
+    folded = word.casefold()
+    fields = [TEXT_FIELDS[name] for name in WORD_FIELDS]
 
     def holds(row: RunRow) -> bool:
-        fields = (row.id, row.agent, row.model, row.task, row.track, row.tier)
-        return any(field is not None and wanted in field.casefold() for field in fields)
+        values = [field.of(row) for field in fields]
+        return any(value is not None and folded in value.casefold() for value in values)
 
     return holds
 
 
-def _holds(field: Callable[[RunRow], str | None], wanted: str) -> Predicate:
-    if wanted == "none":
-        return lambda row: field(row) is None
-    return lambda row: (value := field(row)) is not None and wanted in value.casefold()
+def _contains(text_of: TextValue, value: str) -> Predicate:
+    """Whether a text field holds the value; `none` asks whether there is no text."""
+
+    def holds(row: RunRow) -> bool:
+        text = text_of(row)
+        if value == "none":
+            return text is None
+        return text is not None and value in text.casefold()
+
+    return holds
 
 
-def _code(wanted: str) -> Predicate:
-    if wanted == "none":
+def _has_code(code: str) -> Predicate:
+    if code == "none":
         return lambda row: row.state == "scored" and not row.codes and not row.unknown
-    if wanted == "any":
+    if code == "any":
         return lambda row: bool(row.codes)
-    return lambda row: any(code.casefold() == wanted for code in row.codes)
+    return lambda row: code in _folded(row.codes)
 
 
-def _without(term: str) -> Predicate:
-    """The opposite of a `code:` term, where it is known: a code that was not read is neither there
-    nor absent."""
-    wanted = term.partition(":")[2].strip('"').casefold()
-    if wanted in ("none", "any"):
-        return _code("any" if wanted == "none" else "none")
-    return lambda row: (
-        row.state == "scored" and wanted not in map(str.casefold, (*row.codes, *row.unknown))
-    )
+def _lacks_code(code: str) -> Predicate:
+    """The opposite of a `code:` term where it is known.
+
+    A code that was not read is neither there nor absent.
+    """
+    if code == "none":
+        return _has_code("any")
+    if code == "any":
+        return _has_code("none")
+    return lambda row: row.state == "scored" and code not in _folded((*row.codes, *row.unknown))
 
 
-def _unread(wanted: str) -> Predicate:
-    if wanted == "none":
+def _has_unread_code(code: str) -> Predicate:
+    if code == "none":
         return lambda row: row.state == "scored" and not row.unknown
-    if wanted == "any":
+    if code == "any":
         return lambda row: bool(row.unknown)
-    return lambda row: any(code.casefold() == wanted for code in row.unknown)
+    return lambda row: code in _folded(row.unknown)
+
+
+def _folded(codes: Iterable[str]) -> list[str]:
+    return [code.casefold() for code in codes]
 
 
 def _comparison(name: str, sign: str, text: str) -> Predicate:
-    field = NUMBERS.get(name.lower())
-    if name.startswith(OUTCOME):
-        key = name.removeprefix(OUTCOME).lower()
-        field = lambda row: _outcome_number(row.outcomes.get(key))
-    if field is None:
-        raise QueryError(f"no number '{_shown(name)}'", _suggest(name.lower(), NUMBERS))
+    value_of = _number(name)
+    if value_of is None:
+        names = [*NUMBER_FIELDS, *DERIVED_NUMBERS]
+        raise QueryError(f"no number '{_excerpt(name)}'", _suggest(name.lower(), names))
     try:
         limit = float(text)
     except ValueError:
-        name, text = _shown(name), _shown(text)
+        name, text = _excerpt(name), _excerpt(text)
         raise QueryError(
             f"{name}{sign}{text}: {text or 'nothing'} is not a number", f"e.g. {name}{sign}0.5"
         ) from None
     tests: dict[str, Callable[[float], bool]] = {
-        "<": lambda v: v < limit,
-        "<=": lambda v: v <= limit,
-        ">": lambda v: v > limit,
-        ">=": lambda v: v >= limit,
-        "=": lambda v: abs(v - limit) < 1e-9,
+        "<": lambda value: value < limit,
+        "<=": lambda value: value <= limit,
+        ">": lambda value: value > limit,
+        ">=": lambda value: value >= limit,
+        "=": lambda value: abs(value - limit) < 1e-9,
     }
     test = tests[sign]
-    return lambda row: (value := field(row)) is not None and test(value)
+
+    def holds(row: RunRow) -> bool:
+        value = value_of(row)
+        return value is not None and test(value)
+
+    return holds
 
 
-def _shown(text: str) -> str:
-    """Of what somebody typed, as much as an error repeats."""
-    return sanitize_line(text if len(text) <= 60 else f"{text[:60]}…")
+def _number(name: str) -> NumberValue | None:
+    """The number of a row that a comparison names; None if there is none of this name."""
+    if name.startswith(OUTCOME_PREFIX):
+        return _outcome_number(name.removeprefix(OUTCOME_PREFIX).lower())
+    if name.lower() in NUMBER_FIELDS:
+        return NUMBER_FIELDS[name.lower()].of
+    return DERIVED_NUMBERS.get(name.lower())
 
 
-def _numbered(numbers: Container[int]) -> Predicate:
+def _outcome_text(name: str) -> TextValue:
+    def text(row: RunRow) -> str | None:
+        value = row.outcomes.get(name)
+        if isinstance(value, bool):
+            return "yes true" if value else "no false"
+        return f"{value:g}" if isinstance(value, float | int) else value
+
+    return text
+
+
+def _outcome_number(name: str) -> NumberValue:
+    def number(row: RunRow) -> float | None:
+        value = row.outcomes.get(name)
+        return None if value is None or isinstance(value, str) else float(value)
+
+    return number
+
+
+def _is_among(numbers: Container[int]) -> Predicate:
     return lambda row: row.number in numbers
 
 
@@ -236,11 +271,16 @@ def _not(predicate: Predicate) -> Predicate:
     return lambda row: not predicate(row)
 
 
-def _any(group: list[Predicate]) -> Predicate:
-    return lambda row: any(test(row) for test in group)
+def _any(alternatives: list[Predicate]) -> Predicate:
+    return lambda row: any(test(row) for test in alternatives)
 
 
-def _suggest(name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else f"known: {', '.join(names)}"
+def _excerpt(text: str) -> str:
+    """What an error repeats of a typed text."""
+    return sanitize_line(text if len(text) <= 60 else f"{text[:60]}…")
+
+
+def _suggest(name: str, names: Iterable[str]) -> str:
+    existing = list(names)
+    close = get_close_matches(name, existing, n=1)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(existing)}"

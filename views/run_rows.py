@@ -1,15 +1,14 @@
-"""One run as one row of the table: plain tuples, so that ten thousand of them are sorted and
-filtered at once."""
+"""One run as one row of the table: a plain tuple, so that ten thousand sort and filter at once."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..error_codes.paper_codes import BY_READING, CODES
-from ..judge.card.read_share import READ_STAGES, standing
+from ..judge.card.read_share import READ_STAGES, Standing, standing
 from ..trajectories.stages import STAGES
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ class RunRow(NamedTuple):
     """Place in the collection, from 0; stays the same when the run is scored."""
     id: str
     path: str
-    """Of the conversation file, as far as is known."""
+    """The conversation file, as far as it is known."""
     state: State
     agent: str | None = None
     model: str | None = None
@@ -37,114 +36,140 @@ class RunRow(NamedTuple):
     turns: int | None = None
     stages: tuple[float | None, ...] = (None,) * 5
     agentic: float | None = None
-    """As overall is: None where too little was read for a point."""
+    """None where too few criteria were judged for a point score."""
     task_score: float | None = None
     overall: float | None = None
+    """None like `agentic`, or where Task is unknown."""
     codes: tuple[str, ...] = ()
     """Codes that fired."""
     primary: str | None = None
+    """Stage and code of the primary failure."""
     ended: str | None = None
     disqualified: bool = False
     failed_calls: int | None = None
     contradictions: int = 0
     unscored: int = 0
-    """Criteria of S1-S3 and stages without a score."""
+    """Criteria without a verdict, and stages without a score."""
     unverified: int = 0
     """Quotes that were not found in the turn they are cited from."""
     judge: str | None = None
     rubric: str | None = None
     cost: float | None = None
-    """US dollars that the run itself cost."""
+    """Cost of the run itself in US dollars."""
     error: str = ""
     """Why the run cannot be read or scored."""
     unknown: tuple[str, ...] = ()
-    """Codes that did not fire and of which nobody knows: not read, or the reader could not tell."""
+    """Codes that did not fire and are not known to be absent: not read, or the judge could not
+    tell."""
     read: bool = False
     """A judge read the run for codes."""
     presumed: int = 0
-    """Criteria that nobody read, whose presumed values stand in the scores."""
+    """Criteria whose presumed values stand in the scores."""
     outcomes: Mapping[str, bool | float | str] = MappingProxyType({})
-    """By name in lower case, what another harness found out."""
+    """What another harness reported, by name in lower case."""
     span: tuple[float, float] | None = None
-    """The range of Overall, where it is no point, or one on presumed criteria."""
+    """The range of Overall where it is no point, or a point on presumed criteria."""
 
 
 def waiting(number: int, path: Path, id: str) -> RunRow:
-    """A run that nobody has scored yet."""
+    """The row of a run without a scorecard."""
     return RunRow(number, id, str(path), "waiting")
 
 
 def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> RunRow:
-    """The row of a scorecard given as plain values (`ambjudge.scorecard/1`), read without
-    validating all of it.
+    """The row of a scorecard given as plain values (`ambjudge.scorecard/1`).
 
-    KeyError, TypeError, ValueError, AttributeError when the values are no scorecard.
+    Only what the row needs is read, without validation: ten thousand cards are listed in seconds.
+    KeyError, TypeError, ValueError or AttributeError if the values are no scorecard.
     """
-    run, status = card["run"], card["status"]
+    run, status, resources = card["run"], card["status"], card["resources"]
     stages = card["stages"]
-    criteria = [c for stage in stages.values() for c in stage["criteria"]]
+    criteria = [criterion for stage in stages.values() for criterion in stage["criteria"]]
     codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
-    states = card["codes_read"]
-    tagged = any(str(code["by"]).startswith("judge:") for code in card["codes"])
-    read = tagged or any(states.get(code) in ("absent", "cannot_tell") for code in BY_READING)
+    kind = _standing(card)
+    is_point = kind != "open"
+    span = None
+    if kind != "read" and card["overall"] is not None:
+        low, high = card["overall_bounds"]
+        span = (float(low), float(high))
+    unscored_stages = sum(stage["score"] is None for stage in stages.values())
+    outcomes = card.get("outcomes") or {}
+    return RunRow(
+        number=number,
+        id=_text(run["id"]) or "?",
+        path=str(path) if path is not None else str(run["path"]),
+        state="scored",
+        agent=_text(run["agent"]),
+        model=_text(run["model"]),
+        task=_text(run["task"]),
+        track=_text(run["track"]),
+        tier=_text(run["tier"]),
+        repeat=_whole(run["repeat"]),
+        turns=_whole(run["turns"]),
+        stages=tuple(_number(stages[name]["score"]) if name in stages else None for name in STAGES),
+        agentic=_number(card["agentic"]) if is_point else None,
+        task_score=_number(card["task"]),
+        overall=_number(card["overall"]) if is_point else None,
+        codes=codes,
+        primary=_text(card["primary_failure"]),
+        ended=_text(status["ended"]),
+        disqualified=bool(status["disqualified"]),
+        failed_calls=_whole(resources["failed_calls"]),
+        contradictions=len(card["contradictions"]),
+        unscored=_count(criteria, "unscored") + unscored_stages,
+        unverified=_unverified_quotes(criteria),
+        judge=_text(card["judge"]["name"]),
+        rubric=f"{card['rubric']['id']} {card['rubric']['version']}",
+        cost=_number(resources["cost_usd"]),
+        unknown=_unknown(card["codes_read"], codes),
+        read=_is_read(card),
+        presumed=_count(criteria, "presumed"),
+        outcomes={str(name).lower(): outcome["value"] for name, outcome in outcomes.items()},
+        span=span,
+    )
+
+
+def _standing(card: Mapping[str, Any]) -> Standing:
+    """Whether the totals are points, points on presumed criteria, or only ranges."""
     methods = [
         stage["method"]
-        for name, stage in stages.items()
+        for name, stage in card["stages"].items()
         if stage["criteria"] or name in READ_STAGES
     ]
-    kind = standing(methods, float(card["read_share"]), float(card["presumed_share"]))
-    bounds = card["overall_bounds"]
-    span = (
-        (float(bounds[0]), float(bounds[1]))
-        if kind != "read" and card["overall"] is not None
-        else None
-    )
-    point = kind != "open"
-    return RunRow(
-        number,
-        _text(run["id"]) or "?",
-        str(path) if path is not None else str(run["path"]),
-        "scored",
-        _text(run["agent"]),
-        _text(run["model"]),
-        _text(run["task"]),
-        _text(run["track"]),
-        _text(run["tier"]),
-        _whole(run["repeat"]),
-        _whole(run["turns"]),
-        tuple(_number(stages[name]["score"]) if name in stages else None for name in STAGES),
-        _number(card["agentic"]) if point else None,
-        _number(card["task"]),
-        _number(card["overall"]) if point else None,
-        codes,
-        _text(card["primary_failure"]),
-        _text(status["ended"]),
-        bool(status["disqualified"]),
-        _whole(card["resources"]["failed_calls"]),
-        len(card["contradictions"]),
-        sum(c["status"] == "unscored" for c in criteria)
-        + sum(stage["score"] is None for stage in stages.values()),
-        sum(e["check"] != "verified" for c in criteria for e in c["evidence"]),
-        _text(card["judge"]["name"]),
-        f"{card['rubric']['id']} {card['rubric']['version']}",
-        _number(card["resources"]["cost_usd"]),
-        unknown=_unknown(states, codes),
-        read=read,
-        presumed=sum(c["status"] == "presumed" for c in criteria),
-        span=span,
-        outcomes={
-            str(name).lower(): told["value"] for name, told in (card.get("outcomes") or {}).items()
-        },
+    return standing(methods, float(card["read_share"]), float(card["presumed_share"]))
+
+
+def _is_read(card: Mapping[str, Any]) -> bool:
+    """Whether a judge read the run for codes."""
+    states = card["codes_read"]
+    if any(states.get(code) in ("absent", "cannot_tell") for code in BY_READING):
+        return True
+    return any(str(code["by"]).startswith("judge:") for code in card["codes"])
+
+
+def _count(criteria: Sequence[Mapping[str, Any]], status: str) -> int:
+    return sum(criterion["status"] == status for criterion in criteria)
+
+
+def _unverified_quotes(criteria: Sequence[Mapping[str, Any]]) -> int:
+    return sum(
+        evidence["check"] != "verified"
+        for criterion in criteria
+        for evidence in criterion["evidence"]
     )
 
 
 def unknown_codes(card: ScoreCard) -> tuple[str, ...]:
-    """Codes of a scorecard that did not fire and of which nobody knows."""
+    """Codes of a scorecard that did not fire and are not known to be absent."""
     return _unknown(card.codes_read, {code.code for code in card.codes})
 
 
 def _unknown(states: Mapping[str, str], fired: Container[str]) -> tuple[str, ...]:
-    return tuple(c for c in CODES if states.get(c) not in ("present", "absent") and c not in fired)
+    return tuple(
+        code
+        for code in CODES
+        if states.get(code) not in ("present", "absent") and code not in fired
+    )
 
 
 def _text(value: Any) -> str | None:

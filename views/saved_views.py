@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """A filter and an order. `column` is a place among the table's columns, None for the order of
-    the collection."""
+    """A filter and an order. `sort` is the key of a column, None for the order of the collection."""
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - read by pydantic, never changed
 
     name: str
     query: str = ""
-    column: int | None = None
+    sort: str | None = None
     descending: bool = False
 
 
-OVERALL, S3 = 11, 6
 BUILT_IN: tuple[View, ...] = (
     View("All runs"),
-    View("Worst first", "scored", OVERALL),
-    View("Weak validation", "S3<0.5", S3),
-    View("Bad output went unnoticed", "code:E3", S3),
+    View("Worst first", "scored", "overall"),
+    View("Weak validation", "S3<0.5", "s3"),
+    View("Bad output went unnoticed", "code:E3", "s3"),
     View("Verdicts against facts", "contradictions"),
     View("Not fully scored", "unscored"),
-    View("Good work, bad score", "agentic>=0.8 taskscore<0.3", OVERALL),
+    View("Good work, bad score", "agentic>=0.8 taskscore<0.3", "overall"),
 )
 
 
@@ -56,19 +56,24 @@ class Views:
         self.file = file or default_file()
 
     def own(self) -> list[View]:
-        """The user's views; none where the file cannot be read."""
+        """The user's views. InputError if the file is there and holds no views of this form."""
         try:
             return _adapter().validate_json(self.file.read_bytes())
-        except (OSError, ValueError):
+        except FileNotFoundError:
             return []
-
-    def all(self) -> list[View]:
-        return [*BUILT_IN, *self.own()]
+        except (OSError, ValueError):
+            raise InputError(
+                "holds no views that this version can read",
+                "move the file away and save the views again",
+                self.file,
+            ) from None
 
     def save(self, view: View) -> None:
-        """Add a view, or replace the one of the same name. AmbjudgeError when the file cannot be
-        written."""
-        views = [old for old in self.own() if old.name != view.name] + [view]
+        """Add a view, or replace the one of the same name.
+
+        AmbjudgeError if the file cannot be written, or holds something that would be lost.
+        """
+        views = [existing for existing in self.own() if existing.name != view.name] + [view]
         try:
             with whole(self.file) as part:
                 part.write_bytes(_adapter().dump_json(views, indent=1))

@@ -5,27 +5,27 @@ const runFilter = (function () {
   const COMPARISON = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(<=|>=|<|>|=)(.*)$/u;
   const FACET = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*):([^]*)$/u;
   const NUMBER = /^\s*[+-]?(?:(?:\d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?|\.\d+(?:_\d+)*)(?:e[+-]?\d+(?:_\d+)*)?|inf|infinity|nan)\s*$/i;
-  const WORDS = ["id", "agent", "model", "task", "track", "tier"];
-  const TEXTS = Object.assign(Object.create(null), {
-    id: "id", run: "id", agent: "agent", model: "model", task: "task", track: "track", tier: "tier", ended: "ended",
-    judge: "judge", rubric: "rubric", path: "page", primary: "primary",
+  // The fields of rows by their names in filters: FILTER_FIELDS is written in front of this script from views/run_fields.py.
+  const named = function (fields, make) {
+    return Object.assign(Object.create(null), Object.fromEntries(Object.entries(fields).map(function (entry) { return [entry[0], make(entry[1])]; })));
+  };
+  const valueOf = function (path) {
+    return function (row) { return path.length > 1 ? row[path[0]][path[1]] : row[path[0]]; };
+  };
+  const WORDS = FILTER_FIELDS.words.map(function (name) { return valueOf(FILTER_FIELDS.texts[name]); });
+  const TEXTS = named(FILTER_FIELDS.texts, valueOf);
+  const NUMBERS = named(FILTER_FIELDS.numbers, valueOf);
+  NUMBERS.stage = function (row) {
+    const known = row.stages.filter(function (value) { return value !== null; });
+    return known.length ? Math.min.apply(null, known) : null;
+  };
+  NUMBERS.codes = function (row) { return row.state === "scored" ? row.codes.length : null; };
+  const FLAGS = named(FILTER_FIELDS.counts, function (path) {
+    const value = valueOf(path);
+    return function (row) { return value(row) > 0; };
   });
-  const known = function (values) { return values.filter(function (value) { return value !== null; }); };
-  const NUMBERS = Object.assign(Object.create(null), {
-    stage: function (r) { const some = known(r.stages); return some.length ? Math.min.apply(null, some) : null; },
-    agentic: function (r) { return r.agentic; }, taskscore: function (r) { return r.task_score; },
-    overall: function (r) { return r.overall; }, turns: function (r) { return r.turns; },
-    failed: function (r) { return r.failed_calls; }, cost: function (r) { return r.cost; },
-    codes: function (r) { return r.state === "scored" ? r.codes.length : null; }, repeat: function (r) { return r.repeat; },
-  });
-  for (let i = 0; i < 5; i += 1) { NUMBERS["s" + (i + 1)] = function (r) { return r.stages[i]; }; }
-  const FLAGS = Object.assign(Object.create(null), {
-    unscored: function (r) { return r.unscored > 0 || r.state !== "scored"; },
-    scored: function (r) { return r.state === "scored"; }, waiting: function (r) { return r.state === "waiting"; },
-    error: function (r) { return r.state === "error"; }, contradictions: function (r) { return r.contradictions > 0; },
-    disqualified: function (r) { return r.disqualified; }, unverified: function (r) { return r.unverified > 0; },
-    presumed: function (r) { return r.presumed > 0; },
-  });
+  FILTER_FIELDS.states.forEach(function (state) { FLAGS[state] = function (row) { return row.state === state; }; });
+  FLAGS.unscored = function (row) { return row.unscored > 0 || row.state !== "scored"; };
 
   // As Python's casefold for all that names of runs are likely to hold.
   const fold = function (text) { return text.toLowerCase().toUpperCase().toLowerCase().replace(/ς/g, "σ"); };
@@ -37,7 +37,7 @@ const runFilter = (function () {
   const word = function (text) {
     const wanted = fold(text);
     return function (row) {
-      return WORDS.some(function (name) { return row[name] !== null && fold(row[name]).includes(wanted); });
+      return WORDS.some(function (value) { return value(row) !== null && fold(value(row)).includes(wanted); });
     };
   };
   const holds = function (text, wanted) {
@@ -106,7 +106,7 @@ const runFilter = (function () {
       if (name === "text") { wrong("text: is not here: a site has no index of what runs say. ambjudge browse has it; a page finds words of its run with /"); }
       if (name.startsWith(OUTCOME)) { return [name, holds(outcomeText(name), value)]; }
       if (!TEXTS[name]) { wrong("no facet " + shown(name) + ":; known: " + Object.keys(TEXTS).join(", ") + ", code, unread"); }
-      return [name, holds(function (row) { return row[TEXTS[name]]; }, value)];
+      return [name, holds(TEXTS[name], value)];
     }
     if (text.toLowerCase() === "marked") { return ["", function (row) { return marked.has(row.number); }]; }
     return ["", FLAGS[text.toLowerCase()] || word(text)];

@@ -24,7 +24,7 @@
   };
 
   const grade = function (v) { return v === null ? "unknown" : v >= 0.8 ? "good" : v >= 0.4 ? "warn" : "bad"; };
-  const figure = function (v, digits, presumed) { return v === null ? "·" : (presumed ? "~" : "") + v.toFixed(digits); };
+  const figure = function (v, digits, presumed) { return v === null ? "–" : (presumed ? "~" : "") + v.toFixed(digits); };
   const rowsOf = function (data) {
     return data.rows.map(function (values, number) {
       const row = { number: number, rubricNumber: values[data.fields.length], signs: values[data.fields.length + 1], groups: new Map(values[data.fields.length + 2]) };

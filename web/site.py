@@ -28,6 +28,8 @@ from ..trajectories.reading.layout import resolve_run_path
 from ..trajectories.reading.load import load_conversation
 from ..trajectories.stages import STAGE_NAMES, STAGES
 from ..version import __version__
+from ..views.run_fields import filter_fields
+from ..views.run_filter import FILTER_HELP
 from ..views.run_rows import RunRow, row_of
 from .frame_rows import rows_of_frame
 from .pages import DATA, PAGES, Pages
@@ -147,13 +149,15 @@ class Site:
         self._data.close()
         self._new.keep()
         for asset in ASSETS:
-            self._write(asset, (HERE / asset).read_text("utf-8"))
+            self._write(asset, _asset(asset))
         common = {
             "title": self.title,
             "runs": self._rows,
             "bare": self.without_page,
             "unread": unread,
             "report": report is not None,
+            # A site has no index of what runs say.
+            "filter_help": [pair for pair in FILTER_HELP if not pair[0].startswith("text:")],
         }
         for page in ("index", "compare"):
             self._write(f"{page}.html", _templates().get_template(f"{page}.html").render(common))
@@ -308,6 +312,14 @@ def build(
             " runs are"
         )
     return found
+
+
+def _asset(name: str) -> str:
+    """A file of the site; the filter script begins with the fields that it filters by."""
+    text = (HERE / name).read_text("utf-8")
+    if name == "run_filter.js":
+        return f"const FILTER_FIELDS = {json.dumps(filter_fields())};\n{text}"
+    return text
 
 
 def row_values(row: RunRow, page: str) -> list[Any]:

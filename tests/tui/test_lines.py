@@ -13,12 +13,12 @@ from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record.quotes import Evidence
-from ambjudge.tui.runs_table import fired
 from ambjudge.views.difference_lines import difference_lines
-from ambjudge.views.styled_lines import StyledLine
+from ambjudge.views.run_columns import codes_text
 from ambjudge.views.run_lines import file_lines, json_lines, plan_lines
 from ambjudge.views.run_rows import row_of
 from ambjudge.views.scorecard_panel import scorecard_lines
+from ambjudge.views.styled_lines import StyledLine
 from ambjudge.views.summary_lines import mean, summary_lines
 
 DATA = Path(__file__).parents[1] / "data"
@@ -159,8 +159,8 @@ def test_what_was_not_read_is_unknown_in_tables_and_no_difference() -> None:
     assert row_of(0, old.to_dict()).unknown == ("E1", "E3")
     row = row_of(0, with_readings(card).to_dict())
     assert (row.unknown, row.read) == (("E3", "E4", "E5"), True)
-    assert fired(row) == "E1 ?"
-    assert fired(row_of(0, wholly_read(old).to_dict())) == ""
+    assert codes_text(row) == "E1 ?"
+    assert codes_text(row_of(0, wholly_read(old).to_dict())) == ""
     assert "only left (right: not known)" in words(difference_lines(with_readings(card), old, None))
     assert "only left," in words(difference_lines(with_readings(card), wholly_read(old), None))
 

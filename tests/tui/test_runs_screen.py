@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+from ambjudge.errors import InputError
 from ambjudge.tui.dialogs import Choice, Reader
 from ambjudge.tui.run_screen import RunScreen
-from ambjudge.tui.runs_table import COLUMNS
+from ambjudge.views import run_columns
+from ambjudge.views.run_columns import RunColumn
+from ambjudge.views.saved_views import BUILT_IN, View
 from textual.widgets import Input
 
 
@@ -55,15 +59,15 @@ async def test_sorting_by_keys_by_name_and_by_a_click(opened: Any, until: Any) -
         await until(pilot, lambda: isinstance(app.screen, Choice))
         await pilot.press(*["down"] * 11, "enter")
         await until(pilot, lambda: app.screen is app.runs_screen)
-        assert COLUMNS[table.sorting[0]].name == "Ovrl"
+        assert table.sorting[0] == "overall"
         overall = [table.rows[n].overall for n in table.order]
         assert overall == sorted(overall)
         await pilot.press("r")
         assert [table.rows[n].overall for n in table.order] == sorted(overall, reverse=True)
         await pilot.press("greater_than_sign")
-        assert COLUMNS[table.sorting[0]].name == "Range"
+        assert table.sorting[0] == "range"
         await pilot.click("RunsTable", offset=(3, 0))
-        assert COLUMNS[table.sorting[0]].name == "Run"
+        assert table.sorting[0] == "run"
         assert shown(app) == sorted(shown(app))
         await pilot.press("g", "j", "j")
         here = table.current.id
@@ -84,6 +88,45 @@ async def test_views_are_saved_and_used_again(opened: Any, tmp_path: Path, until
         await pilot.press("end", "enter")
         await until(pilot, lambda: app.screen is app.runs_screen)
         assert shown(app) == ["vqa-lite-01", "vqa-std-01", "vqa-std-02"]
+
+
+async def test_a_new_column_in_front_changes_no_order_and_no_view(
+    opened: Any, until: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "views.json").write_text('[{"name": "mine", "sort": "s3", "descending": true}]')
+    rank = RunColumn("rank", "#", 3, lambda row: str(row.number), lambda row: row.number)
+    orders = []
+    for columns in (run_columns.COLUMNS, (rank, *run_columns.COLUMNS)):
+        monkeypatch.setattr(run_columns, "COLUMNS", columns)
+        orders_of_views = {}
+        async with opened(size=(220, 40)) as (app, pilot):
+            screen = app.runs_screen
+            assert [column.key for column, _ in screen.table._columns] == [c.key for c in columns]
+            for view in (*BUILT_IN, *screen.views.own()):
+                screen.use_view(view)
+                await pilot.pause()
+                if view.sort is not None:
+                    assert screen.table.sorting == (view.sort, view.descending)
+                orders_of_views[view.name] = shown(app)
+        orders.append(orders_of_views)
+    assert orders[0] == orders[1]
+    overall = {row.id: row.overall for row in screen.rows}
+    worst_first = [overall[id] for id in orders[1]["Worst first"]]
+    assert worst_first == sorted(worst_first)
+
+
+async def test_views_of_an_earlier_form_are_named_and_never_overwritten(
+    opened: Any, until: Any, text_of: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "views.json"
+    file.write_text('[{"name": "mine", "query": "", "column": 11, "descending": false}]')
+    async with opened() as (app, pilot):
+        await pilot.press("v")
+        await until(pilot, lambda: isinstance(app.screen, Choice))
+        await until(pilot, lambda: "holds no views" in text_of(app))
+        with pytest.raises(InputError, match="holds no views that this version can read"):
+            app.runs_screen.views.save(View("other"))
+    assert '"column": 11' in file.read_text()
 
 
 async def test_runs_without_a_scorecard_are_scored_behind_the_table(
@@ -119,7 +162,7 @@ async def test_help_lists_the_keys_and_the_filter_language(
         for words in ("Filter", "Compare two", "Mark all shown, or none", "Command palette"):
             assert words in text
         await pilot.press("G")
-        assert "keep blanks" in text_of(app)
+        assert "quotes keep spaces together" in text_of(app)
         await pilot.press("escape")
         assert app.screen is app.runs_screen
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.tui.runs_table import COLUMNS, fit_columns, flags, sort_rows
+from ambjudge.views.run_columns import COLUMNS, fit_columns, flags_text, sort_rows
 from ambjudge.views.run_rows import RunRow
 
 
@@ -12,7 +12,7 @@ def test_columns_fit_and_the_scores_always_stay(width: int) -> None:
     chosen = fit_columns(width)
     assert sum(size + 1 for _, size in chosen) + 1 <= width
     assert {"Run", "S1", "S2", "S3", "S4", "S5", "Agnt", "Ovrl", "Codes"} <= {
-        column.name for column, _ in chosen
+        column.title for column, _ in chosen
     }
 
 
@@ -21,14 +21,12 @@ def test_unknown_values_sort_last_either_way() -> None:
         RunRow(n, f"r{n}", "", "scored", overall=value)
         for n, value in enumerate([50.0, None, 10.0, None, 90.0])
     ]
-    overall = next(column for column in COLUMNS if column.name == "Ovrl")
+    overall = next(column for column in COLUMNS if column.key == "overall")
     assert sort_rows(rows, range(5), overall, False) == [2, 0, 4, 1, 3]
     assert sort_rows(rows, range(5), overall, True) == [4, 0, 2, 1, 3]
 
 
-@pytest.mark.parametrize(
-    "column", COLUMNS, ids=[f"{n} {column.name}" for n, column in enumerate(COLUMNS)]
-)
+@pytest.mark.parametrize("column", COLUMNS, ids=[column.key for column in COLUMNS])
 def test_every_column_shows_and_sorts_any_row(column: object) -> None:
     rows = [
         RunRow(0, "a", "", "waiting"),
@@ -64,4 +62,4 @@ def test_every_column_shows_and_sorts_any_row(column: object) -> None:
     ],
 )
 def test_flags(row: RunRow, signs: str) -> None:
-    assert flags(row) == signs
+    assert flags_text(row) == signs
