@@ -176,7 +176,7 @@ def read_cards(
     try:
         found = read(
             source(),
-            seen=lambda: progress.update(next(numbers)),
+            on_card=lambda: progress.update(next(numbers)),
             scoring=scoring,
             **options,
         )

@@ -295,7 +295,7 @@ def build(
                 site.add(item)
             yield item
 
-    found = analyse(cards(), seen=seen, judge=judge, only=None if report else ())
+    found = analyse(cards(), on_card=seen, judge=judge, only=None if report else ())
     found = replace(found, cohort=replace(found.cohort, problems=(*problems, *found.problems)))
     text = None
     if report:

@@ -1,5 +1,4 @@
-"""What the scores of a cohort rest on: whose they are, how much of the runs was read, how many
-quotes were found."""
+"""What the scores of a cohort rest on: who judged, how much was read, which quotes were found."""
 
 from __future__ import annotations
 
@@ -22,58 +21,58 @@ BASIS_SCHEMA: dict[str, Any] = {
 }
 
 
-def basis(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a judge of a run frame, the one whose scorecards are analysed first.
+def basis(runs: pl.DataFrame) -> pl.DataFrame:
+    """One row for each judge of a run frame, first the one whose scorecards are analysed.
 
-    `read_share`: mean over its runs of the share of the weight of S1-S3 that was read (0-1).
-    `presumed_runs` have a point that rests on presumed criteria, `unread_runs` only a range.
-    `contradictions`: verdicts that facts contradict.
+    `read_share`: mean over the judge's runs of the share of the weight of S1-S3 that was read, 0 to
+    1. `presumed_runs`: runs whose point score rests on presumed criteria; `unread_runs`: runs that
+    have only a range. `contradictions`: verdicts that facts contradict.
     """
-    thin = (
-        ~insufficiently_read()
-        & (pl.col("read_share") < ENOUGH).fill_null(False)
-        & (pl.col("presumed") > 0).fill_null(False)
-    )
-    rows = table.group_by("judge").agg(
+    is_unread = insufficiently_read()
+    is_read_in_part = (pl.col("read_share") < ENOUGH).fill_null(False)
+    has_presumed = (pl.col("presumed") > 0).fill_null(False)
+    rows = runs.group_by("judge").agg(
         runs=pl.len().cast(pl.Int64),
         read_share=pl.col("read_share").mean(),
-        presumed_runs=thin.sum().cast(pl.Int64),
-        unread_runs=insufficiently_read().sum().cast(pl.Int64),
+        presumed_runs=(~is_unread & is_read_in_part & has_presumed).sum().cast(pl.Int64),
+        unread_runs=is_unread.sum().cast(pl.Int64),
         **{name: pl.col(name).sum() for name in ("quotes", "quotes_found", "contradictions")},
     )
-    order = pl.DataFrame({"judge": judges_by_use(table)}, schema={"judge": pl.String})
+    order = pl.DataFrame({"judge": judges_by_use(runs)}, schema={"judge": pl.String})
     return order.join(rows, on="judge", how="left", nulls_equal=True, maintain_order="left").select(
         pl.col(name).cast(kind) for name, kind in BASIS_SCHEMA.items()
     )
 
 
-def too_little(row: dict[str, Any]) -> bool:
-    """Whether so many runs of a `basis` row have no point that no board and no finding can be made
-    of the scores."""
+def has_too_few_points(row: dict[str, Any]) -> bool:
+    """Whether so many runs of a `basis` row lack a point score that nothing can be concluded."""
     return bool(row["unread_runs"] > (1 - ENOUGH) * row["runs"])
 
 
 def sentences(row: dict[str, Any]) -> list[str]:
-    """What a reader has to know before the numbers, of one row of `basis`."""
-    share = (
-        ""
-        if row["read_share"] is None
-        else f": {row['read_share']:.0%} of the weight of the judged criteria was read"
-    )
-    out = [
-        f"Judge {row['judge'] or 'unknown'}, {row['runs']:,}"
-        f" run{'' if row['runs'] == 1 else 's'}{share}."
-    ]
-    if n := row["presumed_runs"]:
-        out.append(
-            f"The scores of {n:,} of them rest on presumed criteria (~), which nobody read: the"
-            " range holds whatever a reader would say."
+    """What a reader has to know before the numbers, from one row of `basis`."""
+    runs = "1 run" if row["runs"] == 1 else f"{row['runs']:,} runs"
+    opening = f"Judge {row['judge'] or 'unknown'}, {runs}"
+    if row["read_share"] is not None:
+        opening += f": {row['read_share']:.0%} of the weight of the judged criteria was read"
+    text = [f"{opening}."]
+    if row["presumed_runs"]:
+        text.append(
+            f"The scores of {row['presumed_runs']:,} of them rest on presumed criteria (~), which"
+            " nobody judged; the range covers every possible verdict."
         )
-    if n := row["unread_runs"]:
-        tail = ", too many for a board or a finding" if too_little(row) else " and no place"
-        out.append(f"{n:,} of them lack judged stages: they have a range and no point{tail}.")
+    if row["unread_runs"]:
+        consequence = "they get a range and no place on a board"
+        if has_too_few_points(row):
+            consequence = "they get a range, and are too many for a board or a finding"
+        text.append(
+            f"{row['unread_runs']:,} of them have too few judged criteria for a point score:"
+            f" {consequence}."
+        )
     if row["quotes"]:
-        out.append(f"{row['quotes_found']:,} of {row['quotes']:,} quotes were found in the runs.")
-    if n := row["contradictions"]:
-        out.append(f"Facts contradict {n:,} verdict{'' if n == 1 else 's'}.")
-    return out
+        text.append(f"{row['quotes_found']:,} of {row['quotes']:,} quotes were found in the runs.")
+    if row["contradictions"]:
+        count = row["contradictions"]
+        verdicts = "1 verdict" if count == 1 else f"{count:,} verdicts"
+        text.append(f"Facts contradict {verdicts}.")
+    return text

@@ -2,7 +2,7 @@
 questions.
 
 One gate for all: at least MIN_RUNS runs, a difference only where a test that allows for its family
-finds it, ties named as ties, corrected numbers where labels exist.
+finds it, ties named as ties, corrected numbers where there are labels.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ...judge.card.read_share import ENOUGH
+from ...trajectories.stages import STAGES
 from ..statistics.interval_estimates import MIN_RUNS, adjust_p_values
 from ..statistics.run_arrays import MIN_READ
 from ..tables.codes_read import CODES
@@ -21,509 +22,518 @@ from .basis import sentences
 from .display import interval, number, probability
 
 Row = dict[str, Any]
+Tables = Mapping[str, pl.DataFrame]
+
+_MAX_NAMED_CHECKS, _MAX_EXAMPLES = 6, 5
 
 
 class Finding(NamedTuple):
-    """A sentence, and the filter of the browser that shows the runs it speaks of ("" where that is
-    all of them)."""
+    """A sentence, and the browser's filter for the runs that it is about ("" for all of them)."""
 
     text: str
     runs: str = ""
 
 
-def findings(tables: Mapping[str, pl.DataFrame], score: Score = OVERALL) -> list[Finding]:
-    """Sentences from the tables that exist, which are about a score; a table without numbers says
-    nothing here."""
+def findings(tables: Tables, score: Score = OVERALL) -> list[Finding]:
+    """Sentences about a score from the tables that exist; tables without numbers give none."""
     return [
         *_basis(tables),
-        *_lead(tables, score),
+        *_leaderboard(tables, score),
         *_stages(tables),
         *_codes(tables),
+        *_unread_codes(tables),
         *_cliff(tables, score),
         *_effects(tables, score),
         *_tiers(tables, score),
         *_cost(tables, score),
-        *_trouble(tables),
-        *_alarms(tables),
-        *_checks(tables),
+        *_common_failure(tables),
+        *_circular_codes(tables),
+        *_failed_checks(tables),
     ]
 
 
-def _basis(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    """What has to be known before the rest: nothing where all runs were read and all quotes found."""
+# Rows and wording
+
+
+def _rows(tables: Tables, name: str, **conditions: Any) -> list[Row]:
+    """Rows of a table with these values, with an estimate, and not for the same tasks."""
+    table = tables.get(name)
+    if table is None or not {"value", *conditions} <= set(table.columns):
+        return []
+    for column, value in conditions.items():
+        table = table.filter(pl.col(column) == value)
+    return [
+        row
+        for row in table.to_dicts()
+        if row["value"] is not None and row.get("population") != "same"
+    ]
+
+
+def _has_columns(tables: Tables, name: str, *columns: str) -> bool:
+    return name in tables and set(columns) <= set(tables[name].columns)
+
+
+def _estimate(row: Row, unit: str = "", scale: float = 1.0) -> str:
+    """A value with its unit and its interval, if it has one."""
+    text = f"{number(scale * row['value'])}{unit}"
+    low, high = (None if row[end] is None else scale * row[end] for end in ("lo", "hi"))
+    if low is None and high is None:
+        return text
+    return f"{text} {interval(low, high)}"
+
+
+def _relative_change(row: Row) -> str:
+    """A change in percent, with its direction in words."""
+    low, high = sorted((abs(row["lo"]), abs(row["hi"])))
+    direction = "higher" if row["value"] > 0 else "lower"
+    return f"{number(abs(row['value']))} % {interval(low, high)} {direction}"
+
+
+def _count_runs(count: int) -> str:
+    return f"{count} run" if count == 1 else f"{count} runs"
+
+
+def _enumerate(names: Sequence[str]) -> str:
+    """`A`, `A and B`, `A, B and C`."""
+    if len(names) <= 1:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def named(facet: str, name: str) -> str:
+    """A facet of the browser's filter for a whole name, cut before the first quotation mark."""
+    unquoted = name.partition('"')[0]
+    return f'{facet}:"{unquoted}"'
+
+
+def _any_run(run_ids: Sequence[str] | None) -> str:
+    return " ".join(named("id", run_id) for run_id in run_ids or ())
+
+
+def _has_labels(tables: Tables) -> bool:
+    return "corrected_leaderboard" in tables or "corrected_effects" in tables
+
+
+def _as_judged(tables: Tables) -> str:
+    """The remark on a number that labels do not correct, if there are labels."""
+    return " (as judged: no label corrects this number)" if _has_labels(tables) else ""
+
+
+# Which differences may be named
+
+
+def _excludes_zero(row: Row) -> bool:
+    """Whether an estimate from enough runs has an interval on one side of 0."""
+    has_interval = row["lo"] is not None and row["hi"] is not None
+    return row["n"] >= MIN_RUNS and has_interval and row["lo"] * row["hi"] > 0
+
+
+def _significant(rows: list[Row]) -> list[Row]:
+    """The rows of a family of tests that are significant at 5 % after Holm's adjustment."""
+    adjusted = adjust_p_values([row["p"] for row in rows], "holm")
+    return [row for row, p in zip(rows, adjusted, strict=True) if p is not None and p < 0.05]
+
+
+def _extreme_group(rows: Sequence[Row], *, highest: bool) -> list[Row]:
+    """The highest (lowest) row and all rows that do not differ from it.
+
+    Two rows do not differ if their intervals overlap or one has none.
+    """
+    ordered = sorted(rows, key=lambda row: -row["value"] if highest else row["value"])
+    extreme = ordered[0]
+    group = [extreme]
+    for row in ordered[1:]:
+        upper, lower = (row["hi"], extreme["lo"]) if highest else (extreme["hi"], row["lo"])
+        if upper is None or lower is None or upper >= lower:
+            group.append(row)
+    return group
+
+
+# The sentences
+
+
+def _basis(tables: Tables) -> list[Finding]:
+    """What has to be known first; nothing if all runs were read and all quotes found."""
     table = tables.get("basis")
     if table is None or "judge" not in table.columns or table.is_empty():
         return []
     row = table.row(0, named=True)
-    flawed = (
+    is_flawed = (
         row["presumed_runs"]
         or row["unread_runs"]
         or row["quotes_found"] < row["quotes"]
         or row["contradictions"]
     )
-    return [Finding(" ".join(sentences(row)))] if flawed else []
+    return [Finding(" ".join(sentences(row)))] if is_flawed else []
 
 
-def _rows(tables: Mapping[str, pl.DataFrame], name: str, **where: Any) -> list[Row]:
-    """Rows for new tasks with a value."""
-    table = tables.get(name)
-    if table is None or "value" not in table.columns or not set(where) <= set(table.columns):
-        return []
-    rows = table.filter(
-        pl.all_horizontal(pl.lit(True), *(pl.col(c) == v for c, v in where.items()))
-    ).to_dicts()
-    return [row for row in rows if row["value"] is not None and row.get("population") != "same"]
-
-
-def _with(row: Row, unit: str = "", scale: float = 1.0) -> str:
-    lo, hi = (None if row[end] is None else scale * row[end] for end in ("lo", "hi"))
-    found = f" {interval(lo, hi)}" if lo is not None or hi is not None else ""
-    return f"{number(scale * row['value'])}{unit}{found}"
-
-
-def _runs(n: int) -> str:
-    return f"{n} run" if n == 1 else f"{n} runs"
-
-
-def _named(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 2 else list(names))
-
-
-def _apart(row: Row) -> bool:
-    """Whether the interval leaves 0 on one side, from enough runs."""
-    return (
-        row["n"] >= MIN_RUNS
-        and row["lo"] is not None
-        and row["hi"] is not None
-        and row["lo"] * row["hi"] > 0
-    )
-
-
-def _holm(rows: list[Row]) -> list[Row]:
-    """Those of a family of tests that Holm's procedure finds."""
-    return [
-        row
-        for row, p in zip(rows, adjust_p_values([row["p"] for row in rows], "holm"), strict=True)
-        if p is not None and p < 0.05
-    ]
-
-
-def _together(rows: Sequence[Row], highest: bool) -> list[Row]:
-    """The row at one end and those whose intervals meet its own, or that have none: nobody can tell
-    them from it."""
-    ends = sorted(rows, key=lambda row: -row["value"] if highest else row["value"])
-    first = ends[0]
-    out = [first]
-    for row in ends[1:]:
-        near, far = (row["hi"], first["lo"]) if highest else (first["hi"], row["lo"])
-        if near is None or far is None or near >= far:
-            out.append(row)
-    return out
-
-
-def _labelled(tables: Mapping[str, pl.DataFrame]) -> bool:
-    return "corrected_leaderboard" in tables or "corrected_effects" in tables
-
-
-def _as_judged(tables: Mapping[str, pl.DataFrame]) -> str:
-    """What a sentence says whose numbers no label corrects, although there are labels."""
-    return " (as judged: no label corrects this number)" if _labelled(tables) else ""
-
-
-def _lead(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
-    rows = _rows(tables, "leaderboard", scope="overall")
-    known = {row["agent"]: row for row in rows}
-    corrected = [
-        row
-        for row in _rows(tables, "corrected_leaderboard", kind="corrected")
-        if row["lo"] is not None
-    ]
-    by, tail = "", _as_judged(tables)
-    if rows and {row["agent"] for row in corrected} >= set(known):
-        rows = sorted(
-            ({**known[row["agent"]], **row} for row in corrected if row["agent"] in known),
-            key=lambda row: -row["value"],
-        )
-        by, tail = ", corrected by labels,", ""
+def _leaderboard(tables: Tables, score: Score) -> list[Finding]:
+    """Who is first, and whether that would hold for new tasks."""
+    rows, how, remark = _leaderboard_rows(tables)
     if len(rows) < 2:
-        return [
-            Finding(
-                f"{row['agent']} has a mean {score.titled} of {_with(row)} over"
-                f" {_runs(row['runs'])}{tail}.",
-                named("agent", row["agent"]),
-            )
-            for row in rows
-        ]
-    if any("not comparable" in text for row in rows for text in row["warnings"] or ()):
+        return [_single_agent(row, score, remark) for row in rows]
+    if any("not comparable" in warning for row in rows for warning in row["warnings"] or ()):
         text = (
             "Agents ran different tracks, so their overall means cannot be compared: read the"
             " boards by track."
         )
         return [Finding(text)]
     first = rows[0]
-    ties = [row["agent"] for row in rows if abs(row["value"] - first["value"]) < 1e-9]
-    runs = " ".join(named("agent", agent) for agent in ties)
-    if len(ties) > 1:
-        return [
-            Finding(
-                f"{_named(ties)} share the highest mean {score.titled}{by} {_with(first)}{tail}.",
-                runs,
-            )
-        ]
-    start = f"{first['agent']} has the highest mean {score.titled}{by} {_with(first)}"
-    hidden = _order_hidden(rows, score)
-    if first["rank_hi"] is None:
-        text = (
-            f"{start}{tail}; these tasks do not suffice to say whether that holds for new"
-            f" ones.{hidden}"
-        )
-        return [Finding(text, runs)]
-    if first["rank_hi"] == 1 and not hidden:
-        text = (
-            f"{start}{tail}, and is first for new tasks of the kind as well (Holm over all pairs,"
-            " 95 %)."
-        )
-        return [Finding(text, runs)]
-    rivals = sum(1 for row in rows[1:] if row["rank_lo"] == 1)
-    others = f"{rivals} other agent{'s' if rivals != 1 else ''}"
-    but = (
-        f", but for new tasks {others} could be first: its rank is 1 to {first['rank_hi']}"
-        if rivals
-        else ""
+    tied = [row["agent"] for row in rows if abs(row["value"] - first["value"]) < 1e-9]
+    runs = " ".join(named("agent", agent) for agent in tied)
+    mean = f"the highest mean {score.titled}{how} {_estimate(first)}"
+    if len(tied) > 1:
+        return [Finding(f"{_enumerate(tied)} share {mean}{remark}.", runs)]
+    caveat = _missing_scores_caveat(rows, score)
+    claim = _first_place_claim(rows, bool(caveat))
+    return [Finding(f"{first['agent']} has {mean}{remark}{claim}.{caveat}", runs)]
+
+
+def _leaderboard_rows(tables: Tables) -> tuple[list[Row], str, str]:
+    """Rows by mean, corrected by labels if all agents are; how, and the remark if not."""
+    rows = _rows(tables, "leaderboard", scope="overall")
+    by_agent = {row["agent"]: row for row in rows}
+    corrected = {
+        row["agent"]: row
+        for row in _rows(tables, "corrected_leaderboard", kind="corrected")
+        if row["lo"] is not None
+    }
+    if not rows or not set(by_agent) <= set(corrected):
+        return rows, "", _as_judged(tables)
+    merged = [by_agent[agent] | corrected[agent] for agent in corrected if agent in by_agent]
+    merged.sort(key=lambda row: -row["value"])
+    return merged, ", corrected by labels,", ""
+
+
+def _single_agent(row: Row, score: Score, remark: str) -> Finding:
+    text = (
+        f"{row['agent']} has a mean {score.titled} of {_estimate(row)} over"
+        f" {_count_runs(row['runs'])}{remark}."
     )
-    return [Finding(f"{start}{tail}{but}.{hidden}", runs)]
+    return Finding(text, named("agent", row["agent"]))
 
 
-def _order_hidden(rows: list[Row], score: Score) -> str:
-    """Says where runs without a score could turn the order."""
+def _first_place_claim(rows: Sequence[Row], has_caveat: bool) -> str:
+    """What may be said about the first place for new tasks."""
+    first = rows[0]
+    if first["rank_hi"] is None:
+        return "; these tasks do not suffice to say whether that holds for new ones"
+    if first["rank_hi"] == 1 and not has_caveat:
+        return ", and is first for new tasks of the kind as well (Holm over all pairs, 95 %)"
+    rivals = sum(row["rank_lo"] == 1 for row in rows[1:])
+    if rivals == 0:
+        return ""
+    agents = "1 other agent" if rivals == 1 else f"{rivals} other agents"
+    return f", but for new tasks {agents} could be first: its rank is 1 to {first['rank_hi']}"
+
+
+def _missing_scores_caveat(rows: Sequence[Row], score: Score) -> str:
+    """A sentence if runs without a score could change who is first."""
     first, others = rows[0], rows[1:]
-    worst = first.get("value_missing_zero")
-    best = [
+    worst_of_first = first.get("value_missing_zero")
+    best_of_others = [
         row["value_missing_best"] for row in others if row.get("value_missing_best") is not None
     ]
-    if (
-        worst is None
-        or not best
-        or max(best) < worst
-        or all(row.get("value_missing_zero") == row.get("value_missing_best") for row in rows)
-    ):
+    nothing_missing = all(
+        row.get("value_missing_zero") == row.get("value_missing_best") for row in rows
+    )
+    if worst_of_first is None or not best_of_others or nothing_missing:
+        return ""
+    if max(best_of_others) < worst_of_first:
         return ""
     return (
         f" Runs without a score could change the order: counted as 0 and as {score.high or 1:g}"
-        f" they leave {first['agent']} between {number(worst)} and"
+        f" they leave {first['agent']} between {number(worst_of_first)} and"
         f" {number(first['value_missing_best'])}."
     )
 
 
-def _stages(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    rows = [
-        row
-        for row in _rows(tables, "stages", agent="(all)")
-        if row["stage"] in ("S1", "S2", "S3", "S4", "S5")
-    ]
+def _stages(tables: Tables) -> list[Finding]:
+    """Which stages have the lowest and the highest mean."""
+    rows = [row for row in _rows(tables, "stages", agent="(all)") if row["stage"] in STAGES]
     counts = [row["n"] for row in rows]
-    # Stages that were scored on other runs than the rest cannot be held against them.
-    if len(rows) < 5 or min(counts) < max(MIN_RUNS, ENOUGH * max(counts)):
+    # Stages that were scored on other runs than the rest cannot be compared with them.
+    if len(rows) < len(STAGES) or min(counts) < max(MIN_RUNS, ENOUGH * max(counts)):
         return []
-    said, lowest = [], ""
-    for highest, word in ((False, "lowest"), (True, "highest")):
-        group = _together(rows, highest)
-        if len(group) == len(rows):
-            return [
-                Finding(f"No stage is told apart from all others by its mean{_as_judged(tables)}.")
-            ]
-        lowest = lowest or " ".join(f"{row['stage']}<0.5" for row in group[:1])
-        each = _named([f"{row['stage']} ({_with(row)})" for row in group])
-        said.append(
-            f"{each} {'has' if len(group) == 1 else 'have'} the {word}"
-            f" mean{'' if len(group) == 1 else 's, not told apart'}"
-        )
-    return [Finding(f"Of the stages {said[0]}; {said[1]}{_as_judged(tables)}.", lowest)]
+    lowest = _extreme_group(rows, highest=False)
+    highest = _extreme_group(rows, highest=True)
+    if len(rows) in (len(lowest), len(highest)):
+        text = f"No stage's mean differs significantly from all others{_as_judged(tables)}."
+        return [Finding(text)]
+    text = (
+        f"Of the stages {_stage_group(lowest, 'lowest')};"
+        f" {_stage_group(highest, 'highest')}{_as_judged(tables)}."
+    )
+    return [Finding(text, f"{lowest[0]['stage']}<0.5")]
 
 
-def _codes(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    out: list[Finding] = []
+def _stage_group(rows: Sequence[Row], extreme: str) -> str:
+    stages = _enumerate([f"{row['stage']} ({_estimate(row)})" for row in rows])
+    if len(rows) == 1:
+        return f"{stages} has the {extreme} mean"
+    return f"{stages} have the {extreme} means, which do not differ significantly"
+
+
+def _codes(tables: Tables) -> list[Finding]:
+    """Which codes fire most often."""
     rows = _rows(tables, "codes", measure="share of fired codes")
     fired = [row for row in rows if row["fired"]]
     total = sum(row["fired"] for row in fired)
-    if fired and total >= MIN_RUNS:
-        ratio = _rows(tables, "codes", measure="ratio")
-        tail = ""
-        if ratio and ratio[0]["lo"] is not None:
-            tail = (
-                f" There are {_with(ratio[0])} engineering codes (E2–E5) per knowledge code (E1)."
-            )
-        counted = [row["code"] for row in rows]
-        of = (
-            "the fired codes"
-            if len(counted) == len(CODES)
-            else f"the fired codes {', '.join(counted)}"
-        )
-        top = _together(fired, True)
-        shares = _named([f"{row['code']} {_with(row, ' %', 100)}" for row in top])
-        if len(fired) == 1:
-            text = f"All {total} of {of} are {fired[0]['code']}"
-        elif len(top) == len(fired):
-            text = f"Of {of} none is told apart as the most frequent: {shares}"
-        else:
-            none = ", not told apart from each other" if len(top) > 1 else ""
-            text = f"Most frequent of {of}{_as_judged(tables)}: {shares}{none}"
-        out.append(
-            Finding(
-                f"{text}{_share_read(rows[0])}.{tail}",
-                " ".join(f"code:{row['code']}" for row in top),
-            )
-        )
-    return out + _unread(tables)
+    if not fired or total < MIN_RUNS:
+        return []
+    counted = [row["code"] for row in rows]
+    population = "the fired codes"
+    if len(counted) < len(CODES):
+        population += f" {', '.join(counted)}"
+    top = _extreme_group(fired, highest=True)
+    shares = _enumerate([f"{row['code']} {_estimate(row, ' %', 100)}" for row in top])
+    if len(fired) == 1:
+        text = f"All {total} of {population} are {fired[0]['code']}"
+    elif len(top) == len(fired):
+        text = f"Of {population} none is significantly more frequent than the others: {shares}"
+    else:
+        remark = ", which do not differ significantly" if len(top) > 1 else ""
+        text = f"Most frequent of {population}{_as_judged(tables)}: {shares}{remark}"
+    text = f"{text}{_share_read(rows[0])}.{_engineering_ratio(tables)}"
+    return [Finding(text, " ".join(f"code:{row['code']}" for row in top))]
+
+
+def _engineering_ratio(tables: Tables) -> str:
+    rows = _rows(tables, "codes", measure="ratio")
+    if not rows or rows[0]["lo"] is None:
+        return ""
+    return f" There are {_estimate(rows[0])} engineering codes (E2–E5) per knowledge code (E1)."
 
 
 def _share_read(row: Row) -> str:
-    return (
-        f", in {row['read']} of {_runs(row['runs'])} that were read for them"
-        if row["read"] < row["runs"]
-        else ""
-    )
+    if row["read"] >= row["runs"]:
+        return ""
+    return f", in {row['read']} of {_count_runs(row['runs'])} that were read for them"
 
 
-def _unread(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    """Says of every code that was not read in all runs how many were; silence would pass for a
-    clean record."""
-    table = tables.get("codes_read")
-    if table is None or "read" not in table.columns:
+def _unread_codes(tables: Tables) -> list[Finding]:
+    """How many runs were read for codes that were not read in all: silence would look clean."""
+    if not _has_columns(tables, "codes_read", "read"):
         return []
-    rows = table.filter(pl.col("read") < pl.col("runs")).to_dicts()
+    rows = tables["codes_read"].filter(pl.col("read") < pl.col("runs")).to_dicts()
     if not rows:
         return []
-    runs = rows[0]["runs"]
-    by_count: dict[int, list[Row]] = {}
+    by_count: dict[int, list[str]] = {}
     for row in rows:
-        by_count.setdefault(row["read"], []).append(row)
-    said = []
-    for n, group in sorted(by_count.items()):
-        names = " and ".join(row["code"] for row in group)
-        said.append(
-            f"{names} {'was' if len(group) == 1 else 'were'} read in {n if n else 'none'} of"
-            f" {_runs(runs)}"
-        )
-    shown = ", ".join(
-        f"{row['code']} in {row['fired_unread']}" for row in rows if row["fired_unread"]
-    )
-    tail = f" Facts show {shown} of the runs that nobody read." if shown else ""
-    text = f"{'; '.join(said)}: nothing is known of how often a code occurs in the others.{tail}"
+        by_count.setdefault(row["read"], []).append(row["code"])
+    parts = []
+    for count, codes in sorted(by_count.items()):
+        verb = "was" if len(codes) == 1 else "were"
+        total = _count_runs(rows[0]["runs"])
+        parts.append(f"{' and '.join(codes)} {verb} read in {count or 'none'} of {total}")
+    text = f"{'; '.join(parts)}: nothing is known of how often a code occurs in the others."
+    by_facts = [f"{row['code']} in {row['fired_unread']}" for row in rows if row["fired_unread"]]
+    if by_facts:
+        text += f" Facts show {', '.join(by_facts)} of the runs that nobody read."
     return [Finding(text, " ".join(f"unread:{row['code']}" for row in rows))]
 
 
-def _cliff(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
-    raw = [row for row in _rows(tables, "cliff", kind="drop_raw", group="1") if _apart(row)]
-    within = [
-        row for row in _rows(tables, "cliff", kind="drop_within_cell", group="1") if _apart(row)
+def _cliff(tables: Tables, score: Score) -> list[Finding]:
+    """How much lower runs with one code score than runs without any."""
+    raw = [row for row in _rows(tables, "cliff", kind="drop_raw", group="1") if _excludes_zero(row)]
+    within_cells = [
+        row
+        for row in _rows(tables, "cliff", kind="drop_within_cell", group="1")
+        if _excludes_zero(row)
     ]
     if not raw:
         return []
     counted = raw[0].get("codes") or ""
-    among = "" if not counted or counted == ", ".join(CODES) else f" of {counted}"
+    among, none = "", "none"
+    if counted and counted != ", ".join(CODES):
+        among, none = f" of {counted}", "none of these"
     text = (
-        f"Runs with one fired code{among} have a mean {score.name} {_moved(raw[0])} than runs with"
-        f" none{' of these' if among else ''}"
+        f"Runs with one fired code{among} have a mean {score.name} {_relative_change(raw[0])} than"
+        f" runs with {none}"
     )
-    tail = f"; among repeats of the same agent, task and tier {_moved(within[0])}" if within else ""
-    return [Finding(f"{text}{tail}{_as_judged(tables)}.", "codes=1")]
+    if within_cells:
+        change = _relative_change(within_cells[0])
+        text += f"; among repeats of the same agent, task and tier {change}"
+    return [Finding(f"{text}{_as_judged(tables)}.", "codes=1")]
 
 
-def _moved(row: Row) -> str:
-    """A change in percent with its direction in words."""
-    size = {end: abs(row[end]) for end in ("value", "lo", "hi")}
-    ends = sorted((size["lo"], size["hi"]))
-    return (
-        f"{number(size['value'])} % {interval(*ends)} {'higher' if row['value'] > 0 else 'lower'}"
-    )
-
-
-def _effects(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
-    table = tables.get("code_effects")
-    if table is None or "status" not in table.columns:
+def _effects(tables: Tables, score: Score) -> list[Finding]:
+    """Which codes go with a difference of the score."""
+    if not _has_columns(tables, "code_effects", "status"):
         return []
-    rows = [
-        row for row in table.to_dicts() if row["population"] == "new" and row["value"] is not None
-    ]
+    all_rows = [row for row in tables["code_effects"].to_dicts() if row["population"] == "new"]
+    rows = [row for row in all_rows if row["value"] is not None]
     if any(row["status"] == "confounded" for row in rows):
-        p = min(row["placebo_p"] for row in rows if row["placebo_p"] is not None)
-        text = (
-            "Caution: runs with E3, E4 or E5 differ already in stages that were over before"
-            f" (placebo p = {probability(p)}): something else may drive both, and no effect of a"
-            " code is claimed."
-        )
-        return [Finding(text, "code:E3 code:E4 code:E5")]
-    unit = f"points of {score.name}" if score == OVERALL else score.titled
-    circular = tables.get(
-        "circularity", pl.DataFrame(schema={"code": pl.String, "verdict": pl.String})
-    )
-    restate = (
-        set(circular.filter(pl.col("verdict").str.ends_with("by outcome"))["code"])
-        if "verdict" in circular.columns
-        else set()
-    )
-    claimed = [
-        row
-        for row in rows
-        if row["status"] == "ok"
-        and row["p_holm"] is not None
-        and row["p_holm"] < 0.05
-        and _apart(row)
-        and row["code"] not in restate
-        and (row["missing_lo"] is None or row["missing_lo"] * row["missing_hi"] > 0)
-    ]
-    how = f"{unit} against repeats of the same cell with the same other codes (Holm over the codes)"
-    if _labelled(tables):
-        fixed = {
-            row["code"]: row
-            for row in _rows(tables, "corrected_effects", kind="corrected")
-            if _apart(row)
-        }
-        kept = {row["code"] for row in _holm(list(fixed.values()))}
-        claimed = [{**row, **fixed[row["code"]]} for row in claimed if row["code"] in kept]
-        how = (
-            f"{unit}, tags corrected by labels (predict-then-debias, additive; Holm over the codes)"
-        )
+        return [_confounded(rows)]
+    claimed = _claimed_effects(tables, rows)
     if not claimed:
         return []
     claimed.sort(key=lambda row: -abs(row["value"]))
-    said = []
-    for row in claimed:
-        part = (
-            _rows(tables, "effect_parts", code=row["code"], part="task part: quality")
-            if score == OVERALL
-            else []
-        )
-        less = (
-            ""
-            if _labelled(tables) or not part
-            else (
-                f", of which {number(part[0]['value'])} are how good results are, not a rule's or a"
-                " judge's word"
-            )
-        )
-        # The robustness value is that of the uncorrected number.
-        rv = None if _labelled(tables) else row["robustness_value"]
-        doubt = [f"RV {100 * rv:.0f} %"] if rv is not None else []
-        doubt += (
-            [f"placebo p {probability(row['placebo_p'])}"] if row["placebo_p"] is not None else []
-        )
-        said.append(
-            f"{row['code']} {_with(row)}{less}" + (f" ({', '.join(doubt)})" if doubt else "")
-        )
-    rv_words = (
-        ": RV is the share of what is left of both that an unseen cause would have to explain to"
-        " erase one"
-    )
-    rv_words = "" if _labelled(tables) else rv_words
-    unread = [
-        row["code"]
-        for row in table.to_dicts()
-        if row["population"] == "new" and row["read"] < min(MIN_READ, row["runs"])
-    ]
-    but = f" Too few runs were read for {_named(unread)} to say." if unread else ""
+    effects = "; ".join(_effect(tables, row, score) for row in claimed)
     text = (
-        f"Codes that go with a difference, in {how}: {'; '.join(said)}. These are associations, not"
-        f" causes{rv_words}.{but}"
+        f"Codes that go with a difference, in {_effect_unit(tables, score)}: {effects}. These are"
+        f" associations, not causes{_robustness_explained(tables)}."
     )
+    unread = [row["code"] for row in all_rows if row["read"] < min(MIN_READ, row["runs"])]
+    if unread:
+        text += f" Too few runs were read for {_enumerate(unread)} to say."
     return [Finding(text, " ".join(f"code:{row['code']}" for row in claimed))]
 
 
-def _tiers(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
+def _confounded(rows: Sequence[Row]) -> Finding:
+    p = min(row["placebo_p"] for row in rows if row["placebo_p"] is not None)
+    text = (
+        "Caution: runs with E3, E4 or E5 already differ in stages that were over before"
+        f" (placebo p = {probability(p)}): something else may drive both, and no effect of a"
+        " code is claimed."
+    )
+    return Finding(text, "code:E3 code:E4 code:E5")
+
+
+def _claimed_effects(tables: Tables, rows: Sequence[Row]) -> list[Row]:
+    """Significant effects, with the corrected numbers in place of the judge's if there are any."""
+    circular = {row["code"] for row in _circular_rows(tables)}
+    claimed = [row for row in rows if _is_claimable(row) and row["code"] not in circular]
+    if not _has_labels(tables):
+        return claimed
+    corrected = [
+        row for row in _rows(tables, "corrected_effects", kind="corrected") if _excludes_zero(row)
+    ]
+    significant = {row["code"]: row for row in _significant(corrected)}
+    return [row | significant[row["code"]] for row in claimed if row["code"] in significant]
+
+
+def _is_claimable(row: Row) -> bool:
+    """Whether an effect is significant, also under either extreme of the missing scores."""
+    is_significant = row["status"] == "ok" and row["p_holm"] is not None and row["p_holm"] < 0.05
+    survives_missing = row["missing_lo"] is None or row["missing_lo"] * row["missing_hi"] > 0
+    return is_significant and _excludes_zero(row) and survives_missing
+
+
+def _effect_unit(tables: Tables, score: Score) -> str:
+    unit = f"points of {score.name}" if score == OVERALL else score.titled
+    if _has_labels(tables):
+        method = "predict-then-debias, additive; Holm over the codes"
+        return f"{unit}, codes corrected by labels ({method})"
+    return (
+        f"{unit} against repeats of the same cell with the same other codes (Holm over the codes)"
+    )
+
+
+def _robustness_explained(tables: Tables) -> str:
+    if _has_labels(tables):
+        return ""
+    return (
+        ": RV is the share of the remaining variance of both that an unseen cause would have to"
+        " explain to erase one"
+    )
+
+
+def _effect(tables: Tables, row: Row, score: Score) -> str:
+    """One effect with its share of result quality and its reasons for doubt."""
+    text = f"{row['code']} {_estimate(row)}"
+    doubts = []
+    if not _has_labels(tables):
+        # Part and robustness value are those of the uncorrected number.
+        if score == OVERALL:
+            text += _quality_share(tables, row["code"])
+        if row["robustness_value"] is not None:
+            doubts.append(f"RV {100 * row['robustness_value']:.0f} %")
+    if row["placebo_p"] is not None:
+        doubts.append(f"placebo p {probability(row['placebo_p'])}")
+    return f"{text} ({', '.join(doubts)})" if doubts else text
+
+
+def _quality_share(tables: Tables, code: str) -> str:
+    parts = _rows(tables, "effect_parts", code=code, part="task part: quality")
+    if not parts:
+        return ""
+    points = number(parts[0]["value"])
+    return (
+        f", of which {points} come from the quality of results alone, not from rules or the judge"
+    )
+
+
+def _tiers(tables: Tables, score: Score) -> list[Finding]:
     rows = [
-        row for row in _rows(tables, "tiers", agent="(all)", outcome=score.column) if _apart(row)
+        row
+        for row in _rows(tables, "tiers", agent="(all)", outcome=score.column)
+        if _excludes_zero(row)
     ]
     return [
         Finding(
-            f"{score.name} in {row['tier']} is {_moved(row)} than in {row['baseline']}, on tasks"
-            f" that have both{_as_judged(tables)}.",
+            f"{score.name} in {row['tier']} is {_relative_change(row)} than in {row['baseline']},"
+            f" on tasks that have both{_as_judged(tables)}.",
             f"tier:{row['tier']}",
         )
-        for row in _holm(rows)
+        for row in _significant(rows)
     ]
 
 
-def _cost(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
-    runs = [
+def _cost(tables: Tables, score: Score) -> list[Finding]:
+    """Whether runs that cost more score higher or lower."""
+    wording = {"runs": "over all runs", "within_cell": "between repeats of the same cell"}
+    rows = [
         row
-        for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind="runs")
-        if _apart(row)
+        for kind in wording
+        for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind=kind)
+        if _excludes_zero(row)
     ]
-    cell = [
-        row
-        for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind="within_cell")
-        if _apart(row)
-    ]
-    both = {id(row) for row in _holm(runs + cell)}
-    said = [
-        f"{where} dearer runs score {'higher' if row['value'] > 0 else 'lower'}, r = {_with(row)}"
-        for row, where in [
-            *((row, "over all runs") for row in runs),
-            *((row, "between repeats of the same cell") for row in cell),
-        ]
-        if id(row) in both
-    ]
-    return (
-        [Finding(f"Cost and {score.name}: {'; '.join(said)}{_as_judged(tables)}.")] if said else []
-    )
-
-
-def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    table = tables.get("clusters")
-    if table is None or "rank" not in table.columns:
+    parts = []
+    for row in _significant(rows):
+        direction = "higher" if row["value"] > 0 else "lower"
+        population = wording[row["kind"]]
+        parts.append(f"{population} dearer runs score {direction}, r = {_estimate(row)}")
+    if not parts:
         return []
-    wordy = pl.col("example").str.count_matches(" ") >= 2
-    rows = table.filter(wordy).sort("runs", descending=True).to_dicts()
-    if not rows or rows[0]["runs"] < 2 or (len(rows) > 1 and rows[1]["runs"] == rows[0]["runs"]):
+    return [Finding(f"Cost and {score.name}: {'; '.join(parts)}{_as_judged(tables)}.")]
+
+
+def _common_failure(tables: Tables) -> list[Finding]:
+    """The group of failures in most runs, if one is in more runs than any other."""
+    if not _has_columns(tables, "clusters", "rank"):
+        return []
+    has_words = pl.col("example").str.count_matches(" ") >= 2
+    rows = tables["clusters"].filter(has_words).sort("runs", descending=True).to_dicts()
+    if not rows or rows[0]["runs"] < 2:
+        return []
+    if len(rows) > 1 and rows[1]["runs"] == rows[0]["runs"]:
         return []
     text = (
-        f"The group of troubles in most runs ({rows[0]['runs']}) is of this kind:"
+        f"The most common failure ({rows[0]['runs']} runs) is of this kind:"
         f" “{rows[0]['example'].rstrip('.')}”."
     )
-    return [Finding(text, _any_of(rows[0]["example_runs"]))]
+    return [Finding(text, _any_run(rows[0]["example_runs"]))]
 
 
-def _alarms(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    circular = tables.get("circularity")
-    if circular is None or not {"code", "verdict"} <= set(circular.columns):
+def _circular_rows(tables: Tables) -> list[Row]:
+    if not _has_columns(tables, "circularity", "code", "verdict"):
         return []
+    rows = tables["circularity"].to_dicts()
+    return [row for row in rows if str(row["verdict"]).endswith("by outcome")]
+
+
+def _circular_codes(tables: Tables) -> list[Finding]:
     return [
         Finding(
             f"Caution: {row['code']} {row['verdict']}; it cannot explain the score that it"
             " restates.",
             f"code:{row['code']}",
         )
-        for row in circular.iter_rows(named=True)
-        if str(row["verdict"]).endswith("by outcome")
+        for row in _circular_rows(tables)
     ]
 
 
-def _checks(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    table = tables.get("checks")
-    if table is None or "status" not in table.columns:
+def _failed_checks(tables: Tables) -> list[Finding]:
+    if not _has_columns(tables, "checks", "status"):
         return []
-    bad = table.filter(pl.col("status") == "problem")
-    if bad.is_empty():
+    problems = tables["checks"].filter(pl.col("status") == "problem")
+    if problems.is_empty():
         return []
-    count = "1 check of the scores" if bad.height == 1 else f"{bad.height} checks of the scores"
-    examples = bad["examples"].explode().drop_nulls().to_list() if "examples" in bad.columns else []
-    return [
-        Finding(
-            f"{count} found problems: {', '.join(bad['check'].to_list()[:6])}.",
-            _any_of(examples[:5]),
-        )
-    ]
-
-
-def named(facet: str, name: str) -> str:
-    """A facet of the browser's filter for a whole name; one with a quotation mark up to that."""
-    whole = name.partition('"')[0]
-    return f'{facet}:"{whole}"'
-
-
-def _any_of(ids: list[str] | None) -> str:
-    return " ".join(named("id", id) for id in ids or ())
-
-
-__all__ = ["Finding", "findings", "named"]
+    checks = "1 check" if problems.height == 1 else f"{problems.height} checks"
+    names = ", ".join(problems["check"].to_list()[:_MAX_NAMED_CHECKS])
+    examples: list[str] = []
+    if "examples" in problems.columns:
+        examples = problems["examples"].explode().drop_nulls().to_list()
+    text = f"{checks} of the scores found problems: {names}."
+    return [Finding(text, _any_run(examples[:_MAX_EXAMPLES]))]

@@ -1,5 +1,4 @@
-"""Everything that analysing a cohort yields, read once: frames, tables, groups of failures; written
-as files or JSON."""
+"""The analysis of a cohort: read once, computed, and written as files or JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ SCHEMA = "ambjudge.analysis/1"
 
 @dataclass(frozen=True)
 class Analysis:
-    """A cohort with its tables by name (TABLES), and the column of the score that they are about."""
+    """A cohort, its tables by name, and the column of the score that they are about."""
 
     cohort: Cohort
     tables: dict[str, pl.DataFrame]
@@ -51,46 +50,46 @@ class Analysis:
 def read(
     source: Any,
     texts: FailureTexts | None = None,
-    seen: Callable[[], None] | None = None,
+    on_card: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
     judge: str | None = None,
 ) -> Cohort:
-    """The cohort of a source (see `cohorts.cohort`), its words collected on the way; `seen` is
-    called for every card.
+    """Read the cohort of a source (see `cohorts.cohort`) and collect its texts about failures.
 
-    `judge` leaves out the scorecards of every other one. Raises InputError when nothing can be
-    read, or when there is not a single run.
+    `on_card` is called for every scorecard that was read. With `judge`, the scorecards of others
+    are left out. InputError if nothing can be read, or if there is not a single run.
     """
     problems: list[str] = []
     judges: set[str] = set()
 
-    def watched() -> Iterator[Any]:
+    def selected() -> Iterator[Any]:
         for item in each_card(source, problems, scoring):
-            if seen is not None:
-                seen()
+            if on_card is not None:
+                on_card()
             if isinstance(item, pl.DataFrame):
                 judges.update(item["judge"].drop_nulls())
                 yield item if judge is None else item.filter(pl.col("judge") == judge)
                 continue
             judges.add(item.judge.name)
-            if judge is not None and item.judge.name != judge:
-                continue
-            if texts is not None:
-                texts.add(item)
-            yield item
+            if judge is None or item.judge.name == judge:
+                if texts is not None:
+                    texts.add(item)
+                yield item
 
-    found = cohort(watched())
-    found = replace(found, problems=(*problems, *found.problems))
-    if found.runs.is_empty() and judges - {judge}:
-        raise InputError(
-            f"no scorecards of judge {judge!r}", f"there are {', '.join(sorted(judges))}"
-        )
-    if found.runs.is_empty():
-        first = f"; first problem: {found.problems[0]}" if found.problems else ""
-        raise InputError(
-            f"no run to analyse{first}", "give scorecards, a frame, or a folder of runs"
-        )
-    return found
+    read_cohort = cohort(selected())
+    read_cohort = replace(read_cohort, problems=(*problems, *read_cohort.problems))
+    if read_cohort.runs.is_empty():
+        raise _no_runs(read_cohort, judge, judges - {judge})
+    return read_cohort
+
+
+def _no_runs(empty: Cohort, judge: str | None, other_judges: set[Any]) -> InputError:
+    if other_judges:
+        names = ", ".join(sorted(other_judges))
+        return InputError(f"no scorecards of judge {judge!r}", f"there are {names}")
+    first_problem = f"; first problem: {empty.problems[0]}" if empty.problems else ""
+    hint = "give scorecards, a frame, or a folder of runs"
+    return InputError(f"no run to analyse{first_problem}", hint)
 
 
 def analyse(
@@ -101,34 +100,34 @@ def analyse(
     outcome: str = "overall",
     code_source: str = "any",
     budget: int = 300,
-    seen: Callable[[], None] | None = None,
+    on_card: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
     judge: str | None = None,
 ) -> Analysis:
-    """Reads a source once and computes its tables; `only` limits them by name. See `all_tables` for
-    the options.
+    """Read a source once and compute its tables.
 
         found = ambjudge.analyze(ambjudge.score_many("runs/"))
         print(found.runs, found.tables["leaderboard"])
 
     `source`: scorecards, files or stores of them, frames, or a folder of runs (see
-    `cohorts.cohort`); `runs` and `tables` are polars frames. `seen` is called for every card that
-    was read; `scoring` says how runs without a scorecard are scored. `judge` leaves out the
-    scorecards of others.
+    `cohorts.cohort`); `runs` and `tables` are polars frames. `only` limits the tables by name; see
+    `all_tables` for it and the other options. `on_card` is called for every scorecard that was
+    read; `scoring` says how runs without a scorecard are scored. With `judge`, the scorecards of
+    others are left out.
     """
-    chosen = list(TABLES.names if only is None else only)
-    texts = FailureTexts() if "clusters" in chosen else None
-    found = read(source, texts, seen, scoring, judge)
+    names = list(TABLES.names if only is None else only)
+    texts = FailureTexts() if "clusters" in names else None
+    read_cohort = read(source, texts, on_card, scoring, judge)
     tables = all_tables(
-        found,
+        read_cohort,
         labels=labels,
         texts=texts,
-        only=chosen,
+        only=names,
         outcome=outcome,
         code_source=code_source,
         budget=budget,
     )
-    return Analysis(found, tables, outcome)
+    return Analysis(read_cohort, tables, outcome)
 
 
 def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -137,35 +136,39 @@ def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def to_json(analysis: Analysis) -> dict[str, Any]:
-    """All tables as plain values: `tables.<name>` has title, note and rows."""
+    """All tables as plain values: `tables.<name>` has title, note, columns and rows."""
+    tables = {}
+    for name, table in analysis.tables.items():
+        title, note = analysis.heading(name)
+        tables[name] = {
+            "title": title,
+            "note": note,
+            "columns": table.columns,
+            "rows": rows(table),
+        }
     return {
         "schema": SCHEMA,
         "outcome": analysis.outcome,
         "runs": analysis.runs.height,
-        "tables": {
-            name: {
-                **dict(zip(("title", "note"), analysis.heading(name), strict=True)),
-                "columns": table.columns,
-                "rows": rows(table),
-            }
-            for name, table in analysis.tables.items()
-        },
+        "tables": tables,
     }
 
 
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
-    """Writes each table as CSV and Parquet below `folder`/tables, the run frame as runs.parquet and
-    runs.csv, and tables.json."""
-    place = folder / "tables"
-    place.mkdir(parents=True, exist_ok=True)
-    out = []
+    """Write the tables and the run frame below a folder; return the paths.
+
+    `tables/NAME.csv` and `.parquet` for each table and for `runs`, and `tables.json` with all.
+    """
+    table_folder = folder / "tables"
+    table_folder.mkdir(parents=True, exist_ok=True)
+    paths = []
     for name, table in {"runs": analysis.runs, **analysis.tables}.items():
         for suffix in ("csv", "parquet"):
-            path = place / f"{name}.{suffix}"
+            path = table_folder / f"{name}.{suffix}"
             write_frame(table, path)
-            out.append(path)
+            paths.append(path)
     path = folder / "tables.json"
     text = json.dumps(to_json(analysis), ensure_ascii=False, allow_nan=False) + "\n"
     with whole(path) as part:
         part.write_text(text, "utf-8", "backslashreplace")
-    return [*out, path]
+    return [*paths, path]

@@ -45,7 +45,7 @@ def test_a_budget_stopped_cohort_has_no_point_no_rank_and_no_finding(
     assert next(
         row["range_lo"] for row in data["rows"] if row["agent"] == "agent-opal"
     ) == pytest.approx(68.75)
-    assert "2 of them lack judged stages" in report
+    assert "2 of them have too few judged" in report
     assert not any(word in report for word in ("leads", "weakest", "Overall of"))
 
     out("score", runs, *judge, "--out", "judged.jsonl")
