@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The tests start the command many times; without byte code each start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help score test test-slow lint types unit data bench bench-statistics fuzz golden docs clean
+.PHONY: help score test test-slow lint types unit data bench bench-statistics fuzz golden golden-scores docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
@@ -67,8 +67,11 @@ bench-statistics: $(VENV)/.test  ## statistics against planted truth; COHORTS=40
 fuzz: $(VENV)/.test  ## mutated files through every reader; COUNT=1000000 SEED=1 for more
 	$(BIN)/python benchmarks/fuzz.py --count $(or $(COUNT),20000) --seed $(or $(SEED),0)
 
-golden: $(VENV)/.test  ## write tests/data/golden anew after a deliberate change; read the diff
+golden: $(VENV)/.test  ## write tests/data/golden/details anew after a deliberate change; read the diff
 	$(BIN)/python benchmarks/golden.py
+
+golden-scores: $(VENV)/.test  ## the same for scores and codes, which must not move without a reason
+	$(BIN)/python benchmarks/golden.py --scores
 
 docs: $(VENV)/.core  ## the documentation as a site in build/site; to read it: python -m http.server -d build/site
 	$(BIN)/pip install --quiet --editable '.[docs]'

@@ -17,7 +17,7 @@ from tiny_runs import SUBMIT, facts, say, submit
 
 FLAT = str.maketrans({"(": None, "[": None, ")": None, "]": None, " ": None, "\n": None})
 DATA = Path(__file__).parents[1] / "data"
-GALLERY = sorted(path.stem for path in (DATA / "golden").glob("*.json"))
+GALLERY = sorted(path.stem for path in (DATA / "golden" / "scores").glob("*.json"))
 
 LOAD = "import torch\nnet = torch.load('/data/public/models/net.pt')\n"
 LOOP = (
@@ -290,7 +290,7 @@ QUOTED = {
 
 @pytest.mark.parametrize("name", GALLERY)
 def test_on_real_runs_every_finding_names_turns_says_one_sentence_and_quotes_the_run(name):
-    folder = DATA / json.loads((DATA / "golden" / f"{name}.json").read_text("utf-8"))["folder"]
+    folder = DATA / json.loads((DATA / "golden" / "scores" / f"{name}.json").read_text("utf-8"))["folder"]
     run = load_run(folder)
     check_detector(
         *detectors("paper"), *detectors("harness"), run=run, public=DATA / "recorded" / "public"

@@ -1,5 +1,4 @@
-"""Runs whose scores, stages, criteria, codes and facts are held: what a change moves, it moves on
-purpose (`make golden`)."""
+"""Golden scorecards: scores and codes never move, details move only on purpose (`make golden`)."""
 
 from __future__ import annotations
 
@@ -8,21 +7,69 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import golden as cards
 import pytest
+from ambjudge.judge.card.scorecard import ScoreCard
+from ambjudge.judge.engine import Prepared
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("path", sorted(cards.GOLDEN.glob("*.json")), ids=lambda path: path.stem)
-def test_nothing_moves_unnoticed(path: Path) -> None:
-    held = json.loads(path.read_text("utf-8"))
-    now = cards.golden(*cards.judged(cards.DATA / held.pop("folder")))
-    moved = [part for part in held if now[part] != held[part]]
+FOLDERS = cards.golden_folders()
+
+
+@cache
+def judged(folder: Path) -> tuple[Prepared, ScoreCard]:
+    return cards.judged(folder)
+
+
+def read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_scores_and_codes_never_move(folder: Path) -> None:
+    _, card = judged(folder)
+    golden = read(cards.SCORES / f"{folder.name}.json")
+    assert cards.scores_of(folder, card) == golden, (
+        "S4, S5, Task, Overall and codes must not move; if one was wrong: make golden-scores"
+    )
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_details_move_only_on_purpose(folder: Path) -> None:
+    now = cards.details_of(*judged(folder))
+    golden = read(cards.DETAILS / f"{folder.name}.json")
+    moved = [part for part in golden if now[part] != golden[part]]
     assert not moved, f"{', '.join(moved)} moved; if on purpose: make golden, and read the diff"
-    assert now.keys() == held.keys()
+    assert now.keys() == golden.keys()
+
+
+def test_scores_are_not_rewritten_without_the_flag(tmp_path, monkeypatch, capsys) -> None:
+    """Details are written anew, scores only with --scores; both say what changed."""
+    folder = FOLDERS[0]
+    for name in ("SCORES", "DETAILS"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(cards, name, tmp_path / name)
+    monkeypatch.setattr(cards, "DATA", tmp_path)
+    monkeypatch.setattr(cards, "judged", judged)
+    monkeypatch.setattr(cards, "scores_of", lambda folder, card: {"overall": card.overall})
+    monkeypatch.setattr(cards, "layout_rows", list)
+    monkeypatch.setattr(cards, "LAYOUT_ROWS", tmp_path / "golden.jsonl")
+    scores, details = (tmp_path / name / f"{folder.name}.json" for name in ("SCORES", "DETAILS"))
+    scores.write_text('{\n "overall": -1\n}\n')
+    details.write_text("{}\n")
+    assert cards.write([folder], with_scores=False)
+    assert "-1" in scores.read_text()
+    assert "presumed" in details.read_text()
+    assert "not written" in capsys.readouterr().out
+    assert not cards.write([folder], with_scores=True)
+    assert "-1" not in scores.read_text()
+    assert '- "overall": -1' in capsys.readouterr().out
 
 
 NEEDED = "numpy, pydantic, yaml, nibabel, PIL"
@@ -30,10 +77,14 @@ AGAIN = """
 import json, sys
 sys.path[:0] = sys.argv[1:3]
 import golden as cards
-for path in sorted(cards.GOLDEN.glob("*.json")):
-    held = json.loads(path.read_text("utf-8"))
-    now = cards.golden(*cards.judged(cards.DATA / held.pop("folder")))
-    print(*(f"{path.stem}: {part}" for part in held if now[part] != held[part]))
+for folder in cards.golden_folders():
+    ready, card = cards.judged(folder)
+    for path, now in (
+        (cards.SCORES, cards.scores_of(folder, card)),
+        (cards.DETAILS, cards.details_of(ready, card)),
+    ):
+        golden = json.loads((path / f"{folder.name}.json").read_text("utf-8"))
+        print(*(f"{folder.name}: {part}" for part in golden if now[part] != golden[part]))
 """
 
 
@@ -65,16 +116,16 @@ def test_every_python_gives_the_same(version: str, tmp_path: Path) -> None:
 
 
 def test_the_gallery_shows_every_track_tier_and_code() -> None:
-    held = [json.loads(path.read_text("utf-8")) for path in cards.GOLDEN.glob("*.json")]
-    assert len([one for one in held if one["folder"].startswith("recorded/")]) == 15
-    assert {code.partition(" ")[0] for one in held for code in one["codes"]} == {
+    golden = [read(path) for path in cards.SCORES.glob("*.json")]
+    assert len([each for each in golden if each["folder"].startswith("recorded/")]) == 15
+    assert {code.partition(" ")[0] for each in golden for code in each["codes"]} == {
         "E1",
         "E2",
         "E3",
         "E4",
         "E5",
     }
-    assert {one["track"].partition(" ")[0] for one in held} == {
+    assert {each["track"].partition(" ")[0] for each in golden} == {
         "segmentation",
         "enhancement",
         "vqa",
@@ -85,8 +136,8 @@ def test_the_gallery_shows_every_track_tier_and_code() -> None:
     }
 
 
-def test_runs_in_the_layouts_of_the_public_harness_are_read_as_held() -> None:
+def test_runs_in_the_layouts_of_the_public_harness_are_read_the_same() -> None:
     """Id, tier, brief, outputs, report, Task, cost and time of runs that the harness's own writers
     left."""
-    lines = (cards.LAYOUTS / "golden.jsonl").read_text("utf-8").splitlines()
+    lines = cards.LAYOUT_ROWS.read_text("utf-8").splitlines()
     assert cards.layout_rows() == [json.loads(line) for line in lines]
