@@ -37,7 +37,7 @@ from typing import Any
 from ambjudge.judge.base import Judge, is_criteria
 from ambjudge.judge.judges.limits import Budget
 from ambjudge.judge.questions.items import diagnosis_items
-from ambjudge.judge.rejudge.execute import execute
+from ambjudge.judge.rejudge.execute import execute_plan
 from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.select import JudgeOptions
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, Session, collect_cards, run_session
@@ -235,7 +235,7 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
             if not planned.calls:
                 break
             done = asyncio.run(
-                execute(
+                execute_plan(
                     planned, store, judge, concurrency=args.concurrency, budget=Budget(cap - spent)
                 )
             )

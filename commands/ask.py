@@ -199,7 +199,7 @@ def _carry_out(
                 runs,
                 judge,
                 scope,
-                by=scorer,
+                scorer=scorer,
                 on_planning=planning.update,
                 on_planned=planned,
                 on_progress=lambda s: asking.update(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
     from ..judge.rejudge.score_change import ScoreSplit
     from ..judge.rejudge.staleness import RejudgePlan
-    from ..judge.rejudge.update import Update, Updated
+    from ..judge.rejudge.update import CardUpdate, UpdateResult
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
 
@@ -102,7 +102,7 @@ def run(
     import asyncio
 
     from ..judge.rejudge.staleness import plan_rejudge
-    from ..judge.rejudge.update import from_store, outdated, update
+    from ..judge.rejudge.update import outdated_runs, update_collection, without_calls
 
     settings = load(obj["config"])
     options, quiet = score_options(settings, flags), obj["quiet"]
@@ -127,7 +127,7 @@ def run(
         bar.clear()
         for path, error in made.errors:
             console.error(f"{path}: {error}")
-        renewed = outdated(store, runs, judge, options.rubric, options.policy)
+        renewed = outdated_runs(store, runs, judge, options.rubric, options.policy)
         if flags["dry_run"]:
             _show_plan(made, len(renewed), flags["as_json"])
             return 1 if made.errors or lost else 0
@@ -140,15 +140,15 @@ def run(
             console.Progress("scored", None, quiet),
         )
 
-        async def work() -> Update:
-            async with scorer_of(settings, flags, judge, from_store(options), store) as scorer:
-                return await update(
+        async def work() -> UpdateResult:
+            async with scorer_of(settings, flags, judge, without_calls(options), store) as scorer:
+                return await update_collection(
                     made,
                     store,
                     runs,
                     judge,
                     options,
-                    by=scorer,
+                    scorer=scorer,
                     on_calls=lambda s: calls.update(s.progress.done, _money(s.usage)),
                     on_cards=lambda p, _: cards.update(p.done),
                 )
@@ -220,7 +220,7 @@ def _through_batch(
     """One step of the batch; once the provider has answered all of it, scorecards are renewed."""
     import asyncio
 
-    from ..judge.rejudge.update import from_store, outdated, renew
+    from ..judge.rejudge.update import outdated_runs, rescore, without_calls
     from ..judge.session import make_scorer
     from .batch_step import step
 
@@ -229,10 +229,10 @@ def _through_batch(
         return 1
     stale = (
         *(need.path for need in made.needs),
-        *outdated(store, runs, judge, options.rubric, options.policy),
+        *outdated_runs(store, runs, judge, options.rubric, options.policy),
     )
     updated, errors = asyncio.run(
-        renew(store, stale, judge, make_scorer(judge, from_store(options), store))
+        rescore(store, stale, judge, make_scorer(judge, without_calls(options), store))
     )
     console.say(f"{len(updated)} scorecards renewed")
     show_changes(updated)
@@ -371,7 +371,7 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
         )
 
 
-def _show_update(made: RejudgePlan, done: Update) -> None:
+def _show_update(made: RejudgePlan, done: UpdateResult) -> None:
     from ..judge.card.view import usage_parts
 
     e = done.execution
@@ -389,7 +389,7 @@ def _show_update(made: RejudgePlan, done: Update) -> None:
     show_changes(done.runs)
 
 
-def show_changes(runs: Sequence[Updated]) -> None:
+def show_changes(runs: Sequence[CardUpdate]) -> None:
     """Mean split, flips by criterion, and agents that changed places."""
     from ..judge.rejudge.score_change import mean_split, rank_changes
 
@@ -452,7 +452,7 @@ def _split_row(name: str, split: ScoreSplit) -> list[str]:
     ]
 
 
-def _as_dict(made: RejudgePlan, done: Update) -> dict[str, Any]:
+def _as_dict(made: RejudgePlan, done: UpdateResult) -> dict[str, Any]:
     from dataclasses import asdict
 
     e = done.execution

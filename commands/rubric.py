@@ -13,7 +13,7 @@ from ..config import load
 from .options import json_option, store_place, tier_option
 
 if TYPE_CHECKING:
-    from ..judge.rejudge.update import Updated
+    from ..judge.rejudge.update import CardUpdate
     from ..rubrics.model import Rubric
 
 
@@ -229,7 +229,7 @@ def diff(
 
 def _stored(
     store: str | Path, old: Rubric, new: Rubric
-) -> tuple[dict[str, int], tuple[Updated, ...]]:
+) -> tuple[dict[str, int], tuple[CardUpdate, ...]]:
     """Verdicts on criteria whose text changed or went, by id; and runs with scorecards by both
     rubrics."""
     from collections import Counter

@@ -33,7 +33,7 @@ from .judges.limits import Allowance
 from .questions.items import AnswerKind, AskItem, QuestionSet
 from .questions.question_keys import QuestionKeys
 from .questions.verdict_keys import identity
-from .rejudge.execute import Execution, Spending, execute
+from .rejudge.execute import Execution, Spending, execute_plan
 from .rejudge.staleness import RejudgePlan, plan_rejudge
 from .scope import Scope
 from .session import Scorer
@@ -127,7 +127,7 @@ async def ask(
     *,
     concurrency: int = 8,
     budget: Allowance | None = None,
-    by: Scorer | None = None,
+    scorer: Scorer | None = None,
     on_planning: Callable[[int], None] | None = None,
     on_planned: Callable[[RejudgePlan], None] | None = None,
     on_progress: Callable[[Spending], None] | None = None,
@@ -139,7 +139,7 @@ async def ask(
     `question`: an item (`ask_item`), or a scope (`ask_scope`) that also says track, tier or public
     inputs. One run is in memory for each call under way. JudgeError when the judge cannot be used
     at all; ConfigError for one that cannot be asked, or a cost limit on a judge without a known
-    price. `by`: workers, as for `execute`.
+    price. `scorer`: workers, as for `execute_plan`.
     """
     scope = question if isinstance(question, Scope) else ask_scope(judge, question)
     paths = tuple(paths)
@@ -148,13 +148,13 @@ async def ask(
         on_planned(made)
     done = None
     if made.needs:
-        done = await execute(
+        done = await execute_plan(
             made,
             store,
             judge,
             concurrency=concurrency,
             budget=budget,
-            by=by,
+            scorer=scorer,
             on_progress=on_progress,
             signals=signals,
         )

@@ -215,7 +215,7 @@ class Browser(App[None]):
         """Make the plan's calls and the scorecards, telling how far it is."""
         import asyncio
 
-        from ..judge.rejudge.update import update
+        from ..judge.rejudge.update import update_collection
 
         worker, store = get_current_worker(), self.collection.store
         assert store is not None
@@ -229,7 +229,7 @@ class Browser(App[None]):
 
         try:
             done = asyncio.run(
-                update(
+                update_collection(
                     made,
                     store,
                     self._paths(rows),

@@ -127,7 +127,7 @@ def make_runs(folder: Path, count: int) -> None:
 
 
 def work(store: str, runs: str, url: str, concurrency: int) -> None:
-    from ambjudge.judge.rejudge.execute import execute
+    from ambjudge.judge.rejudge.execute import execute_plan
     from ambjudge.judge.rejudge.staleness import plan_rejudge
     from ambjudge.judge.store import open_store
     from ambjudge.trajectories.reading.layout import find_conversations
@@ -136,7 +136,7 @@ def work(store: str, runs: str, url: str, concurrency: int) -> None:
     with open_store(store) as opened:
         planned = plan_rejudge(opened, find_conversations(Path(runs)), judge)
         print("ready", flush=True)
-        asyncio.run(execute(planned, opened, judge, concurrency=concurrency))
+        asyncio.run(execute_plan(planned, opened, judge, concurrency=concurrency))
     print("done", flush=True)
 
 

@@ -10,7 +10,7 @@ from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.questions.items import QuestionSet
-from ambjudge.judge.rejudge.execute import Execution, execute
+from ambjudge.judge.rejudge.execute import Execution, execute_plan
 from ambjudge.judge.rejudge.staleness import RejudgePlan, plan_rejudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, run_session
@@ -34,7 +34,7 @@ async def bring(
 ) -> tuple[RejudgePlan, Execution]:
     """Plan and carry out; `options` are those of `execute`."""
     planned = plan_rejudge(store, runs, judge, scope or Scope())
-    return planned, await execute(planned, store, judge, signals=False, **options)
+    return planned, await execute_plan(planned, store, judge, signals=False, **options)
 
 
 def edited(id: str, **update) -> Rubric:

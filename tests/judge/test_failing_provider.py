@@ -15,7 +15,7 @@ from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.limits import Budget
 from ambjudge.judge.questions.items import PLAN_ITEM
-from ambjudge.judge.rejudge.execute import execute
+from ambjudge.judge.rejudge.execute import execute_plan
 from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.reading.layout import find_conversations
@@ -93,7 +93,7 @@ async def test_a_fifth_of_failures(folder, judge_server, loopback):
         judge = make_judge(judge_server)
         paths = list(find_conversations(folder / "runs"))
         first = plan_rejudge(store, paths, judge)
-        done = await execute(first, store, judge, concurrency=16, signals=False)
+        done = await execute_plan(first, store, judge, concurrency=16, signals=False)
         assert (done.summary.done, first.calls) == (RUNS, QUESTIONS * RUNS)
         assert done.scored + done.unscored.total() == first.stale
         assert set(done.unscored) <= {"judge_error", "truncated", "unparsable", "refused"}
@@ -104,7 +104,7 @@ async def test_a_fifth_of_failures(folder, judge_server, loopback):
             if not again.calls:
                 break
             assert {why for need in again.needs for why in need.reasons.values()} == {("failed",)}
-            await execute(again, store, judge, concurrency=16, signals=False)
+            await execute_plan(again, store, judge, concurrency=16, signals=False)
         final = list(store.iter_verdicts())
         assert_said(store, loopback.says_highest)
         assert len(final) == first.stale
@@ -121,7 +121,7 @@ async def test_the_cost_limit_holds(folder, judge_server):
         planned = plan_rejudge(store, find_conversations(folder / "runs"), judge)
         cap = 0.3
         assert planned.estimate.high.cost_usd > cap
-        done = await execute(
+        done = await execute_plan(
             planned, store, judge, concurrency=16, budget=Budget(cap), signals=False
         )
         assert 0 < done.usage.cost_usd <= cap

@@ -328,7 +328,7 @@ def test_a_judge_is_shown_the_same(tmp_path):
 
 def test_cards_of_another_choice_are_renewed(tmp_path):
     from ambjudge.judge.judges.rules import RulesJudge
-    from ambjudge.judge.rejudge.update import outdated
+    from ambjudge.judge.rejudge.update import outdated_runs
     from ambjudge.judge.session import ScoreOptions, run_session
     from ambjudge.judge.store import open_store
 
@@ -342,12 +342,12 @@ def test_cards_of_another_choice_are_renewed(tmp_path):
                 )
             )
             stale = [
-                outdated(store, [run.path], RulesJudge(), None, Policy(like=choice))
+                outdated_runs(store, [run.path], RulesJudge(), None, Policy(like=choice))
                 for choice in (like, other)
             ]
             assert stale == [(), (run.path,)]
             strict = Policy(like=like, strict_evidence=True)
-            assert outdated(store, [run.path], RulesJudge(), None, strict) == (run.path,)
+            assert outdated_runs(store, [run.path], RulesJudge(), None, strict) == (run.path,)
             asyncio.run(
                 run_session(
                     [run.path],
@@ -358,4 +358,4 @@ def test_cards_of_another_choice_are_renewed(tmp_path):
                     signals=False,
                 )
             )
-            assert outdated(store, [run.path], RulesJudge(), None, strict) == ()
+            assert outdated_runs(store, [run.path], RulesJudge(), None, strict) == ()

@@ -17,7 +17,7 @@ from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.rejudge.execute import Spending
 from ambjudge.judge.rejudge.staleness import plan_rejudge
-from ambjudge.judge.rejudge.update import from_store, update
+from ambjudge.judge.rejudge.update import update_collection, without_calls
 from ambjudge.judge.select import JudgeOptions, make_judge
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, collect_cards, run_session
 from ambjudge.judge.spread.workers import Work, Worker, Workers
@@ -84,7 +84,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
     judge_server.requests.clear()
     with open_store(tmp_path / "s.db") as store:
         planned = plan_rejudge(store, paths, judge, OPTIONS.scope())
-        work = Work(from_store(OPTIONS), names, how, (store.address, store.root))
+        work = Work(without_calls(OPTIONS), names, how, (store.address, store.root))
         killed: list[Worker] = []
 
         def kill(spending: Spending) -> None:
@@ -93,7 +93,9 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
                 pool._workers[0].end() if engine == "ray" else os.kill(pool.pids[0], signal.SIGKILL)
 
         async with Workers(2, work, engine_of) as pool:
-            done = await update(planned, store, paths, judge, OPTIONS, by=pool, on_calls=kill)
+            done = await update_collection(
+                planned, store, paths, judge, OPTIONS, scorer=pool, on_calls=kill
+            )
         left = plan_rejudge(store, paths, judge, OPTIONS.scope()).calls
         verdicts = [
             (verdict.run_ref, verdict.key.criterion_id) for verdict in store.iter_verdicts()
