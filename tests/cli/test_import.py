@@ -77,7 +77,7 @@ def test_nothing_is_written_over_without_force(out) -> None:
     kept = Path("runs/a/process/conversation.json").read_bytes()
     code, text, err = out("import", "openai", source, "--out", "runs", "--task", "other")
     assert (code, text) == (2, "")
-    assert "runs/a: exists already (--force writes over it)" in err
+    assert "runs/a: exists already (--force overwrites it)" in err
     assert Path("runs/a/process/conversation.json").read_bytes() == kept
     assert out("import", "openai", source, "--out", "runs", "--task", "other", "--force")[0] == 0
     assert load_run("runs/a").task == "other"
@@ -96,7 +96,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(out) -> None:
         "runs/up-a/process/conversation.json",
         "runs/UP-A-2/process/conversation.json",
     ]
-    assert "chats.jsonl: line 2: is no chat conversation" in err
+    assert "chats.jsonl: line 2: is not a chat conversation" in err
     assert "chats.jsonl: chats-4: holds no assistant message" in err
     assert "gone.json: no such file or folder" in err
     assert "2 runs imported, 3 not" in err
@@ -305,7 +305,7 @@ def test_what_a_file_is_not_is_said_once(out) -> None:
     code, _, err = out("import", "openai", log, "--out", "runs")
     assert code == 2
     first, hint, more, count = err.splitlines()
-    assert "line 1: is no chat conversation" in first
+    assert "line 1: is not a chat conversation" in first
     assert "looks like codex: ambjudge import codex" in hint
     assert "the same of 11 more" in more
     assert count == "0 runs imported, 12 not"

@@ -349,7 +349,7 @@ def test_rows_of_a_parquet_set_are_runs(tmp_path: Path) -> None:
     assert isinstance(first, Draft)
     assert isinstance(third, Draft)
     assert isinstance(broken, InputError)
-    assert "train.parquet: row 2: is no chat conversation" in str(broken)
+    assert "train.parquet: row 2: is not a chat conversation" in str(broken)
     run = load_run(save_run(first, tmp_path / "run", path, force=True))
     assert (run.turns[0].code, run.turns[0].output, run.task, run.model) == (
         CODE,
@@ -400,7 +400,7 @@ def test_messages_under_other_names(value: Any, tmp_path: Path) -> None:
     [
         pytest.param(b"PAR1" + b"\x15" * 500, "is a broken Parquet file", id="no footer"),
         pytest.param(b"PAR1PAR1", "is a broken Parquet file", id="nothing inside"),
-        pytest.param(b"text", "is no Parquet file", id="text"),
+        pytest.param(b"text", "is not a Parquet file", id="text"),
     ],
 )
 def test_broken_parquet_files_are_errors(content: bytes, says: str, tmp_path: Path) -> None:

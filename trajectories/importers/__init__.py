@@ -1,7 +1,11 @@
-"""Runs recorded by other harnesses, read into drafts of conversation.json.
+"""Runs recorded by other harnesses, converted to conversation.json; and exporters, the way back.
 
-One module a format, each with `read(path)`, which yields a `Draft` a run and an `InputError` for
-what cannot be read, and an `IMPORTER`. Packages add theirs behind the door `importers`.
+There is one module for each format, with a `read(path)` that yields a `Draft` for each run and an
+`InputError` for what cannot be read, and with an `IMPORTER`. Packages add theirs through the door
+`importers`; docs/extending.md shows how.
+
+Start with `draft.Draft` and a short importer, e.g. `swe_agent`. `fields` reads untrusted JSON,
+`files` finds runs in files, `recognise` tells formats apart, `saving` writes run folders.
 """
 
 from __future__ import annotations
@@ -18,15 +22,15 @@ if TYPE_CHECKING:
 
 Reader = Callable[[Path], "Iterator[Draft | InputError]"]
 Recogniser = Callable[[bytes, str], bool]
-"""Whether a file is of the format, told from its first kilobytes and its name (`recognise.holding`
-makes one)."""
+"""Whether a file has the format, by its first kilobytes and its name (`recognise.has_keys` makes
+one)."""
 
 
 class Importer(NamedTuple):
-    """How a format is read, and which files of a folder are taken for it; none: every
-    conversation.json.
+    """How a format is read and recognised.
 
-    Without `recognises` the end of the name decides alone.
+    `suffixes` are the endings of its files' names; without any, every conversation.json of a folder
+    is read. Without `recognises`, the suffix alone decides.
     """
 
     read: Reader
@@ -34,33 +38,33 @@ class Importer(NamedTuple):
     recognises: Recogniser | None = None
 
 
-def _fits(name: str, loaded: Any) -> str:
-    return "" if isinstance(loaded, Importer) else "it is no Importer"
+_MODULES = {
+    "inspect": "inspect_log",
+    "atif": "atif",
+    "terminal-bench": "terminal_bench",
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "responses": "openai_responses",
+    "openhands": "openhands",
+    "swe-agent": "swe_agent",
+    "mini-swe-agent": "mini_swe_agent",
+    "otel": "otel_spans",
+    "parquet": "parquet",
+    "anthropic": "anthropic_messages",
+    "openai": "openai_chat",
+    "conversation": "conversation_json",
+}
+"""Formats with their modules, in the order in which a file is tried: those with marks of their own
+before those that any chat could be."""
 
 
-# In the order in which a file is recognised: what is told by a mark of its own before what any chat
-# could be.
+def _problem(name: str, loaded: Any) -> str:
+    return "" if isinstance(loaded, Importer) else "it is not an Importer"
+
+
 IMPORTERS: Door[Importer] = Door(
     "importers",
     "format",
-    {
-        name: f"{__name__}.{module}:IMPORTER"
-        for name, module in (
-            ("inspect", "inspect_log"),
-            ("atif", "atif"),
-            ("terminal-bench", "terminal_bench"),
-            ("claude-code", "claude_code"),
-            ("codex", "codex"),
-            ("responses", "openai_responses"),
-            ("openhands", "openhands"),
-            ("swe-agent", "swe_agent"),
-            ("mini-swe-agent", "mini_swe_agent"),
-            ("otel", "otel_spans"),
-            ("parquet", "parquet"),
-            ("anthropic", "anthropic_messages"),
-            ("openai", "openai_chat"),
-            ("conversation", "conversation_json"),
-        )
-    },
-    _fits,
+    {name: f"{__name__}.{module}:IMPORTER" for name, module in _MODULES.items()},
+    _problem,
 )

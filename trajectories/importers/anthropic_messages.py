@@ -1,8 +1,8 @@
 """Transcripts of Anthropic's Messages API: `system`, and messages of content blocks.
 
-`tool_use` becomes a tool call, `tool_result` its answer, thinking blocks `reasoning_details` with
-their signatures. Tools that the server ran (`server_tool_use`, `*_tool_result`) are calls like any
-other. Messages that are stored as whole responses bring their tokens. Source: Anthropic API
+`tool_use` becomes a tool call, `tool_result` its result, thinking blocks `reasoning_details` with
+their signatures. Tools that the server runs (`server_tool_use`, `*_tool_result`) are calls like any
+other. Messages that are stored as complete responses also have their tokens. Source: Anthropic API
 reference, Messages.
 """
 
@@ -17,33 +17,43 @@ from ...errors import InputError
 from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Draft, as_id, as_object, as_objects, parse_call, sum_counts, unwrap_text
+from .draft import Draft, parse_call
+from .fields import as_id, as_object, as_objects, sum_counts, unwrap_text
 from .files import read_runs
 from .recognise import has_keys
 
 _EXPECTED = "expected objects with `messages` of `role` and `content`, and `system` beside them"
-_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_THOUGHTS = ("thinking", "redacted_thinking")
+_CALL_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use")
+_THINKING_TYPES = ("thinking", "redacted_thinking")
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every transcript of the file."""
-    return read_runs(path, lambda value: "role" in as_object(value), _draft)
+    return read_runs(path, _is_message, _draft)
 
 
-def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
-    head = as_object(value)
-    messages = value if isinstance(value, list) else head.get("messages")
-    if not isinstance(messages, list) or not any("role" in as_object(m) for m in messages):
-        raise InputError(f"{where}is no Messages API transcript", _EXPECTED, path)
-    if any(as_object(m).get("role") == "tool" or as_object(m).get("tool_calls") for m in messages):
+def _is_message(value: Any) -> bool:
+    return "role" in as_object(value)
+
+
+def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
+    header = as_object(value)
+    messages = value if isinstance(value, list) else header.get("messages")
+    if not isinstance(messages, list) or not any(map(_is_message, messages)):
+        raise InputError(f"{location}is not a transcript of the Messages API", _EXPECTED, path)
+    if any(map(_is_openai_message, messages)):
         raise InputError(
-            f"{where}has tool messages of OpenAI's chat shape", "use the format `openai`", path
+            f"{location}has tool messages of OpenAI's chat shape", "use the format `openai`", path
         )
-    draft = Draft(as_id(head.get("id")) or name, "anthropic", model=text_or_none(head.get("model")))
-    for key in ("agent", "task", "tier"):
-        setattr(draft, key, text_or_none(head.get(key)))
-    draft.system(unwrap_text(head.get("system")))
+    draft = Draft(
+        as_id(header.get("id")) or name,
+        "anthropic",
+        agent=text_or_none(header.get("agent")),
+        model=text_or_none(header.get("model")),
+        task=text_or_none(header.get("task")),
+        tier=text_or_none(header.get("tier")),
+    )
+    draft.system(unwrap_text(header.get("system")))
     for message in messages:
         role = as_object(message).get("role")
         if role == "assistant":
@@ -54,23 +64,28 @@ def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
             draft.system(message.get("content"))
         else:
             draft.lost["messages without a known role"] += 1
-    if head.get("tools"):
+    if header.get("tools"):
         draft.lost["list of tool definitions"] += 1
     return draft
 
 
+def _is_openai_message(value: Any) -> bool:
+    message = as_object(value)
+    return message.get("role") == "tool" or bool(message.get("tool_calls"))
+
+
 def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None) -> None:
-    """An assistant message with its calls; answers of server tools inside it come right after."""
+    """An assistant message with its calls, and the results of server tools that it contains."""
     content = message.get("content")
-    texts, thoughts, calls, answers = [], [], [], []
+    texts, thoughts, calls, results = [], [], [], []
     for block in as_objects(content):
         kind = block.get("type")
-        if kind in _CALLS:
+        if kind in _CALL_TYPES:
             calls.append(parse_call(block))
-        elif kind in _THOUGHTS:
+        elif kind in _THINKING_TYPES:
             thoughts.append(block)
         elif isinstance(kind, str) and kind.endswith("_tool_result"):
-            answers.append(block)
+            results.append(block)
         else:
             texts.append(block)
     usage = as_object(message.get("usage"))
@@ -80,31 +95,30 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
         calls,
         reasoning=thoughts,
         ts=ts,
-        input_tokens=input_total(usage),
+        input_tokens=input_token_total(usage),
         output_tokens=usage.get("output_tokens"),
         finish=message.get("stop_reason"),
     )
-    for block in answers:
+    for block in results:
         add_result(draft, block)
 
 
 def add_user(draft: Draft, content: Any, ts: float | None = None) -> None:
-    """A user message: answers to calls first, as the API wants them, then what else it says."""
+    """A user message: first the results of calls, as the API wants them, then the other blocks."""
     if not isinstance(content, list):
         draft.user(content)
         return
-    rest = []
+    others = []
     for block in content:
         if isinstance(block, dict) and block.get("type") == "tool_result":
             add_result(draft, block, ts)
         else:
-            rest.append(block)
-    draft.user(unwrap_text(rest))
+            others.append(block)
+    draft.user(unwrap_text(others))
 
 
 def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> None:
-    """The answer to one call. Results of Anthropic's code execution say their streams and return
-    code."""
+    """The result of one call; that of Anthropic's code execution has streams and a return code."""
     content, call_id = block.get("content"), as_id(block.get("tool_use_id"))
     if isinstance(content, dict) and "return_code" in content:
         draft.result(
@@ -120,9 +134,8 @@ def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> 
         draft.result(call_id, content, failed=block.get("is_error") is True, ts=ts)
 
 
-def input_total(usage: dict[str, Any]) -> int | None:
-    """All input tokens: the API counts those written to and read from its cache apart from the
-    rest."""
+def input_token_total(usage: dict[str, Any]) -> int | None:
+    """All input tokens: the API counts those written to and read from its cache separately."""
     return sum_counts(
         usage.get("input_tokens"),
         usage.get("cache_creation_input_tokens"),

@@ -21,7 +21,8 @@ from ..reading.json_bytes import is_file, number, read_json, text_or_none
 from ..reading.layout import inside
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, as_id, as_object, as_objects, parse_call
+from .draft import Call, Draft, parse_call
+from .fields import as_id, as_object, as_objects
 from .recognise import has_keys
 from .terminal_bench import keystrokes
 

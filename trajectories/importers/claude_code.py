@@ -21,7 +21,8 @@ from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
 from .anthropic_messages import add_assistant, add_user
-from .draft import Draft, as_id, as_object, as_objects
+from .draft import Draft
+from .fields import as_id, as_object, as_objects
 from .files import read_entries
 from .recognise import has_keys
 

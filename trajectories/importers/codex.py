@@ -18,7 +18,8 @@ from ...errors import InputError
 from ..reading.json_bytes import number, text_or_none
 from . import Importer
 from .codex_events import is_event, read_events
-from .draft import Draft, as_id, as_object
+from .draft import Draft
+from .fields import as_id, as_object
 from .files import read_entries
 from .openai_responses import Items
 from .recognise import has_keys

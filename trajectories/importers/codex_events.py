@@ -12,7 +12,8 @@ import shlex
 from typing import Any
 
 from ..reading.json_bytes import text_or_none
-from .draft import Call, Draft, as_id, as_object, as_objects
+from .draft import Call, Draft
+from .fields import as_id, as_object, as_objects
 
 _EVENTS = ("thread.", "turn.", "item.")
 _FAILED = ("failed", "declined")

@@ -1,9 +1,8 @@
-"""A run on its way from another format to conversation.json: chat messages, and what is known of
-time and tokens.
+"""A run on its way from another format to conversation.json.
 
-Readers call `user`, `assistant` and `result` in the order of the source. Texts stay as they are.
-What the source does not say stays unknown, and what conversation.json cannot hold is counted in
-`lost`.
+A reader makes a `Draft` and calls `system`, `user`, `assistant` and `result` in the order of the
+source. Texts stay as they are. What the source does not say stays unknown, and what
+conversation.json cannot hold is counted in `lost`.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from ..models import Outcome
 from ..reading.external_outcomes import MAX_OUTCOMES, flatten_outcomes
-from ..reading.json_bytes import amount, count, loads, number, text_or_none
+from ..reading.json_bytes import amount, count
 from ..reading.messages import content_text, make_action
-from ..reading.messages import exit_code as whole_code
+from ..reading.messages import exit_code as integer_exit_code
+from .fields import as_id, as_object, first_of, parse_object, unix_time
 
 RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
+"""The fields of a result in the harness's own JSON."""
 
-# Words of other APIs for why a reply ended, in those of the harness's trace (OpenAI's).
-_FINISH = {
+_FINISH_REASONS = {
     "tool_use": "tool_calls",
     "tool_call": "tool_calls",
     "end_turn": "stop",
@@ -32,11 +31,12 @@ _FINISH = {
     "max_tokens": "length",
     "model_length": "length",
 }
+"""Other APIs' words for why a reply ended, in those of the harness's trace (OpenAI's)."""
 
 
 @dataclass
 class Call:
-    """One tool call: `arguments` is an object, or text where the source has text."""
+    """One tool call; `arguments` is an object, or text if the source has text."""
 
     name: str
     arguments: Any
@@ -45,17 +45,22 @@ class Call:
 
 @dataclass
 class _Turn:
+    """What the trace will say of one assistant message and of its calls."""
+
     event: dict[str, Any]
     calls: list[Call]
-    done: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """By the place of a call: its answer's part of the trace's line."""
+    results: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The trace's fields for the result of each answered call, by its position."""
     first_open: int = 0
-    """No call before it is open."""
+    """No call before this position is open."""
 
 
 @dataclass
 class Draft:
-    """One run. `name` becomes its id; `origin` is kept in conversation.json under `imported`."""
+    """One run.
+
+    `name` becomes its id; `origin` is kept in conversation.json under `imported`.
+    """
 
     name: str
     format: str
@@ -67,44 +72,48 @@ class Draft:
     track: str | None = None
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     task_outcome: str | None = None
-    """The outcome that is the Task score."""
+    """The name of the outcome that is the Task score."""
     system_prompt: str | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)
     origin: dict[str, Any] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
-    """Of the whole run, where the source counts no single calls: prompt_tokens, completion_tokens,
-    cost_usd, elapsed_s."""
+    """Totals of the run, if the source does not count each reply: prompt_tokens,
+    completion_tokens, cost_usd, elapsed_s."""
     submitted: bool | None = None
-    """Whether the agent handed over its results, where the source says so without a call that does.
-    """
+    """Whether the agent submitted its results, if the source says so without a call that does."""
     wall_time_s: float | None = None
-    """Where it is stated; else the time up to the last moment that `since` was asked about."""
+    """As stated by the source; otherwise the latest time given to `elapsed` counts."""
     lost: Counter[str] = field(default_factory=Counter)
+    """What conversation.json has no place for, with how often it occurred."""
     _turns: list[_Turn] = field(default_factory=list)
-    _open: dict[str, list[tuple[_Turn, int]]] = field(default_factory=dict)
+    _open_calls: dict[str, list[tuple[_Turn, int]]] = field(default_factory=dict)
+    """Calls by id, those of the latest turn last."""
     _start: float | None = None
-    _last: float = 0.0
+    _latest: float = 0.0
 
     @property
     def turns(self) -> int:
-        """Assistant messages so far."""
+        """The number of assistant messages so far."""
         return len(self._turns)
 
-    def elapsed(self, stamp: Any) -> float | None:
-        """Seconds since the first moment asked about; None for what is no moment (`unix_time`)."""
-        when = unix_time(stamp)
-        if when is None:
+    def elapsed(self, timestamp: Any) -> float | None:
+        """Seconds since the first timestamp given to this method; None if it is not a time.
+
+        A timestamp is an ISO 8601 text or a Unix time (`fields.unix_time`).
+        """
+        seconds = unix_time(timestamp)
+        if seconds is None:
             return None
         if self._start is None:
-            self._start = when
-        self._last = max(self._last, when - self._start)
-        return when - self._start
+            self._start = seconds
+        self._latest = max(self._latest, seconds - self._start)
+        return seconds - self._start
 
     def add_outcomes(self, value: Any, source: str, name: str = "") -> None:
-        """Keep what the source found out about the run: scalars of `value` as outcomes, `name` and
-        keys before them.
+        """Keep what the source found out about the run.
 
-        What is no outcome (lists, long texts) and what is beyond the limit counts as lost, by name.
+        Each number, flag and short text in `value` becomes an outcome; its name is made of `name`
+        and the keys around it. Lists, long texts and everything beyond the limit count as lost.
         """
         for key, outcome in flatten_outcomes(value, f"{self.format} {source}".strip(), name):
             if outcome is None:
@@ -114,22 +123,20 @@ class Draft:
             else:
                 self.outcomes[key] = outcome
 
-    def add_totals(self, **found: Any) -> None:
-        """Totals of the run by their names in `totals`, as far as they are amounts; of sums told
-        again and again the largest."""
-        for name, value in found.items():
-            if (known := amount(value)) is not None:
-                self.totals[name] = max(known, self.totals.get(name, 0.0))
+    def add_totals(self, **values: Any) -> None:
+        """Keep totals of the run, by their names in `totals`; ignores what is not an amount.
+
+        Of running totals that are stated again and again, the largest counts.
+        """
+        for name, value in values.items():
+            total = amount(value)
+            if total is not None:
+                self.totals[name] = max(total, self.totals.get(name, 0.0))
 
     def system(self, content: Any) -> None:
-        """A system message: the system prompt when it is a text and comes first, else a message in
-        its place."""
-        if (
-            self.system_prompt is None
-            and not self.messages
-            and isinstance(content, str)
-            and content.strip()
-        ):
+        """A system message: the system prompt if it is text and comes first, else a message."""
+        is_first = self.system_prompt is None and not self.messages
+        if is_first and isinstance(content, str) and content.strip():
             self.system_prompt = content
         elif content:
             self.messages.append({"role": "system", "content": content})
@@ -150,37 +157,35 @@ class Draft:
         output_tokens: Any = None,
         finish: Any = None,
     ) -> None:
-        """An assistant message; `reasoning` is a text, or blocks as chat logs keep them under
-        `reasoning_details`."""
+        """An assistant message with its tool calls.
+
+        `reasoning` is text, or blocks as chat logs keep them under `reasoning_details`. `ts` is
+        seconds since the start (`elapsed`), `finish` why the reply ended.
+        """
         calls = list(calls)
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if reasoning:
-            message["reasoning_content" if isinstance(reasoning, str) else "reasoning_details"] = (
-                reasoning
-            )
+            key = "reasoning_content" if isinstance(reasoning, str) else "reasoning_details"
+            message[key] = reasoning
         if calls:
             message["tool_calls"] = [_chat_call(call) for call in calls]
         self.chat_assistant(message, calls)
         event = self._turns[-1].event
-        event.update(_stamp(ts))
-        for key, value in (
-            ("input_tokens", count(input_tokens)),
-            ("output_tokens", count(output_tokens)),
-        ):
-            if value is not None:
-                event[key] = value
+        event.update(_time_field(ts))
+        tokens = {"input_tokens": count(input_tokens), "output_tokens": count(output_tokens)}
+        event.update({key: n for key, n in tokens.items() if n is not None})
         if isinstance(finish, str) and finish:
-            event["finish_reason"] = _FINISH.get(finish, finish)
+            event["finish_reason"] = _FINISH_REASONS.get(finish, finish)
 
     def chat_assistant(self, message: dict[str, Any], calls: list[Call]) -> None:
-        """An assistant message that already has the chat shape, with its calls once more for the
-        trace."""
+        """An assistant message that already has the chat shape; `calls` repeats its calls."""
         self.messages.append(message)
         turn = _Turn({}, calls)
         self._turns.append(turn)
-        for slot, call in reversed(list(enumerate(calls))):
+        # Results take calls of one id from the end of the list: the first call must come last.
+        for position, call in reversed(list(enumerate(calls))):
             if call.id is not None:
-                self._open.setdefault(call.id, []).append((turn, slot))
+                self._open_calls.setdefault(call.id, []).append((turn, position))
 
     def result(
         self,
@@ -194,104 +199,111 @@ class Draft:
         exec_time_s: float | None = None,
         extra: dict[str, Any] | None = None,
     ) -> None:
-        """What a tool answered. `text` is its output, or a list of content blocks; an `exit_code`
-        that is none is unknown.
+        """The result of a tool call; without an id, of the last turn's first open call.
 
-        `failed` says that the source itself marks the answer as an error: a text without streams of
-        its own then counts as stderr. An answer that already is the harness's JSON is kept as it
-        is.
+        `text` is its output, or a list of content blocks. An `exit_code` that is not an integer is
+        unknown. `failed` says that the source marks the result as an error: unless `stderr` is
+        given, the text then counts as stderr. A result in the harness's own JSON is kept as it is.
+        `extra` are further fields of the message.
         """
-        turn, slot = self._find(call_id)
-        output = self._text(text)
+        turn, position = self._take_open_call(call_id)
+        output = self._result_text(text)
         body = parse_object(output)
-        submit = turn is not None and _kind(turn.calls[slot]) == "submit"
-        if body and not stderr and exit_code is None and (submit or RESULT_KEYS & set(body)):
+        is_submission = turn is not None and _kind(turn.calls[position]) == "submit"
+        is_harness_json = bool(body) and (is_submission or bool(RESULT_KEYS & set(body)))
+        if is_harness_json and not stderr and exit_code is None:
             content = output
-            exit_code = whole_code(body.get("exit_code"), [], "")
+            code = integer_exit_code(body.get("exit_code"), [], "")
         else:
-            exit_code = whole_code(exit_code, [], "")
-            streams = (
-                {"stdout": "", "stderr": output}
-                if failed and not stderr
-                else {"stdout": output, "stderr": stderr}
-            )
-            content = json.dumps(
-                {"exit_code": exit_code, **streams, **({"is_error": True} if failed else {})},
-                ensure_ascii=False,
-            )
-        self.messages.append(
-            {"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})}
-        )
+            code = integer_exit_code(exit_code, [], "")
+            result: dict[str, Any] = {"exit_code": code, "stdout": output, "stderr": stderr}
+            if failed and not stderr:
+                result |= {"stdout": "", "stderr": output}
+            if failed:
+                result["is_error"] = True
+            content = json.dumps(result, ensure_ascii=False)
+        message = {"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})}
+        self.messages.append(message)
         if turn is not None:
-            spent = None if exec_time_s is None else round(exec_time_s, 3)
-            turn.done[slot] = _stamp(ts) | {"exit_code": exit_code, "exec_time_s": spent}
+            seconds = None if exec_time_s is None else round(exec_time_s, 3)
+            turn.results[position] = {
+                **_time_field(ts),
+                "exit_code": code,
+                "exec_time_s": seconds,
+            }
 
     def events(self) -> list[dict[str, Any]]:
-        """Lines of trace.jsonl: what is known of each reply and execution, nothing for what is not."""
+        """The lines of trace.jsonl: what is known of each reply and execution."""
         lines: list[dict[str, Any]] = []
-        for index, turn in enumerate(self._turns, 1):
+        for number, turn in enumerate(self._turns, 1):
             if turn.event:
-                lines.append({"type": "api_call", "turn": index, **turn.event})
-            runs = [
-                (slot, call) for slot, call in enumerate(turn.calls) if _kind(call) == "execute"
-            ]
-            known = any(
-                "ts" in done or done["exec_time_s"] is not None
-                for slot, _ in runs
-                if (done := turn.done.get(slot))
-            )
-            for slot, call in runs if known else ():
-                line = {
-                    "type": "code_exec",
-                    "turn": index,
-                    "language": make_action(call.name, call.arguments, None).language,
-                }
-                lines.append(
-                    {**line, "exit_code": None, "exec_time_s": None, **turn.done.get(slot, {})}
-                )
-        spent = (self._last or None) if self.wall_time_s is None else self.wall_time_s
-        if spent is not None and spent >= 0:
-            lines.append({"type": "run_end", "wall_time_s": round(spent, 3)})
+                lines.append({"type": "api_call", "turn": number, **turn.event})
+            lines += _execution_events(number, turn)
+        seconds = self.wall_time_s
+        if seconds is None:
+            seconds = self._latest or None
+        if seconds is not None and seconds >= 0:
+            lines.append({"type": "run_end", "wall_time_s": round(seconds, 3)})
         return lines
 
-    def _find(self, call_id: str | None) -> tuple[_Turn | None, int]:
-        """The open call that this id names, latest turn first; without an id the last turn's first
-        open call."""
+    def _take_open_call(self, call_id: str | None) -> tuple[_Turn | None, int]:
+        """The open call with this id, of the latest turn; without an id, the last turn's first."""
         if call_id is not None:
-            waiting = self._open.get(call_id)
-            return waiting.pop() if waiting else (None, 0)
-        turn = self._turns[-1] if self._turns else None
-        if turn is None:
+            calls = self._open_calls.get(call_id)
+            return calls.pop() if calls else (None, 0)
+        if not self._turns:
             return None, 0
-        while turn.first_open in turn.done:
+        turn = self._turns[-1]
+        while turn.first_open in turn.results:
             turn.first_open += 1
         return (turn, turn.first_open) if turn.first_open < len(turn.calls) else (None, 0)
 
-    def _text(self, content: Any) -> str:
+    def _result_text(self, content: Any) -> str:
+        """The text of a result; blocks without text count as lost."""
         if isinstance(content, list):
             blocks = [block for block in content if isinstance(block, dict)]
-            images = sum("image" in str(block.get("type")) for block in blocks)
-            other = sum(not isinstance(block.get("text"), str) for block in blocks) - images
-            if images:
-                self.lost["images in tool results"] += images
-            if other > 0:
-                self.lost["blocks without text in tool results"] += other
+            n_images = sum("image" in str(block.get("type")) for block in blocks)
+            n_without_text = sum(not isinstance(block.get("text"), str) for block in blocks)
+            if n_images:
+                self.lost["images in tool results"] += n_images
+            if n_without_text > n_images:
+                self.lost["blocks without text in tool results"] += n_without_text - n_images
         return content_text(content)
 
 
-def _stamp(ts: float | None) -> dict[str, Any]:
+def _execution_events(number: int, turn: _Turn) -> list[dict[str, Any]]:
+    """A line for each execution of a turn; none if no time of any of them is known."""
+    executions = [
+        (call, turn.results.get(position, {}))
+        for position, call in enumerate(turn.calls)
+        if _kind(call) == "execute"
+    ]
+    if not any("ts" in result or result.get("exec_time_s") is not None for _, result in executions):
+        return []
+    return [
+        {
+            "type": "code_exec",
+            "turn": number,
+            "language": make_action(call.name, call.arguments, None).language,
+            "exit_code": None,
+            "exec_time_s": None,
+            **result,
+        }
+        for call, result in executions
+    ]
+
+
+def _time_field(ts: float | None) -> dict[str, Any]:
     return {"ts": round(ts, 3)} if ts is not None and ts >= 0 else {}
 
 
 def _chat_call(call: Call) -> dict[str, Any]:
+    """A call in OpenAI's chat shape."""
     arguments = call.arguments
     if not isinstance(arguments, str):
         arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
-    }
+    function = {"name": call.name, "arguments": arguments}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _kind(call: Call) -> str:
@@ -299,74 +311,13 @@ def _kind(call: Call) -> str:
 
 
 def parse_call(call: dict[str, Any]) -> Call:
-    """A tool call, under whatever names a format has for its name, its arguments and its id."""
+    """A tool call, under whatever names a format uses for its name, arguments and id."""
     call = as_object(call.get("tool_call")) or call
-    said = as_object(call.get("function")) or call
-    names = (content_text(said.get(key)) for key in ("name", "function_name", "function"))
-    arguments = next(
-        (said[key] for key in ("arguments", "input", "args") if said.get(key) is not None), None
-    )
+    function = as_object(call.get("function")) or call
+    names = [content_text(function.get(key)) for key in ("name", "function_name", "function")]
+    names = [name for name in names if name]
     return Call(
-        next(filter(None, names), "unknown"),
-        arguments,
-        as_id(call.get("id")) or as_id(call.get("tool_call_id")),
+        name=names[0] if names else "unknown",
+        arguments=first_of(function, "arguments", "input", "args"),
+        id=as_id(call.get("id")) or as_id(call.get("tool_call_id")),
     )
-
-
-def as_id(value: Any) -> str | None:
-    """An id as text: a string, or an integer written out."""
-    return (
-        str(value)
-        if isinstance(value, int) and not isinstance(value, bool)
-        else text_or_none(value)
-    )
-
-
-def as_object(value: Any) -> dict[str, Any]:
-    """The object, or an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def parse_object(value: Any) -> dict[str, Any]:
-    """The object, also where it is kept as JSON text; an empty one for anything else."""
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        try:
-            value = loads(value)
-        except ValueError:
-            return {}
-    return as_object(value)
-
-
-def as_objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; empty for anything else."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def unwrap_text(content: Any) -> Any:
-    """One block of nothing but text as that text, no blocks as no text, anything else as it is."""
-    only = content[0] if isinstance(content, list) and len(content) == 1 else None
-    if (
-        isinstance(only, dict)
-        and only.get("type") == "text"
-        and not any(only[key] for key in set(only) - {"type", "text"})
-    ):
-        return only.get("text")
-    return None if content == [] else content
-
-
-def sum_counts(*parts: Any) -> int | None:
-    """The sum of the counts that are known; None when none is."""
-    known = [value for part in parts if (value := count(part)) is not None]
-    return sum(known) if known else None
-
-
-def unix_time(stamp: Any) -> float | None:
-    """Seconds since 1970 of an ISO 8601 time (without a zone: UTC) or a Unix time; None for
-    anything else."""
-    if isinstance(stamp, str):
-        try:
-            when = datetime.fromisoformat(stamp)
-            return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError):
-            return None
-    return number(stamp)

@@ -13,7 +13,8 @@ from typing import Any
 from ...plugins import Door
 from ..reading.json_bytes import loads
 from ..reading.messages import content_text
-from .draft import Draft, as_object, as_objects, parse_object, unwrap_text
+from .draft import Draft
+from .fields import as_object, as_objects, parse_object, unwrap_text
 
 Exporter = Callable[[Draft], dict[str, Any]]
 """The value to write as JSON; what the format has no place for is counted in `Draft.lost`."""

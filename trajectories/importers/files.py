@@ -1,4 +1,4 @@
-"""The files of a source, and the JSON values in them."""
+"""Finds the files of a source, the JSON values in a file, and the runs among them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from ..reading.json_bytes import NestingError, decode, is_file, loads, parse_jso
 if TYPE_CHECKING:
     from .draft import Draft
 
+MakeDraft = Callable[[Any, str, Path, str], "Draft"]
+"""Makes a draft of a JSON value, a name for the run, its file, and its location in the file (e.g.
+"line 3: ", "" if the value is the whole file). Raises InputError."""
+
 
 def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    """The file itself, or every file below a folder whose name ends so, in sorted order.
+    """The file itself, or every file below a folder with one of these suffixes, in sorted order.
 
     Hidden folders and links below the folder are not followed. Raises InputError for a missing path
     and for a folder without such files.
@@ -25,15 +29,16 @@ def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
         return
     if not os.path.isdir(source):
         raise InputError("no such file or folder", "check the path", source)
-    found = False
-    for here, subfolders, names in os.walk(source):
+    is_empty = True
+    for folder, subfolders, names in os.walk(source):
+        # Changed in place: os.walk enters what is left in the list, in this order.
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(names):
-            path = Path(here, name)
+            path = Path(folder, name)
             if name.lower().endswith(suffixes) and not path.is_symlink() and is_file(path):
-                found = True
+                is_empty = False
                 yield path
-    if not found:
+    if is_empty:
         raise InputError(
             f"holds no {' or '.join(suffixes)} file at any depth",
             "check the path and the format",
@@ -42,18 +47,20 @@ def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
 
 
 class Document(NamedTuple):
-    """One JSON value of a file. `line` counts from 1 in JSON Lines and is None for a file that is
-    one value."""
+    """One JSON value of a file.
+
+    `line` is its line number in JSON Lines, from 1; None if the file is one value.
+    """
 
     value: Any
     line: int | None
 
 
 def documents(path: Path) -> Iterator[Document | InputError]:
-    """The value of a JSON file, or of each line of a JSON Lines file; broken lines come as the
-    errors that they are.
+    """The value of a JSON file, or of each line of a JSON Lines file.
 
-    What is inside decides: a file that is one JSON value is that value, whatever its name.
+    The content decides: a file that is one JSON value is read as one, whatever its name. A broken
+    line is yielded as its error.
     """
     text = decode(read_bytes(path), path)
     if not text.strip():
@@ -62,14 +69,13 @@ def documents(path: Path) -> Iterator[Document | InputError]:
         yield Document(loads(text), None)
         return
     except NestingError:
-        parse_json(text, path)
+        parse_json(text, path)  # raises the error with the file's name
     except ValueError:
         pass
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if not path.name.lower().endswith((".jsonl", ".ndjson")) and not (
-        len(lines) > 1 and _is_json(lines[0][1])
-    ):
-        parse_json(text, path)
+    has_suffix = path.name.lower().endswith((".jsonl", ".ndjson"))
+    if not has_suffix and not (len(lines) > 1 and _is_json(lines[0][1])):
+        parse_json(text, path)  # one broken value: raises where it breaks
     for number, line in lines:
         try:
             yield Document(parse_json(line, path, number), number)
@@ -78,56 +84,68 @@ def documents(path: Path) -> Iterator[Document | InputError]:
 
 
 def read_entries(path: Path) -> tuple[list[dict[str, Any]], list[InputError]]:
-    """The objects of a log that has one a line, and an error for every line that is none."""
+    """The objects of a log with one object a line, and an error for every other line."""
     entries: list[dict[str, Any]] = []
-    broken: list[InputError] = []
-    for item in documents(path):
-        if isinstance(item, InputError):
-            broken.append(item)
-        elif isinstance(item.value, dict):
-            entries.append(item.value)
+    errors: list[InputError] = []
+    for document in documents(path):
+        if isinstance(document, InputError):
+            errors.append(document)
+        elif isinstance(document.value, dict):
+            entries.append(document.value)
         else:
-            broken.append(
-                InputError(
-                    f"line {item.line or 1} is no object", "expected one JSON object a line", path
-                )
+            line = document.line or 1
+            errors.append(
+                InputError(f"line {line} is not an object", "expected one JSON object a line", path)
             )
-    return entries, broken
+    return entries, errors
 
 
 def read_runs(
-    path: Path, is_part: Callable[[Any], bool], draft: Callable[[Any, str, Path, str], Draft]
+    path: Path, is_part: Callable[[Any], bool], make_draft: MakeDraft
 ) -> Iterator[Draft | InputError]:
-    """The runs of a file: one of all its lines where each `is_part` of a run, else one a value, and
-    lists of runs taken apart.
+    """The runs of a file.
 
-    `draft` gets what is known of a run, a name for it, the file, and words that say where in the
-    file it stands.
+    If each line is a part of a run (a message, an event), all lines together are one run. Else each
+    value is a run, and a list of values a list of runs.
     """
-    found = list(documents(path))
-    values = [item for item in found if isinstance(item, Document)]
+    items = list(documents(path))
+    values = [item for item in items if isinstance(item, Document)]
     if values and values[0].line is not None and all(is_part(item.value) for item in values):
-        yield from (item for item in found if isinstance(item, InputError))
-        yield draft_or_error(draft, [item.value for item in values], path.stem, path, "")
+        yield from (item for item in items if isinstance(item, InputError))
+        yield draft_or_error(make_draft, [item.value for item in values], path.stem, path, "")
         return
-    for item in found:
+    for item in items:
         if isinstance(item, InputError):
             yield item
             continue
-        value, line = item
-        several = isinstance(value, list) and bool(value) and not any(map(is_part, value))
-        for position, part in enumerate(value if several else [value], 1):
-            alone = line is None and (not several or len(value) == 1)
-            where = "" if alone else f"[{position - 1}]: " if line is None else f"line {line}: "
-            yield draft_or_error(
-                draft, part, path.stem if alone else f"{path.stem}-{line or position}", path, where
-            )
+        for value, position, location in _run_values(item, is_part):
+            name = path.stem if position is None else f"{path.stem}-{position}"
+            yield draft_or_error(make_draft, value, name, path, location)
 
 
-def draft_or_error(draft: Callable[..., Draft], *given: Any) -> Draft | InputError:
-    """The draft made of what is given, or the error that says why there is none."""
+def _run_values(
+    document: Document, is_part: Callable[[Any], bool]
+) -> Iterator[tuple[Any, int | None, str]]:
+    """The runs of a value: each with its number in the file, from 1, and its location.
+
+    The number is None for the only run of a file.
+    """
+    value, line = document
+    is_list_of_runs = isinstance(value, list) and bool(value) and not any(map(is_part, value))
+    runs = value if is_list_of_runs else [value]
+    for position, run in enumerate(runs, 1):
+        if line is not None:
+            yield run, line, f"line {line}: "
+        elif len(runs) == 1:
+            yield run, None, ""
+        else:
+            yield run, position, f"[{position - 1}]: "
+
+
+def draft_or_error(make_draft: Callable[..., Draft], *arguments: Any) -> Draft | InputError:
+    """The draft that `make_draft` returns, or the InputError that it raises."""
     try:
-        return draft(*given)
+        return make_draft(*arguments)
     except InputError as error:
         return error
 

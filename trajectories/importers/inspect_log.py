@@ -21,7 +21,8 @@ from ...errors import InputError
 from ..reading.json_bytes import MAX_BYTES, decode, number, parse_json, read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Draft, as_id, as_object, as_objects, parse_call, sum_counts, unwrap_text
+from .draft import Draft, parse_call
+from .fields import as_id, as_object, as_objects, sum_counts, unwrap_text
 from .files import draft_or_error
 from .recognise import has_keys
 

@@ -19,7 +19,8 @@ from ...errors import InputError
 from ..reading.json_bytes import read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, as_id, as_object, as_objects, sum_counts
+from .draft import Call, Draft
+from .fields import as_id, as_object, as_objects, sum_counts
 from .openai_chat import chat_calls
 from .recognise import has_keys
 

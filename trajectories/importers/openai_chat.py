@@ -1,11 +1,11 @@
-"""OpenAI chat messages: one conversation a file, a list of them, or one a line (`messages`, or the
-bare list).
+"""OpenAI chat messages: one conversation a file, a list of them, or one a line.
 
-Sets for training keep the same under other names: `conversations` of `from` and `value` (ShareGPT),
-`trajectory` of `role` and `text`; all are read. What else a conversation brings along (`resolved`,
-`score`) becomes outcomes. Batch requests (`body.messages`, `custom_id`) and logs of one message a
-line are read too. Messages stay as they are; only what tools answered is put into the harness's
-JSON. Source: OpenAI API reference, chat completions.
+A conversation is an object with `messages`, or the bare list. Training datasets use other names for
+the same, which are read too: `conversations` of `from` and `value` (ShareGPT), `trajectory` of
+`role` and `text`. So are batch requests (`body.messages`, `custom_id`) and logs of one message a
+line. Other fields of a conversation (`resolved`, `score`) become outcomes. Messages stay as they
+are; only results of tools become the harness's JSON. Source: OpenAI API reference, chat
+completions.
 """
 
 from __future__ import annotations
@@ -17,20 +17,14 @@ from typing import Any
 from ...errors import InputError
 from ..reading.json_bytes import loads, text_or_none
 from . import Importer
-from .draft import Call, Draft, as_id, as_object, as_objects, parse_call
+from .draft import Call, Draft, parse_call
+from .fields import as_id, as_object, as_objects, first_nonempty
 from .files import read_runs
 from .recognise import has_keys
 
+MESSAGE_KEYS = ("messages", "conversations", "conversation", "trajectory", "history", "turns")
+"""What datasets call the list of messages."""
 _EXPECTED = "expected objects with `messages`, or lists of messages with `role`"
-
-
-def read(path: Path) -> Iterator[Draft | InputError]:
-    """Every conversation of the file."""
-    return read_runs(path, _is_message, conversation_of)
-
-
-TURNS = ("messages", "conversations", "conversation", "trajectory", "history", "turns")
-"""What sets call the list of messages."""
 _ROLES = {
     "human": "user",
     "gpt": "assistant",
@@ -40,8 +34,10 @@ _ROLES = {
     "function_response": "tool",
     "function_call": "assistant",
 }
-_KNOWN = {
-    *TURNS,
+_ROLE_KEYS = ("role", "from")
+_TEXT_KEYS = ("content", "value", "text", "system_prompt")
+_NOT_OUTCOMES = {
+    *MESSAGE_KEYS,
     "id",
     "instance_id",
     "model",
@@ -53,102 +49,112 @@ _KNOWN = {
     "functions",
     "system",
 }
+"""Fields of a conversation that are read, or that say nothing about the run."""
 
 
-def _is_message(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and "messages" not in value
-        and isinstance(value.get("role", value.get("from")), str)
-    )
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """Every conversation of the file."""
+    return read_runs(path, _is_message, conversation_draft)
 
 
-def _message(value: Any) -> Any:
-    """A message of ShareGPT's or another set's shape as one of chat."""
-    if not isinstance(value, dict) or ("from" not in value and "content" in value):
-        return value
-    role = str(value.get("role", value.get("from")))
-    said = next(
-        (value[key] for key in ("content", "value", "text", "system_prompt") if value.get(key)),
-        None,
-    )
-    rest = {
-        k: v
-        for k, v in value.items()
-        if k not in ("role", "from", "content", "value", "text", "system_prompt")
-    }
-    return {"role": _ROLES.get(role, role), "content": said, **rest}
-
-
-def listed(head: dict[str, Any]) -> Any:
-    """The messages of a conversation, also where they are kept as JSON text; None without any."""
-    found = next((head[name] for name in TURNS if isinstance(head.get(name), list | str)), None)
-    if isinstance(found, str):
-        try:
-            found = loads(found)
-        except ValueError:
-            return None
-    return [_message(item) for item in found] if isinstance(found, list) else None
-
-
-def conversation_of(value: Any, name: str, path: Path, where: str) -> Draft:
-    """One conversation, `where` being its place in the file. InputError for what is none."""
-    head = as_object(value)
-    request = "messages" not in head and isinstance(head.get("body"), dict)
-    if request:
-        head = {**head["body"], "id": head.get("custom_id")}
-    messages = [_message(item) for item in value] if isinstance(value, list) else listed(head)
-    if not isinstance(messages, list) or not any(_is_message(m) for m in messages):
-        raise InputError(f"{where}is no chat conversation", _EXPECTED, path)
-    instance = as_id(head.get("instance_id"))
-    draft = Draft(as_id(head.get("id")) or instance or name, "openai")
-    draft.model = text_or_none(head.get("model")) or text_or_none(head.get("model_name"))
-    for key in ("agent", "task", "tier"):
-        setattr(draft, key, text_or_none(head.get(key)))
-    draft.task = draft.task or instance
-    if not request:
-        draft.add_outcomes({key: item for key, item in head.items() if key not in _KNOWN}, "")
-    if text_or_none(head.get("system")):
-        draft.system(head["system"])
+def conversation_draft(value: Any, name: str, path: Path, location: str) -> Draft:
+    """One conversation. InputError if `value` is not one; `location` says where in the file it is."""
+    header = as_object(value)
+    is_request = "messages" not in header and isinstance(header.get("body"), dict)
+    if is_request:
+        header = {**header["body"], "id": header.get("custom_id")}
+    messages = _messages(value if isinstance(value, list) else header)
+    if not any(_is_message(message) for message in messages):
+        raise InputError(f"{location}is not a chat conversation", _EXPECTED, path)
+    instance = as_id(header.get("instance_id"))
+    draft = Draft(as_id(header.get("id")) or instance or name, "openai")
+    draft.model = text_or_none(header.get("model")) or text_or_none(header.get("model_name"))
+    draft.agent = text_or_none(header.get("agent"))
+    draft.task = text_or_none(header.get("task")) or instance
+    draft.tier = text_or_none(header.get("tier"))
+    if not is_request:
+        outcomes = {key: item for key, item in header.items() if key not in _NOT_OUTCOMES}
+        draft.add_outcomes(outcomes, "")
+    if text_or_none(header.get("system")):
+        draft.system(header["system"])
     for message in messages:
         if _is_message(message):
-            _add(draft, message, path, where)
+            _add(draft, message, path, location)
         else:
             draft.lost["messages without a role"] += 1
-    if head.get("tools") or head.get("functions"):
+    if header.get("tools") or header.get("functions"):
         draft.lost["list of tool definitions"] += 1
     return draft
 
 
-def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
+def _messages(value: Any) -> list[Any]:
+    """The messages of a conversation in chat shape; none if `value` is not a conversation."""
+    if isinstance(value, dict):
+        value = _message_list(value)
+    return [_chat_message(item) for item in value] if isinstance(value, list) else []
+
+
+def _message_list(header: dict[str, Any]) -> Any:
+    """The field with the messages, parsed if it is JSON text."""
+    for key in MESSAGE_KEYS:
+        value = header.get(key)
+        if isinstance(value, list):
+            return value
+        if isinstance(value, str):
+            try:
+                return loads(value)
+            except ValueError:
+                return None
+    return None
+
+
+def _is_message(value: Any) -> bool:
+    if not isinstance(value, dict) or "messages" in value:
+        return False
+    return isinstance(value.get("role", value.get("from")), str)
+
+
+def _chat_message(value: Any) -> Any:
+    """A message in chat shape, if it is one of ShareGPT or of another dataset."""
+    if not isinstance(value, dict) or ("from" not in value and "content" in value):
+        return value
+    role = str(value.get("role", value.get("from")))
+    others = {key: item for key, item in value.items() if key not in (*_ROLE_KEYS, *_TEXT_KEYS)}
+    return {"role": _ROLES.get(role, role), "content": first_nonempty(value, *_TEXT_KEYS), **others}
+
+
+def _add(draft: Draft, message: dict[str, Any], path: Path, location: str) -> None:
     role, content = message["role"], message.get("content")
     if any(block.get("type") in ("tool_use", "tool_result") for block in as_objects(content)):
         raise InputError(
-            f"{where}has blocks of Anthropic's Messages API", "use the format `anthropic`", path
+            f"{location}has blocks of Anthropic's Messages API", "use the format `anthropic`", path
         )
     if role == "system" and set(message) == {"role", "content"}:
         draft.system(content)
     elif role == "assistant":
         draft.chat_assistant(message, list(chat_calls(message)))
     elif role in ("tool", "function"):
-        extra = {
-            key: value
-            for key, value in message.items()
-            if key not in ("content", "tool_call_id", "role")
-        }
-        draft.result(as_id(message.get("tool_call_id")), content, extra=extra)
-        draft.messages[-1]["role"] = role
-        if "tool_call_id" not in message:
-            del draft.messages[-1]["tool_call_id"]
+        _add_result(draft, message)
     else:
         draft.messages.append(message)
+
+
+def _add_result(draft: Draft, message: dict[str, Any]) -> None:
+    """A tool's result, with the role and the further fields of its message."""
+    names = ("content", "tool_call_id", "role")
+    extra = {key: value for key, value in message.items() if key not in names}
+    draft.result(as_id(message.get("tool_call_id")), message.get("content"), extra=extra)
+    draft.messages[-1]["role"] = message["role"]
+    if "tool_call_id" not in message:
+        del draft.messages[-1]["tool_call_id"]
 
 
 def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
     """The tool calls of an assistant message."""
     for call in as_objects(message.get("tool_calls")):
         yield parse_call(call)
-    if isinstance(legacy := message.get("function_call"), dict):
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
         yield parse_call(legacy)
 
 

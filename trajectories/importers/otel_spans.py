@@ -4,7 +4,7 @@ Phoenix; one run a trace.
 Every call of a model is a turn. As each call is sent the whole conversation again, of its input
 only what was not there before is taken: user messages, and answers to tools. Tools' own spans bring
 their seconds, and the answers that no later call was sent. Source: OpenTelemetry semantic
-conventions for generative AI (input and output messages, 1.37 on, and the indexed `gen_ai.prompt`
+conventions for generative AI (input and output messages, 1.37 on, and the indexed_objects `gen_ai.prompt`
 before), OpenInference specification.
 """
 
@@ -20,10 +20,11 @@ from ...errors import InputError
 from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, as_id, as_object, as_objects, parse_call
+from .draft import Call, Draft, parse_call
+from .fields import as_id, as_object, as_objects
 from .files import documents
 from .recognise import has_keys
-from .spans import Span, indexed, scores_of, spans_of, value_of
+from .spans import Span, indexed_objects, parse_json_text, read_scores, read_spans
 
 _EXPECTED = "expected OTLP JSON (`resourceSpans`), Langfuse observations, or Phoenix spans"
 _INPUT = (
@@ -68,9 +69,9 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         if isinstance(item, InputError):
             yield item
             continue
-        for span in spans_of(item.value):
+        for span in read_spans(item.value):
             traces.setdefault(span.trace, []).append(span)
-        for trace, name, value in scores_of(item.value):
+        for trace, name, value in read_scores(item.value):
             scores.setdefault(trace, []).append((name, value))
     if not traces:
         raise InputError("holds no spans", _EXPECTED, path)
@@ -209,14 +210,16 @@ def _messages(value: Any, role: str = "user") -> list[dict[str, Any]]:
     for key in ("messages", "choices"):
         if isinstance(head.get(key), list):
             value = [as_object(item.get("message")) or item for item in as_objects(head[key])]
-    found = indexed(value) or (
+    found = indexed_objects(value) or (
         [head] if "content" in head or "tool_calls" in head or "parts" in head else []
     )
     return [as_object(item.get("message")) or item for item in found]
 
 
 def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:
-    return indexed(value_of(message.get("parts"))) or indexed(value_of(message.get("content")))
+    return indexed_objects(parse_json_text(message.get("parts"))) or indexed_objects(
+        parse_json_text(message.get("content"))
+    )
 
 
 def _said(message: Any) -> str:
@@ -236,7 +239,7 @@ def _said(message: Any) -> str:
 
 def _calls(message: dict[str, Any]) -> list[Call]:
     found = [part for part in _parts(message) if part.get("type") in ("tool_call", "tool_use")]
-    found += indexed(message.get("tool_calls"))
+    found += indexed_objects(message.get("tool_calls"))
     return [parse_call(call) for call in found]
 
 

@@ -1,7 +1,7 @@
-"""Which format a file is of, told from its name and its first kilobytes.
+"""Recognises the format of a file by its name and its first kilobytes.
 
-`shape` lists the keys and short texts of JSON that may be cut anywhere; a format is recognised by
-those that only it has.
+`shape` lists the keys and short texts of JSON that may be cut off anywhere; a format is recognised
+by those that only it has.
 """
 
 from __future__ import annotations
@@ -22,74 +22,91 @@ from . import IMPORTERS, Recogniser
 from .files import source_files
 
 HEAD = 64 * 1024
-"""Bytes that are looked at."""
-_SEARCHED = 200
+"""Bytes of a file that are looked at."""
+_MAX_FILES = 200
 """Files of a folder that are looked at to say what it holds."""
-_DEPTH = 4
-_LONGEST = 40
-_READ_AS_THEY_ARE = ("openai", "anthropic", "conversation")
+_MAX_DEPTH = 4
+"""Keys in a path."""
+_MAX_TEXT = 40
+"""Characters of a text that is part of a shape."""
+_READ_WITHOUT_IMPORT = ("openai", "anthropic", "conversation")
 
 
 @lru_cache(maxsize=8)
 def shape(head: bytes) -> frozenset[str]:
-    """The paths of keys (`steps.source`, lists left out) and `path=text` for short texts, down to
-    four keys.
+    """The keys and short texts in the head of a file of JSON or JSON Lines, as paths.
 
-    Of JSON or JSON Lines cut anywhere; linear in the head. Empty for what is no JSON.
+    A path is `steps.source` for a key (lists are left out), `type=message` for a short text; it has
+    four keys at most. Empty if the head is not JSON. Time is linear in the head.
     """
     text = head.decode("utf-8-sig", errors="replace")
-    return frozenset(found for value in _values(text) for found in _paths(value, ""))
+    return frozenset(path for value in _values(text) for path in _paths(value, ""))
 
 
 def _values(text: str) -> Iterator[Any]:
-    # halves of surrogate pairs are no JSON to this parser
+    """The JSON values of a text that may be cut off."""
+    # To this parser, halves of surrogate pairs are not JSON.
     text = text.replace("\\ud", "\\u0").replace("\\uD", "\\u0")
     lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        from_json(lines[0] if lines else "")
+    except ValueError:  # not JSON Lines, or a first line that is cut off
+        lines = [text]
     with suppress(ValueError):
-        try:
-            from_json(lines[0] if lines else "")
-        except ValueError:  # no line of JSON Lines, or a cut one
-            lines = [text]
         for line in lines:
             yield from_json(line, allow_partial=True)
 
 
-def _paths(value: Any, at: str) -> Iterator[str]:
-    if isinstance(value, str) and at and len(value) <= _LONGEST:
-        yield f"{at}={value}"
+def _paths(value: Any, prefix: str) -> Iterator[str]:
+    if isinstance(value, str) and prefix and len(value) <= _MAX_TEXT:
+        yield f"{prefix}={value}"
     elif isinstance(value, list):
         for item in value:
-            yield from _paths(item, at)
-    elif isinstance(value, dict) and at.count(".") < _DEPTH - 1:
+            yield from _paths(item, prefix)
+    elif isinstance(value, dict) and prefix.count(".") < _MAX_DEPTH - 1:
         for key, item in value.items():
-            path = f"{at}.{key}" if at else key
+            path = f"{prefix}.{key}" if prefix else key
             yield path
             yield from _paths(item, path)
 
 
 def has_keys(*alternatives: str) -> Recogniser:
-    """Recognises files whose head has all paths (between blanks, as `shape` gives them) of one of
-    these."""
-    wanted = [frozenset(paths.split()) for paths in alternatives]
-    return lambda head, name: any(paths <= shape(head) for paths in wanted)
+    """Recognises files whose head has all paths of one of these alternatives.
+
+    An alternative is a text of paths as `shape` gives them, separated by spaces:
+    `has_keys("messages.role", "steps.source schema_version")`.
+    """
+    path_sets = [frozenset(paths.split()) for paths in alternatives]
+
+    def recognises(head: bytes, name: str) -> bool:
+        return any(paths <= shape(head) for paths in path_sets)
+
+    return recognises
 
 
 def head_of(path: Path) -> bytes:
-    """The first HEAD bytes, unpacked where they are gzip; empty where nothing can be read."""
+    """The first `HEAD` bytes of a file, unpacked if it is gzipped; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
-        return zlib.decompressobj(31).decompress(head, HEAD) if head.startswith(GZIP) else head
+        if head.startswith(GZIP):
+            return zlib.decompressobj(wbits=31).decompress(head, HEAD)  # 31: gzip
+        return head
     except (OSError, ValueError, zlib.error):
         return b""
 
 
 def recognise(path: Path) -> str | None:
-    """The format of a file, as `ambjudge import` calls it; None for one that nobody recognises."""
+    """The format of a file, by its name in `ambjudge import`; None if no importer recognises it."""
     head = head_of(path)
-    for name in IMPORTERS.names if head else ():
+    if not head:
+        return None
+    for name in IMPORTERS.names:
         importer = IMPORTERS.find(name)
-        if importer is None or not path.name.lower().endswith(importer.suffixes or ("/",)):
+        # An importer without suffixes recognises no file.
+        if importer is None or not importer.suffixes:
+            continue
+        if not path.name.lower().endswith(importer.suffixes):
             continue
         if importer.recognises is None or importer.recognises(head, path.name):
             return name
@@ -97,28 +114,25 @@ def recognise(path: Path) -> str | None:
 
 
 def how_to_import(path: Path) -> str | None:
-    """The command that reads a foreign file, or a folder that has some among its first files; None
-    without any."""
-    name = next(
-        (
-            name
-            for file in _files(path)
-            if (name := recognise(file)) not in (None, *_READ_AS_THEY_ARE)
-        ),
-        None,
-    )
-    if name is None:
-        return None
-    return f"{name}: ambjudge import {name if is_file(path) else 'auto'} {path} --out DIR reads it"
+    """The command that imports a foreign file or a folder with some; None for anything else.
+
+    Only the first files of a folder are looked at.
+    """
+    for file in _importable_files(path):
+        name = recognise(file)
+        if name is not None and name not in _READ_WITHOUT_IMPORT:
+            format = name if is_file(path) else "auto"
+            return f"{name}: ambjudge import {format} {path} --out DIR reads it"
+    return None
 
 
 def known_suffixes() -> tuple[str, ...]:
-    """How the names of files end that some format reads."""
+    """The suffixes of file names that some importer reads."""
     return tuple(sorted({suffix for importer in IMPORTERS for suffix in importer.suffixes}))
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _importable_files(path: Path) -> Iterator[Path]:
     try:
-        yield from islice(source_files(path, known_suffixes()), _SEARCHED)
+        yield from islice(source_files(path, known_suffixes()), _MAX_FILES)
     except InputError:
         return

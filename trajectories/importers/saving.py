@@ -1,5 +1,4 @@
-"""Drafts to run folders: names that are safe to use, files that are whole or absent, nothing
-overwritten unasked."""
+"""Saves drafts as run folders: safe names, complete files, nothing overwritten without `force`."""
 
 from __future__ import annotations
 
@@ -13,34 +12,36 @@ from ...errors import InputError
 from ...version import __version__
 from .draft import Draft
 
-_MAX_NAME = 100
-_MAX_BYTES = 200
+_MAX_NAME_CHARS = 100
+_MAX_NAME_BYTES = 200
 
 
 class FolderNames:
-    """Folder names for run ids, no two alike, also where case does not count."""
+    """Folder names for run ids, all different, also on file systems that ignore case."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
+        self._assigned: set[str] = set()
 
-    def assign(self, wanted: str) -> str:
-        """The id as a folder name; "-2", "-3" ... after it when it came before in this import."""
-        base = safe_name(wanted)
-        name, n = base, 1
-        while name.casefold() in self._taken:
-            n += 1
-            name = f"{base}-{n}"
-        self._taken.add(name.casefold())
+    def assign(self, run_id: str) -> str:
+        """The id as a folder name, with "-2", "-3" ... if this import has used it before."""
+        base = safe_name(run_id)
+        name, number = base, 1
+        while name.casefold() in self._assigned:
+            number += 1
+            name = f"{base}-{number}"
+        self._assigned.add(name.casefold())
         return name
 
 
-def safe_name(wanted: str) -> str:
-    """Letters, digits, `.`, `_` and `-` of an id, anything else as one `-`; never hidden, never
-    empty, never long."""
-    text = unicodedata.normalize("NFC", wanted[:1000])
-    kept = "".join(char if char.isalnum() or char in "._-" else " " for char in text)
-    name = "-".join(kept.split()).strip(".-")[:_MAX_NAME]
-    while len(name.encode("utf-8", "replace")) > _MAX_BYTES:
+def safe_name(run_id: str) -> str:
+    """The letters, digits, `.`, `_` and `-` of an id; anything else becomes one `-`.
+
+    The name is never hidden, never empty and at most 200 bytes long.
+    """
+    text = unicodedata.normalize("NFC", run_id[:1000])
+    words = "".join(char if char.isalnum() or char in "._-" else " " for char in text).split()
+    name = "-".join(words).strip(".-")[:_MAX_NAME_CHARS]
+    while len(name.encode("utf-8", "replace")) > _MAX_NAME_BYTES:
         name = name[:-1]
     return name.rstrip(".-") or "run"
 
@@ -48,63 +49,63 @@ def safe_name(wanted: str) -> str:
 def conversation(draft: Draft, source: Path) -> dict[str, Any]:
     """The draft in conversation.json's object shape; what the source does not say is null.
 
-    Raises InputError when it holds no assistant message, as there is nothing to judge.
+    Raises InputError if it holds no assistant message: there is nothing to judge.
     """
     if not draft.turns:
         raise InputError(
             f"{draft.name[:80]}: holds no assistant message", "nothing to judge in it", source
         )
-    return {
-        "agent": draft.agent,
-        "model": draft.model,
-        "task": draft.task,
-        "tier": draft.tier,
-        **({"repeat_idx": draft.repeat} if draft.repeat is not None else {}),
-        **({"track": draft.track} if draft.track is not None else {}),
-        **(
-            {"outcomes": {name: told.model_dump() for name, told in draft.outcomes.items()}}
-            if draft.outcomes
-            else {}
-        ),
-        **({"task_outcome": draft.task_outcome} if draft.task_outcome is not None else {}),
-        "system_prompt": draft.system_prompt,
-        "messages": draft.messages,
-        "imported": {
-            "format": draft.format,
-            "file": source.name,
-            "ambjudge": __version__,
-            **draft.origin,
-        },
+    value: dict[str, Any] = _identity(draft)
+    if draft.repeat is not None:
+        value["repeat_idx"] = draft.repeat
+    if draft.track is not None:
+        value["track"] = draft.track
+    if draft.outcomes:
+        value["outcomes"] = {name: outcome.model_dump() for name, outcome in draft.outcomes.items()}
+    if draft.task_outcome is not None:
+        value["task_outcome"] = draft.task_outcome
+    value["system_prompt"] = draft.system_prompt
+    value["messages"] = draft.messages
+    value["imported"] = {
+        "format": draft.format,
+        "file": source.name,
+        "ambjudge": __version__,
+        **draft.origin,
     }
+    return value
+
+
+def _identity(draft: Draft) -> dict[str, Any]:
+    return {"agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier}
 
 
 def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
     """Write `folder`/process/ and return the path of its conversation.json, which is written last.
 
-    Raises InputError when the folder exists and `force` is not given, and when nothing can be
-    written there.
+    Raises InputError if the folder exists and `force` is not given, or if it cannot be written.
     """
     value = conversation(draft, source)
     process = folder / "process"
     _check_free(folder, force)
     if process.is_symlink():
         raise InputError("is a link", "remove it, or choose another --out", process)
-    _write(process / "trace.jsonl", "".join(_dump(line) + "\n" for line in draft.events()))
-    summary = {
-        "agent": draft.agent,
-        "model": draft.model,
-        "task": draft.task,
-        "tier": draft.tier,
-        **draft.totals,
-    }
-    summary |= {} if draft.submitted is None else {"submitted": draft.submitted}
-    told = bool(draft.totals) or draft.submitted is not None
-    _write(process / "agent_summary.json", _dump(summary) + "\n" if told else "")
+    _write(process / "trace.jsonl", "".join(_dump(event) + "\n" for event in draft.events()))
+    _write(process / "agent_summary.json", _summary(draft))
     return _write(process / "conversation.json", _dump(value, 1) + "\n")
 
 
+def _summary(draft: Draft) -> str:
+    """The text of agent_summary.json; "" if it would say nothing that conversation.json does not."""
+    if not draft.totals and draft.submitted is None:
+        return ""
+    summary = {**_identity(draft), **draft.totals}
+    if draft.submitted is not None:
+        summary["submitted"] = draft.submitted
+    return _dump(summary) + "\n"
+
+
 def save_file(value: dict[str, Any], path: Path, force: bool) -> Path:
-    """Write one JSON file; InputError as for `save_run`."""
+    """Write one JSON file; InputError as in `save_run`."""
     _check_free(path, force)
     return _write(path, _dump(value, 1) + "\n")
 
@@ -113,7 +114,7 @@ def _check_free(path: Path, force: bool) -> None:
     if path.is_symlink():
         raise InputError("is a link", "remove it, or choose another --out", path)
     if path.exists() and not force:
-        raise InputError("exists already", "--force writes over it", path)
+        raise InputError("exists already", "--force overwrites it", path)
 
 
 def _dump(value: Any, indent: int | None = None) -> str:
@@ -121,8 +122,8 @@ def _dump(value: Any, indent: int | None = None) -> str:
 
 
 def _write(path: Path, text: str) -> Path:
-    """Put the whole text in place at once; without one, remove what an earlier import left."""
-    if not text or path.is_symlink():  # no link of an earlier import is followed
+    """Put the complete text in place at once; without text, remove a file of an earlier import."""
+    if not text or path.is_symlink():  # no link is followed
         with cannot_be_written(path):
             path.unlink(missing_ok=True)
     if text:

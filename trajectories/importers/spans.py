@@ -1,8 +1,7 @@
-"""Spans of traced agents, of whatever export: OTLP JSON, Langfuse observations, Phoenix spans, as
-one shape.
+"""Reads the spans of traced agents into one shape: OTLP JSON, Langfuse observations, Phoenix spans.
 
-A span is a call of a model, of a tool, or neither; its attributes come as nested objects, however
-an export keeps them (`llm.input_messages.0.message.role` as a flat key, or nested). Source:
+A span is a call of a model, a call of a tool, or neither. Its attributes become nested objects,
+whether an export writes flat keys (`llm.input_messages.0.message.role`) or nested ones. Source:
 OpenTelemetry protocol (OTLP/JSON encoding), Langfuse API reference (observations, scores), Phoenix
 `phoenix/trace/schemas.py`.
 """
@@ -10,43 +9,50 @@ OpenTelemetry protocol (OTLP/JSON encoding), Langfuse API reference (observation
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..reading.json_bytes import loads, number, text_or_none
-from .draft import as_id, as_object, as_objects, unix_time
+from .fields import as_id, as_object, as_objects, first_nonempty, first_of, unix_time
 
-_MAX_PARTS = 12
-_MAX_INDEX = 10_000
+_MAX_KEY_PARTS = 12
+_MAX_ITEMS = 10_000
 _LLM = {"CHAT", "TEXT_COMPLETION", "GENERATE_CONTENT", "LLM", "GENERATION"}
 _TOOL = {"EXECUTE_TOOL", "TOOL"}
+_OPERATION_KEYS = (
+    "gen_ai.operation.name",
+    "openinference.span.kind",
+    "langfuse.observation.type",
+)
 
 
 class Span(NamedTuple):
-    """One span. Times are seconds since 1970; `kind` is llm, tool or "" for what only holds others
-    together."""
+    """One span. Times are seconds since 1970."""
 
     trace: str
-    kind: str
+    kind: Literal["llm", "tool", ""]
+    """"" for a span that only holds others together."""
     name: str
     start: float | None
     end: float | None
     attributes: dict[str, Any]
     failed: bool = False
 
-    def get(self, *paths: str) -> Any:
-        """The attribute under the first of these dotted names that is there; JSON text as its
-        value."""
-        for path in paths:
-            found: Any = self.attributes
-            for key in path.split("."):
-                found = found.get(key) if isinstance(found, dict) else None
-            if found is not None:
-                return value_of(found)
+    def get(self, *names: str) -> Any:
+        """The first of these attributes that is not null; dots in a name separate nested keys.
+
+        JSON text is returned as its value.
+        """
+        for name in names:
+            value: Any = self.attributes
+            for key in name.split("."):
+                value = value.get(key) if isinstance(value, dict) else None
+            if value is not None:
+                return parse_json_text(value)
         return None
 
 
-def value_of(value: Any) -> Any:
-    """JSON text as what it says, anything else as it is."""
+def parse_json_text(value: Any) -> Any:
+    """The value of JSON text that is an object or a list; anything else as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return loads(value)
@@ -55,161 +61,160 @@ def value_of(value: Any) -> Any:
     return value
 
 
-def spans_of(value: Any) -> Iterator[Span]:
-    """The spans of one JSON value of an export; nothing for what is none."""
-    head = as_object(value)
-    for resource in as_objects(head.get("resourceSpans") or head.get("resource_spans")):
-        about = _otlp(as_object(resource.get("resource")).get("attributes"))
-        for scope in as_objects(resource.get("scopeSpans") or resource.get("scope_spans")):
-            for span in as_objects(scope.get("spans")):
-                yield _of_otlp(span, about)
-    if "resourceSpans" in head or "resource_spans" in head:
+def read_spans(value: Any) -> Iterator[Span]:
+    """The spans in one JSON value of an export; none if it has another format."""
+    header = as_object(value)
+    if "resourceSpans" in header or "resource_spans" in header:
+        yield from _read_otlp(header)
         return
-    for item in (
-        as_objects(value)
-        or as_objects(head.get("observations") or head.get("data") or head.get("spans"))
-        or [head]
-    ):
-        trace = as_id(item.get("traceId") or item.get("trace_id")) or as_id(head.get("id"))
-        if (
-            isinstance(item.get("type"), str)
-            and trace
-            and ("input" in item or "output" in item or "startTime" in item)
-        ):
-            yield _of_langfuse(item, trace)
+    listed = first_nonempty(header, "observations", "data", "spans")
+    for item in as_objects(value) or as_objects(listed) or [header]:
+        trace = as_id(item.get("traceId") or item.get("trace_id")) or as_id(header.get("id"))
+        has_content = "input" in item or "output" in item or "startTime" in item
+        if isinstance(item.get("type"), str) and trace and has_content:
+            yield _langfuse_span(item, trace)
         elif "span_kind" in item or "context" in item or "context.trace_id" in item:
-            yield _of_phoenix(item)
+            yield _phoenix_span(item)
 
 
-def scores_of(value: Any) -> Iterator[tuple[str | None, str, Any]]:
-    """(trace, name, value) of Langfuse's scores beside the observations."""
-    head = as_object(value)
-    for score in as_objects(head.get("scores")):
-        told = score.get("value") if score.get("value") is not None else score.get("stringValue")
-        if name := text_or_none(score.get("name")):
-            yield as_id(score.get("traceId")) or as_id(head.get("id")), name, told
+def read_scores(value: Any) -> Iterator[tuple[str | None, str, Any]]:
+    """The (trace, name, value) of Langfuse's scores beside the observations."""
+    header = as_object(value)
+    for score in as_objects(header.get("scores")):
+        name = text_or_none(score.get("name"))
+        if name:
+            trace = as_id(score.get("traceId")) or as_id(header.get("id"))
+            yield trace, name, first_of(score, "value", "stringValue")
 
 
-def _of_otlp(span: dict[str, Any], resource: dict[str, Any]) -> Span:
-    attributes = {**_otlp(span.get("attributes"))}
+def _read_otlp(header: dict[str, Any]) -> Iterator[Span]:
+    for resource in as_objects(first_nonempty(header, "resourceSpans", "resource_spans")):
+        attributes = _otlp_attributes(as_object(resource.get("resource")).get("attributes"))
+        for scope in as_objects(first_nonempty(resource, "scopeSpans", "scope_spans")):
+            for span in as_objects(scope.get("spans")):
+                yield _otlp_span(span, service=attributes.get("service.name"))
+
+
+def _otlp_span(span: dict[str, Any], service: Any) -> Span:
+    attributes = _otlp_attributes(span.get("attributes"))
+    evaluations = []
     for event in as_objects(span.get("events")):
+        event_attributes = _otlp_attributes(event.get("attributes"))
         if event.get("name") == "gen_ai.evaluation.result":
-            attributes.setdefault("_evaluations", []).append(
-                _nested(_otlp(event.get("attributes")))
-            )
-        elif str(event.get("name")).startswith("gen_ai."):  # contents that are kept as an event
-            attributes = {**_otlp(event.get("attributes")), **attributes}
-    named = ("gen_ai.operation.name", "openinference.span.kind", "langfuse.observation.type")
-    operation = next((told for name in named if (told := attributes.get(name))), None)
-    nested = _nested(attributes)
-    nested["_service"] = resource.get("service.name")
-    status = as_object(span.get("status")).get("code")
-    kind = _kind(operation) or (
-        "llm" if any(key.startswith("gen_ai.prompt.") for key in attributes) else ""
-    )
+            evaluations.append(_nest_keys(event_attributes))
+        elif str(event.get("name")).startswith("gen_ai."):  # some exports keep messages in events
+            attributes = {**event_attributes, **attributes}
+    kind = _kind(first_nonempty(attributes, *_OPERATION_KEYS))
+    if not kind and any(key.startswith("gen_ai.prompt.") for key in attributes):
+        kind = "llm"
+    nested = _nest_keys(attributes)
+    nested["_service"] = service
+    if evaluations:
+        nested["_evaluations"] = evaluations
     return Span(
-        as_id(span.get("traceId") or span.get("trace_id")) or "",
-        kind,
-        str(span.get("name") or ""),
-        _nanoseconds(span.get("startTimeUnixNano")),
-        _nanoseconds(span.get("endTimeUnixNano")),
-        nested,
-        status in (2, "STATUS_CODE_ERROR"),
+        trace=as_id(first_nonempty(span, "traceId", "trace_id")) or "",
+        kind=kind,
+        name=str(span.get("name") or ""),
+        start=_seconds(span.get("startTimeUnixNano")),
+        end=_seconds(span.get("endTimeUnixNano")),
+        attributes=nested,
+        failed=as_object(span.get("status")).get("code") in (2, "STATUS_CODE_ERROR"),
     )
 
 
-def _of_langfuse(item: dict[str, Any], trace: str) -> Span:
+def _langfuse_span(item: dict[str, Any], trace: str) -> Span:
     attributes = {
         "input": {"value": item.get("input")},
         "output": {"value": item.get("output")},
         "model": item.get("model") or item.get("providedModelName"),
-        "metadata": value_of(item.get("metadata")),
-        "usage": value_of(
+        "metadata": parse_json_text(item.get("metadata")),
+        "usage": parse_json_text(
             item.get("usageDetails") or item.get("usage_details") or item.get("usage")
         ),
     }
-    since, until = (
-        unix_time(item.get(a) or item.get(b))
-        for a, b in (("startTime", "start_time"), ("endTime", "end_time"))
-    )
     return Span(
-        trace,
-        _kind(item["type"]),
-        str(item.get("name") or ""),
-        since,
-        until,
-        attributes,
-        item.get("level") == "ERROR",
+        trace=trace,
+        kind=_kind(item["type"]),
+        name=str(item.get("name") or ""),
+        start=unix_time(item.get("startTime") or item.get("start_time")),
+        end=unix_time(item.get("endTime") or item.get("end_time")),
+        attributes=attributes,
+        failed=item.get("level") == "ERROR",
     )
 
 
-def _of_phoenix(item: dict[str, Any]) -> Span:
+def _phoenix_span(item: dict[str, Any]) -> Span:
     flat = {
-        k.removeprefix("attributes."): v for k, v in item.items() if k.startswith("attributes.")
+        key.removeprefix("attributes."): value
+        for key, value in item.items()
+        if key.startswith("attributes.")
     }
+    nested = as_object(parse_json_text(item.get("attributes")))
     context = as_object(item.get("context"))
-    attributes = _nested({**as_object(value_of(item.get("attributes"))), **flat})
-    trace = as_id(context.get("trace_id")) or as_id(item.get("context.trace_id")) or ""
     return Span(
-        trace,
-        _kind(item.get("span_kind")),
-        str(item.get("name") or ""),
-        unix_time(item.get("start_time")),
-        unix_time(item.get("end_time")),
-        attributes,
-        item.get("status_code") == "ERROR",
+        trace=as_id(context.get("trace_id")) or as_id(item.get("context.trace_id")) or "",
+        kind=_kind(item.get("span_kind")),
+        name=str(item.get("name") or ""),
+        start=unix_time(item.get("start_time")),
+        end=unix_time(item.get("end_time")),
+        attributes=_nest_keys({**nested, **flat}),
+        failed=item.get("status_code") == "ERROR",
     )
 
 
-def _kind(operation: Any) -> str:
-    said = str(operation).upper()
-    return "llm" if said in _LLM else "tool" if said in _TOOL else ""
+def _kind(operation: Any) -> Literal["llm", "tool", ""]:
+    name = str(operation).upper()
+    if name in _LLM:
+        return "llm"
+    return "tool" if name in _TOOL else ""
 
 
-def _otlp(attributes: Any) -> dict[str, Any]:
+def _otlp_attributes(attributes: Any) -> dict[str, Any]:
     """OTLP's list of keys and typed values as an object."""
-    return {str(pair.get("key")): _typed(pair.get("value")) for pair in as_objects(attributes)}
+    return {str(pair.get("key")): _otlp_value(pair.get("value")) for pair in as_objects(attributes)}
 
 
-def _typed(value: Any) -> Any:
-    box = as_object(value)
-    if "arrayValue" in box:
-        return [_typed(item) for item in as_objects(as_object(box["arrayValue"]).get("values"))]
-    if "kvlistValue" in box:
-        return _otlp(as_object(box["kvlistValue"]).get("values"))
-    if "intValue" in box:
-        return number(box["intValue"])
-    return next(
-        (box[key] for key in ("stringValue", "boolValue", "doubleValue") if key in box), None
-    )
+def _otlp_value(value: Any) -> Any:
+    """The value in an OTLP value, which names its type."""
+    typed = as_object(value)
+    if "arrayValue" in typed:
+        items = as_objects(as_object(typed["arrayValue"]).get("values"))
+        return [_otlp_value(item) for item in items]
+    if "kvlistValue" in typed:
+        return _otlp_attributes(as_object(typed["kvlistValue"]).get("values"))
+    if "intValue" in typed:
+        return number(typed["intValue"])  # a 64-bit integer is a string in JSON
+    for key in ("stringValue", "boolValue", "doubleValue"):
+        if key in typed:
+            return typed[key]
+    return None
 
 
-def _nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """Dotted keys taken apart; what is no object gives way to keys below it."""
-    whole: dict[str, Any] = {}
+def _nest_keys(flat: dict[str, Any]) -> dict[str, Any]:
+    """The object with dotted keys as nested ones; an object wins over a value of the same key."""
+    nested: dict[str, Any] = {}
     for key, value in flat.items():
-        at = whole
-        *above, last = key.split(".")[:_MAX_PARTS]
-        for part in above:
-            below = at.get(part)
-            if not isinstance(below, dict):
-                at[part] = below = {}
-            at = below
-        if not (isinstance(at.get(last), dict) and not isinstance(value, dict)):
-            at[last] = value
-    return whole
+        parent = nested
+        *parents, last = key.split(".")[:_MAX_KEY_PARTS]
+        for part in parents:
+            child = parent.get(part)
+            if not isinstance(child, dict):
+                parent[part] = child = {}
+            parent = child
+        if isinstance(value, dict) or not isinstance(parent.get(last), dict):
+            parent[last] = value
+    return nested
 
 
-def indexed(value: Any) -> list[dict[str, Any]]:
-    """Objects of a list, or of an object with the keys 0, 1, ..."""
-    if isinstance(value, dict):
-        keys = sorted((key for key in value if key.isdigit() and len(key) < 6), key=int)[
-            :_MAX_INDEX
-        ]
-        return [value[key] for key in keys if isinstance(value[key], dict)]
-    return as_objects(value)
+def indexed_objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list, or of an object whose keys are 0, 1, ..."""
+    if not isinstance(value, dict):
+        return as_objects(value)
+    keys = [key for key in value if key.isdigit() and len(key) < 6]
+    keys = sorted(keys, key=int)[:_MAX_ITEMS]
+    return [value[key] for key in keys if isinstance(value[key], dict)]
 
 
-def _nanoseconds(value: Any) -> float | None:
-    found = number(value)
-    return None if found is None else found / 1e9
+def _seconds(nanoseconds: Any) -> float | None:
+    value = number(nanoseconds)
+    return None if value is None else value / 1e9

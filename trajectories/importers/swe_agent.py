@@ -17,7 +17,8 @@ from ...errors import InputError
 from ..reading.json_bytes import number, read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
-from .draft import Call, Draft, as_id, as_object, as_objects, parse_object
+from .draft import Call, Draft
+from .fields import as_id, as_object, as_objects, parse_object
 from .files import draft_or_error
 from .openai_chat import chat_calls
 from .recognise import has_keys

@@ -18,7 +18,8 @@ from ...errors import InputError
 from ..reading.json_bytes import decode, is_file, loads, read_bytes, read_json, text_or_none
 from ..reading.layout import inside
 from . import Importer
-from .draft import Call, Draft, as_object, as_objects
+from .draft import Call, Draft
+from .fields import as_object, as_objects
 from .recognise import has_keys
 
 _EXPECTED = "expected a trial's results.json: `trial_name`, `task_id`, `is_resolved`"
