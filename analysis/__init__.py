@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .simulated.simulated_cards import simulated_scorecards
     from .simulated.simulation import simulate
     from .statistics.alternative_models import robustness
+    from .statistics.corrected_effects import corrected_code_effects
+    from .statistics.corrected_means import corrected_leaderboard, judged_mean
     from .statistics.descriptive import (
         code_prevalence,
         cost_score,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from .statistics.effects import code_effects, decompose_effects
     from .statistics.heterogeneity import effects_by, explained_variance
     from .statistics.interval_estimates import Estimate, wide
-    from .statistics.judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
     from .statistics.label_sampling import label_plan
     from .statistics.power_analysis import power
     from .statistics.ranking import leaderboard, pairwise, rank_sets, rank_stability
@@ -70,7 +71,8 @@ _EXPORTS = {
     "statistics.effects": ("code_effects", "decompose_effects"),
     "statistics.heterogeneity": ("effects_by", "explained_variance"),
     "statistics.interval_estimates": ("Estimate", "wide"),
-    "statistics.judge_error": ("corrected_code_effects", "corrected_leaderboard", "judged_mean"),
+    "statistics.corrected_effects": ("corrected_code_effects",),
+    "statistics.corrected_means": ("corrected_leaderboard", "judged_mean"),
     "statistics.label_sampling": ("label_plan",),
     "statistics.power_analysis": ("power",),
     "statistics.ranking": ("leaderboard", "pairwise", "rank_sets", "rank_stability"),

@@ -32,15 +32,11 @@ import numpy as np
 import polars as pl
 from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.simulated.simulation import Settings, Simulation, sample_truth, simulate
+from ambjudge.analysis.statistics.corrected_effects import FEW_POSITIVES, corrected_code_effects
+from ambjudge.analysis.statistics.corrected_means import corrected_leaderboard, human_scores
 from ambjudge.analysis.statistics.effects import code_effects
 from ambjudge.analysis.statistics.interval_estimates import t_quantile
 from ambjudge.analysis.statistics.jackknife import cr3, demean, group_ids
-from ambjudge.analysis.statistics.judge_error import (
-    FEW_POSITIVES,
-    corrected_code_effects,
-    corrected_leaderboard,
-    human_scores,
-)
 from ambjudge.analysis.statistics.overlap_weighting import overlap_weighted_effect
 from ambjudge.analysis.statistics.ranking import leaderboard, pairwise, rank_sets
 from ambjudge.analysis.statistics.raters import agreement

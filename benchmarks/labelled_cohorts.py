@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
 from ambjudge.analysis.simulated.simulation import Simulation
-from ambjudge.analysis.statistics.judge_error import human_scores
+from ambjudge.analysis.statistics.corrected_means import human_scores
 from ambjudge.analysis.statistics.label_sampling import label_plan
 from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.cohorts import Cohort, cohort

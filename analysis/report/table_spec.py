@@ -18,7 +18,8 @@ from typing import Literal
 import polars as pl
 
 from ...errors import ConfigError
-from ..statistics.judge_error import corrected_code_effects, corrected_leaderboard, human_scores
+from ..statistics.corrected_effects import corrected_code_effects
+from ..statistics.corrected_means import corrected_leaderboard, human_scores
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import Labels, read_labels, weighted
 from ..tables.score_names import score_of

@@ -15,9 +15,9 @@ import polars as pl
 
 from ...errors import ConfigError
 from ..tables.codes_read import CODES
+from .corrected_effects import additive_dummies, weighted_least_squares
 from .interval_estimates import Estimate, Floats, Ints, KeyedEstimates, t_estimate, tidy
 from .jackknife import cr3, demean, group_ids, group_sums
-from .judge_error import additive_dummies, weighted_least_squares
 from .overlap_weighting import FittedEffects, fit_code_effects
 from .run_arrays import RunArrays, arrays_by_code
 

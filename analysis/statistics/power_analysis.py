@@ -18,9 +18,10 @@ import polars as pl
 from ...errors import InputError
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import Labels, weighted
+from .corrected_effects import corrected_code_effects
+from .corrected_means import MIN_LABELS, human_scores
 from .effects import code_effects
 from .interval_estimates import minimum_detectable_effect, t_quantile
-from .judge_error import MIN_LABELS, corrected_code_effects, human_scores
 from .raters import agreement
 from .run_arrays import build_arrays, select_runs
 from .score_variance import VarianceComponents

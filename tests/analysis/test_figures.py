@@ -13,7 +13,7 @@ import pytest
 from ambjudge.analysis import all_tables, simulate
 from ambjudge.analysis.figures import FIGURES, Figure, draw, draw_all, write
 from ambjudge.analysis.figures.style import INK, ROLES, inline, labels
-from ambjudge.analysis.statistics.judge_error import corrected_leaderboard
+from ambjudge.analysis.statistics.corrected_means import corrected_leaderboard
 from ambjudge.analysis.statistics.raters import AGREEMENT_SCHEMA, agreement_of
 
 HOSTILE = '<script>alert(1)</script>$x_{1}$\x1b[31m\u202e --> ]]> & "q" 医'

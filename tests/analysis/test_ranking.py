@@ -142,7 +142,9 @@ def test_a_track_with_one_task_excludes_no_rank_by_itself():
 def test_one_task_has_no_interval_for_new_tasks(table):
     rows = leaderboard(table.filter(pl.col("task") == table["task"][0]), scopes=("overall",))
     assert (
-        rows.filter(pl.col("population") == "new")["reason"].str.contains("variation between tasks is unknown").all()
+        rows.filter(pl.col("population") == "new")["reason"]
+        .str.contains("variation between tasks is unknown")
+        .all()
     )
     assert rows.filter(pl.col("population") == "same")["lo"].null_count() == 0
 

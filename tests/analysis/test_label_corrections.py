@@ -13,7 +13,7 @@ from ambjudge.analysis import (
     simulate,
 )
 from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
-from ambjudge.analysis.statistics.judge_error import human_scores
+from ambjudge.analysis.statistics.corrected_means import human_scores
 from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.label_tables import read_labels
 
