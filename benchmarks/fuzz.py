@@ -166,7 +166,7 @@ def _output_files() -> list[Path]:
 
 def _answer(place: Place, data: bytes, rng: random.Random) -> None:
     """A line of a provider batch's output, whose body is read as a live answer's is."""
-    from ambjudge.judge.provider_batch.lines import Answers
+    from ambjudge.judge.provider_batch.batch_files import Answers
 
     with Answers() as answers:
         file = answers.new_file()

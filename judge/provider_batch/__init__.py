@@ -1,20 +1,22 @@
-"""Judging through a provider's batch endpoint: cheaper, within a day, and safe to interrupt at any
-moment.
+"""Judging through a provider's batch endpoint: cheaper, within a day, safe to interrupt any time.
 
     submission = await submit(store, judge, requests)      # uploads, returns at once
     collected = await collect(store, judge)                # any time later, in any process; repeat
-    until nothing is open
+    until no batch is open
 
-What a batch stands for is noted in the store before it is created, so that the same verdicts are
-never asked twice, and its answers become the verdicts that live calls would have given, under the
-same keys. A failed or missing answer is an unscored attempt: the next plan asks again.
+The store notes which verdicts a batch stands for before the batch is created, so that no verdict is
+asked twice. Its answers become the verdicts that live calls would have given, under the same keys.
+A failed or missing answer is an unscored attempt: the next plan asks again.
 
 A crash while a batch is being created leaves it in doubt. The next `submit` or `collect` looks for
 it in the provider's list, by our mark in its metadata or by its input file, and adopts it; if it is
 not there `settle_s` seconds after the attempt, it was not created. Two limits: a provider whose
 list lags further behind can be paid twice, and one that keeps no list leaves the batch in doubt
-until `abandon` (`rejudge --abandon`) is called. The search is made with the key now in force: one
-of another account would not find the batch.
+until `abandon` (`rejudge --abandon`) is called. The provider is searched with the key now in force:
+with the key of another account the batch would not be found.
+
+`sending` and `collecting` do the two halves, `ledger` notes every step in the store, `batch_files`
+writes and reads the files, `endpoint` makes the HTTP requests.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from ...errors import ConfigError
 from ..base import Judge, Request
 from ..store import Store
 from .collecting import BatchState, Collected, Collector
-from .endpoints import endpoint
+from .endpoint import open_endpoint
 from .ledger import Ledger, OpenBatch
 from .sending import BatchJudge, BatchOptions, Sender, Submission
 
@@ -46,36 +48,39 @@ __all__ = [
     "submit",
 ]
 
-_LONGEST_POLL_S = 60.0
+_MAX_POLL_S = 60.0
+_POLL_GROWTH = 1.5
 
 
 def status(store: Store) -> tuple[OpenBatch, ...]:
-    """All batches that are not closed, of any judge, oldest first, as far as the store knows:
-    nobody is asked."""
-    return tuple(Ledger(store).open())
+    """All open batches of any judge, oldest first, as the store has them; no provider is asked."""
+    return tuple(Ledger(store).open_batches())
 
 
 async def submit(
     store: Store, judge: Judge, requests: Iterable[Request], options: BatchOptions | None = None
 ) -> Submission:
-    """Send every request that has no verdict yet and waits in no open batch; returns when the
-    batches are created.
+    """Send every request that has no verdict and is part of no open batch.
 
-    Requests are read one at a time and split into files within the limits. ConfigError for a judge
-    without batches, or for a cost limit on one without a known price; JudgeError when the provider
-    cannot be used: whatever was created by then is noted, and the same call again goes on.
+    Returns once the batches are created. Requests are read one at a time and split into files
+    within the limits.
+
+    Raises ConfigError for a judge without batches, or for a cost limit without a known price;
+    JudgeError if the provider cannot be used. Whatever was created by then is noted, and the same
+    call goes on from there.
     """
     options = options or BatchOptions()
-    able = _able(judge)
-    async with endpoint(*able.endpoint(), able.name, options.retry) as http:
-        sender = Sender(store, able, http, options)
+    batch_judge = _check_batch_judge(judge)
+    address, key = batch_judge.endpoint()
+    async with open_endpoint(address, key, batch_judge.name, options.retry) as endpoint:
+        sender = Sender(store, batch_judge, endpoint, options)
         await sender.recover()
         with tempfile.TemporaryDirectory(prefix="ambjudge-") as folder:
             sender.start(Path(folder))
             for request in requests:
-                await sender.take(request)
-            await sender.flush()
-    return sender.done
+                await sender.add(request)
+            await sender.send_draft()
+    return sender.submission
 
 
 async def collect(
@@ -86,51 +91,55 @@ async def collect(
     poll_s: float = 10.0,
     options: BatchOptions | None = None,
 ) -> Collected:
-    """Bring in what this judge's open batches have answered; with `wait_s`, ask again until all
-    are, or time is up.
+    """Store what this judge's open batches have answered.
 
-    Batches of this model and address are read even if its prompts or parameters were changed since:
-    their verdicts are kept under the keys that they were asked for. JudgeError when the provider
-    cannot be used.
+    With `wait_s`, the provider is asked again until all batches have ended or the time is up.
+    Batches of this model and address are read even if the judge's prompts or parameters were
+    changed since: their verdicts are stored under the keys that they were asked for.
+
+    Raises JudgeError if the provider cannot be used.
     """
     options = options or BatchOptions()
-    able = _able(judge)
+    batch_judge = _check_batch_judge(judge)
     deadline = time.monotonic() + wait_s
-    async with endpoint(*able.endpoint(), able.name, options.retry) as http:
-        sender = Sender(store, able, http, options)
+    address, key = batch_judge.endpoint()
+    async with open_endpoint(address, key, batch_judge.name, options.retry) as endpoint:
+        sender = Sender(store, batch_judge, endpoint, options)
         await sender.recover()
-        collector = Collector(store, able, http)
+        collector = Collector(store, batch_judge, endpoint)
         while True:
-            still = await collector.round()
-            left = deadline - time.monotonic()
-            if not any(state.provider is not None for state in still) or left <= 0:
+            open_batches = await collector.collect_ended()
+            remaining_s = deadline - time.monotonic()
+            in_progress = any(state.provider is not None for state in open_batches)
+            if not in_progress or remaining_s <= 0:
                 break
-            await asyncio.sleep(min(poll_s, left))
-            poll_s = min(_LONGEST_POLL_S, poll_s * 1.5)
-    collector.done.open = still
-    collector.done.warnings = list(dict.fromkeys((*sender.done.warnings, *collector.done.warnings)))
-    return collector.done
+            await asyncio.sleep(min(poll_s, remaining_s))
+            poll_s = min(_MAX_POLL_S, poll_s * _POLL_GROWTH)
+    collected = collector.collected
+    collected.open = open_batches
+    warnings = (*sender.submission.warnings, *collected.warnings)
+    collected.warnings = list(dict.fromkeys(warnings))
+    return collected
 
 
 def abandon(store: Store, batch_id: str) -> None:
-    """Close an open batch without its answers, so that its verdicts are asked anew; what it cost is
-    lost."""
-    Ledger(store).note(_find(store, batch_id).id, "closed", why="abandoned")
+    """Close an open batch without its answers, so that its verdicts are asked again.
+
+    What it cost is lost. `batch_id` is ours or the provider's; ConfigError if no open batch has it.
+    """
+    open_batches = status(store)
+    for batch in open_batches:
+        if batch_id in (batch.id, batch.provider_id):
+            Ledger(store).note(batch.id, "closed", why="abandoned")
+            return
+    ids = ", ".join(batch.provider_id or batch.id for batch in open_batches) or "none"
+    raise ConfigError(f"no open batch {batch_id}", f"open: {ids}")
 
 
-def _able(judge: Judge) -> BatchJudge:
+def _check_batch_judge(judge: Judge) -> BatchJudge:
     if not isinstance(judge, BatchJudge):
         raise ConfigError(
             f"{judge.name}: cannot be judged through provider batches",
             "leave out --batch, or name one API model",
         )
     return judge
-
-
-def _find(store: Store, batch_id: str) -> OpenBatch:
-    still = status(store)
-    for batch in still:
-        if batch_id in (batch.id, batch.provider_id):
-            return batch
-    known = ", ".join(batch.provider_id or batch.id for batch in still) or "none"
-    raise ConfigError(f"no open batch {batch_id}", f"open: {known}")

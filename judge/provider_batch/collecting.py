@@ -1,7 +1,6 @@
-"""Bringing in the answers of provider batches: each is read as a live answer and kept under the
-keys it was asked for.
+"""Collecting the answers of provider batches.
 
-Ours: keys and verdicts are this store's.
+Each answer is read like a live one and stored under the keys that it was asked for.
 """
 
 from __future__ import annotations
@@ -12,18 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ...errors import InputError, StoreError
-from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Rubric
 from ...trajectories.models import Stage
 from ...trajectories.reading.load import load_conversation
 from ..base import Reply, Request, Usage
 from ..engine import Prepared, prepare
 from ..questions.items import load_items
-from ..questions.verdict_keys import JudgeIdentity, KeyMaker, VerdictKey
+from ..questions.verdict_keys import JudgeIdentity, VerdictKey, key_maker
 from ..store import Store
-from .endpoints import BatchEndpoint, NotThere, ProviderBatch
+from .batch_files import MAX_ANSWER_BYTES, Answers
+from .endpoint import BatchEndpoint, NotThere, ProviderBatch
 from .ledger import BatchRequest, Ledger, OpenBatch
-from .lines import MOST_ANSWER, Answers
 from .sending import BatchJudge, address
 
 UNKNOWN_HINT = (
@@ -33,185 +31,198 @@ UNKNOWN_HINT = (
 
 @dataclass(frozen=True)
 class BatchState:
-    """An open batch as the provider sees it; `provider` is None where it could not be asked."""
+    """An open batch as the provider sees it."""
 
     batch: OpenBatch
     provider: ProviderBatch | None = None
+    """None if the provider could not be asked."""
 
 
 @dataclass
 class Collected:
-    """What was brought in. `scored` and `unscored` (by reason) count criteria; `stale` requests
-    could not be read because their run changed; `kept` ones had been brought in before; `strays`
-    are lines of no use to anybody."""
+    """What was collected."""
 
     closed: list[BatchState] = field(default_factory=list)
     open: list[BatchState] = field(default_factory=list)
     scored: int = 0
+    """Items with a verdict."""
     unscored: Counter[str] = field(default_factory=Counter)
+    """Items without one, by reason."""
     stale: int = 0
-    kept: int = 0
+    """Requests whose answers could not be read because their run changed."""
+    already_stored: int = 0
+    """Requests whose answers were collected before."""
     strays: int = 0
+    """Lines of output files that answer no request."""
     usage: Usage = field(default_factory=Usage)
     warnings: list[str] = field(default_factory=list)
 
 
 class Collector:
-    """Brings in batches that have ended; `done` says what of them."""
+    """Stores the answers of batches that have ended; `collected` counts them."""
 
-    def __init__(self, store: Store, judge: BatchJudge, http: BatchEndpoint) -> None:
-        self._store, self._judge, self._http = store, judge, http
+    def __init__(self, store: Store, judge: BatchJudge, endpoint: BatchEndpoint) -> None:
+        self._store, self._judge, self._endpoint = store, judge, endpoint
         self._ledger = Ledger(store)
-        self._base = address(judge)
-        self.done = Collected()
-        self._loaded: tuple[tuple[object, ...], Prepared] | None = None
+        self._address = address(judge)
+        self.collected = Collected()
+        self._last_prepared: tuple[tuple[object, ...], Prepared] | None = None
 
-    async def round(self) -> list[BatchState]:
-        """Ask about every open batch once; returns those that remain open."""
-        still = []
-        for batch in self._ledger.open():
-            if batch.base != self._base or batch.judge.judge != self._judge.name:
+    async def collect_ended(self) -> list[BatchState]:
+        """Ask about every open batch once and collect those that ended; returns the others."""
+        still_open = []
+        for batch in self._ledger.open_batches():
+            if batch.base != self._address or batch.judge.judge != self._judge.name:
                 continue
-            state = BatchState(
-                batch, None if batch.provider_id is None else await self._ask(batch.provider_id)
-            )
-            if state.provider is None or not state.provider.final:
-                still.append(state)
-            elif await self._bring_in(batch, state.provider):
-                self.done.closed.append(state)
+            provider = None
+            if batch.provider_id is not None:
+                provider = await self._state_at_provider(batch.provider_id)
+            if provider is None or not provider.final:
+                still_open.append(BatchState(batch, provider))
+            elif await self._collect(batch, provider):
+                self.collected.closed.append(BatchState(batch, provider))
             else:
-                still.append(BatchState(batch))
-        return still
+                still_open.append(BatchState(batch))
+        return still_open
 
-    async def _ask(self, provider_id: str) -> ProviderBatch | None:
+    async def _state_at_provider(self, provider_id: str) -> ProviderBatch | None:
         try:
-            return await self._http.get(provider_id)
+            return await self._endpoint.get(provider_id)
         except NotThere as error:
-            self.done.warnings.append(
+            self.collected.warnings.append(
                 f"the provider does not know {provider_id}: {error}; {UNKNOWN_HINT}"
             )
             return None
 
-    async def _bring_in(self, batch: OpenBatch, ended: ProviderBatch) -> bool:
-        """Keep every answer; False when that is not possible yet."""
+    async def _collect(self, batch: OpenBatch, ended: ProviderBatch) -> bool:
+        """Store every answer of a batch; False if its output cannot be downloaded yet."""
         with Answers() as answers:
-            for file_id in dict.fromkeys((ended.output_file_id, ended.error_file_id)):
-                if file_id is None:
-                    continue
-                file = answers.new_file()
-                try:
-                    await self._http.download(file_id, file, batch.lines * MOST_ANSWER)
-                except NotThere as error:
-                    said = (
-                        f"batch {ended.id}: its output is gone or not there yet: {error};"
-                        f" {UNKNOWN_HINT}"
-                    )
-                    self.done.warnings.append(said)
-                    return False
-                answers.index(file)
-            said = f": {'; '.join(ended.errors)}" if ended.errors else ""
-            missing = f"the batch {ended.status} without an answer to this request{said}"
+            if not await self._download(batch, ended, answers):
+                return False
+            errors = f": {'; '.join(ended.errors)}" if ended.errors else ""
             if ended.errors:
-                self.done.warnings.append(f"batch {ended.id} {ended.status}{said}")
-            before = replace(self.done)
-            self._keep_all(batch, answers, missing)
-        here = {
-            name: getattr(self.done, name) - getattr(before, name)
+                self.collected.warnings.append(f"batch {ended.id} {ended.status}{errors}")
+            before = replace(self.collected)
+            reason_if_missing = (
+                f"the batch {ended.status} without an answer to this request{errors}"
+            )
+            self._store_answers(batch, answers, reason_if_missing)
+        counts = {
+            name: getattr(self.collected, name) - getattr(before, name)
             for name in ("scored", "stale", "strays")
         }
-        self._ledger.note(batch.id, "closed", why=ended.status, **here)
+        self._ledger.note(batch.id, "closed", why=ended.status, **counts)
         return True
 
-    def _keep_all(self, batch: OpenBatch, answers: Answers, missing: str) -> None:
+    async def _download(self, batch: OpenBatch, ended: ProviderBatch, answers: Answers) -> bool:
+        for file_id in dict.fromkeys((ended.output_file_id, ended.error_file_id)):
+            if file_id is None:
+                continue
+            file = answers.new_file()
+            try:
+                await self._endpoint.download(file_id, file, batch.lines * MAX_ANSWER_BYTES)
+            except NotThere as error:
+                self.collected.warnings.append(
+                    f"batch {ended.id}: its output is gone or not there yet: {error};"
+                    f" {UNKNOWN_HINT}"
+                )
+                return False
+            answers.index(file)
+        return True
+
+    def _store_answers(self, batch: OpenBatch, answers: Answers, reason_if_missing: str) -> None:
         rubrics = self._ledger.rubrics(batch.id)
-        wanted: set[str] = set()
+        expected_lines: set[str] = set()
         for record in self._ledger.requests(batch.id):
-            names = [f"{record.id}-{number}" for number in range(record.lines)]
-            wanted.update(names)
+            line_ids = [f"{record.id}-{number}" for number in range(record.lines)]
+            expected_lines.update(line_ids)
             call_id = hashlib.sha256(f"{batch.id}/{record.id}".encode()).hexdigest()[:32]
             if self._store.calls_of([call_id]):
-                self.done.kept += 1
+                self.collected.already_stored += 1
                 continue
             rebuilt = self._rebuild(record, batch.judge, rubrics)
             if rebuilt is None:
-                self.done.stale += 1
+                self.collected.stale += 1
                 continue
             request, keys = rebuilt
-            reply = self._judge.reply_from(request, [answers.get(name, missing) for name in names])
-            self._keep(request, keys, reply, call_id)
-        strays = len(answers.ids() - wanted) + answers.unreadable
-        self.done.strays += strays
+            of_request = [answers.get(line_id, reason_if_missing) for line_id in line_ids]
+            reply = self._judge.reply_from(request, of_request)
+            self._store_reply(request, keys, reply, call_id)
+        strays = len(answers.ids() - expected_lines) + answers.unreadable
+        self.collected.strays += strays
         if strays:
-            self.done.warnings.append(
+            self.collected.warnings.append(
                 f"batch {batch.id}: {strays} lines of its output answer nothing that was asked"
             )
 
-    def _keep(
+    def _store_reply(
         self, request: Request, keys: dict[str, VerdictKey], reply: Reply, call_id: str
     ) -> None:
         reference = self._store.add_run(request.run)
-        ordered = [keys[result.id] for result in reply.results]
+        ordered_keys = [keys[result.id] for result in reply.results]
         try:
             self._store.add_reply(
-                reference, request.rubric, request.question, ordered, reply, call_id
+                reference, request.rubric, request.question, ordered_keys, reply, call_id
             )
         except StoreError:
             if not self._store.calls_of([call_id]):
                 raise
-            self.done.kept += 1  # another process was faster by a moment
+            # Another process stored it in the meantime.
+            self.collected.already_stored += 1
             return
-        self.done.usage += reply.usage
+        self.collected.usage += reply.usage
         for result in reply.results:
             if result.status == "unscored":
-                self.done.unscored[result.reason or "judge_error"] += 1
+                self.collected.unscored[result.reason or "judge_error"] += 1
             else:
-                self.done.scored += 1
+                self.collected.scored += 1
 
     def _rebuild(
-        self, record: BatchRequest, who: JudgeIdentity, rubrics: dict[str, Rubric]
+        self, record: BatchRequest, judge: JudgeIdentity, rubrics: dict[str, Rubric]
     ) -> tuple[Request, dict[str, VerdictKey]] | None:
-        """The request as it was made, with the keys of its verdicts; None when its run is gone or
-        was changed."""
+        """The request as it was sent, with the keys of its verdicts.
+
+        None if its run is gone or was changed.
+        """
         rubric = rubrics[record.rubric_sha256]
         try:
-            ready = self._load(record, rubric)
+            prepared = self._prepare(record, rubric)
         except InputError as error:
-            self.done.warnings.append(f"{record.path}: cannot be read any more: {error.message}")
+            self.collected.warnings.append(
+                f"{record.path}: cannot be read any more: {error.message}"
+            )
             return None
         stage = cast(Stage, record.question)
-        every = load_items(record.items) if record.items else rubric.criteria(stage)
-        criteria = tuple(c for c in every if c.id in record.criteria)
+        items = load_items(record.items) if record.items else rubric.criteria(stage)
         request = Request(
-            ready.run,
-            ready.segmentation,
-            rubric,
-            record.question,
-            criteria,
-            record.sample,
-            ready.facts,
-            ready.public,
+            run=prepared.run,
+            segmentation=prepared.segmentation,
+            rubric=rubric,
+            question=record.question,
+            criteria=tuple(item for item in items if item.id in record.criteria),
+            sample=record.sample,
+            facts=prepared.facts,
+            public=prepared.public,
         )
         keys = {
-            c.id: (
-                KeyMaker(who, c.id, criterion_sha256(c), record.sample).key(record.evidence_sha256)
-            )
-            for c in criteria
+            item.id: key_maker(judge, item, record.sample).key(record.evidence_sha256)
+            for item in request.criteria
         }
         if self._judge.evidence_sha256(request) != record.evidence_sha256:
-            self.done.warnings.append(
-                f"{ready.run.id}, {record.question}: was changed since it was sent; its answer"
+            self.collected.warnings.append(
+                f"{prepared.run.id}, {record.question}: was changed since it was sent; its answer"
                 " cannot be checked"
             )
             return None
-        return (
-            (request, keys) if {key.sha256 for key in keys.values()} == set(record.keys) else None
-        )
+        if {key.sha256 for key in keys.values()} != set(record.keys):
+            return None
+        return request, keys
 
-    def _load(self, record: BatchRequest, rubric: Rubric) -> Prepared:
-        """One run is kept, as its questions follow each other."""
-        asked = (record.path, record.rubric_sha256, record.track, record.tier, record.public)
-        if self._loaded is None or self._loaded[0] != asked:
+    def _prepare(self, record: BatchRequest, rubric: Rubric) -> Prepared:
+        """The prepared run of a request; the last one is reused, as its questions are in a row."""
+        key = (record.path, record.rubric_sha256, record.track, record.tier, record.public)
+        if self._last_prepared is None or self._last_prepared[0] != key:
             run = load_conversation(self._store.absolute(record.path))
             run = run.model_copy(update={"track": record.track, "tier": record.tier})
-            self._loaded = (asked, prepare(run, rubric=rubric, public=record.public))
-        return self._loaded[1]
+            self._last_prepared = (key, prepare(run, rubric=rubric, public=record.public))
+        return self._last_prepared[1]

@@ -1,17 +1,16 @@
-"""What was handed to provider batches, kept as events of the store: written before and after every
-step that matters.
+"""What was handed to provider batches, noted as events of the store before and after every step.
 
-A batch of ours has an id of our own, which the provider keeps in the batch's metadata. Its steps,
-in this order:
+A batch has an id of our own, which the provider keeps in the batch's metadata. Its steps, in order:
 
     parts, planned   which requests it stands for; from here on nobody else asks for their verdicts
     uploaded         the input file is at the provider (costs nothing)
     creating         about to create the batch: from here on it may exist and be paid for
     created          the provider's id is known
-    closed           answered and kept, or never created; its unanswered verdicts may be asked again
+    closed           answered and stored, or never created; verdicts that it did not answer may be
+                     asked again
 
 A crash leaves the batch in its last noted step. Only one that stopped at `creating` is in doubt;
-see provider_batch. Ours: litellm remembers no batch, and the store must know what is paid for.
+see provider_batch. litellm remembers no batch, and the store must know what is paid for.
 """
 
 from __future__ import annotations
@@ -33,12 +32,14 @@ from ..store import Store
 
 Step = Literal["planned", "uploaded", "creating", "created", "closed"]
 
-_STEPS = "provider_batch"
-_PARTS = "provider_batch_part"
-_PART_SIZE = 1_000
-_OWNED_S = 3_600.0
-"""For so long an unfinished batch is left to a process that seems to be alive, or that runs on
-another machine."""
+_STEP_EVENT = "provider_batch"
+_PART_EVENT = "provider_batch_part"
+_REQUESTS_PER_PART = 1_000
+_MAX_OWNED_S = 3_600.0
+"""For so long an unfinished batch belongs to the process that began it, if that process seems to
+be alive or runs on another machine."""
+_PLANNED_FIELDS = {"judge", "base", "requests", "lines", "reserved_usd", "owner"}
+_LATER_FIELDS = ("file_id", "provider_id")
 
 
 class BatchRequest(BaseModel):
@@ -49,27 +50,27 @@ class BatchRequest(BaseModel):
     id: str
     """Hash of its verdict keys. Its lines are called `<id>-0`, `<id>-1`, ... (one a sample)."""
     path: str
-    """As the store keeps paths."""
+    """Of the run, as the store keeps paths."""
     rubric_sha256: str
     question: QuestionName
     track: TrackName | None
     tier: Tier | None
     sample: int
     criteria: tuple[str, ...]
+    """Ids of the items."""
     keys: tuple[str, ...]
-    """Of the verdicts on `criteria`, in their order."""
+    """Of the verdicts on `criteria`, in the same order."""
     evidence_sha256: str
     lines: int
     items: tuple[dict[str, Any], ...] = ()
-    """The items that are no criteria of its rubric, as they were put: they may have been edited
+    """The items that are no criteria of its rubric, as they were asked: they may have been edited
     since."""
     public: str | None = None
     """The public inputs that the facts were checked against."""
 
 
 class OpenBatch(BaseModel):
-    """A batch that is not closed. `reserved_usd` is the most that it can cost at list prices; None
-    when unknown."""
+    """A batch that is not closed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -80,7 +81,9 @@ class OpenBatch(BaseModel):
     requests: int
     lines: int
     reserved_usd: float | None
+    """The most that it can cost at list prices; None if unknown."""
     owner: str
+    """The process that began it (`this_process`)."""
     planned_at: str = ""
     step: Step = "planned"
     noted_at: str = ""
@@ -89,12 +92,12 @@ class OpenBatch(BaseModel):
     provider_id: str | None = None
 
     @property
-    def left_alone(self) -> bool:
+    def may_be_in_progress(self) -> bool:
         """Whether another process may still be about to create it."""
         return (
             self.provider_id is None
-            and _alive_elsewhere(self.owner)
-            and age_s(self.noted_at) < _OWNED_S
+            and _is_other_live_process(self.owner)
+            and age_s(self.noted_at) < _MAX_OWNED_S
         )
 
 
@@ -107,79 +110,78 @@ class Ledger:
     def plan(
         self, batch: OpenBatch, requests: Sequence[BatchRequest], rubrics: Mapping[str, Rubric]
     ) -> None:
-        """Claim the verdicts of `requests` for this batch."""
-        for start in range(0, len(requests), _PART_SIZE):
-            rows = [request.model_dump() for request in requests[start : start + _PART_SIZE]]
-            self._store.add_event(_PARTS, {"requests": rows}, batch.id)
-        shown = {sha: rubric.model_dump(mode="json") for sha, rubric in rubrics.items()}
-        self._store.add_event(_PARTS, {"rubrics": shown}, batch.id)
-        known = {"judge", "base", "requests", "lines", "reserved_usd", "owner"}
-        self.note(batch.id, "planned", **batch.model_dump(include=known))
+        """Claim the verdicts of `requests` for this batch; `rubrics` are theirs, by hash."""
+        for start in range(0, len(requests), _REQUESTS_PER_PART):
+            part = requests[start : start + _REQUESTS_PER_PART]
+            rows = [request.model_dump() for request in part]
+            self._store.add_event(_PART_EVENT, {"requests": rows}, batch.id)
+        rubric_rows = {sha256: rubric.model_dump(mode="json") for sha256, rubric in rubrics.items()}
+        self._store.add_event(_PART_EVENT, {"rubrics": rubric_rows}, batch.id)
+        self.note(batch.id, "planned", **batch.model_dump(include=_PLANNED_FIELDS))
 
-    def note(self, batch: str, step: Step, **body: Any) -> None:
-        """The batch has come to this step."""
-        self._store.add_event(_STEPS, {"step": step, "batch": batch, **body}, batch)
+    def note(self, batch_id: str, step: Step, **details: Any) -> None:
+        """Note that the batch has come to this step."""
+        event = {"step": step, "batch": batch_id, **details}
+        self._store.add_event(_STEP_EVENT, event, batch_id)
 
-    def open(self) -> list[OpenBatch]:
+    def open_batches(self) -> list[OpenBatch]:
         """Batches that are not closed, oldest first."""
-        found: dict[str, OpenBatch] = {}
-        for at, _, body in self._store.events(_STEPS):
-            batch, step = str(body["batch"]), body["step"]
+        batches: dict[str, OpenBatch] = {}
+        for time, _, body in self._store.events(_STEP_EVENT):
+            batch_id, step = str(body["batch"]), body["step"]
             if step == "planned":
-                found[batch] = OpenBatch.model_validate(
-                    {**body, "id": batch, "planned_at": at, "noted_at": at}
+                batches[batch_id] = OpenBatch.model_validate(
+                    {**body, "id": batch_id, "planned_at": time, "noted_at": time}
                 )
             elif step == "closed":
-                found.pop(batch, None)
-            elif batch in found:
-                known: dict[str, Any] = {
-                    k: body[k] for k in ("file_id", "provider_id") if k in body
-                }
-                found[batch] = found[batch].model_copy(
-                    update={"step": step, "noted_at": at, **known}
-                )
-        return list(found.values())
+                batches.pop(batch_id, None)
+            elif batch_id in batches:
+                update = {name: body[name] for name in _LATER_FIELDS if name in body}
+                update |= {"step": step, "noted_at": time}
+                batches[batch_id] = batches[batch_id].model_copy(update=update)
+        return list(batches.values())
 
-    def requests(self, batch: str) -> Iterator[BatchRequest]:
-        """What the batch stands for, in the order of its file."""
-        for _, _, body in self._store.events(_PARTS, batch):
+    def requests(self, batch_id: str) -> Iterator[BatchRequest]:
+        """The requests of a batch, in the order of its file."""
+        for _, _, body in self._store.events(_PART_EVENT, batch_id):
             for row in body.get("requests", ()):
                 yield BatchRequest.model_validate(row)
 
-    def rubrics(self, batch: str) -> dict[str, Rubric]:
-        """The rubrics that its requests were made of, by hash: they may have been edited since."""
-        found: dict[str, Rubric] = {}
-        for _, _, body in self._store.events(_PARTS, batch):
-            found |= {
-                sha: Rubric.model_validate(data) for sha, data in body.get("rubrics", {}).items()
-            }
-        return found
+    def rubrics(self, batch_id: str) -> dict[str, Rubric]:
+        """The rubrics of a batch's requests, by hash; files may have been edited since."""
+        rubrics: dict[str, Rubric] = {}
+        for _, _, body in self._store.events(_PART_EVENT, batch_id):
+            for sha256, data in body.get("rubrics", {}).items():
+                rubrics[sha256] = Rubric.model_validate(data)
+        return rubrics
 
-    def claimed(self, but: str = "") -> set[str]:
-        """Keys of all verdicts that open batches (other than `but`) stand for."""
+    def claimed_keys(self, except_batch: str = "") -> set[str]:
+        """Keys of all verdicts that open batches stand for, one batch possibly left out."""
         return {
             key
-            for batch in self.open()
-            if batch.id != but
-            for r in self.requests(batch.id)
-            for key in r.keys
+            for batch in self.open_batches()
+            if batch.id != except_batch
+            for request in self.requests(batch.id)
+            for key in request.keys
         }
 
 
-def owner() -> str:
-    """This process, without naming the machine."""
+def this_process() -> str:
+    """A name for this process that does not reveal the machine's: `hash:pid`."""
     return f"{hashlib.sha256(platform.node().encode()).hexdigest()[:12]}:{os.getpid()}"
 
 
-def _alive_elsewhere(other: str) -> bool:
-    here, _, pid = owner().partition(":")
-    machine, _, its = other.partition(":")
-    if machine != here or not its.isdigit() or os.name == "nt":  # there, signal 0 is a Ctrl-C
-        return other != owner()
-    if its == pid:
+def _is_other_live_process(owner: str) -> bool:
+    """Whether the owner is another process that is alive, or may be on another machine."""
+    this_machine, _, this_pid = this_process().partition(":")
+    machine, _, pid = owner.partition(":")
+    # On Windows signal 0 is a Ctrl-C, so that a process cannot be asked.
+    if machine != this_machine or not pid.isdigit() or os.name == "nt":
+        return owner != this_process()
+    if pid == this_pid:
         return False
     try:
-        os.kill(int(its), 0)
+        os.kill(int(pid), 0)
     except ProcessLookupError:
         return False
     except OSError:
@@ -187,6 +189,6 @@ def _alive_elsewhere(other: str) -> bool:
     return True
 
 
-def age_s(at: str) -> float:
+def age_s(time: str) -> float:
     """Seconds since a time as the store writes it."""
-    return (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()
+    return (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()

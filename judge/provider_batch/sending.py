@@ -1,7 +1,6 @@
-"""Sending requests to a provider's batches: which ones, in which files, and what a crash left
-unfinished before.
+"""Sending requests in provider batches: which ones, in which files, and recovery after a crash.
 
-Ours: that nothing is asked or paid twice is decided by this store's verdicts and claims.
+The store's verdicts and the claims of open batches decide that nothing is asked or paid twice.
 """
 
 from __future__ import annotations
@@ -18,18 +17,17 @@ from ..base import Judge, Reply, Request, Usage
 from ..judges.api.judge import without_credentials
 from ..judges.api.transport import CallFailed, Completion, Retry
 from ..questions.items import dump_items
-from ..questions.verdict_keys import identity
+from ..questions.verdict_keys import VerdictKey, identity
 from ..store import Store
 from ..store.reuse import StoredJudge
-from .endpoints import BatchEndpoint, InDoubt, NotThere
-from .ledger import BatchRequest, Ledger, OpenBatch, age_s, owner
-from .lines import MOST_BYTES, MOST_LINES, Draft, request_id, to_line
+from .batch_files import MAX_FILE_BYTES, MAX_FILE_LINES, DraftFile, request_id, to_line
+from .endpoint import BatchEndpoint, BatchInDoubt, NotThere, ProviderBatch
+from .ledger import BatchRequest, Ledger, OpenBatch, age_s, this_process
 
 
 @runtime_checkable
 class BatchJudge(Judge, Protocol):
-    """A judge whose calls can be made by a provider batch: `ApiJudge` at an OpenAI-compatible
-    address."""
+    """A judge whose calls a provider batch can make: `ApiJudge` at an OpenAI-compatible address."""
 
     def endpoint(self) -> tuple[str, str | None]: ...
 
@@ -42,74 +40,78 @@ class BatchJudge(Judge, Protocol):
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """max_cost: USD that all open batches of the judge together may cost at the most, at list
-    prices (providers mostly ask less for batches). settle_s: how long the provider's list may lag
-    behind its creation of a batch."""
+    """Limits of batches, and how often requests to the endpoint are tried."""
 
     max_cost: float | None = None
-    most_lines: int = MOST_LINES
-    most_bytes: int = MOST_BYTES
+    """USD that all open batches of the judge together may cost at list prices; providers mostly ask
+    less for batches. None: no limit."""
+    max_lines: int = MAX_FILE_LINES
+    max_bytes: int = MAX_FILE_BYTES
     settle_s: float = 30.0
+    """How long the provider's list may lag behind its creation of a batch."""
     retry: Retry = field(default_factory=Retry)
 
 
 @dataclass
 class Submission:
-    """What became of the requests: sent in `batches`; all verdicts `known` already; `waiting` in an
-    open batch (or for an equal request); left out as `over_budget`. `adopted` batches were found at
-    the provider after a crash."""
+    """What became of the requests."""
 
     batches: list[OpenBatch] = field(default_factory=list)
     sent: int = 0
+    """Requests in these batches."""
     lines: int = 0
-    known: int = 0
+    """Calls in these batches, one a sample."""
+    already_judged: int = 0
+    """Requests whose items all have verdicts."""
     waiting: int = 0
+    """Requests that are part of an open batch, or equal to one that is."""
     over_budget: int = 0
-    worst: Usage = field(default_factory=Usage)
+    """Requests left out because of `max_cost`."""
+    max_usage: Usage = field(default_factory=Usage)
+    """The most that the sent requests can use."""
     adopted: int = 0
+    """Batches that were found at the provider after a crash."""
     warnings: list[str] = field(default_factory=list)
 
 
 def address(judge: BatchJudge) -> str:
-    """Of the judge's provider, without credentials."""
+    """The address of the judge's provider, without credentials."""
     return without_credentials(judge.endpoint()[0]) or ""
 
 
 class Sender:
-    """Writes, uploads and creates batches, one file at a time; `done` says what has come of it."""
+    """Writes, uploads and creates batches, one file at a time; `submission` counts requests."""
 
     def __init__(
-        self, store: Store, judge: BatchJudge, http: BatchEndpoint, options: BatchOptions
+        self, store: Store, judge: BatchJudge, endpoint: BatchEndpoint, options: BatchOptions
     ) -> None:
-        self._store, self._judge, self._http, self._options = store, judge, http, options
-        self._stored, self._who, self._base = (
-            StoredJudge(judge, store),
-            identity(judge),
-            address(judge),
-        )
+        self._store, self._judge = store, judge
+        self._endpoint, self._options = endpoint, options
+        self._stored_judge = StoredJudge(judge, store)
+        self._identity, self._address = identity(judge), address(judge)
         self._ledger = Ledger(store)
-        self.done = Submission()
-        self._claimed: set[str] = set()
-        self._reserved = 0.0
+        self.submission = Submission()
+        self._claimed_keys: set[str] = set()
+        self._reserved_usd = 0.0
+
+    # Recovery.
 
     async def recover(self) -> None:
         """Decide about batches of this provider that a crash left unfinished."""
-        for batch in self._ledger.open():
-            if batch.base != self._base or batch.provider_id is not None:
+        for batch in self._ledger.open_batches():
+            if batch.base != self._address or batch.provider_id is not None:
                 continue
-            if batch.left_alone:
+            if batch.may_be_in_progress:
                 self._warn(batch, "is being created by another process")
             elif batch.step != "creating":
-                await self._never_created(batch)
+                await self._close_uncreated(batch)
             else:
-                await self._decide(batch)
+                await self._adopt_or_close(batch)
 
-    async def _decide(self, batch: OpenBatch) -> None:
+    async def _adopt_or_close(self, batch: OpenBatch) -> None:
+        """Look for a batch whose creation was begun at the provider."""
         try:
-            found = await self._http.find(batch.id, batch.file_id)
-            if found is None and (wait := self._options.settle_s - age_s(batch.noted_at)) > 0:
-                await asyncio.sleep(wait)
-                found = await self._http.find(batch.id, batch.file_id)
+            provider_batch = await self._find_once_settled(batch)
         except NotThere:
             self._warn(
                 batch,
@@ -117,155 +119,188 @@ class Sender:
                 " --abandon asks again",
             )
             return
-        if found is None:
-            await self._never_created(batch)
-        else:
-            self._ledger.note(batch.id, "created", provider_id=found.id, adopted=True)
-            self.done.adopted += 1
+        if provider_batch is None:
+            await self._close_uncreated(batch)
+            return
+        self._ledger.note(batch.id, "created", provider_id=provider_batch.id, adopted=True)
+        self.submission.adopted += 1
 
-    async def _never_created(self, batch: OpenBatch) -> None:
+    async def _find_once_settled(self, batch: OpenBatch) -> ProviderBatch | None:
+        provider_batch = await self._endpoint.find(batch.id, batch.file_id)
+        wait_s = self._options.settle_s - age_s(batch.noted_at)
+        if provider_batch is None and wait_s > 0:
+            await asyncio.sleep(wait_s)
+            provider_batch = await self._endpoint.find(batch.id, batch.file_id)
+        return provider_batch
+
+    async def _close_uncreated(self, batch: OpenBatch) -> None:
         self._ledger.note(batch.id, "closed", why="never created")
         if batch.file_id is not None:
-            await self._http.delete_file(batch.file_id)
+            await self._endpoint.delete_file(batch.file_id)
 
-    def _warn(self, batch: OpenBatch, what: str) -> None:
-        self.done.warnings.append(
-            f"batch {batch.id} ({batch.requests} requests, {batch.planned_at}) {what}"
+    def _warn(self, batch: OpenBatch, problem: str) -> None:
+        self.submission.warnings.append(
+            f"batch {batch.id} ({batch.requests} requests, {batch.planned_at}) {problem}"
         )
 
+    # Drafting.
+
     def start(self, folder: Path) -> None:
+        """Begin a first draft in this folder, with what open batches claim and may cost."""
         self._folder = folder
-        mine = [
-            b
-            for b in self._ledger.open()
-            if b.judge.judge == self._judge.name and b.base == self._base
+        own_batches = [
+            batch
+            for batch in self._ledger.open_batches()
+            if batch.judge.judge == self._judge.name and batch.base == self._address
         ]
         if self._options.max_cost is not None:
-            if any(b.reserved_usd is None for b in mine):
+            if any(batch.reserved_usd is None for batch in own_batches):
                 raise ConfigError(
                     f"{self._judge.name}: what its open batches may cost is unknown",
                     "collect them first, or leave out --max-cost",
                 )
-            self._reserved = sum(b.reserved_usd or 0.0 for b in mine)
-        self._claimed = self._ledger.claimed()
+            self._reserved_usd = sum(batch.reserved_usd or 0.0 for batch in own_batches)
+        self._claimed_keys = self._ledger.claimed_keys()
         self._new_draft()
 
     def _new_draft(self) -> None:
-        self._draft = Draft(self._folder / f"{uuid.uuid4().hex}.jsonl")
+        self._draft = DraftFile(self._folder / f"{uuid.uuid4().hex}.jsonl")
 
-    async def take(self, request: Request) -> None:
-        """Put what of a request is still to be asked into the draft, which is sent first where it
-        has no room for it."""
-        known = self._stored.look_up(request)
-        missing = known.missing(request.criteria)
+    async def add(self, request: Request) -> None:
+        """Add what is still to be asked of a request to the draft.
+
+        The draft is sent first if the request does not fit into it.
+        """
+        lookup = self._stored_judge.look_up(request)
+        missing = lookup.missing(request.criteria)
         if not missing:
-            self.done.known += 1
+            self.submission.already_judged += 1
             return
-        asked = tuple(c for c in missing if known.keys[c.id].sha256 not in self._claimed)
-        if not asked:
-            self.done.waiting += 1
+        unclaimed = tuple(
+            item for item in missing if lookup.keys[item.id].sha256 not in self._claimed_keys
+        )
+        if not unclaimed:
+            self.submission.waiting += 1
             return
-        request = replace(request, criteria=asked)
-        worst = self._judge.usage_without_retries(request)
-        if not self._affordable(worst.cost_usd):
-            self.done.over_budget += 1
+        request = replace(request, criteria=unclaimed)
+        max_usage = self._judge.usage_without_retries(request)
+        if not self._fits_budget(max_usage.cost_usd):
+            self.submission.over_budget += 1
             return
-        keys = [known.keys[c.id] for c in asked]
-        name = request_id(key.sha256 for key in keys)
-        lines = tuple(
-            to_line(f"{name}-{number}", body)
+        keys = [lookup.keys[item.id] for item in unclaimed]
+        id = request_id(key.sha256 for key in keys)
+        lines = [
+            to_line(f"{id}-{number}", body)
             for number, body in enumerate(self._judge.request_bodies(request))
-        )
-        size, options = sum(map(len, lines)), self._options
-        if len(lines) > options.most_lines or size > options.most_bytes:
-            raise ConfigError(
-                f"{request.run.id}, {request.question}: one request is larger than a batch may be",
-                "lower the evidence budget or the number of samples",
-            )
+        ]
+        self._check_fits_file(request, lines)
         self._store.add_run(request.run)
-        record = BatchRequest(
-            id=name,
-            path=self._store.relative(request.run.path),
-            rubric_sha256=request.rubric.sha256,
-            question=request.question,
-            track=request.run.track,
-            tier=request.run.tier,
-            sample=request.sample,
-            criteria=tuple(c.id for c in asked),
-            keys=tuple(key.sha256 for key in keys),
-            evidence_sha256=keys[0].evidence_sha256,
-            lines=len(lines),
-            items=dump_items(request.question, asked),
-            public=None if request.public is None else str(request.public.absolute()),
-        )
-        if (
-            self._draft.lines + len(lines) > options.most_lines
-            or self._draft.size + size > options.most_bytes
-        ):
-            await self.flush()
-        self._draft.add(record, request.rubric, lines, worst.cost_usd)
-        self._claimed.update(record.keys)
-        self._reserved += worst.cost_usd or 0.0
-        self.done.worst += worst
+        if not self._fits_draft(lines):
+            await self.send_draft()
+        record = self._record(id, request, keys, len(lines))
+        self._draft.add(record, request.rubric, lines, max_usage.cost_usd)
+        self._claimed_keys.update(record.keys)
+        self._reserved_usd += max_usage.cost_usd or 0.0
+        self.submission.max_usage += max_usage
 
-    def _affordable(self, worst: float | None) -> bool:
+    def _fits_budget(self, max_cost_usd: float | None) -> bool:
         cap = self._options.max_cost
         if cap is None:
             return True
-        if worst is None:
+        if max_cost_usd is None:
             raise ConfigError(
                 f"the price of {self._judge.name} is unknown, so a cost limit cannot be kept",
                 "leave out --max-cost, or give the model's price",
             )
-        return self._reserved + worst <= cap + 1e-12
+        return self._reserved_usd + max_cost_usd <= cap + 1e-12
 
-    async def flush(self) -> None:
-        """Send the draft, if there is anything in it."""
+    def _check_fits_file(self, request: Request, lines: Sequence[bytes]) -> None:
+        size = sum(map(len, lines))
+        if len(lines) > self._options.max_lines or size > self._options.max_bytes:
+            raise ConfigError(
+                f"{request.run.id}, {request.question}: one request is larger than a batch may be",
+                "lower the evidence budget or the number of samples",
+            )
+
+    def _fits_draft(self, lines: Sequence[bytes]) -> bool:
+        size = sum(map(len, lines))
+        return (
+            self._draft.lines + len(lines) <= self._options.max_lines
+            and self._draft.size + size <= self._options.max_bytes
+        )
+
+    def _record(
+        self, id: str, request: Request, keys: Sequence[VerdictKey], lines: int
+    ) -> BatchRequest:
+        run = request.run
+        return BatchRequest(
+            id=id,
+            path=self._store.relative(run.path),
+            rubric_sha256=request.rubric.sha256,
+            question=request.question,
+            track=run.track,
+            tier=run.tier,
+            sample=request.sample,
+            criteria=tuple(item.id for item in request.criteria),
+            keys=tuple(key.sha256 for key in keys),
+            evidence_sha256=keys[0].evidence_sha256,
+            lines=lines,
+            items=dump_items(request.question, request.criteria),
+            public=None if request.public is None else str(request.public.absolute()),
+        )
+
+    # Sending.
+
+    async def send_draft(self) -> None:
+        """Send the draft as a batch, if there is anything in it."""
         draft = self._draft
         self._new_draft()
         if not draft.requests:
             return
         batch = OpenBatch(
             id=uuid.uuid4().hex,
-            judge=self._who,
-            base=self._base,
+            judge=self._identity,
+            base=self._address,
             requests=len(draft.requests),
             lines=draft.lines,
-            reserved_usd=draft.worst_usd,
-            owner=owner(),
+            reserved_usd=draft.max_cost_usd,
+            owner=this_process(),
         )
         self._ledger.plan(batch, draft.requests, draft.rubrics)
-        # Whoever claims and then sees another claim on the same verdicts gives way: of two that
-        # overlap, at least the
-        # later one sees the earlier, so that no verdict is asked twice (at worst by nobody, until
-        # the next call).
-        if self._ledger.claimed(but=batch.id) & {key for r in draft.requests for key in r.keys}:
-            self._ledger.note(batch.id, "closed", why="gave way to another process")
-            self.done.waiting += len(draft.requests)
-            self.done.warnings.append(
-                f"{len(draft.requests)} requests were not sent: another process is sending some of"
-                " the same; run again"
-            )
+        # A process that claims verdicts and then sees another claim on some of them gives way. Of
+        # two that overlap, at least the later one sees the earlier, so that no verdict is asked
+        # twice (at worst by neither, until the next call).
+        own_keys = {key for request in draft.requests for key in request.keys}
+        if self._ledger.claimed_keys(except_batch=batch.id) & own_keys:
+            self._give_way(batch)
             return
         try:
             batch = await self._create(batch, draft)
-        except InDoubt:
-            raise  # `recover` finds out
+        except BatchInDoubt:
+            raise  # The next `recover` finds out.
         except JudgeError:
             self._ledger.note(batch.id, "closed", why="never created")
             raise
         finally:
             draft.file.unlink(missing_ok=True)
-        self.done.batches.append(batch)
-        self.done.sent += batch.requests
-        self.done.lines += batch.lines
+        self.submission.batches.append(batch)
+        self.submission.sent += batch.requests
+        self.submission.lines += batch.lines
 
-    async def _create(self, batch: OpenBatch, draft: Draft) -> OpenBatch:
-        file_id = await self._http.upload(draft.file)
+    def _give_way(self, batch: OpenBatch) -> None:
+        self._ledger.note(batch.id, "closed", why="gave way to another process")
+        self.submission.waiting += batch.requests
+        self.submission.warnings.append(
+            f"{batch.requests} requests were not sent: another process is sending some of the same;"
+            " run again"
+        )
+
+    async def _create(self, batch: OpenBatch, draft: DraftFile) -> OpenBatch:
+        file_id = await self._endpoint.upload(draft.file)
         self._ledger.note(batch.id, "uploaded", file_id=file_id)
         self._ledger.note(batch.id, "creating")
-        made = await self._http.create(file_id, batch.id, self._options.settle_s)
-        self._ledger.note(batch.id, "created", provider_id=made.id)
+        created = await self._endpoint.create(file_id, batch.id, self._options.settle_s)
+        self._ledger.note(batch.id, "created", provider_id=created.id)
         return batch.model_copy(
-            update={"step": "created", "file_id": file_id, "provider_id": made.id}
+            update={"step": "created", "file_id": file_id, "provider_id": created.id}
         )

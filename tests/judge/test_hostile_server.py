@@ -13,7 +13,7 @@ from ambjudge.cli import run
 from ambjudge.commands import doctor
 from ambjudge.errors import JudgeError
 from ambjudge.judge.judges.api.transport import CallFailed, Retry, complete, litellm
-from ambjudge.judge.provider_batch import endpoints
+from ambjudge.judge.provider_batch import endpoint
 from serving import head, serving
 
 BODY = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
@@ -95,18 +95,18 @@ def test_what_does_not_end_is_cut_off(kind, model) -> None:
 
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_the_doctor_and_provider_batches_end_too(kind, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(endpoints, "_LONGEST_S", 0.5)
+    monkeypatch.setattr(endpoint, "_MAX_REQUEST_S", 0.5)
     monkeypatch.setattr(doctor, "_SERVER_S", 0.5)
 
     async def asked_for_batch(url: str) -> None:
-        async with endpoints.endpoint(
+        async with endpoint.open_endpoint(
             f"{url}/v1", None, "m", Retry(attempts=2, first_s=0.01)
-        ) as endpoint:
-            await endpoint.get("b")
+        ) as provider:
+            await provider.get("b")
 
     with serving(ENDLESS[kind][0]) as url:
         assert run(["doctor", "--api-base", f"{url}/v1"]) == 1
-        with pytest.raises((JudgeError, endpoints.NotThere)):
+        with pytest.raises((JudgeError, endpoint.NotThere)):
             asyncio.run(asked_for_batch(url))
     seen = capsys.readouterr()
     assert (seen.err, "problem  server" in seen.out) == ("", True)

@@ -228,18 +228,18 @@ async def test_a_batch_that_the_provider_does_not_know_stays_open_and_is_said(
 
 async def test_split_by_lines_and_bytes(server, store: Store, runs: list[Path]) -> None:
     judge = judge_of(server)
-    sent = await send(store, runs, judge, most_lines=2)
+    sent = await send(store, runs, judge, max_lines=2)
     assert [b.lines for b in sent.batches] == [2] * (sent.sent // 2)
     await collect(store, judge, options=OPTIONS)
     other = judge_of(server, temperature=0.5)
-    by_size = await send(store, runs, other, most_bytes=max(map(len, server.files.values())))
+    by_size = await send(store, runs, other, max_bytes=max(map(len, server.files.values())))
     assert len(by_size.batches) >= len(sent.batches)
     assert all(
         len(server.files[b["input_file_id"]]) <= max(map(len, server.files.values()))
         for b in server.batches.values()
     )
     with pytest.raises(ConfigError, match="larger than a batch"):
-        await send(store, runs, judge_of(server, temperature=0.7), most_bytes=100)
+        await send(store, runs, judge_of(server, temperature=0.7), max_bytes=100)
 
 
 async def test_samples_are_lines_of_their_own_and_become_one_verdict(
@@ -266,12 +266,12 @@ async def test_a_cost_limit_holds_over_open_batches(server, store: Store, runs: 
     most = 2.5 * judge.usage_without_retries(first).cost_usd
     sent = await send(store, runs, judge, max_cost=most)
     assert 0 < sent.sent < stale(store, runs, judge).calls
-    assert sent.worst.cost_usd <= most
+    assert sent.max_usage.cost_usd <= most
     assert sent.sent + sent.over_budget == stale(store, runs, judge).calls
     again = await send(store, runs, judge, max_cost=most)
     assert again.sent == 0
     done = await collect(store, judge, options=OPTIONS)
-    assert done.usage.cost_usd <= sent.worst.cost_usd
+    assert done.usage.cost_usd <= sent.max_usage.cost_usd
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ async def test_collecting_twice_keeps_each_answer_once(
     )
     ledger.note(batch.id, "created", provider_id=batch.provider_id)
     again = await collect(store, judge, options=OPTIONS)
-    assert (again.kept, again.scored, again.usage.calls) == (batch.requests, 0, 0)
+    assert (again.already_stored, again.scored, again.usage.calls) == (batch.requests, 0, 0)
     assert before == (
         verdicts(store),
         spent(store),
@@ -435,10 +435,10 @@ async def test_a_batch_of_another_living_process_is_left_alone(
     mine = all_requests(store)
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        from ambjudge.judge.provider_batch.ledger import owner
+        from ambjudge.judge.provider_batch.ledger import this_process
         from ambjudge.judge.questions.verdict_keys import identity
 
-        other = f"{owner().partition(':')[0]}:{sleeper.pid}"
+        other = f"{this_process().partition(':')[0]}:{sleeper.pid}"
         batch = OpenBatch(
             id="b" * 32,
             judge=identity(judge),
