@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .error_codes.context import code_context
 from .error_codes.registry import Detector
 from .errors import AmbjudgeError, InputError
-from .judge.base import Judge, QuestionName, Reply, Request, answers, is_criteria
+from .judge.base import Judge, QuestionName, Reply, Request, extra_questions, is_criteria
 from .judge.card.stage_results import CriterionResult
 from .judge.checks.case_checks import TrackCheck
 from .judge.checks.check_outputs import check_outputs
@@ -258,7 +258,7 @@ def check_judge(judge: Judge, run: Run | None = None) -> None:
     _ask(identity(judge) == identity(judge), "a judge's name, prompts and parameters stay the same")
     for request in prepare(run).requests(judge):
         _ask(
-            is_criteria(request.question) or request.question in answers(judge),
+            is_criteria(request.question) or request.question in extra_questions(judge),
             f"nobody asks for {request.question}",
         )
         key = judge.evidence_sha256(request)

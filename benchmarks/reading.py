@@ -28,7 +28,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ambjudge.judge.base import Around, QuestionName, Reply, Request
+from ambjudge.judge.base import JudgeWrapper, QuestionName, Reply, Request
 from ambjudge.judge.card.stage_results import unscored
 from ambjudge.judge.engine import Prepared, prepare
 from ambjudge.judge.judges.api.judge import ApiJudge
@@ -68,7 +68,7 @@ class Source:
         return {folder.resolve(): name for name, folder in self.runs.items()}
 
 
-class Recorded(Around):
+class Recorded(JudgeWrapper):
     """The judge that these replies are of: they are read as a live call's would be; nobody is
     called."""
 

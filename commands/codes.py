@@ -112,7 +112,7 @@ def run(
     """The exit code: 0; 1 when a run could not be read, by us or by the judge; 2 when none could."""
 
     from ..config import load
-    from ..judge.base import answers
+    from ..judge.base import extra_questions
     from ..judge.questions.items import QuestionSet
     from .judge_readings import read_runs
     from .options import judge_of, score_options
@@ -122,7 +122,7 @@ def run(
     chosen: Any = settings.get("taxonomy", taxonomy) or "paper"
     shown = chosen == "paper" or plan or as_json  # the harness's codes are not read
     options = replace(options, questions=QuestionSet(criteria=False, diagnosis=shown))
-    able = "diagnosis" in answers(judge)
+    able = "diagnosis" in extra_questions(judge)
     first = True
 
     def show_one(read: Read) -> None:

@@ -57,7 +57,7 @@ def read_runs(
     What the store has is not asked again. Says on stderr what could not be read, what failed, and
     what it cost.
     """
-    from ..judge.base import Usage, used
+    from ..judge.base import Usage, total_usage
     from ..judge.card.view import usage_parts
     from ..judge.engine import ask_all
     from ..judge.judges.limits import GuardedJudge, Pacer
@@ -80,7 +80,7 @@ def read_runs(
             console.error(item)
             return
         done += 1
-        usage += used(item.replies.values())
+        usage += total_usage(item.replies.values())
         failed.update(item.failed)
         take(replace(item, precision=precision))
 

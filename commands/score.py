@@ -87,7 +87,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     """The exit code: 0; 1 when something could not be scored; 2 when nothing could be read."""
     import asyncio
 
-    from ..judge.base import answers
+    from ..judge.base import extra_questions
     from ..judge.run_sources import run_sources
     from ..judge.session import collect_cards, unchanged_cards
 
@@ -107,7 +107,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
                 return 1
             options = replace(options, stored_only=True)
-        read = options.questions.diagnosis and "diagnosis" in answers(judge)
+        read = options.questions.diagnosis and "diagnosis" in extra_questions(judge)
         shard, part, runs = flags["shard"], None, paths
         out = None if not flags["out"] else place_of(flags["out"])
         if shard is not None:

@@ -91,7 +91,7 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
 
     from ..config import load
     from ..errors import AmbjudgeError
-    from ..judge.base import answers
+    from ..judge.base import extra_questions
     from ..judge.trust.selftest import calls, cases, selftest
     from ..rubrics.load import load_rubric
     from ..trajectories.turns.segment import segment
@@ -105,7 +105,7 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
         runs.append((item, segment(item)))
     chosen = load_rubric(flags["rubric"]) if flags["rubric"] else None
     judge = judge_of(settings, flags)
-    prepared = list(cases(runs or None, chosen, answers(judge)))
+    prepared = list(cases(runs or None, chosen, extra_questions(judge)))
     needed, of_codes = (
         calls(prepared),
         calls([case for case in prepared if case.base.question == "diagnosis"]),

@@ -26,7 +26,7 @@ from ..trajectories.quantities import Whole
 from ..trajectories.reading.json_bytes import without_lone_surrogates
 from ..trajectories.record.quotes import Evidence
 from ..version import __version__
-from .base import Judge, answers
+from .base import Judge, extra_questions
 from .card.fields import RunInfo
 from .card.stage_results import CriterionResult, UnscoredReason, Vote
 from .judges.limits import Allowance
@@ -111,7 +111,7 @@ def ask_scope(
 ) -> Scope:
     """The scope of a plan that asks this and nothing else; ConfigError for a judge that answers no
     questions."""
-    if "ask" not in answers(judge):
+    if "ask" not in extra_questions(judge):
         raise ConfigError(
             f"judge {judge.name} cannot be asked: only a model reads a question",
             "name one, for example --judge openai/gpt-5.4-mini or --judge local:PATH",
@@ -186,7 +186,9 @@ class _Reader:
         if scope.questions.ask is None:
             raise ValueError("the scope asks nothing")
         self.store, self.scope, self.item = store, scope, scope.questions.ask
-        self.keys = QuestionKeys(identity(judge), answers(judge), scope.questions, scope.public)
+        self.keys = QuestionKeys(
+            identity(judge), extra_questions(judge), scope.questions, scope.public
+        )
         self.by = AnsweredBy(
             name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256
         )

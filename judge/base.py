@@ -1,5 +1,8 @@
-"""What a judge is: a function from a question about a run to verdicts on its items, whatever stands
-behind it."""
+"""What a judge is: a function from a question about a run to verdicts on the question's items.
+
+Rules, an API model, a local model, a panel and everything that is wrapped around a judge (memory,
+budget, limits) have this one shape. Start with `Judge`, `Request` and `Reply`.
+"""
 
 from __future__ import annotations
 
@@ -16,73 +19,72 @@ from .card.stage_results import CriterionResult, UnscoredReason
 if TYPE_CHECKING:
     from .checks.check_outputs import OutputCheck
 
-_Kept = TypeVar("_Kept")
+T = TypeVar("T")
 
 JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 """The benchmark's stages that a judge scores; S4 and S5 are checked."""
 
 QuestionName = str
-"""What a judge can be asked about a run: the criteria of a stage, by its name, and of BESIDE which
-error codes apply, the stage of every turn, or an ad-hoc question. Each is a short text after the
-same record."""
-BESIDE: frozenset[QuestionName] = frozenset({"diagnosis", "stages", "ask", "brief"})
-"""The questions that are not about a rubric's criteria."""
+"""What a judge is asked about a run: the criteria of a stage, by the stage's name, or one of
+EXTRA_QUESTIONS. Each question is a short text after the same record."""
+EXTRA_QUESTIONS: frozenset[QuestionName] = frozenset({"diagnosis", "stages", "ask", "brief"})
+"""The questions that are not about criteria of a rubric: which error codes apply, the stage of every
+turn, an ad-hoc question, and what the task's brief demands."""
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
-"""Reasons that say nothing about the run, whatever the judge: another attempt may succeed."""
+"""Reasons that say nothing about the run, whichever judge gave them: another attempt may succeed."""
 
 
 def is_criteria(question: QuestionName) -> bool:
-    """Whether a question puts criteria of a rubric."""
-    return question not in BESIDE
+    """Whether a question is about criteria of a rubric."""
+    return question not in EXTRA_QUESTIONS
 
 
 @dataclass(frozen=True)
 class Request:
     """One question about one run: give a verdict on each of these items.
 
-    `criteria` are the items that need a verdict: credited, inapplicable and already known ones are
-    left out before. Error codes, the stages of turns and ad-hoc questions are put as items of the
-    same form.
+    `criteria` are the items that need a verdict; criteria that are credited, inapplicable or judged
+    already are left out. Error codes, the stages of turns and ad-hoc questions are items of the same
+    form.
     """
 
     run: Run
     segmentation: Segmentation
-    """By rules: the record's hints come from it, whoever labels the turns in the end."""
+    """By rules, whoever labels the turns in the end: the record's hints come from it."""
     rubric: Rubric
     question: QuestionName
     criteria: tuple[Criterion, ...]
     sample: int = 0
     facts: tuple[Fact, ...] = ()
-    """What checks and detectors know, numbered; part of the record."""
+    """What checks and detectors proved, numbered; part of the record."""
     public: Path | None = None
     """The public inputs that the facts were checked against."""
     check: OutputCheck | None = None
-    """The delivered files as opened already; whoever needs them opens them where this is None."""
+    """The check of the delivered files; a judge that needs it runs it where this is None."""
     warm: bool = False
-    """For estimates: another question on the same record is asked before, so that a provider's
-    cache may have it."""
+    """For estimates: another question about the same record is asked before this one, so that a
+    provider's cache may have the record."""
 
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What judges worked out about the run; one for all questions on it, so that it lasts as long
-    as they do."""
+    """What judges worked out about the run, shared by all questions about it."""
 
-    def kept(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        """What is in the memo under a key that says all that decides it; made when it is not there."""
+    def memoised(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value in the memo, made if it is not there; `key` says everything that decides it."""
         if key not in self.memo:
             self.memo[key] = make()
-        found: _Kept = self.memo[key]
-        return found
+        value: T = self.memo[key]
+        return value
 
     @property
     def record_key(self) -> Hashable:
-        """Equal for questions on the same record."""
+        """Equal for questions about the same record."""
         run = self.run
         return run.content_sha256, run.track, run.tier, self.segmentation.turn_stages, self.facts
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What judging cost. Tokens and dollars are None when unknown, never guessed."""
+    """What judging cost. Tokens and dollars are None if unknown, never guessed."""
 
     calls: int = 0
     input_tokens: int | None = 0
@@ -90,49 +92,51 @@ class Usage:
     output_tokens: int | None = 0
     cost_usd: float | None = 0.0
     cached_tokens: int | None = 0
-    """Of the input, what a provider read from its cache."""
+    """Input tokens that a provider read from its cache."""
     cache_write_tokens: int | None = 0
-    """Of the input, what it wrote into its cache."""
+    """Input tokens that a provider wrote into its cache."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             calls=self.calls + other.calls,
-            input_tokens=_plus(self.input_tokens, other.input_tokens),
-            output_tokens=_plus(self.output_tokens, other.output_tokens),
-            cost_usd=_plus(self.cost_usd, other.cost_usd),
-            cached_tokens=_plus(self.cached_tokens, other.cached_tokens),
-            cache_write_tokens=_plus(self.cache_write_tokens, other.cache_write_tokens),
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            cost_usd=_sum(self.cost_usd, other.cost_usd),
+            cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
+            cache_write_tokens=_sum(self.cache_write_tokens, other.cache_write_tokens),
         )
 
 
 _Number = TypeVar("_Number", int, float)
 
 
-def _plus(a: _Number | None, b: _Number | None) -> _Number | None:
+def _sum(a: _Number | None, b: _Number | None) -> _Number | None:
     return None if a is None or b is None else a + b
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One result for each requested item, in their order; failures are results with status
-    `unscored`."""
+    """One result for each requested item, in their order; failures are `unscored` results."""
 
     results: tuple[CriterionResult, ...]
     usage: Usage = Usage()
     warnings: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
-    """The model's replies as received, in the order of the calls; the store keeps each once,
+    """The model's replies as received, in the order of the calls; the store keeps each one once,
     compressed."""
     transient: frozenset[str] = frozenset()
-    """Ids of unscored criteria that another attempt may well mend (a reply cut short, say), beyond
-    those whose reason says so by itself (judge_error, budget). They are kept as attempts and asked
-    again; all others are verdicts."""
+    """Ids of unscored criteria that another attempt may score (a reply was cut short, say), beyond
+    those whose reason is RETRIABLE. They are stored as attempts and asked again; all other results
+    are verdicts."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a request would use, before it is made: at the least, and at the very most (the longest
-    allowed reply, every retry spent). None inside where a price or a token count is unknown."""
+    """What a request would use, before it is made.
+
+    `high` assumes the longest allowed reply and every retry. A number is None where a price or a
+    token count is unknown.
+    """
 
     low: Usage = Usage()
     high: Usage = Usage()
@@ -141,14 +145,17 @@ class Estimate:
         return Estimate(self.low + other.low, self.high + other.high)
 
 
-def used(replies: Iterable[Reply]) -> Usage:
+def total_usage(replies: Iterable[Reply]) -> Usage:
     """What these replies cost together."""
     return sum((reply.usage for reply in replies), Usage())
 
 
 class Judge(Protocol):
-    """A judge never raises for one failed reply: that is an `unscored` verdict. JudgeError means it
-    cannot work at all."""
+    """A function from requests to replies, with the identity that verdict keys rest on.
+
+    It never raises for one failed reply, which is an `unscored` result. JudgeError means that it
+    cannot work at all.
+    """
 
     @property
     def name(self) -> str:
@@ -160,51 +167,54 @@ class Judge(Protocol):
 
     @property
     def prompt_sha256(self) -> str | None:
-        """Of the prompt files; None for a judge without prompts."""
+        """Hash of the prompt files; None for a judge without prompts."""
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
         """Everything else that decides a verdict: temperature, seed, API base, evidence budget,
-        algorithm version."""
+        version of the algorithm."""
 
     def evidence_sha256(self, request: Request) -> str:
-        """Of the exact evidence bytes that a verdict on this stage would rest on; independent of
-        the criteria's text."""
+        """Hash of the exact evidence bytes that a verdict would rest on.
+
+        Independent of the text of the criteria.
+        """
 
     async def judge(self, request: Request) -> Reply:
-        """Verdicts for `request.criteria`."""
+        """Verdicts on `request.criteria`."""
 
 
 @runtime_checkable
 class Reader(Protocol):
-    """A judge that answers more than the criteria of rubrics. One without this is asked for nothing
-    else."""
+    """A judge that answers more than the criteria of rubrics; others are asked nothing else."""
 
     @property
     def questions(self) -> frozenset[QuestionName]:
-        """What it can be asked beside criteria, of BESIDE."""
+        """The EXTRA_QUESTIONS that it answers."""
 
 
-def answers(judge: Judge) -> frozenset[QuestionName]:
-    """What this judge can be asked beside criteria, which every judge answers."""
-    return BESIDE & judge.questions if isinstance(judge, Reader) else frozenset()
+def extra_questions(judge: Judge) -> frozenset[QuestionName]:
+    """The questions that a judge answers beside criteria, which every judge answers."""
+    return EXTRA_QUESTIONS & judge.questions if isinstance(judge, Reader) else frozenset()
 
 
 @runtime_checkable
 class EstimatingJudge(Protocol):
-    """A judge that can say beforehand what a request would use: needed for `--max-cost`, used by
-    dry runs.
+    """A judge that can say beforehand what a request would use.
 
-    A judge without it is taken as free: every judge that calls what costs money has it.
+    Dry runs show it and `--max-cost` needs it. A judge without it is taken as free, so every judge
+    whose calls cost money has it.
     """
 
     def estimate(self, request: Request) -> Estimate:
-        """Without calling anything."""
+        """What the request would use; calls nothing."""
 
 
-class Around:
-    """Something around a judge, a memory or a limit: verdicts are still the inner judge's, so it
-    goes by its name, prompts and parameters."""
+class JudgeWrapper:
+    """A memory or a limit around a judge: verdicts are still those of the inner judge.
+
+    It therefore has the inner judge's name, prompts and parameters.
+    """
 
     def __init__(self, inner: Judge) -> None:
         self.inner = inner
@@ -227,15 +237,15 @@ class Around:
 
     @property
     def questions(self) -> frozenset[QuestionName]:
-        return answers(self.inner)
+        return extra_questions(self.inner)
 
     def evidence_sha256(self, request: Request) -> str:
         return self.inner.evidence_sha256(request)
 
     def estimate(self, request: Request) -> Estimate:
-        return (
-            self.inner.estimate(request) if isinstance(self.inner, EstimatingJudge) else Estimate()
-        )
+        if isinstance(self.inner, EstimatingJudge):
+            return self.inner.estimate(request)
+        return Estimate()
 
     async def judge(self, request: Request) -> Reply:
         return await self.inner.judge(request)

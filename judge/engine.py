@@ -22,7 +22,7 @@ from ..trajectories.record.facts import Fact, FactInfo
 from ..trajectories.summary import run_info, stage_uses
 from ..trajectories.turns.segment import segment
 from ..version import __version__
-from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, answers
+from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, extra_questions
 from .card.fields import Policy, RunInfo
 from .card.provenance import card_warnings, judge_info, packages, rubric_info
 from .card.scorecard import ScoreCard
@@ -89,7 +89,7 @@ class Prepared:
 
     def requests(self, judge: Judge) -> tuple[Request, ...]:
         """Every question that this judge is asked about the run, in the order of asking."""
-        abilities = answers(judge)
+        abilities = extra_questions(judge)
         items = self.questions.items(abilities, self.rubric, self.run.tier, self.run.track)
         if self.questions.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
             items.pop("stages", None)

@@ -1,5 +1,4 @@
-"""What a command is about to ask of runs, whichever they are: rubric, track, tier, questions,
-public inputs."""
+"""What will be asked about runs, whichever runs they are."""
 
 from __future__ import annotations
 
@@ -17,31 +16,36 @@ from .questions.items import QuestionSet
 
 @dataclass(frozen=True)
 class Scope:
-    """Which rubric judges a run, the track and tier where the files do not say (as for `score`),
-    what is asked, and the public inputs."""
+    """The rubric, track, tier, questions and public inputs that a command names."""
 
     rubric: Rubric | None = None
     track: TrackName | None = None
+    """Of runs whose files do not say."""
     tier: Tier | None = None
+    """Of runs whose files do not say."""
     questions: QuestionSet = field(default_factory=QuestionSet)
     public: Path | None = None
 
     def rubric_of(self, track: TrackName | None, task: str | None) -> Rubric:
+        """The rubric that judges a run: the scope's if it is for that track, else the track's."""
         return rubric_for(track, task, self.rubric)
 
     def apply(self, run: Run) -> Run:
-        """The run with the named track and tier where it has none."""
+        """The run with the scope's track and tier where it has none."""
         return run.model_copy(
             update={"track": run.track or self.track, "tier": run.tier or self.tier}
         )
 
     def prepare(self, run: Run, policy: Policy | None = None) -> Prepared:
         """A run that this scope was applied to, ready to be judged."""
-        rubric = self.rubric_of(run.track, run.task)
         return prepare(
-            run, rubric=rubric, policy=policy, public=self.public, questions=self.questions
+            run,
+            rubric=self.rubric_of(run.track, run.task),
+            policy=policy,
+            public=self.public,
+            questions=self.questions,
         )
 
     def requests(self, run: Run, judge: Judge) -> dict[QuestionName, Request]:
-        """Every question on a run that this scope was applied to, by name."""
+        """Every question about a run that this scope was applied to, by name."""
         return {request.question: request for request in self.prepare(run).requests(judge)}

@@ -1,5 +1,4 @@
-"""From what a user names (`rules`, a model, `local:PATH`, `replay:FOLDER`, or several of them) to a
-judge."""
+"""From the names of judges (`rules`, a model, `local:PATH`, `replay:FOLDER`) to a judge."""
 
 from __future__ import annotations
 
@@ -9,12 +8,22 @@ from typing import Any
 
 from ..errors import AmbjudgeError, ConfigError, JudgeError
 from ..plugins import Door, Plugin
-from .base import Around, Judge
+from .base import Judge, JudgeWrapper
 from .judges.api.prices import Price
 from .judges.rules import RULES
 
-_DEAREST = 1e6
+_HIGHEST_PRICE = 1e6
 """USD per million tokens: a dollar a token."""
+_MAX_SHOWN = 80
+_JUDGE_PARTS = (
+    "name",
+    "members",
+    "prompt_sha256",
+    "parameters",
+    "evidence_sha256",
+    "judge",
+)
+"""What a judge of another package must have (`base.Judge`)."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +39,17 @@ class JudgeOptions:
     rationale: bool = False
     """A local judge also writes a turn, a quote and a reason for each verdict (slow on a CPU)."""
     price: str | None = None
-    """`IN,OUT[,CACHED[,WRITE]]`: USD per million input and output tokens, and of input read from
-    and written into a provider's cache, where the built-in table does not know."""
+    """`IN,OUT[,CACHED[,WRITE]]`: USD per million tokens of input, of output, and of input read from
+    and written into a provider's cache, for models that the built-in table lacks."""
 
 
 def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -> Judge:
-    """The judge of this name, a panel of several, the rules judge (`rules`, or `heuristic` as it
-    was called) for none.
+    """The judge of this name, or a panel of several; the rules judge if none is named.
 
-    JudgeError when a judge cannot be built at all (a missing extra, an empty name).
+    JudgeError if a judge cannot be made at all (a missing extra, an empty name).
     """
     options = options or JudgeOptions()
-    judges = [_one(name, options) for name in names or (RULES,)]
+    judges = [_judge_of(name, options) for name in names or (RULES,)]
     if len(judges) == 1:
         return judges[0]
     from .judges.panel import Panel
@@ -49,54 +57,63 @@ def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -
     return Panel(judges)
 
 
-def make_rules(rest: str, options: JudgeOptions) -> Judge:
+def make_rules(argument: str, options: JudgeOptions) -> Judge:
     """The judge without a model."""
     from .judges.rules import RulesJudge
 
-    if rest:
+    if argument:
         raise JudgeError(
-            f"judge rules takes no {rest[:80]!r}", "give rules, a model name, or local:PATH"
+            f"judge rules takes no {argument[:_MAX_SHOWN]!r}",
+            "give rules, a model name, or local:PATH",
         )
     return RulesJudge()
 
 
-def make_local(rest: str, options: JudgeOptions) -> Judge:
+def make_local(argument: str, options: JudgeOptions) -> Judge:
     """A model on this machine, from its folder or name."""
     from .judges.local.judge import LocalJudge
 
-    if not rest:
+    if not argument:
         raise JudgeError(
             "judge local needs a model",
             "give local:PATH; a served model of that name is openai/local",
         )
-    return LocalJudge(rest, rationale=options.rationale)
+    return LocalJudge(argument, rationale=options.rationale)
 
 
-def make_replay(rest: str, options: JudgeOptions) -> Judge:
-    """Answers that were given before, from their folder."""
+def make_replay(argument: str, options: JudgeOptions) -> Judge:
+    """Recorded answers, from their folder."""
     from .judges.replay import ReplayJudge
 
-    return ReplayJudge(rest)
+    return ReplayJudge(argument)
 
 
-Maker = Callable[[str, JudgeOptions], Judge]
-"""From what stands behind the first colon of a judge's name, and the options, to the judge."""
-JUDGES: Door[Maker] = Door(
+JudgeMaker = Callable[[str, JudgeOptions], Judge]
+"""Makes a judge from the text after the first colon of its name, and the options."""
+
+
+def _maker_problem(name: str, loaded: Any) -> str:
+    return "" if callable(loaded) else "it is no function"
+
+
+JUDGES: Door[JudgeMaker] = Door(
     "judges",
     "judge",
     {
         "rules": f"{__name__}:make_rules",
-        "heuristic": f"{__name__}:make_rules",
+        "heuristic": f"{__name__}:make_rules",  # the former name of rules
         "local": f"{__name__}:make_local",
         "replay": f"{__name__}:make_replay",
     },
-    lambda name, loaded: "" if callable(loaded) else "it is no function",
+    _maker_problem,
 )
 
 
-class PluginJudge(Around):
-    """A judge of another package, under the name that the user gave; the package is one of its
-    parameters."""
+class PluginJudge(JudgeWrapper):
+    """A judge of another package, under the name that the user gave.
+
+    The package is one of its parameters.
+    """
 
     def __init__(self, inner: Judge, name: str, plugin: Plugin) -> None:
         super().__init__(inner)
@@ -111,72 +128,79 @@ class PluginJudge(Around):
         return {**self.inner.parameters, "plugin": self._plugin.stamp}
 
 
-def _one(name: str, options: JudgeOptions) -> Judge:
+def _judge_of(name: str, options: JudgeOptions) -> Judge:
+    """One judge: of a kind in JUDGES, else a model that is called by its name."""
     if not name.strip():
         raise JudgeError(
             "a judge's name is empty", f"give a model name, or one of {', '.join(JUDGES.names)}"
         )
-    kind, _, rest = name.partition(":")
-    if kind in JUDGES.entries:
-        plugin = JUDGES.entries[kind]
-        try:
-            maker = JUDGES.get(kind)
-        except ConfigError as error:
-            raise JudgeError(error.message, error.hint) from error
-        return (
-            _of_package(maker, name, rest, options, plugin)
-            if plugin.package
-            else maker(rest, options)
-        )
+    kind, _, argument = name.partition(":")
+    if kind not in JUDGES.entries:
+        return _api_judge(name, options)
+    plugin = JUDGES.entries[kind]
+    try:
+        maker = JUDGES.get(kind)
+    except ConfigError as error:
+        raise JudgeError(error.message, error.hint) from error
+    if plugin.package:
+        return _plugin_judge(maker, name, argument, options, plugin)
+    return maker(argument, options)
+
+
+def _api_judge(name: str, options: JudgeOptions) -> Judge:
     from .judges.api.judge import ApiJudge
 
-    given = {
-        "temperature": options.temperature,
-        "timeout": options.timeout,
-        "price": None if options.price is None else parse_price(options.price),
-    }
-    named: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
+    # An option that is not given leaves the judge's own default.
+    given: dict[str, Any] = {}
+    if options.temperature is not None:
+        given["temperature"] = options.temperature
+    if options.timeout is not None:
+        given["timeout"] = options.timeout
+    if options.price is not None:
+        given["price"] = parse_price(options.price)
     return ApiJudge(
-        name, options.api_base, samples=options.samples, outputs=options.pictures, **named
+        name, options.api_base, samples=options.samples, outputs=options.pictures, **given
     )
 
 
-def _of_package(make: Maker, name: str, rest: str, options: JudgeOptions, plugin: Plugin) -> Judge:
+def _plugin_judge(
+    maker: JudgeMaker, name: str, argument: str, options: JudgeOptions, plugin: Plugin
+) -> Judge:
+    label = f"judge {name[:_MAX_SHOWN]} of {plugin}"
     try:
-        judge = make(rest, options)
+        judge = maker(argument, options)
     except AmbjudgeError:
         raise
     except Exception as error:
+        raise JudgeError(f"{label} cannot be made: {type(error).__name__}: {error}") from error
+    missing = [part for part in _JUDGE_PARTS if not hasattr(judge, part)]
+    if missing:
         raise JudgeError(
-            f"judge {name[:80]} of {plugin} cannot be made: {type(error).__name__}: {error}"
-        ) from error
-    lacks = [
-        part
-        for part in ("name", "members", "prompt_sha256", "parameters", "evidence_sha256", "judge")
-        if not hasattr(judge, part)
-    ]
-    if lacks:
-        raise JudgeError(
-            f"judge {name[:80]} of {plugin} is no judge: it has no {', '.join(lacks)}",
-            "see docs/extending.md",
+            f"{label} is no judge: it has no {', '.join(missing)}", "see docs/extending.md"
         )
     return PluginJudge(judge, name, plugin)
 
 
 def parse_price(text: str) -> Price:
-    """The price that a user states as `IN,OUT[,CACHED[,WRITE]]`; ConfigError for anything but two
-    to four numbers from 0 to a million."""
+    """The price that a user states as `IN,OUT[,CACHED[,WRITE]]`.
+
+    ConfigError unless it is two to four numbers from 0 to a million.
+    """
     try:
-        given, made, *cached = (float(part) for part in text.split(",", 4))
+        rates = [float(part) for part in text.split(",", 4)]
     except ValueError:
-        given, made, cached = -1.0, -1.0, []
-    if len(cached) > 2 or not all(0 <= rate <= _DEAREST for rate in (given, made, *cached)):
+        rates = []
+    if not 2 <= len(rates) <= 4 or not all(0 <= rate <= _HIGHEST_PRICE for rate in rates):
         raise ConfigError(
             f"price {text!r} is not IN,OUT[,CACHED[,WRITE]]",
             "USD per million tokens: input, output, and input read from and written into a cache,"
             " e.g. 0.25,2 or 3,15,0.3,3.75",
         )
-    read, written = (*cached, None, None)[:2]
     return Price(
-        given, made, source="stated by the user", date="", cached=read, cache_write=written
+        rates[0],
+        rates[1],
+        source="stated by the user",
+        date="",
+        cached=rates[2] if len(rates) > 2 else None,
+        cache_write=rates[3] if len(rates) > 3 else None,
     )

@@ -19,7 +19,16 @@ from ..trajectories.reading.layout import is_run
 from ..trajectories.reading.load import load_conversation
 from ..trajectories.reading.remote import RemotePath, staged
 from ..version import __version__
-from .base import Around, Judge, QuestionName, Reply, Request, Usage, answers, used
+from .base import (
+    Judge,
+    JudgeWrapper,
+    QuestionName,
+    Reply,
+    Request,
+    Usage,
+    extra_questions,
+    total_usage,
+)
 from .card.fields import Policy
 from .card.scorecard import CardLine, ScoreCard
 from .engine import Prepared, ask_all, assemble
@@ -252,7 +261,7 @@ class RunScorer:
         async with self._computing():
             requests = ready.requests(self.judge)
         replies = await ask_all(self.judge, requests)
-        self.usage += used(replies.values())
+        self.usage += total_usage(replies.values())
         return ready, replies
 
     async def fill_needs(self, needs: tuple[Need, ...]) -> AskTally:
@@ -269,7 +278,7 @@ class RunScorer:
             if result.status == "unscored" and result.reason != "not_read"
         )
         scored = sum(result.status != "unscored" for result in results)
-        return AskTally(used(replies), scored, failed)
+        return AskTally(total_usage(replies), scored, failed)
 
     def _requests(self, needs: tuple[Need, ...]) -> list[Request]:
         run = self.scope.apply(load_conversation(needs[0].path))
@@ -321,7 +330,7 @@ class StoringScorer(RunScorer):
         stored_judge = StoredOnly if options.stored_only else StoredJudge
         self.judge = self._stored = stored_judge(guarded, store)
         self._questions = QuestionKeys(
-            identity(judge), answers(judge), options.questions, options.public
+            identity(judge), extra_questions(judge), options.questions, options.public
         )
         self._card_keys = card_keys(judge, options, self.precision)
         self._cards = GroupCommit(store.add_cards)
@@ -364,7 +373,7 @@ class StoringScorer(RunScorer):
         return self._needs_judge
 
 
-class _Limited(Around):
+class _Limited(JudgeWrapper):
     """At most so many requests at once, each from its look-up until its answer is in the store.
 
     A process that is killed has then no more calls to repeat than were under way.

@@ -13,7 +13,7 @@ from ...rubrics.load import builtin_ids, load_rubric
 from ...rubrics.model import Rubric, has_all_stages
 from ...tracks import TRACKS
 from ...trajectories.models import Run
-from ..base import Judge, Reply, used
+from ..base import Judge, Reply, total_usage
 from ..checks.check_outputs import OutputCheck
 from ..scoring.base import Scoring
 from .fields import JudgeInfo, RubricInfo
@@ -37,7 +37,7 @@ def judge_info(judge: Judge, replies: Iterable[Reply]) -> JudgeInfo:
         name=judge.name,
         members=judge.members,
         prompt_sha256=judge.prompt_sha256,
-        **asdict(used(replies)),
+        **asdict(total_usage(replies)),
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...errors import ConfigError
-from ..base import Around, Judge, Reply, Request, Usage
+from ..base import Judge, JudgeWrapper, Reply, Request, Usage
 from ..card.stage_results import unscored
 
 _GROWTH = 20
@@ -297,7 +297,7 @@ class SharedBudget:
             await self.budget.settle(call, None)
 
 
-class GuardedJudge(Around):
+class GuardedJudge(JudgeWrapper):
     """A judge under a pacer and, if given, a budget.
 
     Put a `StoredJudge` around it, not inside, so that stored verdicts need neither.

@@ -32,7 +32,7 @@ from ..base import (
     Reply,
     Request,
     Usage,
-    answers,
+    extra_questions,
     is_criteria,
 )
 from ..card.stage_results import CriterionResult, Vote, unscored
@@ -81,14 +81,17 @@ class Panel:
 
     @property
     def questions(self) -> frozenset[QuestionName]:
-        return frozenset[QuestionName]().union(*map(answers, self.judges))
+        supported: frozenset[QuestionName] = frozenset()
+        for judge in self.judges:
+            supported |= extra_questions(judge)
+        return supported
 
     def _members_for(self, request: Request) -> list[Judge]:
         """The members that answer the request's question."""
         return [
             judge
             for judge in self.judges
-            if is_criteria(request.question) or request.question in answers(judge)
+            if is_criteria(request.question) or request.question in extra_questions(judge)
         ]
 
     def evidence_sha256(self, request: Request) -> str:

@@ -17,7 +17,7 @@ from ...errors import JudgeError
 from ...rubrics.model import Criterion, Level, Rubric
 from ...tasks.output_format import OutputFormat
 from ...trajectories.models import Resources, Run, Segmentation, Status
-from ..base import Judge, Request, answers
+from ..base import Judge, Request, extra_questions
 from ..card.stage_results import CriterionResult
 
 BRIEF_QUESTION = "brief"
@@ -68,7 +68,7 @@ def brief_request(run: Run, rubric: Rubric) -> Request:
 
 async def read_brief(run: Run, rubric: Rubric, judge: Judge) -> ReadBrief:
     """What a judge reads in a run's brief; JudgeError with the reason if it gives no answer."""
-    if BRIEF_QUESTION not in answers(judge):
+    if BRIEF_QUESTION not in extra_questions(judge):
         raise JudgeError(
             f"judge {judge.name} cannot read a brief: only a model called over an API can",
             "name one, for example --judge openai/gpt-5.4-mini",

@@ -16,7 +16,7 @@ from ...errors import ConfigError
 from ...rubrics.model import Criterion, Level, Rubric
 from ...tracks import TRACKS
 from ...trajectories.models import Segmentation, Tier, TrackName
-from ..base import Judge, QuestionName, answers, is_criteria
+from ..base import Judge, QuestionName, extra_questions, is_criteria
 from ..scoring.formulas import split_criteria
 
 PLAN_ITEM = "plan"
@@ -187,7 +187,7 @@ class QuestionSet:
 
 def check_can_label_stages(judge: Judge, questions: QuestionSet) -> None:
     """Raise ConfigError if the judge is to label the stages of turns and cannot."""
-    if questions.stages != "rules" and "stages" not in answers(judge):
+    if questions.stages != "rules" and "stages" not in extra_questions(judge):
         raise ConfigError(
             f"--stages {questions.stages}: judge {judge.name} cannot label turns, only a model can",
             "name one with --judge, or give --stages rules",

@@ -23,7 +23,7 @@ _RunKind = tuple[str, Tier | None, TrackName | None]
 
 
 class QuestionKeys:
-    """The items and keys of one judge that supports these questions (`base.answers`)."""
+    """The items and keys of one judge that supports these questions (`base.extra_questions`)."""
 
     def __init__(
         self,

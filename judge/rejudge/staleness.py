@@ -25,7 +25,7 @@ from ...errors import AmbjudgeError, InputError
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Tier, TrackName
 from ...trajectories.reading.load import load_conversation
-from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, answers
+from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, extra_questions
 from ..questions.question_keys import QuestionKeys
 from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, identity
 from ..scope import Scope
@@ -169,7 +169,9 @@ class _Planner:
     def __init__(self, store: Store, judge: Judge, scope: Scope, verify: bool) -> None:
         self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
         self.identity = identity(judge)
-        self.keys = QuestionKeys(self.identity, answers(judge), scope.questions, scope.public)
+        self.keys = QuestionKeys(
+            self.identity, extra_questions(judge), scope.questions, scope.public
+        )
         self.needs: list[Need] = []
         self.errors: list[tuple[Path, AmbjudgeError]] = []
         self.estimate = Estimate()

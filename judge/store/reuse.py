@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ...rubrics.model import Criterion
 from ...trajectories.models import Run
-from ..base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
+from ..base import Estimate, EstimatingJudge, Judge, JudgeWrapper, Reply, Request
 from ..card.stage_results import CriterionResult, UnscoredReason, unscored
 from ..questions.verdict_keys import EvidenceContexts, VerdictKey, identity, key_maker
 from . import Store, StoredVerdict
@@ -49,7 +49,7 @@ class _PreparedRequest:
     """The store's reference of the run."""
 
 
-class StoredJudge(Around):
+class StoredJudge(JudgeWrapper):
     """A judge with a memory; name, prompts and parameters are the inner judge's."""
 
     def __init__(self, judge: Judge, store: Store, planned: bool = False) -> None:

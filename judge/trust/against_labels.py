@@ -19,7 +19,16 @@ from ...error_codes.models import FiredCode
 from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...trajectories.models import Run
-from ..base import EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, is_criteria, used
+from ..base import (
+    EstimatingJudge,
+    Judge,
+    QuestionName,
+    Reply,
+    Request,
+    Usage,
+    is_criteria,
+    total_usage,
+)
 from ..card.presumed import presume
 from ..card.stage_results import CriterionResult
 from ..engine import Prepared, ask_all, read_stages
@@ -168,7 +177,7 @@ async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:
             else None
         ),
         stages=_stages(ready, replies, labels),
-        usage=used(replies.values()),
+        usage=total_usage(replies.values()),
     )
 
 

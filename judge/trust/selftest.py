@@ -26,7 +26,7 @@ from typing import Literal
 from ...error_codes.paper_codes import CODES
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Action, Plan, Run, Segmentation, Turn
-from ..base import JUDGED, Judge, QuestionName, Reply, Request, Usage, answers, used
+from ..base import JUDGED, Judge, QuestionName, Reply, Request, Usage, extra_questions, total_usage
 from ..questions.items import PLAN_ITEM, diagnosis_items
 from ..runner import run_batch
 from .example_runs import careless, diligent
@@ -103,11 +103,13 @@ async def selftest(
     """
     from ..judges.rules import RulesJudge
 
-    rows, usage = await _run(judge, list(cases(runs, rubric, answers(judge))), concurrency)
+    rows, usage = await _run(judge, list(cases(runs, rubric, extra_questions(judge))), concurrency)
     baseline: tuple[Row, ...] = ()
     null = RulesJudge()
     if judge.name != null.name:
-        baseline, _ = await _run(null, list(cases(runs, rubric, answers(null))), concurrency)
+        baseline, _ = await _run(
+            null, list(cases(runs, rubric, extra_questions(null))), concurrency
+        )
     return Report(judge.name, rows, baseline, usage)
 
 
@@ -386,7 +388,7 @@ async def _run(
     )
     if summary.interrupted:
         raise KeyboardInterrupt
-    return tuple(_rows(prepared, replies)), used(replies.values())
+    return tuple(_rows(prepared, replies)), total_usage(replies.values())
 
 
 def _rows(prepared: Sequence[Case], replies: dict[tuple[object, ...], Reply]) -> Iterator[Row]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge.base import Reply, Request, Usage, answers
+from ambjudge.judge.base import Reply, Request, Usage, extra_questions
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import judge_run
 from ambjudge.judge.judges.api.judge import ApiJudge
@@ -184,7 +184,7 @@ def panel_of(server, *behaviours: str) -> Panel:
 
 async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) -> None:
     panel = Panel([RulesJudge(), *panel_of(judge_server, "codes:E3").judges])
-    assert answers(panel) == frozenset({"diagnosis", "stages", "ask"})
+    assert extra_questions(panel) == frozenset({"diagnosis", "stages", "ask", "brief"})
     card = await judge_run(RUN, panel)
     assert judge_server.count == 4
     votes = {

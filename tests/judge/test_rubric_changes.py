@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.judge.base import Estimate, Reply, Request, Usage, answers
+from ambjudge.judge.base import Estimate, Reply, Request, Usage, extra_questions
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import judge_run
 from ambjudge.judge.judges.rules import RulesJudge
@@ -277,7 +277,7 @@ class Mute:
 
 
 def questions(judge, paths) -> set[str]:
-    ask, found = QuestionKeys(identity(judge), answers(judge), QuestionSet()), set()
+    ask, found = QuestionKeys(identity(judge), extra_questions(judge), QuestionSet()), set()
     for path in paths:
         run = load_run(path)
         found.add(ask.sha256(rubric_for(run.track, run.task), run.tier, run.track))

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ....errors import ConfigError, JudgeError
 from ....trajectories.record import DEFAULT_BUDGET, MIN_BUDGET, PACKING, Record, estimate_tokens
-from ...base import BESIDE, Estimate, QuestionName, Reply, Request, Usage, is_criteria
+from ...base import EXTRA_QUESTIONS, Estimate, QuestionName, Reply, Request, Usage, is_criteria
 from ...card.stage_results import CriterionResult, unscored
 from ...questions import prompts
 from ...questions.replies import ParsedReply, describe_omissions, parse_reply, to_results
@@ -159,7 +159,7 @@ class ApiJudge(Messages):
 
     @property
     def questions(self) -> frozenset[QuestionName]:
-        return BESIDE
+        return EXTRA_QUESTIONS
 
     # Estimates.
 

@@ -46,7 +46,7 @@ class Messages:
 
     def record(self, request: Request) -> Record:
         """The record of a request's run."""
-        return request.kept(
+        return request.memoised(
             ("record", self._budget, request.record_key),
             lambda: make_record(
                 request.run, request.segmentation, request.facts, budget_chars=self._budget
@@ -66,7 +66,7 @@ class Messages:
                 pictures += output_pictures(run, public)
             return tuple(pictures)
 
-        return request.kept(("pictures", self._outputs, run.content_sha256, public), draw)
+        return request.memoised(("pictures", self._outputs, run.content_sha256, public), draw)
 
     def _sent_pictures(self, request: Request) -> list[Picture]:
         """The pictures that could be opened."""
@@ -84,7 +84,9 @@ class Messages:
         return "plan.png was not looked at: the model is not sent images"
 
     def _quotes(self, request: Request) -> QuoteIndex:
-        return request.kept(("quotes", request.run.content_sha256), lambda: QuoteIndex(request.run))
+        return request.memoised(
+            ("quotes", request.run.content_sha256), lambda: QuoteIndex(request.run)
+        )
 
     def evidence_sha256(self, request: Request) -> str:
         """Hash of the record and of the pictures sent with it; equal for all questions on a run."""

@@ -29,7 +29,7 @@ from ....rubrics.model import Criterion, Level
 from ....trajectories.models import STAGES
 from ....trajectories.record import MIN_BUDGET, PACKING, Record, make_record
 from ....trajectories.record.quotes import QuoteIndex
-from ...base import BESIDE, QuestionName, Reply, Request, Usage, is_criteria
+from ...base import EXTRA_QUESTIONS, QuestionName, Reply, Request, Usage, is_criteria
 from ...card.stage_results import CriterionResult, Vote, unscored
 from ...questions import prompts
 from ...questions.items import PLAN_ITEM, AskItem
@@ -60,7 +60,7 @@ class LocalJudge:
     bottleneck)."""
 
     members: tuple[str, ...] = ()
-    questions: frozenset[QuestionName] = BESIDE - {"brief"}
+    questions: frozenset[QuestionName] = EXTRA_QUESTIONS - {"brief"}
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class LocalJudge:
         return self._record(request).sha256
 
     def _record(self, request: Request) -> Record:
-        return request.kept(
+        return request.memoised(
             ("record", self.evidence_budget, request.record_key),
             lambda: make_record(
                 request.run, request.segmentation, request.facts, budget_chars=self.evidence_budget
