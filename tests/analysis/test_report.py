@@ -16,7 +16,7 @@ from ambjudge.analysis.figures import draw_all
 from ambjudge.analysis.report.display import display, number
 from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.report.glossary import Glossary, terms_of
-from ambjudge.analysis.report.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
+from ambjudge.analysis.report.html_report import METHOD_HEADINGS, MAX_ROWS, render, write_report
 from ambjudge.analysis.report.report_outline import SECTIONS
 from ambjudge.analysis.report.report_tables import TABLES
 from ambjudge.analysis.report.results import Analysis, analyse, to_json
@@ -317,7 +317,7 @@ def test_long_tables_are_cut_on_the_page_and_whole_in_the_files(runs, tmp_path) 
     found = analyse(many, only=["leaderboard", "cohort"])
     html = render(found, [])
     assert "more rows are in tables/leaderboard.csv" in html
-    assert html.count("<tr>") < 2 * MOST_ROWS + 400
+    assert html.count("<tr>") < 2 * MAX_ROWS + 400
 
 
 def test_a_folder_that_cannot_be_written_is_named(runs, tmp_path) -> None:
