@@ -1,13 +1,13 @@
-"""ATIF trajectories (Agent Trajectory Interchange Format), as Harbor writes them for every agent,
-with the trial's rewards.
+"""ATIF trajectories (Agent Trajectory Interchange Format), as Harbor writes them for every agent.
 
-A step of the agent is a turn; its observation answers its calls by `source_call_id`, else in order.
-Terminus types what its reply holds and is answered by one screen: that is one call, whether the
-trajectory lists the keystrokes or has them in the reply alone. A trajectory that was cut when the
-agent's context was full goes on in the files that it names. Beside a trial's
-`agent/trajectory.json` stand `result.json` (task, rewards, exception) or `verifier/reward.txt`,
-which become outcomes. Source: Harbor docs/rfcs/0001-trajectory-format.md (ATIF v1.0 to v1.7),
-`harbor/models/trial/result.py`, tests/golden.
+A step of the agent is a turn. The results in its observation answer its calls by
+`source_call_id`, else in order. Terminus types what its reply holds and gets one screen as the
+result: that is one call, whether the trajectory lists the keystrokes or has them in the reply only.
+A trajectory that was cut when the agent's context was full goes on in the files that it names.
+
+Beside a trial's `agent/trajectory.json` are `result.json` (task, rewards, exception) or
+`verifier/reward.txt`, which become outcomes. Source: Harbor docs/rfcs/0001-trajectory-format.md
+(ATIF v1.0 to v1.7), `harbor/models/trial/result.py`, tests/golden.
 """
 
 from __future__ import annotations
@@ -27,132 +27,145 @@ from .recognise import has_keys
 from .terminal_bench import keystrokes
 
 _EXPECTED = "expected an object with `schema_version` and `steps` of `source` and `message`"
-_MOST_PARTS = 100
+_MAX_CONTINUATIONS = 100
 """Files that a trajectory goes on in."""
-_MAX_REWARD = 1_000
-"""Bytes of a reward.txt: one number."""
+_MAX_REWARD_BYTES = 1_000
+"""Size of a reward.txt, which holds one number."""
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
-    """The run of the file; nothing for a part of another trajectory that stands beside it
-    (`trajectory.cont-1.json`)."""
-    whole = path.with_name(f"{path.name.partition('.')[0]}.json")
-    if whole.name != path.name and is_file(whole):
+    """The run of the file; none for a continuation that lies beside its trajectory.
+
+    `trajectory.cont-1.json` continues `trajectory.json`.
+    """
+    beginning = path.with_name(f"{path.name.partition('.')[0]}.json")
+    if beginning.name != path.name and is_file(beginning):
         return
     data = as_object(read_json(path))
     steps = as_objects(data.get("steps"))
     if not any(step.get("source") in ("agent", "user", "system") for step in steps):
-        raise InputError("is no ATIF trajectory", _EXPECTED, path)
-    agent, metrics = as_object(data.get("agent")), as_object(data.get("final_metrics"))
+        raise InputError("is not an ATIF trajectory", _EXPECTED, path)
+    agent = as_object(data.get("agent"))
     draft = Draft(
-        as_id(data.get("session_id")) or path.stem, "atif", agent=text_or_none(agent.get("name"))
+        as_id(data.get("session_id")) or path.stem,
+        "atif",
+        agent=text_or_none(agent.get("name")),
+        model=text_or_none(agent.get("model_name")),
     )
-    draft.model = text_or_none(agent.get("model_name"))
     draft.origin["schema_version"] = data.get("schema_version")
-    _trial(draft, path)
-    for step in (*steps, *_continued(draft, data, path)):
-        _step(draft, step)
-    draft.add_totals(cost_usd=metrics.get("total_cost_usd"))
-    if not any("input_tokens" in event for event in draft.events()):
-        sent, received = metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens")
-        draft.add_totals(prompt_tokens=sent or None, completion_tokens=received or None)
-    draft.add_outcomes(metrics.get("extra"), "final_metrics.extra")
-    if value := data.get("subagent_trajectories"):
-        draft.lost["trajectories of sub-agents"] += len(value) if isinstance(value, list) else 1
+    _add_trial(draft, path)
+    for step in (*steps, *_continued_steps(draft, data, path)):
+        _add_step(draft, step)
+    _add_metrics(draft, as_object(data.get("final_metrics")))
+    subagents = data.get("subagent_trajectories")
+    if subagents:
+        n_subagents = len(subagents) if isinstance(subagents, list) else 1
+        draft.lost["trajectories of sub-agents"] += n_subagents
     yield draft
 
 
-def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[str, Any]]:
-    """The steps of the files that a trajectory goes on in, which lie beside it."""
-    seen = {path.name}
+def _add_metrics(draft: Draft, metrics: dict[str, Any]) -> None:
+    draft.add_totals(cost_usd=metrics.get("total_cost_usd"))
+    if not any("input_tokens" in event for event in draft.events()):
+        draft.add_totals(
+            prompt_tokens=metrics.get("total_prompt_tokens") or None,
+            completion_tokens=metrics.get("total_completion_tokens") or None,
+        )
+    draft.add_outcomes(metrics.get("extra"), "final_metrics.extra")
+
+
+def _continued_steps(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[str, Any]]:
+    """The steps of the files that a trajectory goes on in; they lie beside it."""
+    names_read = {path.name}
     while name := text_or_none(data.get("continued_trajectory_ref")):
         part = path.parent / Path(name).name
-        if (
-            part.name in seen
-            or len(seen) > _MOST_PARTS
-            or not is_file(part)
-            or not inside(path.parent, part)
-        ):
+        is_readable = is_file(part) and inside(path.parent, part)
+        if part.name in names_read or len(names_read) > _MAX_CONTINUATIONS or not is_readable:
             draft.lost["continuations"] += 1
             return
-        seen.add(part.name)
+        names_read.add(part.name)
         data = as_object(read_json(part))
         yield from as_objects(data.get("steps"))
 
 
-def _step(draft: Draft, step: dict[str, Any]) -> None:
-    since, message = draft.elapsed(step.get("timestamp")), step.get("message")
+def _add_step(draft: Draft, step: dict[str, Any]) -> None:
+    ts, message = draft.elapsed(step.get("timestamp")), step.get("message")
+    calls: list[Call] = []
     if step.get("source") == "agent":
         calls = _calls(step)
-        used = as_object(step.get("metrics"))
+        metrics = as_object(step.get("metrics"))
         draft.model = draft.model or text_or_none(step.get("model_name"))
         draft.assistant(
             message,
             calls,
             reasoning=text_or_none(step.get("reasoning_content")),
-            ts=since,
-            input_tokens=used.get("prompt_tokens"),
-            output_tokens=used.get("completion_tokens"),
+            ts=ts,
+            input_tokens=metrics.get("prompt_tokens"),
+            output_tokens=metrics.get("completion_tokens"),
         )
+    elif step.get("source") == "system":
+        draft.system(message)
     else:
-        calls = []
-        (draft.system if step.get("source") == "system" else draft.user)(message)
-    for result in as_objects(as_object(step.get("observation")).get("results")):
-        call_id = as_id(result.get("source_call_id"))
+        draft.user(message)
+    for result in _results(step):
         if result.get("subagent_trajectory_ref"):
             draft.lost["trajectories of sub-agents"] += 1
-        if result.get("content") is None:
+        content = result.get("content")
+        if content is None:
             continue
         if calls:
-            draft.result(call_id, result.get("content"))
+            draft.result(as_id(result.get("source_call_id")), content)
         else:
-            draft.user(result.get("content"))
+            draft.user(content)
+
+
+def _results(step: dict[str, Any]) -> list[dict[str, Any]]:
+    return as_objects(as_object(step.get("observation")).get("results"))
 
 
 def _calls(step: dict[str, Any]) -> list[Call]:
+    """The calls of a step; keystrokes that one screen answers are one call."""
     calls = [parse_call(call) for call in as_objects(step.get("tool_calls"))]
-    results = as_objects(as_object(step.get("observation")).get("results"))
+    results = _results(step)
     if len(results) != 1 or results[0].get("source_call_id") or results[0].get("content") is None:
         return calls
+    if not calls:
+        keys = keystrokes(content_text(step.get("message")))
+        call_id = f"step-{as_id(step.get('step_id'))}"
+        return [Call("terminal", {"keystrokes": keys}, call_id)] if keys else []
     typed = [as_object(call.arguments).get("keystrokes") for call in calls]
     if len(calls) > 1 and all(isinstance(keys, str) for keys in typed):
         return [Call(calls[0].name, {"keystrokes": "".join(map(str, typed))}, calls[0].id)]
-    if not calls and (keys := keystrokes(content_text(step.get("message")))):
-        return [Call("terminal", {"keystrokes": keys}, f"step-{as_id(step.get('step_id'))}")]
     return calls
 
 
-def _trial(draft: Draft, path: Path) -> None:
-    """What stands beside the trajectory: `<trial>/agent/trajectory.json`, or the trial's folder
-    itself."""
+def _add_trial(draft: Draft, path: Path) -> None:
+    """Add what lies beside the trajectory: in `<trial>` of `<trial>/agent/`, or in its folder."""
     for folder in (path.parent.parent, path.parent):
-        beside = folder / "result.json"
-        if is_file(beside) and inside(folder, beside):
+        result_file = folder / "result.json"
+        if is_file(result_file) and inside(folder, result_file):
             try:
-                result = as_object(read_json(beside))
+                result = as_object(read_json(result_file))
             except InputError as error:
                 draft.lost[f"unreadable result.json ({error.message})"] += 1
                 continue
-            draft.name = text_or_none(result.get("trial_name")) or draft.name
-            draft.task = text_or_none(result.get("task_name"))
-            draft.add_outcomes(
-                as_object(result.get("verifier_result")).get("rewards"),
-                "result.json verifier_result.rewards",
-            )
-            draft.add_outcomes(
-                as_object(result.get("exception_info")).get("exception_type"),
-                "result.json",
-                "exception_type",
-            )
+            _add_trial_result(draft, result)
             return
-        reward = folder / "verifier" / "reward.txt"
-        if is_file(reward) and inside(folder, reward) and reward.stat().st_size <= _MAX_REWARD:
-            draft.add_outcomes(
-                number(reward.read_text("utf-8", "replace").strip()),
-                "verifier/reward.txt",
-                "reward",
-            )
-            return
+        reward_file = folder / "verifier" / "reward.txt"
+        if is_file(reward_file) and inside(folder, reward_file):
+            if reward_file.stat().st_size <= _MAX_REWARD_BYTES:
+                reward = number(reward_file.read_text("utf-8", "replace").strip())
+                draft.add_outcomes(reward, "verifier/reward.txt", "reward")
+                return
+
+
+def _add_trial_result(draft: Draft, result: dict[str, Any]) -> None:
+    draft.name = text_or_none(result.get("trial_name")) or draft.name
+    draft.task = text_or_none(result.get("task_name"))
+    rewards = as_object(result.get("verifier_result")).get("rewards")
+    draft.add_outcomes(rewards, "result.json verifier_result.rewards")
+    exception = as_object(result.get("exception_info")).get("exception_type")
+    draft.add_outcomes(exception, "result.json", "exception_type")
 
 
 IMPORTER = Importer(

@@ -58,7 +58,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 
 def conversation_draft(value: Any, name: str, path: Path, location: str) -> Draft:
-    """One conversation. InputError if `value` is not one; `location` says where in the file it is."""
+    """One conversation, at `location` in the file. InputError if `value` is not one."""
     header = as_object(value)
     is_request = "messages" not in header and isinstance(header.get("body"), dict)
     if is_request:

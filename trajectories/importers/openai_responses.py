@@ -1,9 +1,8 @@
-"""Items of OpenAI's Responses API: stored responses, requests with their `input`, lists of items
-(Agents SDK sessions).
+"""Items of OpenAI's Responses API: stored responses, requests with `input`, lists of items.
 
-Reasoning, message and calls up to the next answer or user message are one turn. A call's answer is
-the item with its `call_id`; tools that the server ran carry theirs in themselves. Source: OpenAI
-API reference, Responses.
+Lists of items are the sessions of the Agents SDK. Reasoning, message and calls up to the next
+result or user message are one turn. A call's result is the item with its `call_id`; tools that the
+server runs carry theirs in themselves. Source: OpenAI API reference, Responses.
 """
 
 from __future__ import annotations
@@ -23,147 +22,166 @@ from .files import read_runs
 from .recognise import has_keys
 
 _EXPECTED = "expected responses (`output`), requests (`input`), or lists of items with `type`"
-_SERVED = ("output", "outputs", "result", "results", "error")
-"""Where an item of a tool that the server ran keeps what came back."""
+_SERVER_RESULT_KEYS = ("output", "outputs", "result", "results", "error")
+"""Where the item of a tool that the server runs keeps its result."""
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
-    """Every run of the file: one a value, or one of all lines where each line is an item."""
+    """Every run of the file: one for each value, or one of all lines if each is an item."""
     return read_runs(path, _is_item, _draft)
 
 
 def _is_item(value: Any) -> bool:
-    return bool(
-        text_or_none(as_object(value).get("type")) or text_or_none(as_object(value).get("role"))
-    )
+    item = as_object(value)
+    return bool(text_or_none(item.get("type")) or text_or_none(item.get("role")))
 
 
-def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
-    head = as_object(value)
-    whole = (
-        as_object(as_object(head.get("response")).get("body"))
-        or as_object(head.get("response"))
-        or head
-    )
-    given = head.get("input", whole.get("input"))
-    before = [{"role": "user", "content": given}] if isinstance(given, str) else as_objects(given)
-    items = as_objects(value) or [*before, *as_objects(whole.get("output"))]
+def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
+    header = as_object(value)
+    response = _response(header)
+    items = as_objects(value) or _input_and_output(header, response)
     if not any(map(_is_item, items)):
-        raise InputError(f"{where}holds no items of the Responses API", _EXPECTED, path)
-    draft = Draft(as_id(head.get("custom_id")) or as_id(whole.get("id")) or name, "responses")
-    draft.model = text_or_none(whole.get("model"))
-    draft.system(whole.get("instructions"))
-    turns = Items(draft)
+        raise InputError(f"{location}holds no items of the Responses API", _EXPECTED, path)
+    run_name = as_id(header.get("custom_id")) or as_id(response.get("id")) or name
+    draft = Draft(run_name, "responses", model=text_or_none(response.get("model")))
+    draft.system(response.get("instructions"))
+    reader = ItemReader(draft)
     for item in items:
-        turns.add(item)
-    turns.end(as_object(whole.get("usage")))
-    draft.add_outcomes(as_object(whole.get("metadata")), "metadata")
-    if whole.get("tools"):
+        reader.add(item)
+    reader.end_turn(as_object(response.get("usage")))
+    draft.add_outcomes(as_object(response.get("metadata")), "metadata")
+    if response.get("tools"):
         draft.lost["list of tool definitions"] += 1
     return draft
 
 
-class Items:
-    """Items put together to turns."""
+def _response(header: dict[str, Any]) -> dict[str, Any]:
+    """The response itself, which a batch's output or a log of requests wraps."""
+    wrapped = as_object(header.get("response"))
+    return as_object(wrapped.get("body")) or wrapped or header
+
+
+def _input_and_output(header: dict[str, Any], response: dict[str, Any]) -> list[dict[str, Any]]:
+    """The items of a request and its response."""
+    request = header.get("input", response.get("input"))
+    if isinstance(request, str):
+        request = [{"role": "user", "content": request}]
+    return [*as_objects(request), *as_objects(response.get("output"))]
+
+
+class ItemReader:
+    """Joins items to turns of a draft."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.ran: dict[str, tuple[Any, float | None]] = {}
-        """Call id -> exit code and seconds, where a log says them beside the items."""
+        self.executions: dict[str, tuple[Any, float | None]] = {}
+        """Exit code and seconds by call id, if a log states them beside the items."""
+        self._start_turn()
+
+    def _start_turn(self) -> None:
         self._texts: list[str] = []
         self._thoughts: list[dict[str, Any]] = []
         self._calls: list[Call] = []
-        self._answers: list[tuple[str | None, Any, bool]] = []
+        self._server_results: list[tuple[str | None, Any, bool]] = []
+        """Call id, result, and whether it is an error."""
         self._ts: float | None = None
 
     def add(self, item: dict[str, Any], ts: float | None = None) -> None:
-        """The next item; `ts` is seconds since the start."""
+        """Add the next item; `ts` is seconds since the start."""
         kind = text_or_none(item.get("type")) or "message"
         if kind.endswith("_output"):
-            self.end()
-            self._answer(item, ts)
+            self.end_turn()
+            self._add_result(item, ts)
         elif kind == "reasoning":
             if self._calls or self._texts:
-                self.end()
+                self.end_turn()
             self._ts = ts
-            self._thoughts += [{"type": "reasoning.text", "text": text} for text in _thoughts(item)]
+            thoughts = [{"type": "reasoning.text", "text": text} for text in _thoughts(item)]
+            self._thoughts += thoughts
         elif kind == "message" and item.get("role") == "assistant":
             self._ts = ts
             self._texts.append(content_text(_plain(item.get("content"))))
         elif kind == "message":
-            self.end()
-            system = item.get("role") in ("system", "developer")
-            (self.draft.system if system else self.draft.user)(_plain(item.get("content")))
+            self.end_turn()
+            content = _plain(item.get("content"))
+            if item.get("role") in ("system", "developer"):
+                self.draft.system(content)
+            else:
+                self.draft.user(content)
         elif kind.endswith("_call"):
             self._ts = ts
-            self._call(kind, item)
+            self._add_call(kind, item)
         else:
             self.draft.lost[f"item of type {kind[:40]}"] += 1
 
-    def end(self, usage: dict[str, Any] | None = None) -> None:
-        """The turn is whole."""
+    def end_turn(self, usage: dict[str, Any] | None = None) -> None:
+        """Add the turn that the items since the last one make."""
         if self._texts or self._calls or self._thoughts:
-            used = usage or {}
+            usage = usage or {}
             self.draft.assistant(
-                "\n\n".join(filter(None, self._texts)) or None,
+                "\n\n".join(text for text in self._texts if text) or None,
                 self._calls,
                 ts=self._ts,
                 reasoning=self._thoughts,
-                input_tokens=used.get("input_tokens"),
-                output_tokens=used.get("output_tokens"),
+                input_tokens=usage.get("input_tokens"),
+                output_tokens=usage.get("output_tokens"),
             )
-            for call_id, text, failed in self._answers:
-                self.draft.result(call_id, text, failed=failed)
-        self._texts, self._thoughts, self._calls, self._answers, self._ts = [], [], [], [], None
+            for call_id, result, failed in self._server_results:
+                self.draft.result(call_id, result, failed=failed)
+        self._start_turn()
 
-    def _call(self, kind: str, item: dict[str, Any]) -> None:
+    def _add_call(self, kind: str, item: dict[str, Any]) -> None:
         call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
         name = content_text(item.get("name")) or kind.removesuffix("_call")
-        arguments: Any = item.get("arguments")
-        if kind == "custom_tool_call":
-            arguments = {"input": item.get("input")}
-        elif arguments is None:
-            action = as_object(item.get("action"))
-            arguments = action or {
-                k: v for k, v in item.items() if k in ("code", "query", "queries", "input")
-            }
-        self._calls.append(Call(name, arguments, call_id))
-        for key in _SERVED:
+        self._calls.append(Call(name, _arguments(kind, item), call_id))
+        for key in _SERVER_RESULT_KEYS:
             if item.get(key):
-                self._answers.append((call_id, _text(item[key]), key == "error"))
+                self._server_results.append((call_id, _result_text(item[key]), key == "error"))
                 break
 
-    def _answer(self, item: dict[str, Any], ts: float | None) -> None:
+    def _add_result(self, item: dict[str, Any], ts: float | None) -> None:
         call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
         output = item.get("output")
-        code, seconds = self.ran.get(call_id or "", (None, None))
+        exit_code, seconds = self.executions.get(call_id or "", (None, None))
         body = parse_object(output)
-        if isinstance(body.get("output"), str):  # what a shell answered, and beside it how it ended
-            output, meta = body["output"], as_object(body.get("metadata"))
-            code, seconds = (
-                meta.get("exit_code", code),
-                number(meta.get("duration_seconds")) or seconds,
-            )
-        self.draft.result(call_id, _text(output), exit_code=code, exec_time_s=seconds, ts=ts)
+        if isinstance(body.get("output"), str):  # a shell's output, with metadata beside it
+            output, metadata = body["output"], as_object(body.get("metadata"))
+            exit_code = metadata.get("exit_code", exit_code)
+            seconds = number(metadata.get("duration_seconds")) or seconds
+        self.draft.result(
+            call_id, _result_text(output), exit_code=exit_code, exec_time_s=seconds, ts=ts
+        )
+
+
+def _arguments(kind: str, item: dict[str, Any]) -> Any:
+    if kind == "custom_tool_call":
+        return {"input": item.get("input")}
+    if item.get("arguments") is not None:
+        return item["arguments"]
+    action = as_object(item.get("action"))
+    names = ("code", "query", "queries", "input")
+    return action or {key: value for key, value in item.items() if key in names}
 
 
 def _plain(content: Any) -> Any:
-    """Blocks of text as one text where there is nothing but text."""
+    """The text of blocks that are all text; other content as it is."""
     blocks = as_objects(content)
-    if blocks and all(str(b.get("type")).endswith(("text", "refusal")) for b in blocks):
-        return "\n".join(content_text(b.get("text") or b.get("refusal")) for b in blocks)
+    if blocks and all(str(block.get("type")).endswith(("text", "refusal")) for block in blocks):
+        texts = (content_text(block.get("text") or block.get("refusal")) for block in blocks)
+        return "\n".join(texts)
     return content
 
 
 def _thoughts(item: dict[str, Any]) -> Iterator[str]:
     for part in (*as_objects(item.get("summary")), *as_objects(item.get("content"))):
-        if text := text_or_none(part.get("text")):
+        text = text_or_none(part.get("text"))
+        if text:
             yield text
 
 
-def _text(value: Any) -> Any:
-    blocks = as_objects(value)
-    if blocks and any(isinstance(block.get("text"), str) for block in blocks):
+def _result_text(value: Any) -> Any:
+    """A result as text, or as content blocks."""
+    if any(isinstance(block.get("text"), str) for block in as_objects(value)):
         return _plain(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

@@ -95,7 +95,7 @@ def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
 
 
 def _summary(draft: Draft) -> str:
-    """The text of agent_summary.json; "" if it would say nothing that conversation.json does not."""
+    """The text of agent_summary.json; "" if it would add nothing to conversation.json."""
     if not draft.totals and draft.submitted is None:
         return ""
     summary = {**_identity(draft), **draft.totals}
