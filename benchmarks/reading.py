@@ -34,8 +34,8 @@ from ambjudge.judge.engine import Prepared, prepare
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Completion
 from ambjudge.judge.questions.items import QuestionSet
-from ambjudge.judge.trust.against_labels import compare
-from ambjudge.judge.trust.comparison import Compared, figures
+from ambjudge.judge.trust.against_labels import compare_run
+from ambjudge.judge.trust.comparison import RunComparison, figures
 from ambjudge.judge.trust.human_labels import Labels, parse_labels
 from ambjudge.judge.trust.measures import Figure
 from ambjudge.trajectories.reading.load import load_run
@@ -182,12 +182,12 @@ def take(folder: Path) -> None:
         target.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-async def read(source: Source) -> tuple[list[Compared], Recorded]:
+async def read(source: Source) -> tuple[list[RunComparison], Recorded]:
     """The labelled runs that have recorded replies, beside their labels."""
     judge, found = Recorded(source), []
     for name, label in source.labels.items():
         if (REPLIES / source.name / name).is_dir():
-            found.append(await compare(prepared(source, name), _labels(label), judge))
+            found.append(await compare_run(prepared(source, name), _labels(label), judge))
     return found, judge
 
 
@@ -206,7 +206,7 @@ def line(title: str, figure: Figure, floor: float | None = None, more: str = "")
     return floor is None or value >= floor
 
 
-def report(source: Source, runs: list[Compared], misses: bool) -> bool:
+def report(source: Source, runs: list[RunComparison], misses: bool) -> bool:
     found, floors, good = figures(runs), FLOORS.get(source.name, {}), True
     if found.codes is not None:
         for by, title in (
@@ -252,9 +252,9 @@ def report(source: Source, runs: list[Compared], misses: bool) -> bool:
                 f"macro F1 {each.macro_f1.value or 0:.3f}",
             )
     for run in runs if misses else ():
-        if run.codes is not None and run.codes.found["both"] != run.codes.labelled:
+        if run.codes is not None and run.codes.fired["both"] != run.codes.labelled:
             print(
-                f"    {run.run}: found {sorted(run.codes.found['both'])}, labelled"
+                f"    {run.run}: found {sorted(run.codes.fired['both'])}, labelled"
                 f" {sorted(run.codes.labelled)}"
             )
         for item in run.criteria:

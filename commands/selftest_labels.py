@@ -31,7 +31,12 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.base import Judge
     from ..judge.judges.limits import GuardedJudge, Pacer
     from ..judge.store.reuse import StoredJudge
-    from ..judge.trust.against_labels import Selection, against_labels, labels_by_run, planned
+    from ..judge.trust.against_labels import (
+        Selection,
+        against_labels,
+        estimate_calls,
+        labels_by_run,
+    )
     from ..judge.trust.splits import SPLITS
     from .options import check_can_label_stages, judge_of, open_session_store, score_options
     from .render import bill
@@ -55,7 +60,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         if store is not None:
             asked = StoredJudge(asked, store)
         if flags["dry_run"]:
-            count, calls, most = planned(asked, runs, chosen)
+            count, calls, most = estimate_calls(asked, runs, chosen)
             if flags["as_json"]:
                 console.raw(json.dumps({"runs": count, "calls": calls, "most": asdict(most)}))
             else:

@@ -1,12 +1,10 @@
-"""Measuring a judge on runs that people have labelled: what it says of them, beside labels, rules
-and "always met".
+"""Measure a judge on runs that people have labelled, beside rules and "always met".
 
-    report = await against_labels(judge, runs, labels)      # runs: an iterable of Run, labels: by
-    run id
-    report.columns["dev"].criteria.overall.kappa            # a Figure: value, interval, n, method
+    report = await against_labels(judge, runs, selection)     # runs: an iterable of Run
+    report.columns["dev"].criteria.overall.kappa              # a Figure: value, interval, n, method
 
-Runs are split into dev and test by their content (`splits`), so that who edits prompts looks at dev
-alone. Put a `StoredJudge` around the judge and what the store knows is not asked again.
+Runs are split into dev and test by their content (`splits`), so that whoever edits prompts looks at
+dev alone. With a `StoredJudge` around the judge, what the store knows is not asked again.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ...error_codes.models import FiredCode
 from ...error_codes.paper_codes import CODES
@@ -39,14 +38,14 @@ from ..scope import Scope
 from ..scoring.formulas import apply_requires
 from ..store.reuse import StoredJudge
 from .comparison import (
-    CodesBy,
-    Compared,
+    CodeOrigin,
+    Confidence,
     Figures,
     JudgedCodes,
     JudgedItem,
-    Sure,
+    RunComparison,
     TurnStages,
-    equal,
+    equals_label,
     figures,
 )
 from .human_labels import Labels
@@ -56,12 +55,22 @@ from .splits import SPLITS, Split, split_of
 
 @dataclass(frozen=True)
 class LabelReport:
-    """`columns`: the figures of each split that was asked for; `all_runs`: of these together."""
+    """A judge's figures on labelled runs."""
 
     judge: str
     test_share: float
     columns: Mapping[Split, Figures]
+    """By split, for those that were asked for."""
     all_runs: Figures
+    """Of the runs of all these splits together."""
+
+
+class LabelledRun(NamedTuple):
+    """A run to measure: its split, the run ready to be judged, and its labels."""
+
+    split: Split
+    ready: Prepared
+    labels: Labels
 
 
 @dataclass(frozen=True)
@@ -74,214 +83,243 @@ class Selection:
     splits: tuple[Split, ...] = SPLITS
     test_share: float = 0.5
 
-    def jobs(self, runs: Iterable[Run]) -> Iterator[tuple[Split, Prepared, Labels]]:
-        """Each of the runs that is measured, ready to be judged. InputError for a label off its
-        criterion's scale."""
+    def select(self, runs: Iterable[Run]) -> Iterator[LabelledRun]:
+        """Those of the runs that are measured. InputError for a label off its criterion's scale."""
         for run in runs:
-            split, said = split_of(run, self.test_share), self.labels.get(run.id)
-            if said is None or split not in self.splits:
-                continue
-            ready = self.scope.prepare(self.scope.apply(run))
-            for item in ready.rubric.criteria():
-                label = said.criteria.get(item.id)
-                if label is not None and not any(equal(value, label) for value in item.values):
-                    scale = ", ".join(f"{value:g}" for value in item.values)
-                    raise InputError(
-                        f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}",
-                        f"see: ambjudge rubric show {ready.rubric.id}",
-                    )
-            yield split, ready, said
+            split, labels = split_of(run, self.test_share), self.labels.get(run.id)
+            if labels is not None and split in self.splits:
+                ready = self.scope.prepare(self.scope.apply(run))
+                _check_scales(run, ready, labels)
+                yield LabelledRun(split, ready, labels)
+
+
+def _check_scales(run: Run, ready: Prepared, labels: Labels) -> None:
+    """InputError for a label that is not a value of its criterion's scale."""
+    for item in ready.rubric.criteria():
+        label = labels.criteria.get(item.id)
+        if label is not None and not any(equals_label(value, label) for value in item.values):
+            scale = ", ".join(f"{value:g}" for value in item.values)
+            raise InputError(
+                f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}",
+                f"see: ambjudge rubric show {ready.rubric.id}",
+            )
 
 
 async def against_labels(
     judge: Judge,
     runs: Iterable[Run],
-    chosen: Selection,
+    selection: Selection,
     *,
     concurrency: int = 8,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> LabelReport:
-    """The judge's figures on the labelled ones of these runs. JudgeError when it cannot work at
-    all."""
-    found: list[tuple[Split, Compared]] = []
+    """The judge's figures on the labelled ones of these runs.
 
-    async def call(job: tuple[Split, Prepared, Labels]) -> Compared:
-        return await compare(job[1], job[2], judge)
+    JudgeError if the judge cannot be used at all.
+    """
+    comparisons: list[tuple[Split, RunComparison]] = []
+
+    async def call(labelled: LabelledRun) -> RunComparison:
+        return await compare_run(labelled.ready, labelled.labels, judge)
+
+    def add_result(labelled: LabelledRun, comparison: RunComparison) -> None:
+        comparisons.append((labelled.split, comparison))
 
     summary = await run_batch(
-        chosen.jobs(runs),
+        selection.select(runs),
         call,
         concurrency=concurrency,
         on_progress=on_progress,
-        on_result=lambda job, compared: found.append((job[0], compared)),
+        on_result=add_result,
     )
     if summary.interrupted:
         raise KeyboardInterrupt
-    found.sort(key=lambda each: each[1].run)  # the bootstrap draws runs by their place
-    columns = {split: figures([c for s, c in found if s == split]) for split in chosen.splits}
-    return LabelReport(judge.name, chosen.test_share, columns, figures([c for _, c in found]))
+    # The bootstrap draws runs by their position, so the order must not depend on who was first.
+    comparisons.sort(key=lambda pair: pair[1].run)
+    columns = {
+        split: figures([comparison for side, comparison in comparisons if side == split])
+        for split in selection.splits
+    }
+    all_runs = figures([comparison for _, comparison in comparisons])
+    return LabelReport(judge.name, selection.test_share, columns, all_runs)
 
 
-def planned(judge: Judge, runs: Iterable[Run], chosen: Selection) -> tuple[int, int, Usage]:
-    """Without asking: runs to measure, calls to make beyond what a store has, and the most that
-    these would use."""
+def estimate_calls(
+    judge: Judge, runs: Iterable[Run], selection: Selection
+) -> tuple[int, int, Usage]:
+    """How many runs would be measured, the calls that a store does not spare, and the most that
+    these would use. Makes no call."""
     count = calls = 0
     most = Usage()
-    for _, ready, _ in chosen.jobs(runs):
+    for labelled in selection.select(runs):
         count += 1
-        for request in ready.requests(judge):
-            if isinstance(judge, StoredJudge) and not judge.look_up(request).missing(
-                request.criteria
-            ):
+        for request in labelled.ready.requests(judge):
+            if _is_stored(judge, request):
                 continue
             calls += 1
-            most += judge.estimate(request).high if isinstance(judge, EstimatingJudge) else Usage()
+            if isinstance(judge, EstimatingJudge):
+                most += judge.estimate(request).high
     return count, calls, most
+
+
+def _is_stored(judge: Judge, request: Request) -> bool:
+    """Whether a store already has every verdict that a request asks for."""
+    if not isinstance(judge, StoredJudge):
+        return False
+    return not judge.look_up(request).missing(request.criteria)
 
 
 def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str, Labels]:
     """Labels in a file, below a folder (recursively) or in a verdict store (a .db file or an
     address), by run id.
 
-    Of several annotators of a run the named one; else gold, else the first by name. InputError for
-    what is no label file, and where there is none.
+    Of several annotators of a run: the named one, else gold, else the first by name. InputError for
+    a file that does not hold labels, and if there are none.
     """
-    found = []
+    selected: list[Labels] = []
     for _, labels in each_label(source, strict=False):
         if isinstance(labels, InputError):
             raise labels
-        found.append(labels)
-    kept = [labels for labels in found if annotator in (None, labels.annotator)]
-    if not kept:
-        raise InputError(
-            f"no labels{f' of {annotator}' if annotator else ''}",
-            "see docs/labels.md",
-            Path(source),
-        )
+        if annotator in (None, labels.annotator):
+            selected.append(labels)
+    if not selected:
+        whose = f" of {annotator}" if annotator else ""
+        raise InputError(f"no labels{whose}", "see docs/labels.md", Path(source))
     by_run: dict[str, Labels] = {}
-    for labels in sorted(kept, key=lambda labels: (labels.annotator != "gold", labels.annotator)):
+    for labels in sorted(selected, key=_annotator_order):
         by_run.setdefault(labels.run, labels)
     return by_run
 
 
-async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:
-    """Ask the judge about one run, and hold what it says beside the labels."""
+def _annotator_order(labels: Labels) -> tuple[bool, str]:
+    return labels.annotator != "gold", labels.annotator
+
+
+async def compare_run(ready: Prepared, labels: Labels, judge: Judge) -> RunComparison:
+    """Ask the judge about one run, and put its verdicts beside the labels."""
     requests = ready.requests(judge)
     replies = await ask_all(judge, requests)
-    return Compared(
+    codes = None
+    if "codes" in labels.model_fields_set:
+        codes = _judged_codes(ready, replies.get("diagnosis"), labels, judge.name)
+    return RunComparison(
         run=labels.run,
-        criteria=await _criteria(requests, replies, labels),
-        codes=(
-            _codes(ready, replies.get("diagnosis"), labels, judge.name)
-            if "codes" in labels.model_fields_set
-            else None
-        ),
-        stages=_stages(ready, replies, labels),
+        criteria=await _judged_items(requests, replies, labels),
+        codes=codes,
+        stages=_turn_stages(ready, replies, labels),
         usage=total_usage(replies.values()),
     )
 
 
-async def _criteria(
+async def _judged_items(
     requests: Sequence[Request], replies: Mapping[QuestionName, Reply], labels: Labels
 ) -> tuple[JudgedItem, ...]:
-    found = []
-    null = RulesJudge()
-    for request in (request for request in requests if is_criteria(request.question)):
-        rules = {result.id: result for result in await _by_rules(null, request)}
-        said = {result.id: result for result in replies[request.question].results}
-        for item in request.criteria:
-            label = labels.criteria.get(item.id)
+    """The labelled criteria with the judge's values and those of rules."""
+    items = []
+    for request in requests:
+        if not is_criteria(request.question):
+            continue
+        by_rules = {result.id: result for result in await _results_by_rules(request)}
+        by_judge = {result.id: result for result in replies[request.question].results}
+        for criterion in request.criteria:
+            label = labels.criteria.get(criterion.id)
             if label is None:
                 continue
-            result = said[item.id]
-            # what the rules leave to a reader is no answer of theirs
-            if result.reason == "not_read":
+            result = by_judge[criterion.id]
+            if result.reason == "not_read":  # the rules judge left it to a model: no answer
                 continue
-            sure = tuple(
-                (vote.probability, equal(vote.value, label))
+            confidences = tuple(
+                (vote.probability, equals_label(vote.value, label))
                 for vote in result.votes
                 if vote.probability is not None
             )
-            found.append(
+            items.append(
                 JudgedItem(
-                    id=item.id,
+                    id=criterion.id,
                     stage=request.question,
                     label=label,
                     value=result.value,
                     unscored=result.status == "unscored",
-                    rules=rules[item.id].value,
-                    presumed=rules[item.id].status == "presumed",
-                    highest=max(item.values),
-                    sure=sure,
+                    rules=by_rules[criterion.id].value,
+                    presumed=by_rules[criterion.id].status == "presumed",
+                    highest=max(criterion.values),
+                    confidences=confidences,
                 )
             )
-    return tuple(found)
+    return tuple(items)
 
 
-async def _by_rules(null: RulesJudge, request: Request) -> tuple[CriterionResult, ...]:
-    """What a scorecard without a reader says of these criteria: scored or presumed, with the
-    rubric's requirements."""
-    items = {item.id: item for item in request.criteria}
-    results = [presume(result, items[result.id]) for result in (await null.judge(request)).results]
+async def _results_by_rules(request: Request) -> tuple[CriterionResult, ...]:
+    """What a scorecard without a judge holds for these criteria: scored or presumed values, with
+    the rubric's requirements applied."""
+    criteria = {criterion.id: criterion for criterion in request.criteria}
+    reply = await RulesJudge().judge(request)
+    results = [presume(result, criteria[result.id]) for result in reply.results]
     return apply_requires(results, request.criteria)
 
 
-def _codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> JudgedCodes:
+def _judged_codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> JudgedCodes:
+    """The labelled codes, and those that fired by origin."""
     labelled = frozenset(labels.codes) & frozenset(CODES)
-    alone = diagnose(ready.run, ready.segmentation, ready.detected)
-    found: dict[CodesBy, frozenset[str]] = {"facts": _fired(alone.codes)}
+    facts_alone = diagnose(ready.run, ready.segmentation, ready.detected)
+    fired: dict[CodeOrigin, frozenset[str]] = {"facts": _fired(facts_alone.codes)}
     if reply is None:
-        return JudgedCodes(labelled, found)
+        return JudgedCodes(labelled, fired)
     merged = diagnose(ready.run, ready.segmentation, ready.detected, reply, judge)
-    found |= {
-        "both": _fired(merged.codes),
-        "reading": _fired(c for c in merged.codes if c.independence == "from_judge"),
-    }
+    fired["both"] = _fired(merged.codes)
+    fired["reading"] = _fired(code for code in merged.codes if code.independence == "from_judge")
     results = [result for result in reply.results if result.id in CODES]
-    present = [result for result in results if result.value is not None and result.value > 0.5]
+    quotes = []
+    confidences = []
+    for result in results:
+        if result.value is not None and result.value > 0.5 and result.evidence:
+            quotes.append(any(evidence.check != "not_found" for evidence in result.evidence))
+        confidence = _confidence(result, result.id in labelled)
+        if confidence is not None:
+            confidences.append(confidence)
     return JudgedCodes(
         labelled,
-        found,
+        fired,
         unread=sum(result.value is None and result.reason != "no_evidence" for result in results),
         cannot_tell=sum(result.reason == "no_evidence" for result in results),
         unproven=len(merged.unproven),
-        quotes=tuple(
-            any(e.check != "not_found" for e in r.evidence) for r in present if r.evidence
-        ),
-        sure=tuple(
-            pair for result in results if (pair := _sure(result, result.id in labelled)) is not None
-        ),
+        quotes=tuple(quotes),
+        confidences=tuple(confidences),
     )
 
 
 def _fired(codes: Iterable[FiredCode]) -> frozenset[str]:
-    """Codes that were read off the score itself say nothing about the run."""
+    """The fired codes, without those derived from the score itself, which say nothing about the
+    run."""
     return frozenset(code.code for code in codes if code.independence != "from_score")
 
 
-def _sure(result: CriterionResult, there: bool) -> Sure | None:
-    """The confidence of a reading present or absent, and whether the label says so too."""
+def _confidence(result: CriterionResult, labelled: bool) -> Confidence | None:
+    """The confidence of a reading present or absent, and whether the label agrees.
+
+    None if the reading states no confidence in [0, 1].
+    """
     if result.value is None:
         return None
-    said = result.answer.get("confidence") if isinstance(result.answer, dict) else None
-    if said is None:
-        said = next(
-            (vote.probability for vote in result.votes if vote.probability is not None), None
-        )
-    if not isinstance(said, int | float) or not 0 <= said <= 1:
+    stated = result.answer.get("confidence") if isinstance(result.answer, dict) else None
+    if stated is None:
+        probabilities = (vote.probability for vote in result.votes)
+        stated = next((value for value in probabilities if value is not None), None)
+    if not isinstance(stated, int | float) or not 0 <= stated <= 1:
         return None
-    return float(said), (result.value > 0.5) == there
+    return float(stated), (result.value > 0.5) == labelled
 
 
-def _stages(
+def _turn_stages(
     ready: Prepared, replies: Mapping[QuestionName, Reply], labels: Labels
 ) -> tuple[TurnStages, ...]:
-    read, by = read_stages(ready, replies.get("stages"))
-    if by == "rules":
+    """The labelled turns with their stages; empty if the judge gave no stages."""
+    segmentation, source = read_stages(ready, replies.get("stages"))
+    if source == "rules":
         return ()
-    rules = ready.segmentation.turn_stages
+    by_judge, by_rules = segmentation.turn_stages, ready.segmentation.turn_stages
     return tuple(
-        (label, read.turn_stages[turn - 1], rules[turn - 1])
+        (label, by_judge[turn - 1], by_rules[turn - 1])
         for turn, label in sorted(labels.stages.items())
-        if turn <= len(rules)
+        if turn <= len(by_rules)
     )

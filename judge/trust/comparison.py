@@ -1,14 +1,14 @@
-"""A judge's answers on one labelled run beside its labels, and all figures of a judge from many of
-these.
+"""A judge's verdicts on one labelled run beside the labels, and the judge's figures over many runs.
 
-Values of criteria, error codes and stages of turns; stated probabilities beside what was right.
-`figures` is pure.
+Compared are values of criteria, error codes and stages of turns, and stated probabilities with
+whether they were right. `figures` is a pure function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal
 
 from ...error_codes.paper_codes import CODES
@@ -28,95 +28,100 @@ from .measures import (
     share,
 )
 
-CodesBy = Literal["reading", "facts", "both"]
-"""reading: what a reader found and proved; facts: detectors, nobody read; both: merged as on a
-scorecard."""
-CODES_BY: tuple[CodesBy, ...] = ("reading", "facts", "both")
-Sure = tuple[float, bool]
-"""A stated probability of being right, and whether it was."""
+CodeOrigin = Literal["reading", "facts", "both"]
+"""reading: codes that the judge read and proved; facts: those of detectors, without a judge; both:
+merged, as on a scorecard."""
+CODE_ORIGINS: tuple[CodeOrigin, ...] = ("reading", "facts", "both")
+Confidence = tuple[float, bool]
+"""A stated probability of being right, and whether the answer was right."""
 TurnStages = tuple[Stage, Stage, Stage]
-"""A turn's stage: labelled, by the judge, by rules."""
+"""A turn's stage: by the label, by the judge, by rules."""
 
 
 @dataclass(frozen=True)
 class JudgedItem:
-    """A labelled criterion: the judge's value, that of a scorecard without a reader (`rules`,
-    scored or presumed), and the highest of the scale."""
+    """A labelled criterion with the judge's value and those of the null models."""
 
     id: str
     stage: QuestionName
     label: float
     value: float | None
+    """By the judge."""
     unscored: bool
     rules: float | None
+    """On a scorecard without a judge: scored or presumed."""
     highest: float
-    sure: tuple[Sure, ...] = ()
-    """Of votes that carry a probability: local judges'."""
+    """The highest value of the criterion's scale."""
+    confidences: tuple[Confidence, ...] = ()
+    """Of the votes that carry a probability, which are those of local judges."""
     presumed: bool = False
-    """`rules` is presumed."""
+    """Whether `rules` is presumed."""
 
 
 @dataclass(frozen=True)
 class JudgedCodes:
-    """Error codes of a run whose label says which apply. `found` has no reading where the judge is
-    not asked for codes."""
+    """Error codes of a run whose label says which apply."""
 
     labelled: frozenset[str]
-    found: Mapping[CodesBy, frozenset[str]]
+    fired: Mapping[CodeOrigin, frozenset[str]]
+    """Without `reading` and `both` if the judge is not asked for codes."""
     unread: int = 0
-    """Codes that the judge was asked for without a usable answer; `cannot_tell` is one."""
+    """Codes that the judge was asked for and gave no usable answer about; `cannot_tell` is one."""
     cannot_tell: int = 0
     unproven: int = 0
-    """Codes said to be present whose quote stands nowhere in the run, or that name no turn: they do
-    not count."""
+    """Codes called present whose quote was not found, or that name no turn: they do not count."""
     quotes: tuple[bool, ...] = ()
-    """Of the codes said to be present with a quote: whether it was found."""
-    sure: tuple[Sure, ...] = ()
-    """Of readings present or absent."""
+    """For each code called present with a quote: whether the quote was found."""
+    confidences: tuple[Confidence, ...] = ()
+    """Of the readings present or absent."""
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One run: what it is asked about depends on its labels and on the judge."""
+class RunComparison:
+    """One run's verdicts beside its labels: as far as it is labelled and the judge is asked."""
 
     run: str
     criteria: tuple[JudgedItem, ...] = ()
     codes: JudgedCodes | None = None
     stages: tuple[TurnStages, ...] = ()
-    """Labelled turns; empty where the judge was not asked for stages, or gave none."""
+    """Labelled turns; empty if the judge was not asked for stages, or gave none."""
     usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True)
 class ItemFigures:
-    """Criteria of one kind. `equal`: share of values equal to the label, an unscored verdict equals
-    none; `kappa`: of the verdicts with a value."""
+    """Figures of criteria of one kind."""
 
     equal: Figure
+    """Share of values equal to the label; an unscored verdict equals none."""
     kappa: Figure
+    """Of the verdicts with a value."""
     unscored: int
 
 
 @dataclass(frozen=True)
 class CriteriaFigures:
-    """`rules` and `always_met` are the two null models: a scorecard without a reader, and the
-    highest value everywhere. `rules_scored`: of the former, what facts decided; the rest is
-    presumed from this project's labelled runs."""
+    """Figures of criteria, beside two null models.
+
+    `rules` is a scorecard without a judge, `always_met` the highest value everywhere.
+    """
 
     overall: ItemFigures
     by_stage: Mapping[str, ItemFigures]
     by_criterion: Mapping[str, ItemFigures]
     rules: ItemFigures
     rules_scored: Figure
+    """`rules` without the values presumed from this project's labelled runs: what facts decided."""
     always_met: Figure
     over_rules: Figure
+    """How much more often the judge equals the label than `rules` does."""
     over_always_met: Figure
     calibration: Calibration | None
 
 
 @dataclass(frozen=True)
 class CodeFigures:
-    """One code, or all of them (micro)."""
+    """Figures of one code, or of all of them (micro)."""
 
     precision: Figure
     recall: Figure
@@ -125,185 +130,242 @@ class CodeFigures:
 
 @dataclass(frozen=True)
 class CodesFigures:
-    """Codes of one origin over runs. `clean`: share of runs without a labelled code on which one
-    fired all the same."""
+    """Figures of codes of one origin over runs."""
 
     micro: CodeFigures
     by_code: Mapping[str, CodeFigures]
     clean: Figure
+    """Share of the runs without a labelled code on which one fired all the same."""
 
 
 @dataclass(frozen=True)
 class ReadingFigures:
-    """What became of a reader's answers on codes."""
+    """Figures of a judge's readings of codes."""
 
     unproven: int
     cannot_tell: int
     unread: int
     quotes: Figure
+    """Share of the quotes that were found."""
     calibration: Calibration
 
 
 @dataclass(frozen=True)
 class StageFigures:
+    """Figures of the stages of turns."""
+
     accuracy: Figure
     macro_f1: Figure
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Everything that is known of a judge from some labelled runs. None: nothing was labelled or
-    asked."""
+    """All figures of a judge from some labelled runs; None where nothing was labelled or asked."""
 
     runs: int
     criteria: CriteriaFigures | None
-    codes: Mapping[CodesBy, CodesFigures] | None
+    codes: Mapping[CodeOrigin, CodesFigures] | None
     reading: ReadingFigures | None
     stages: Mapping[Literal["reading", "rules"], StageFigures] | None
     usage: Usage
 
 
-def figures(compared: Sequence[Compared]) -> Figures:
+def figures(comparisons: Sequence[RunComparison]) -> Figures:
     """The figures of these runs together."""
-    codes = [each.codes for each in compared if each.codes is not None]
-    staged = [each.stages for each in compared if each.stages]
-    read = [each for each in codes if "reading" in each.found]
-    origins = [by for by in CODES_BY if by == "facts" or read]
+    with_criteria = [run.criteria for run in comparisons if run.criteria]
+    with_codes = [run.codes for run in comparisons if run.codes is not None]
+    with_stages = [run.stages for run in comparisons if run.stages]
+    read = [codes for codes in with_codes if "reading" in codes.fired]
+    code_figures: dict[CodeOrigin, CodesFigures] = {}
+    for origin in CODE_ORIGINS:
+        runs = with_codes if origin == "facts" else read
+        if runs:
+            code_figures[origin] = _code_figures(runs, origin)
+    stages: dict[Literal["reading", "rules"], StageFigures] = {}
+    if with_stages:
+        stages = {
+            "reading": _stage_figures(
+                [[(label, read) for label, read, _ in turns] for turns in with_stages]
+            ),
+            "rules": _stage_figures(
+                [[(label, rules) for label, _, rules in turns] for turns in with_stages]
+            ),
+        }
     return Figures(
-        runs=len(compared),
-        criteria=_criteria([each.criteria for each in compared if each.criteria]),
-        codes=(
-            {by: _codes(read if by != "facts" else codes, by) for by in origins} if codes else None
-        ),
-        reading=_reading(read) if read else None,
-        stages={"reading": _stages(staged, 1), "rules": _stages(staged, 2)} if staged else None,
-        usage=sum((each.usage for each in compared), Usage()),
+        runs=len(comparisons),
+        criteria=_criteria_figures(with_criteria) if with_criteria else None,
+        codes=code_figures or None,
+        reading=_reading_figures(read) if read else None,
+        stages=stages or None,
+        usage=sum((run.usage for run in comparisons), Usage()),
     )
 
 
-def equal(value: float | None, label: float) -> bool:
-    """Whether a verdict is the label: scales have steps of .25 at the least, so this is about
-    rounding alone."""
+def equals_label(value: float | None, label: float) -> bool:
+    """Whether a verdict is the label.
+
+    Scales have steps of .25 at least, so the tolerance is for rounding alone.
+    """
     return value is not None and abs(value - label) < 1e-6
 
 
+# Criteria
+
 _Runs = Sequence[Sequence[JudgedItem]]
-_Value = Callable[[JudgedItem], float | None]
+_Rater = Callable[[JudgedItem], float | None]
+"""Whose value of an item is meant: the judge's or a null model's."""
 
 
-def _criteria(runs: _Runs) -> CriteriaFigures | None:
-    if not runs:
-        return None
+def _by_judge(item: JudgedItem) -> float | None:
+    return item.value
 
-    def said(item: JudgedItem) -> float | None:
-        return item.value
 
-    def some(keep: Callable[[JudgedItem], bool]) -> ItemFigures:
-        kept = [[item for item in run if keep(item)] for run in runs]
-        return _items([run for run in kept if run], said)
+def _by_rules(item: JudgedItem) -> float | None:
+    return item.rules
 
-    ids = sorted({item.id for run in runs for item in run})
-    stages = sorted({item.stage for run in runs for item in run})
-    sure = [[pair for item in run for pair in item.sure] for run in runs]
+
+def _always_met(item: JudgedItem) -> float | None:
+    return item.highest
+
+
+def _criteria_figures(runs: _Runs) -> CriteriaFigures:
+    by_stage = _group_items(runs, attrgetter("stage"))
+    by_criterion = _group_items(runs, attrgetter("id"))
+    decided = [
+        [item for item in run if item.rules is not None and not item.presumed] for run in runs
+    ]
+    confidences = [[pair for item in run for pair in item.confidences] for run in runs]
     return CriteriaFigures(
-        overall=_items(runs, said),
-        by_stage={
-            stage: found
-            for stage in stages
-            if (found := some(lambda i, s=stage: i.stage == s)).equal.n
-        },  # type: ignore[misc]
-        by_criterion={id: some(lambda i, id=id: i.id == id) for id in ids},  # type: ignore[misc]
-        rules=_items(runs, lambda i: i.rules),
-        rules_scored=_items(
-            [[i for i in run if i.rules is not None and not i.presumed] for run in runs],
-            lambda i: i.rules,
-        ).equal,
-        always_met=_items(runs, lambda i: i.highest).equal,
-        over_rules=_gain(runs, said, lambda i: i.rules),
-        over_always_met=_gain(runs, said, lambda i: i.highest),
-        calibration=calibration(sure) if any(sure) else None,
+        overall=_item_figures(runs, _by_judge),
+        by_stage={stage: _item_figures(group, _by_judge) for stage, group in by_stage.items()},
+        by_criterion={id: _item_figures(group, _by_judge) for id, group in by_criterion.items()},
+        rules=_item_figures(runs, _by_rules),
+        rules_scored=_item_figures(decided, _by_rules).equal,
+        always_met=_item_figures(runs, _always_met).equal,
+        over_rules=_gain(runs, _by_judge, _by_rules),
+        over_always_met=_gain(runs, _by_judge, _always_met),
+        calibration=calibration(confidences) if any(confidences) else None,
     )
 
 
-def _items(runs: _Runs, value: _Value) -> ItemFigures:
-    pairs = [[(item.label, value(item)) for item in run] for run in runs]
-    right = [[sum(equal(said, label) for label, said in run), len(run)] for run in pairs]
-    scored = [[(label, said) for label, said in run if said is not None] for run in pairs]
+def _group_items(
+    runs: _Runs, key: Callable[[JudgedItem], str]
+) -> dict[str, list[list[JudgedItem]]]:
+    """Key -> the items with that key by run, in order of the keys; runs without one are left
+    out."""
+    groups: dict[str, list[list[JudgedItem]]] = {}
+    for run in runs:
+        run_groups: dict[str, list[JudgedItem]] = {}
+        for item in run:
+            run_groups.setdefault(key(item), []).append(item)
+        for name, items in run_groups.items():
+            groups.setdefault(name, []).append(items)
+    return dict(sorted(groups.items()))
+
+
+def _item_figures(runs: _Runs, rater: _Rater) -> ItemFigures:
+    """Equality and kappa of a rater's values and the labels."""
+    equal_counts = []
+    scored: list[list[tuple[float, float]]] = []
+    for run in runs:
+        values = [(item.label, rater(item)) for item in run]
+        equal_counts.append([sum(equals_label(value, label) for label, value in values), len(run)])
+        scored.append([(label, value) for label, value in values if value is not None])
     levels = sorted({round(value, 6) for run in scored for pair in run for value in pair})
-    place = {level: i for i, level in enumerate(levels)}
-    tables = [
-        _table(
-            ((place[round(label, 6)], place[round(said, 6)]) for label, said in run), len(levels)
-        )
-        for run in scored
-        if run
-    ]
+    index = {level: position for position, level in enumerate(levels)}
+    tables = []
+    for run in scored:
+        if run:
+            cells = [(index[round(label, 6)], index[round(value, 6)]) for label, value in run]
+            tables.append(_count_table(cells, len(levels)))
+    n_scored = sum(len(run) for run in scored)
     return ItemFigures(
-        equal=_share(right),
-        kappa=over_runs(tables, on_tables(cohen_kappa, len(levels)), sum(map(len, scored))),
+        equal=_share_over_runs(equal_counts),
+        kappa=over_runs(tables, on_tables(cohen_kappa, len(levels)), n_scored),
         unscored=sum(item.unscored for run in runs for item in run),
     )
 
 
-def _gain(runs: _Runs, ours: _Value, theirs: _Value) -> Figure:
-    pairs = [(equal(ours(i), i.label), equal(theirs(i), i.label)) for run in runs for i in run]
-    return paired_gain(
-        sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs), len(pairs)
-    )
+def _gain(runs: _Runs, first: _Rater, second: _Rater) -> Figure:
+    """How much more often the first rater equals the label than the second."""
+    only_first = only_second = pairs = 0
+    for run in runs:
+        for item in run:
+            first_right = equals_label(first(item), item.label)
+            second_right = equals_label(second(item), item.label)
+            only_first += first_right and not second_right
+            only_second += second_right and not first_right
+            pairs += 1
+    return paired_gain(only_first, only_second, pairs)
 
 
-def _codes(runs: Sequence[JudgedCodes], by: CodesBy) -> CodesFigures:
-    def counts(codes: Iterable[str]) -> CodeFigures:
-        kept = frozenset(codes)
-        pairs = [(run.found[by] & kept, run.labelled & kept) for run in runs]
-        cells = [[len(found & true), len(found - true), len(true - found)] for found, true in pairs]
-        hits, false, missed = (sum(cell[i] for cell in cells) for i in range(3))
-        return CodeFigures(
-            share(hits, hits + false),
-            share(hits, hits + missed),
-            over_runs(cells, f1, hits + false + missed),
-        )
+# Codes and stages
 
+
+def _code_figures(runs: Sequence[JudgedCodes], origin: CodeOrigin) -> CodesFigures:
     clean = [run for run in runs if not run.labelled]
     return CodesFigures(
-        micro=counts(CODES),
-        by_code={code: counts([code]) for code in CODES},
-        clean=share(sum(bool(run.found[by]) for run in clean), len(clean)),
+        micro=_figures_of_codes(runs, origin, frozenset(CODES)),
+        by_code={code: _figures_of_codes(runs, origin, frozenset({code})) for code in CODES},
+        clean=share(sum(bool(run.fired[origin]) for run in clean), len(clean)),
     )
 
 
-def _reading(runs: Sequence[JudgedCodes]) -> ReadingFigures:
-    quotes = [found for run in runs for found in run.quotes]
+def _figures_of_codes(
+    runs: Sequence[JudgedCodes], origin: CodeOrigin, codes: frozenset[str]
+) -> CodeFigures:
+    """Precision, recall and F1 of these codes, counted together."""
+    counts = []
+    for run in runs:
+        fired, labelled = run.fired[origin] & codes, run.labelled & codes
+        counts.append([len(fired & labelled), len(fired - labelled), len(labelled - fired)])
+    hits = sum(row[0] for row in counts)
+    false_alarms = sum(row[1] for row in counts)
+    misses = sum(row[2] for row in counts)
+    return CodeFigures(
+        precision=share(hits, hits + false_alarms),
+        recall=share(hits, hits + misses),
+        f1=over_runs(counts, f1, hits + false_alarms + misses),
+    )
+
+
+def _reading_figures(runs: Sequence[JudgedCodes]) -> ReadingFigures:
+    quotes = [quote_found for run in runs for quote_found in run.quotes]
     return ReadingFigures(
         unproven=sum(run.unproven for run in runs),
         cannot_tell=sum(run.cannot_tell for run in runs),
         unread=sum(run.unread for run in runs),
         quotes=share(sum(quotes), len(quotes)),
-        calibration=calibration([run.sure for run in runs]),
+        calibration=calibration([run.confidences for run in runs]),
     )
 
 
-def _stages(runs: Sequence[Sequence[TurnStages]], which: Literal[1, 2]) -> StageFigures:
-    size, n = len(STAGES), sum(map(len, runs))
-    tables = [
-        _table(((STAGES.index(turn[0]), STAGES.index(turn[which])) for turn in run), size)
-        for run in runs
-    ]
-    right = [[sum(turn[0] == turn[which] for turn in run), len(run)] for run in runs]
-    return StageFigures(_share(right), over_runs(tables, on_tables(macro_f1, size), n))
+def _stage_figures(runs: Sequence[Sequence[tuple[Stage, Stage]]]) -> StageFigures:
+    """From pairs of a turn's labelled stage and the stage it was given, by run."""
+    size = len(STAGES)
+    tables, equal_counts = [], []
+    for run in runs:
+        cells = [(STAGES.index(label), STAGES.index(stage)) for label, stage in run]
+        tables.append(_count_table(cells, size))
+        equal_counts.append([sum(label == stage for label, stage in run), len(run)])
+    n_turns = sum(len(run) for run in runs)
+    return StageFigures(
+        accuracy=_share_over_runs(equal_counts),
+        macro_f1=over_runs(tables, on_tables(macro_f1, size), n_turns),
+    )
 
 
-def _share(rows: Sequence[Sequence[int]]) -> Figure:
-    """The share of (right, all) over runs; one case a run is a simple share."""
-    n = sum(total for _, total in rows)
-    if all(total <= 1 for _, total in rows):
-        return share(sum(right for right, _ in rows), n)
-    return over_runs(rows, ratio, n)
+def _share_over_runs(counts: Sequence[Sequence[int]]) -> Figure:
+    """The share of (right, all) counts by run; with one case per run, a simple share."""
+    total = sum(n for _, n in counts)
+    if all(n <= 1 for _, n in counts):
+        return share(sum(right for right, _ in counts), total)
+    return over_runs(counts, ratio, total)
 
 
-def _table(cells: Iterable[tuple[int, int]], size: int) -> list[int]:
-    """Counts of a size x size table (label, said), row after row."""
-    flat = [0] * (size * size)
+def _count_table(cells: Iterable[tuple[int, int]], size: int) -> list[int]:
+    """Counts of a size x size table (label, value), row after row."""
+    counts = [0] * (size * size)
     for row, column in cells:
-        flat[row * size + column] += 1
-    return flat
+        counts[row * size + column] += 1
+    return counts

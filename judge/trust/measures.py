@@ -1,10 +1,10 @@
 """Figures about answers beside the truth: shares, Cohen's kappa, F1, paired differences,
-calibration; pure functions.
+calibration. Pure functions.
 
-Intervals are 95 %. Each figure names its method: `bootstrap` resamples whole runs (what is said of
-one run moves together), `wilson` is for shares of independent cases, `mcnemar` for two judges on
-the same cases. What cannot be computed (nothing to divide by, a spread that the data cannot show)
-is None.
+Intervals are 95 %. Each figure names its method: `bootstrap` resamples whole runs (the verdicts on
+one run are correlated), `wilson` is for shares of independent cases, `mcnemar` for two judges on
+the same cases. What cannot be computed (a denominator of 0, a spread that the data cannot show) is
+None.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ LEVEL = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 DRAWS, SEED = 1000, 20260601
 BINS = 10
+_MIN_DEFINED = 0.9
+"""Share of the resamples that must define a statistic for an interval."""
 
 Method = Literal["wilson", "bootstrap", "mcnemar"]
 Statistic = Callable[["Floats"], "Floats"]
@@ -33,8 +35,8 @@ Statistic = Callable[["Floats"], "Floats"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A value, its 95 % interval, the number of cases behind it (verdicts, readings, turns, runs),
-    and the method."""
+    """A value with its 95 % interval, the number of cases behind it (verdicts, readings, turns,
+    runs), and the method of the interval."""
 
     value: float | None
     interval: tuple[float, float] | None
@@ -43,14 +45,19 @@ class Figure:
 
 
 # Shares
+
+
 def wilson(count: float, total: float) -> tuple[float, float] | None:
-    """Wilson score interval (Wilson 1927) of a proportion of `total` cases; None without any."""
+    """Wilson score interval (Wilson 1927) of a proportion of `total` cases; None if there are
+    none."""
     if total <= 0:
         return None
     centre = (count + Z * Z / 2) / (total + Z * Z)
-    half = Z / (total + Z * Z) * math.sqrt(count * (total - count) / total + Z * Z / 4)
+    half_width = Z / (total + Z * Z) * math.sqrt(count * (total - count) / total + Z * Z / 4)
     # At the ends of the scale the bound is the end itself, which rounding may miss.
-    return 0.0 if count <= 0 else centre - half, 1.0 if count >= total else centre + half
+    low = 0.0 if count <= 0 else centre - half_width
+    high = 1.0 if count >= total else centre + half_width
+    return low, high
 
 
 def share(count: int, total: int) -> Figure:
@@ -61,21 +68,25 @@ def share(count: int, total: int) -> Figure:
 
 
 def paired_gain(only_first: int, only_second: int, pairs: int) -> Figure:
-    """How much more often the first of two judges is right than the second, on the same cases: in
+    """How much more often the first of two judges is right than the second, on the same cases; in
     [-1, 1].
 
-    `only_first`: cases on which the first alone is right. Normal approximation on McNemar's counts;
-    cases are taken as independent, which items of one run are not quite, so that the interval is
-    the narrow end of what is known.
+    `only_first` and `only_second` count the cases on which one judge alone is right. Normal
+    approximation on McNemar's counts. Cases are taken as independent, which items of one run are
+    not quite, so that the true interval is wider if anything.
     """
     if not pairs:
         return Figure(None, None, 0, "mcnemar")
     gain = (only_first - only_second) / pairs
-    half = Z * math.sqrt(max(0.0, only_first + only_second - pairs * gain**2)) / pairs
-    return Figure(gain, (max(-1.0, gain - half), min(1.0, gain + half)), pairs, "mcnemar")
+    variance = max(0.0, only_first + only_second - pairs * gain**2)
+    half_width = Z * math.sqrt(variance) / pairs
+    interval = (max(-1.0, gain - half_width), min(1.0, gain + half_width))
+    return Figure(gain, interval, pairs, "mcnemar")
 
 
 # Statistics of summed counts
+
+
 def ratio(counts: Floats) -> Floats:
     """counts[0] / counts[1]."""
     return _divide(counts[..., 0], counts[..., 1])
@@ -89,50 +100,61 @@ def f1(counts: Floats) -> Floats:
 def cohen_kappa(table: Floats, weights: Floats | None = None) -> Floats:
     """Cohen's kappa (1960) of tables of counts (... x L x L), rows first rater.
 
-    `weights` are disagreement weights (L x L), 1 off the diagonal by default. NaN where both give
-    one value throughout.
+    `weights` are disagreement weights (L x L), 1 off the diagonal by default. NaN if both raters
+    give one value throughout.
     """
     import numpy as np
 
-    w = 1 - np.eye(table.shape[-1]) if weights is None else weights
+    if weights is None:
+        weights = 1 - np.eye(table.shape[-1])
     total = table.sum((-1, -2))
     margins = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :]
     expected = _divide(margins, np.broadcast_to(total[..., None, None], margins.shape))
-    chance = (expected * w).sum((-1, -2))
-    return np.asarray(1 - _divide((table * w).sum((-1, -2)), np.where(chance > 1e-12, chance, 0.0)))
+    chance = (expected * weights).sum((-1, -2))
+    observed = (table * weights).sum((-1, -2))
+    # Rounding may leave a chance disagreement of 0 slightly above it.
+    return np.asarray(1 - _divide(observed, np.where(chance > 1e-12, chance, 0.0)))
 
 
 def macro_f1(table: Floats) -> Floats:
-    """Mean F1 of the categories that the truth (rows of the ... x L x L tables) has."""
+    """Mean F1 of the categories that occur in the truth (rows of the ... x L x L tables)."""
     import numpy as np
 
-    truth, said = table.sum(-1), table.sum(-2)
-    each = _divide(2 * np.einsum("...ii->...i", table), truth + said)
-    has = truth > 0
-    return _divide(np.where(has, each, 0.0).sum(-1), has.sum(-1))
+    truth, predicted = table.sum(-1), table.sum(-2)
+    by_category = _divide(2 * np.einsum("...ii->...i", table), truth + predicted)
+    occurs = truth > 0
+    return _divide(np.where(occurs, by_category, 0.0).sum(-1), occurs.sum(-1))
 
 
 def on_tables(statistic: Statistic, size: int) -> Statistic:
-    """A statistic of L x L tables as one of their L*L counts in a row."""
-    return lambda counts: statistic(counts.reshape(*counts.shape[:-1], size, size))
+    """A statistic of L x L tables, as one of rows of their L*L counts."""
+
+    def on_rows(counts: Floats) -> Floats:
+        return statistic(counts.reshape(*counts.shape[:-1], size, size))
+
+    return on_rows
 
 
-def _divide(a: Any, b: Any) -> Floats:
-    """NaN where there is nothing to divide by."""
+def _divide(numerator: Any, denominator: Any) -> Floats:
+    """The quotient; NaN unless the denominator is above 0."""
     import numpy as np
 
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    return np.asarray(np.divide(a, b, out=np.full(np.broadcast(a, b).shape, np.nan), where=b > 0))
+    numerator = np.asarray(numerator, dtype=float)
+    denominator = np.asarray(denominator, dtype=float)
+    undefined = np.full(np.broadcast(numerator, denominator).shape, np.nan)
+    return np.asarray(np.divide(numerator, denominator, out=undefined, where=denominator > 0))
 
 
 # Resampling
+
+
 def over_runs(counts: Sequence[Sequence[float]], statistic: Statistic, n: int) -> Figure:
-    """A statistic of counts summed over runs (one row a run), with a percentile bootstrap over
+    """A statistic of counts summed over runs (one row per run), with a percentile bootstrap over
     runs.
 
-    No interval from one run, where resamplings too often leave the statistic undefined, or where
-    all of them give the same value: that is no certainty. A share of equal cases without spread
-    gets Wilson's interval instead.
+    There is no interval for one run, or if resamples too often leave the statistic undefined or all
+    give the same value: that is not certainty. A share of 0 or 1 without spread gets Wilson's
+    interval instead.
     """
     import numpy as np
 
@@ -142,81 +164,92 @@ def over_runs(counts: Sequence[Sequence[float]], statistic: Statistic, n: int) -
     value = float(statistic(rows.sum(0)))
     if not math.isfinite(value):
         return Figure(None, None, n, "bootstrap")
-    bounds = percentiles(statistic(resampled(rows))) if len(rows) > 1 else None
-    low, high = bounds or (value, value)
+    if len(rows) == 1:
+        return Figure(value, None, n, "bootstrap")
+    low, high = percentiles(statistic(resampled_sums(rows))) or (value, value)
     if low < high:
         return Figure(value, (low, high), n, "bootstrap")
-    if statistic is ratio and len(rows) > 1 and value in (0.0, 1.0):
+    if statistic is ratio and value in (0.0, 1.0):
         return share(round(value * n), n)
     return Figure(value, None, n, "bootstrap")
 
 
-def resampled(rows: Floats) -> Floats:
-    """Sums (DRAWS x k) of as many rows (n x k) as there are, drawn with replacement."""
+def resampled_sums(rows: Floats) -> Floats:
+    """Sums (DRAWS x k) of n rows drawn with replacement from the n rows (n x k)."""
     import numpy as np
 
-    weights = np.random.default_rng(SEED).multinomial(
-        len(rows), np.full(len(rows), 1 / len(rows)), size=DRAWS
-    )
-    return np.asarray(weights @ rows)
+    generator = np.random.default_rng(SEED)
+    times_drawn = generator.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=DRAWS)
+    return np.asarray(times_drawn @ rows)
 
 
 def percentiles(sample: Floats) -> tuple[float, float] | None:
-    """The central 95 % of resampled values; None where more than a tenth of them is undefined."""
+    """The central 95 % of resampled values; None if more than a tenth of them is undefined."""
     import numpy as np
 
-    known = sample[np.isfinite(sample)]
-    if len(known) < 0.9 * len(sample):
+    defined = sample[np.isfinite(sample)]
+    if len(defined) < _MIN_DEFINED * len(sample):
         return None
-    low, high = np.quantile(known, (0.025, 0.975))
+    low, high = np.quantile(defined, (0.025, 0.975))
     return float(low), float(high)
 
 
 # Calibration
+
+
 @dataclass(frozen=True)
 class Bin:
-    """Answers with a stated probability in [low, high): how many, their mean probability, and the
-    share that was right."""
+    """Answers whose stated probability is in [low, high)."""
 
     low: float
     high: float
     n: int
     stated: float
+    """Mean stated probability."""
     right: Figure
+    """Share that was right."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well stated probabilities keep their word. `brier`: mean squared error (0 best; always .5
-    gives .25); `ece`: expected calibration error, the mean distance of stated and right over the
-    bins, weighted by their size."""
+    """How well stated probabilities agree with the share of right answers."""
 
     n: int
     brier: Figure
+    """Mean squared error: 0 is best, a constant .5 gives .25."""
     ece: float | None
+    """Expected calibration error: mean distance of the stated and the right share over the bins,
+    weighted by their size."""
     bins: tuple[Bin, ...]
     """Of equal width; empty ones are left out."""
 
 
 def calibration(by_run: Sequence[Sequence[tuple[float, bool]]]) -> Calibration:
-    """From (stated probability of being right, whether it was) of every answer, by run."""
-    kept = [run for run in by_run if run]
-    pairs = [pair for run in kept for pair in run]
-    groups: dict[int, list[tuple[float, bool]]] = {}
-    for pair in pairs:
-        groups.setdefault(min(int(pair[0] * BINS), BINS - 1), []).append(pair)
-    bins = tuple(
-        Bin(
-            i / BINS,
-            (i + 1) / BINS,
-            len(g),
-            math.fsum(p for p, _ in g) / len(g),
-            share(sum(right for _, right in g), len(g)),
-        )
-        for i, g in sorted(groups.items())
-    )
-    errors = [[math.fsum((p - right) ** 2 for p, right in run), len(run)] for run in kept]
-    off = math.fsum(b.n * abs(b.stated - (b.right.value or 0.0)) for b in bins)
+    """The calibration of answers, each a stated probability and whether it was right, by run."""
+    runs = [run for run in by_run if run]
+    answers = [answer for run in runs for answer in run]
+    by_bin: dict[int, list[tuple[float, bool]]] = {}
+    for answer in answers:
+        index = min(int(answer[0] * BINS), BINS - 1)
+        by_bin.setdefault(index, []).append(answer)
+    bins = tuple(_bin(index, group) for index, group in sorted(by_bin.items()))
+    squared_errors = [
+        [math.fsum((stated - right) ** 2 for stated, right in run), len(run)] for run in runs
+    ]
+    ece = None
+    if answers:
+        distances = (group.n * abs(group.stated - (group.right.value or 0.0)) for group in bins)
+        ece = math.fsum(distances) / len(answers)
     return Calibration(
-        len(pairs), over_runs(errors, ratio, len(pairs)), off / len(pairs) if pairs else None, bins
+        n=len(answers), brier=over_runs(squared_errors, ratio, len(answers)), ece=ece, bins=bins
+    )
+
+
+def _bin(index: int, answers: Sequence[tuple[float, bool]]) -> Bin:
+    return Bin(
+        low=index / BINS,
+        high=(index + 1) / BINS,
+        n=len(answers),
+        stated=math.fsum(stated for stated, _ in answers) / len(answers),
+        right=share(sum(right for _, right in answers), len(answers)),
     )

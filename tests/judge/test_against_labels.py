@@ -14,7 +14,7 @@ from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.against_labels import Selection, against_labels, labels_by_run
-from ambjudge.judge.trust.comparison import Compared, JudgedCodes, JudgedItem, figures
+from ambjudge.judge.trust.comparison import JudgedCodes, JudgedItem, RunComparison, figures
 from ambjudge.judge.trust.human_labels import import_labels
 from ambjudge.trajectories.reading.load import load_run
 
@@ -36,9 +36,9 @@ def codes(labelled: str, reading: str, facts: str = "", **more) -> JudgedCodes:
 def test_criteria_beside_labels_rules_and_always_met() -> None:
     found = figures(
         [
-            Compared("a", (item("S1a", 1, 1), item("S1b", 0, 0), item("S3", 0.5, 0.5, 0.5))),
-            Compared("b", (item("S1a", 0, 1, 0.0), item("S1b", 0, None), item("S3", 1, 0.5))),
-            Compared("c"),
+            RunComparison("a", (item("S1a", 1, 1), item("S1b", 0, 0), item("S3", 0.5, 0.5, 0.5))),
+            RunComparison("b", (item("S1a", 0, 1, 0.0), item("S1b", 0, None), item("S3", 1, 0.5))),
+            RunComparison("c"),
         ]
     ).criteria
     assert found.overall.equal.value == 3 / 6
@@ -65,15 +65,22 @@ def test_criteria_beside_labels_rules_and_always_met() -> None:
 def test_codes_by_origin() -> None:
     found = figures(
         [
-            Compared("a", codes=codes("E3 E5", "E3", "E5", quotes=(True,), sure=((0.9, True),))),
-            Compared(
+            RunComparison(
+                "a", codes=codes("E3 E5", "E3", "E5", quotes=(True,), confidences=((0.9, True),))
+            ),
+            RunComparison(
                 "b",
                 codes=codes(
-                    "", "E3", unproven=1, quotes=(True, False), sure=((0.6, False),), cannot_tell=2
+                    "",
+                    "E3",
+                    unproven=1,
+                    quotes=(True, False),
+                    confidences=((0.6, False),),
+                    cannot_tell=2,
                 ),
             ),
-            Compared("c", codes=codes("", "")),
-            Compared("nobody looked"),
+            RunComparison("c", codes=codes("", "")),
+            RunComparison("nobody looked"),
         ]
     )
     reading, both = found.codes["reading"], found.codes["both"]
@@ -109,7 +116,7 @@ def test_nothing_labelled_is_nothing_measured() -> None:
 
 def test_stages_by_reading_and_by_rules() -> None:
     turns = (("S1", "S1", "S1"), ("S2", "S2", "S1"), ("S2", "S1", "S2"), ("S5", "S5", "S5"))
-    found = figures([Compared("a", stages=turns)]).stages
+    found = figures([RunComparison("a", stages=turns)]).stages
     assert found["reading"].accuracy.value == found["rules"].accuracy.value == 3 / 4
     assert found["reading"].macro_f1.value == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
 
