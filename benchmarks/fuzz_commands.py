@@ -263,7 +263,7 @@ def seeds(target: str) -> list[bytes]:
         return _FILTERS
     if target == "views":
         view = {"name": "mine", "query": _FILTERS[0].decode(), "column": 3, "descending": True}
-        return [json.dumps([view, {**view, "name": "other", "column": None}]).encode()]
+        return [json.dumps([view, {**view, "name": "other", "sort": None}]).encode()]
     if target == "table":
         return _tables()
     if target == "label files":

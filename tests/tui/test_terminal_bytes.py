@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import payloads
@@ -29,57 +30,69 @@ def _check(output: bytes) -> None:
     assert found == [], f"{found} reached the terminal"
 
 
-def _play(tty: terminal.Terminal, steps: list[tuple[str, bytes]]) -> None:
-    """Keys, each with words to wait for; dialogs are left by `q`: an escape and a letter at once
-    are Alt and the letter."""
-    for keys, words in steps:
-        before = len(tty.output)
-        tty.press(keys, 0.15)
-        tty.wait_for(words, since=before)
-        if words:
-            tty.read(0.5)  # What is drawn may not listen yet.
+TABLE = "space Mark"
+"""In the footer while the table of runs takes the keys; the other names likewise."""
+RUN = "f Next failure"
+LABELS = "e Cite this turn"
+COMPARISON = "v All criteria"
+WINDOW = "escape: close"
+PROMPT = "enter: accept"
+
+
+def _play(tty: terminal.Terminal, steps: list[tuple[str, str, str]]) -> None:
+    """Press keys; after each step wait until the screen shows what the next key needs.
+
+    A step is (keys, what is shown then, what is no longer shown). Windows are left by `q`: an
+    escape and a letter at once are Alt and the letter.
+    """
+    for keys, present, absent in steps:
+        tty.press(keys)
+        tty.wait_until(_screen_shows(present, absent), f"after {keys!r}: {present!r}")
+
+
+def _screen_shows(present: str, absent: str) -> Callable[[str], bool]:
+    return lambda text: present in text and not (absent and absent in text)
 
 
 def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
     runs = payloads.hostile_run(tmp_path)
     environment = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     steps = [
-        ("A", b"Analysis of the runs"),
-        ("q", b""),
-        ("/", b""),
-        ("evil\r", b""),
-        ("\r", b"Scorecard"),
-        ("]", b""),
-        ("e", b""),
-        ("d", b""),
-        ("Z", b""),
-        ("G", b""),
-        ("x", b"spelled out"),
-        ("q", b""),
-        ("/", b""),
-        ("failed\r", b"hit 1"),
-        ("v", b"plan.md from the file"),
-        ("v", b"Delivered"),
-        ("v", b"schema"),
-        ("v", b""),
-        ("?", b"Keys"),
-        ("q", b""),
-        ("a", b"of 2 turns"),
-        ("1", b""),
-        ("r", b""),
-        ("r", b""),
-        ("]+e", b""),
-        ("\x13", b"Saved"),
-        ("q", b""),
-        ("q", b""),
-        ("c", b"Only one"),
-        ("R", b"rules"),
+        ("A", "Analysis of the runs", ""),
+        ("q", TABLE, WINDOW),
+        ("/", "/ Filter", TABLE),
+        ("evil\r", TABLE, ""),
+        ("\r", "turn 1 of 2", "reading …"),
+        ("]", "S1a: evidence 1", ""),
+        ("e", "plan.md from the file", ""),
+        ("d", "E4: evidence 1", "plan.md from the file"),
+        ("Z", RUN, ""),
+        ("G", "turn 2 of 2", ""),
+        ("x", "spelled out", ""),
+        ("q", RUN, WINDOW),
+        ("/", "search this run", RUN),
+        ("failed\r", "· hit ", "search this run"),
+        ("v", "plan.md from the file", ""),
+        ("v", "Delivered", ""),
+        ("v", '"schema"', ""),
+        ("v", "Agentic", '"schema"'),
+        ("?", WINDOW, ""),
+        ("q", RUN, WINDOW),
+        ("a", "no stage yet", RUN),
+        ("1", "turn 2 of 2", ""),
+        ("r", "You and ", ""),
+        ("r", LABELS, "You and "),
+        ("]+e", "★2", ""),
+        ("\x13", "· saved", ""),
+        ("q", RUN, LABELS),
+        ("q", TABLE, RUN),
+        ("c", "Only one", ""),
+        ("R", "its cost is shown first", ""),
     ]
     with terminal.Terminal(
         ["-v", "browse", str(runs), "--annotator", "a\x1b[2J"], env=environment, size=(110, 32)
     ) as tty:
-        tty.wait_for(b"1 runs")
-        tty.wait_for(b"sub")
+        tty.wait_until(_screen_shows(" sub ", "scoring, "), "the run is listed and scored")
         _play(tty, steps)
         assert tty.leave("\x1bq") == 0
         _check(tty.output)
@@ -104,40 +117,40 @@ def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> 
         tmp_path / "labels",
     )
     steps = [
-        (" ", b""),
-        ("j", b""),
-        (" ", b""),
-        ("c", b"Compare \xc2\xb7"),
-        ("]", b""),
-        ("e", b""),
-        ("]", b""),
-        ("e", b""),
-        ("v", b""),
-        ("]", b""),
-        ("e", b""),
-        ("G", b""),
-        ("\t", b""),
-        ("G", b""),
-        ("\t", b""),
-        ("G", b""),
-        ("1", b""),
-        ("?", b"Keys"),
-        ("q", b""),
-        ("q", b""),
-        ("\r", b"Scorecard"),
-        ("a", b"of 2 turns"),
-        ("m", b"enter: accept"),
-        ("\x1b[H", b""),
-        ("\x1b[F", b""),
-        ("!\r", b""),
-        ("G", b""),
-        ("u", b""),
-        ("m", b"enter: accept"),
-        ("\x1b[200~pasted\u202e\u200b\x07\x9b31m\x1b[201~", b"pasted"),
-        ("\r", b""),
-        ("u", b""),
-        ("q", b""),
-        ("q", b""),
+        (" ", "1 marked", ""),
+        ("j", TABLE, ""),
+        (" ", "2 marked", ""),
+        ("c", COMPARISON, "reading …"),
+        ("]", COMPARISON, ""),
+        ("e", COMPARISON, ""),
+        ("]", COMPARISON, ""),
+        ("e", COMPARISON, ""),
+        ("v", COMPARISON, ""),
+        ("]", COMPARISON, ""),
+        ("e", COMPARISON, ""),
+        ("G", COMPARISON, ""),
+        ("\t", COMPARISON, ""),
+        ("G", COMPARISON, ""),
+        ("\t", COMPARISON, ""),
+        ("G", COMPARISON, ""),
+        ("1", COMPARISON, ""),
+        ("?", WINDOW, ""),
+        ("q", COMPARISON, WINDOW),
+        ("q", TABLE, COMPARISON),
+        ("\r", "turn 1 of 2", "reading …"),
+        ("a", LABELS, RUN),
+        ("m", PROMPT, ""),
+        ("\x1b[H", PROMPT, ""),
+        ("\x1b[F", PROMPT, ""),
+        ("!\r", "not saved", PROMPT),
+        ("G", "please continue", ""),
+        ("u", LABELS, ""),
+        ("m", PROMPT, ""),
+        ("\x1b[200~pasted\u202e\u200b\x07\x9b31m\x1b[201~", "pasted", ""),
+        ("\r", "not saved", PROMPT),
+        ("u", LABELS, ""),
+        ("q", RUN, LABELS),
+        ("q", TABLE, RUN),
     ]
     arguments = [
         "browse",
@@ -152,8 +165,7 @@ def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> 
     with terminal.Terminal(
         arguments, env={"XDG_CONFIG_HOME": str(tmp_path / "config")}, size=(110, 40)
     ) as tty:
-        tty.wait_for(b"2 runs")
-        tty.wait_for(b"sub")
+        tty.wait_until(_screen_shows(" sub ", "scoring, "), "the runs are listed and scored")
         _play(tty, steps)
         assert tty.leave("q") == 0
         _check(tty.output)
@@ -189,17 +201,21 @@ def test_hostile_scorecards_are_drawn_safely(tmp_path: Path) -> None:
     with terminal.Terminal(
         ["browse", str(file), "--store", "none"], env={"XDG_CONFIG_HOME": str(tmp_path)}
     ) as tty:
-        tty.wait_for(b"1 runs")
+        tty.wait_until(_screen_shows("1 runs", ""), "the run is listed")
         steps = [
-            ("\r", b"Scorecard"),
-            ("]]dvvvv", b""),
-            ("?", b"Keys"),
-            ("q", b""),
-            ("q", b""),
-            ("A", b"Analysis"),
-            ("q", b""),
+            ("\r", "Agentic", "reading …"),
+            ("]", ": evidence 1", ""),
+            ("]", ": evidence 1", ""),
+            ("d", "E4: evidence", ""),
+            ("vvvv", "Agentic", '"schema"'),
+            ("?", WINDOW, ""),
+            ("q", RUN, WINDOW),
+            ("q", TABLE, RUN),
+            ("A", "Analysis", ""),
+            ("q", TABLE, WINDOW),
+            ("R", TABLE, ""),
         ]
-        _play(tty, [*steps, ("R", b"")])
+        _play(tty, steps)
         assert tty.leave("\x1bq") == 0
         _check(tty.output)
         assert "␛[2J".encode() in tty.output
