@@ -1,14 +1,15 @@
-"""Agreement of two raters (judge and people, people, judges), coefficient beside coefficient, with
-intervals from deleting tasks.
+"""Agreement of raters: judge and people, two annotators, two judges, or all of them at once.
 
-Everything is computed from one contingency table a task, weighted by how runs were drawn for
-labelling. A coefficient that is undefined (an empty margin, no disagreement possible) is None.
+Several coefficients stand side by side, as none is enough. All are computed from one contingency
+table for each task, weighted by how runs were drawn for labelling; intervals come from deleting one
+task at a time. A coefficient that is undefined (an empty margin, no disagreement possible) is None.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...judge.trust.measures import cohen_kappa, wilson
 from ..tables.codes_read import CODES, sampled
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import CONVENIENCE, Labels, weighted
-from .interval_estimates import Floats, finite_or_none, t_quantile
+from .interval_estimates import Bools, Floats, Ints, finite_or_none, t_quantile
 from .run_arrays import UNKNOWN
 
 AGREEMENT_SCHEMA: dict[str, Any] = {
@@ -38,72 +39,122 @@ AGREEMENT_SCHEMA: dict[str, Any] = {
     "warnings": pl.List(pl.String),
 }
 PAIR_SCHEMA: dict[str, Any] = {"first": pl.String, "second": pl.String, **AGREEMENT_SCHEMA}
-"""The first judge stands where AGREEMENT_SCHEMA has the human."""
+"""Of two judges: the first is where AGREEMENT_SCHEMA has the human."""
 TASK = "task_key"
+FISHER_METHOD = "jackknife over tasks, Fisher's z"
+MIN_DEFINED_SHARE = 0.9
+"""The least share of deletions in which a coefficient must be defined for an interval."""
+MIN_RARER = 5
+"""The fewest runs with the rarer value for an interval of kappa or alpha."""
 
 
 def raw_agreement(table: Floats) -> Floats:
-    """Share of equal values; `table` holds counts (... x L x L), rows first rater."""
+    """Share of equal values; `table` holds counts (... x L x L), the first rater in rows."""
     return np.asarray(np.einsum("...ii->...", table) / table.sum((-1, -2)))
 
 
 def gwet_ac1(table: Floats) -> Floats:
-    """Gwet's AC1 (2008): chance agreement from mean category shares, stable at extreme prevalence."""
-    size = table.shape[-1]
-    if size < 2:
+    """Gwet's AC1 (2008), which is stable at extreme prevalence; `table` (... x L x L).
+
+    (p_o - p_e) / (1 - p_e), with chance agreement p_e = sum_l pi_l (1 - pi_l) / (L - 1) from the
+    mean shares pi_l of the two raters.
+    """
+    n_levels = table.shape[-1]
+    if n_levels < 2:
         return np.full(table.shape[:-2], np.nan)
     total = table.sum((-1, -2))
-    share = (table.sum(-1) + table.sum(-2)) / (2 * total[..., None])
-    chance = (share * (1 - share)).sum(-1) / (size - 1)
+    mean_share = (table.sum(-1) + table.sum(-2)) / (2 * total[..., None])
+    chance = (mean_share * (1 - mean_share)).sum(-1) / (n_levels - 1)
     return np.asarray((raw_agreement(table) - chance) / (1 - chance))
 
 
 def krippendorff_alpha(coincidence: Floats, levels: Floats, metric: str = "ordinal") -> Floats:
-    """Krippendorff's alpha of any number of raters, with gaps, from the coincidence matrix (... x L
-    x L): the pairs of values of a unit, each weighing one over its values minus one. `metric`
-    nominal, ordinal or interval on `levels` (length L)."""
+    """Krippendorff's alpha of any number of raters, with gaps: 1 - D_observed / D_expected.
+
+    `coincidence` (... x L x L) counts the pairs of values of a unit, each divided by the unit's
+    number of values minus one. `levels` (L). `metric`: nominal, ordinal or interval.
+    """
     margin = coincidence.sum(-1)
     n = margin.sum(-1)
     if metric == "ordinal":
-        cumulative = np.cumsum(margin, -1)
-        middle = cumulative - margin / 2
-        distance = (middle[..., :, None] - middle[..., None, :]) ** 2
+        mid_rank = np.cumsum(margin, -1) - margin / 2
+        distance = (mid_rank[..., :, None] - mid_rank[..., None, :]) ** 2
     elif metric == "interval":
         distance = np.broadcast_to((levels[:, None] - levels[None, :]) ** 2, coincidence.shape)
     else:
         distance = np.broadcast_to(1 - np.eye(len(levels)), coincidence.shape)
     observed = (coincidence * distance).sum((-1, -2))
-    expected = (margin[..., :, None] * margin[..., None, :] * distance).sum((-1, -2)) / (n - 1)
-    return np.asarray(
-        np.where(expected > 1e-12, 1 - observed / np.where(expected > 1e-12, expected, 1.0), np.nan)
-    )
+    chance_pairs = margin[..., :, None] * margin[..., None, :]
+    expected = (chance_pairs * distance).sum((-1, -2)) / (n - 1)
+    defined = expected > 1e-12
+    return np.asarray(np.where(defined, 1 - observed / np.where(defined, expected, 1.0), np.nan))
 
 
 def linear_weights(levels: Floats) -> Floats:
-    """Disagreement by rank distance, 0 to 1."""
-    size = len(levels)
-    rank = np.arange(size)
-    return np.asarray(np.abs(rank[:, None] - rank[None, :]) / max(size - 1, 1))
+    """Disagreement by the distance of ranks, 0 to 1 (L x L)."""
+    n_levels = len(levels)
+    rank = np.arange(n_levels)
+    return np.asarray(np.abs(rank[:, None] - rank[None, :]) / max(n_levels - 1, 1))
 
 
 def coefficients(table: Floats, levels: Floats, ordinal: bool) -> dict[str, Floats]:
-    """Every coefficient of a table of counts (... x L x L), human in rows; NaN where undefined."""
+    """Every coefficient of counts (... x L x L), human in rows; NaN where undefined."""
+    coincidence = table + np.swapaxes(table, -1, -2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        out = {
+        values = {
             "agreement": raw_agreement(table),
             "kappa": cohen_kappa(table),
             "ac1": gwet_ac1(table),
         }
         if ordinal:
-            out["weighted_kappa"] = cohen_kappa(table, linear_weights(levels))
-            out["alpha_ordinal"] = krippendorff_alpha(table + np.swapaxes(table, -1, -2), levels)
+            values["weighted_kappa"] = cohen_kappa(table, linear_weights(levels))
+            values["alpha_ordinal"] = krippendorff_alpha(coincidence, levels)
         else:
-            out["alpha_nominal"] = krippendorff_alpha(
-                table + np.swapaxes(table, -1, -2), levels, "nominal"
-            )
-            out["sensitivity"] = table[..., 1, 1] / table[..., 1, :].sum(-1)
-            out["specificity"] = table[..., 0, 0] / table[..., 0, :].sum(-1)
-    return out
+            values["alpha_nominal"] = krippendorff_alpha(coincidence, levels, "nominal")
+            values["sensitivity"] = table[..., 1, 1] / table[..., 1, :].sum(-1)
+            values["specificity"] = table[..., 0, 0] / table[..., 0, :].sum(-1)
+    return values
+
+
+@dataclass(frozen=True)
+class _RatedRuns:
+    """Two raters' values of n runs."""
+
+    human: Floats
+    judge: Floats
+    weight: Floats
+    """What each run stands for; mean 1."""
+    task: Ints
+    n_tasks: int
+    stratum: Ints
+    n_strata: int
+
+    @property
+    def n(self) -> int:
+        return len(self.human)
+
+    def tables(self, levels: Floats) -> Floats:
+        """Weighted counts (strata x tasks x L x L), human in rows."""
+        shape = (self.n_strata, self.n_tasks, len(levels), len(levels))
+        counts = np.zeros(shape)
+        row, column = np.searchsorted(levels, self.human), np.searchsorted(levels, self.judge)
+        np.add.at(counts, (self.stratum, self.task, row, column), self.weight)
+        return counts
+
+    def denominator(self, coefficient: str) -> Bools:
+        """The runs (n) that a coefficient is a share of."""
+        if coefficient == "sensitivity":
+            return self.human > 0
+        if coefficient == "specificity":
+            return self.human == 0
+        return np.ones(self.n, dtype=bool)
+
+    def effective_df(self, use: Bools) -> float:
+        """Effective number of tasks of the runs `use`, less one: (sum m)^2 / sum m^2 - 1."""
+        mass = np.bincount(self.task, self.weight * use)
+        if not mass.any():
+            return 1.0
+        return max(float(mass.sum() ** 2 / (mass**2).sum()) - 1, 1.0)
 
 
 def agreement_of(
@@ -115,211 +166,265 @@ def agreement_of(
     weight: Floats | None = None,
     stratum: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Coefficients of two raters' values (equal length, no gaps) with 95 % intervals from deleting
-    tasks in turn.
+    """Coefficients of two raters' values (n each, no gaps), with 95 % intervals by deleting tasks.
 
-    Shares (agreement, sensitivity, specificity) have Wilson's interval for as many independent runs
-    as their jackknife error is worth (Korn and Graubard 1998), the others t intervals on Fisher's
-    z. `weight`: what each run stands for (default: itself), `stratum`: from which it was drawn.
-    More than two levels give ordinal coefficients.
+    Shares (agreement, sensitivity, specificity) have Wilson's interval for the number of
+    independent runs that would have their jackknife error (Korn and Graubard 1998), the others t
+    intervals on Fisher's z. `weight` (n): what each run stands for (default: itself), `stratum`
+    (n): from which it was drawn. More than two levels give ordinal coefficients.
     """
-    values = np.unique(np.concatenate([human, judge])) if levels is None else levels
-    ordinal = bool(len(set(values.tolist()) - {0.0, 1.0}))
-    if not ordinal:
-        values = np.array([0.0, 1.0])
-    size, n = len(values), len(human)
+    n = len(human)
     if not n:
         return []
-    w = np.ones(n) if weight is None else weight / weight.mean()
-    names, cluster = np.unique(np.array(task), return_inverse=True)
-    kinds, kind = np.unique(np.array(stratum or [""] * n), return_inverse=True)
-    tables = np.zeros((len(kinds), len(names), size, size))
-    np.add.at(
-        tables, (kind, cluster, np.searchsorted(values, human), np.searchsorted(values, judge)), w
+    if levels is None:
+        levels = np.unique(np.concatenate([human, judge]))
+    ordinal = bool(set(levels.tolist()) - {0.0, 1.0})
+    if not ordinal:
+        levels = np.array([0.0, 1.0])
+    task_names, task_index = np.unique(np.array(task), return_inverse=True)
+    strata, stratum_index = np.unique(np.array(stratum or [""] * n), return_inverse=True)
+    rated = _RatedRuns(
+        human=human,
+        judge=judge,
+        weight=np.ones(n) if weight is None else weight / weight.mean(),
+        task=task_index,
+        n_tasks=len(task_names),
+        stratum=stratum_index,
+        n_strata=len(strata),
     )
-    each = tables.sum(1, keepdims=True)
-    whole = each.sum((0, 1))
-    # A stratum stands for as many runs without a task: what is left of it is weighed up.
-    left = (each - tables).sum((-1, -2), keepdims=True)
-    grown = np.divide(
-        each.sum((-1, -2), keepdims=True), left, out=np.zeros_like(left), where=left > 1e-9
+    tables = rated.tables(levels)
+    table = tables.sum(1, keepdims=True).sum((0, 1))
+    full = coefficients(table, levels, ordinal)
+    deleted = coefficients(_delete_one_tables(tables), levels, ordinal)
+    n_rarer = min(int((human > 0).sum()), int((human == 0).sum()))
+    common = {
+        "n": n,
+        "n_tasks": rated.n_tasks,
+        "prevalence_human": float(np.average(human, weights=rated.weight)),
+        "prevalence_judge": float(np.average(judge, weights=rated.weight)),
+    }
+    rows = []
+    for name, value in full.items():
+        row = _coefficient_row(rated, table, name, float(value), deleted[name])
+        if not ordinal and name in ("kappa", "alpha_nominal") and n_rarer < MIN_RARER:
+            _warn_of_rare_value(row, n_rarer)
+        rows.append({"coefficient": name, **common, **row})
+    return rows
+
+
+def _delete_one_tables(tables: Floats) -> Floats:
+    """Counts without each task (tasks x L x L) from counts (strata x tasks x L x L).
+
+    A stratum stands for as many runs without the task as with it, so its other runs are weighted
+    up.
+    """
+    stratum_tables = tables.sum(1, keepdims=True)
+    stratum_total = stratum_tables.sum((-1, -2), keepdims=True)
+    remaining = stratum_tables - tables
+    remaining_total = remaining.sum((-1, -2), keepdims=True)
+    factor = np.divide(
+        stratum_total,
+        remaining_total,
+        out=np.zeros_like(remaining_total),
+        where=remaining_total > 1e-9,
     )
-    point, deleted = (
-        coefficients(whole, values, ordinal),
-        coefficients(((each - tables) * grown).sum(0), values, ordinal),
-    )
-    rarer = min(int((human > 0).sum()), int((human == 0).sum()))
-    out = []
-    for name, value in point.items():
-        defined, reason, warnings = finite_or_none(float(value)), None, []
-        inside = {"sensitivity": human > 0, "specificity": human == 0}.get(
-            name, np.ones(n, dtype=bool)
+    return np.asarray((remaining * factor).sum(0))
+
+
+def _coefficient_row(
+    rated: _RatedRuns, table: Floats, name: str, value: float, deleted: Floats
+) -> dict[str, Any]:
+    """Value, interval, method and reason of one coefficient; `deleted` (tasks)."""
+    row: dict[str, Any] = {
+        "value": finite_or_none(value),
+        "lo": None,
+        "hi": None,
+        "method": FISHER_METHOD,
+        "reason": None,
+        "warnings": [],
+    }
+    if row["value"] is None:
+        row["reason"] = _undefined_reason(name, table)
+        return row
+    use = rated.denominator(name)
+    df = rated.effective_df(use)
+    # Without some task the denominator may be empty; that deletion is uninformative.
+    defined = deleted[np.isfinite(deleted)]
+    if name in SHARES:
+        row["lo"], row["hi"], row["method"] = _share_interval(
+            value, defined, rated.weight[use], df, stratified=rated.n_strata > 1
         )
-        mass = np.bincount(cluster, w * inside)
-        df = max(float(mass.sum() ** 2 / (mass**2).sum()) - 1, 1.0) if mass.any() else 1.0
-        # A rare denominator may be missing without some task: that deletion says nothing.
-        sample = deleted[name][np.isfinite(deleted[name])]
-        lo = hi = None
-        method = "jackknife over tasks, Fisher's z"
-        if defined is None:
-            reason = _undefined(name, whole)
-        elif name in SHARES:
-            lo, hi, method = _share_interval(defined, sample, w[inside], df, len(kinds) > 1)
-        elif len(names) < 2:
-            reason = "one task only"
-        elif len(sample) < 0.9 * len(names):
-            reason = "undefined without too many of the tasks"
-        elif defined >= 1 - 1e-12:
-            reason = (
-                f"no disagreement among {n}: up to {min(1.0, 3 / n):.0%} may still be wrong, which"
-                " no error shows"
-            )
-        elif (bounds := _z_interval(defined, sample, df)) is None:
-            reason = "no variation between the tasks"
-        else:
-            lo, hi = bounds
-        if not ordinal and name in ("kappa", "alpha_nominal") and rarer < 5 and defined is not None:
-            warnings.append(f"{rarer} of the rarer value: read AC1, sensitivity, specificity")
-            if lo is not None:
-                lo = hi = None
-                reason = f"{rarer} of the rarer value: too few for an interval"
-        out.append(
-            {
-                "coefficient": name,
-                "value": defined,
-                "lo": lo,
-                "hi": hi,
-                "n": n,
-                "n_tasks": len(names),
-                "prevalence_human": float(np.average(human, weights=w)),
-                "prevalence_judge": float(np.average(judge, weights=w)),
-                "method": method,
-                "reason": reason,
-                "warnings": warnings,
-            }
+        return row
+    row["reason"] = _no_interval_reason(len(defined), rated.n_tasks)
+    if row["reason"]:
+        return row
+    if value >= 1 - 1e-12:
+        at_most = min(1.0, 3 / rated.n)  # rule of three
+        row["reason"] = (
+            f"no disagreement among {rated.n}: up to {at_most:.0%} may still be wrong, which no"
+            " error shows"
         )
-    return out
+        return row
+    bounds = _fisher_z_interval(value, defined, df)
+    if bounds is None:
+        row["reason"] = "no variation between the tasks"
+    else:
+        row["lo"], row["hi"] = bounds
+    return row
+
+
+def _no_interval_reason(n_defined: int, n_tasks: int) -> str | None:
+    if n_tasks < 2:
+        return "one task only"
+    if n_defined < MIN_DEFINED_SHARE * n_tasks:
+        return "undefined without too many of the tasks"
+    return None
+
+
+def _warn_of_rare_value(row: dict[str, Any], n_rarer: int) -> None:
+    """Warn of a defined coefficient with few runs of the rarer value, and take its interval."""
+    if row["value"] is None:
+        return
+    row["warnings"].append(f"{n_rarer} of the rarer value: read AC1, sensitivity, specificity")
+    if row["lo"] is not None:
+        row["lo"] = row["hi"] = None
+        row["reason"] = f"{n_rarer} of the rarer value: too few for an interval"
 
 
 SHARES = ("agreement", "sensitivity", "specificity")
 
 
 def _share_interval(
-    value: float, deleted: Floats, weight: Floats, df: float, stratified: bool
+    value: float, deleted: Floats, weight: Floats, df: float, *, stratified: bool
 ) -> tuple[float, float, str]:
-    """Wilson's interval of a share for its effective number of runs, made smaller for few tasks
-    (Korn and Graubard 1998)."""
-    n = float(weight.sum() ** 2 / (weight**2).sum())
-    g = len(deleted)
+    """(lo, hi, method): Wilson's interval of a share for its effective number of runs.
+
+    n* = value (1 - value) / jackknife variance, reduced for few tasks by (z_.975 / t_.975,df)^2
+    (Korn and Graubard 1998). `deleted`: the share without each task, `weight`: of its runs.
+    """
+    n_effective = float(weight.sum() ** 2 / (weight**2).sum())
+    n_tasks = len(deleted)
     method = "Wilson interval: runs as independent"
-    if g > 1 and 0 < value < 1:
+    if n_tasks > 1 and 0 < value < 1:
         squares = (deleted - value) ** 2
-        variance = float((g - 1) / g * squares.sum())
+        variance = float((n_tasks - 1) / n_tasks * squares.sum())
         if stratified and variance > 0:
-            df = min(df, max(1.0, 3 * float(squares.sum() ** 2 / (squares**2).sum()) - 2))
-        known = value * (1 - value) / variance if variance > 0 else n
-        # Strata by tag tell more than as many runs drawn at random; without them no sample does,
-        # but by chance.
-        most = math.inf if stratified else len(weight)
-        n = min(most, known * (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2)
+            # A few misses that each stand for many runs leave few degrees of freedom.
+            df_of_influences = 3 * float(squares.sum() ** 2 / (squares**2).sum()) - 2
+            df = min(df, max(1.0, df_of_influences))
+        if variance > 0:
+            n_effective = value * (1 - value) / variance
+        n_effective *= (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2
+        if not stratified:
+            # Strata by tag may inform more than as many runs drawn at random; without strata a
+            # sample does so by chance only.
+            n_effective = min(len(weight), n_effective)
         method = "Wilson interval for the effective number of runs, jackknife over tasks"
-    lo, hi = wilson(value * n, n) or (0.0, 1.0)
+    lo, hi = wilson(value * n_effective, n_effective) or (0.0, 1.0)
     return lo, hi, method
 
 
-def _z_interval(value: float, deleted: Floats, df: float) -> tuple[float, float] | None:
-    """t interval on Fisher's z, which keeps the ends inside (-1, 1)."""
-    z, each = math.atanh(max(value, -1 + 1e-9)), np.arctanh(np.clip(deleted, -1 + 1e-9, 1 - 1e-9))
-    g = len(each)
-    half = t_quantile(0.975, df) * math.sqrt((g - 1) / g * float(((each - z) ** 2).sum()))
-    return (math.tanh(z - half), math.tanh(z + half)) if half > 0 else None
+def _fisher_z_interval(value: float, deleted: Floats, df: float) -> tuple[float, float] | None:
+    """t interval on z = atanh(value), which keeps its ends in (-1, 1); None without variation."""
+    z = math.atanh(max(value, -1 + 1e-9))
+    deleted_z = np.arctanh(np.clip(deleted, -1 + 1e-9, 1 - 1e-9))
+    n_tasks = len(deleted)
+    variance = (n_tasks - 1) / n_tasks * float(((deleted_z - z) ** 2).sum())
+    half_width = t_quantile(0.975, df) * math.sqrt(variance)
+    if half_width <= 0:
+        return None
+    return math.tanh(z - half_width), math.tanh(z + half_width)
 
 
-def _undefined(name: str, table: Floats) -> str:
+def _undefined_reason(name: str, table: Floats) -> str:
     if name == "sensitivity":
         return "the human never said 1"
     if name == "specificity":
         return "the human never said 0"
-    used = (table.sum(0) + table.sum(1) > 0).sum()
-    return (
-        "both raters gave one value throughout: chance agreement is certain"
-        if used < 2
-        else "undefined for these counts"
-    )
+    n_levels_used = (table.sum(0) + table.sum(1) > 0).sum()
+    if n_levels_used < 2:
+        return "both raters gave one value throughout: chance agreement is certain"
+    return "undefined for these counts"
 
 
 def agreement(
     cards: Cohort, labels: Labels, *, annotator: str | None = None, judge: str | None = None
 ) -> pl.DataFrame:
-    """Judge against human labels for every criterion and code (AGREEMENT_SCHEMA, one row a
-    coefficient).
+    """Judge against human labels by criterion and code (AGREEMENT_SCHEMA, one row a coefficient).
 
-    Runs are matched by id and weigh by how they were drawn for labelling; where labels do not say
-    it, the numbers speak of the labelled runs alone, and say so. Only criteria that a judge scored
-    count (credited and unscored ones say nothing about it), and only runs that were read for a
-    code; a code that no run was read for has one row that says so. `annotator`: default `gold` if
-    present, else the first by name. `judge`: default all scorecards.
+    Runs are matched by id and weighted by how they were drawn for labelling; if labels do not say
+    so, the numbers describe the labelled runs alone, and a warning says so. Only criteria that a
+    judge scored count (credited and unscored ones do not speak of it), and only runs that were read
+    for a code; a code for which no run was read has one row with the reason.
+    `annotator`: default `gold` if present, else the first by name. `judge`: default all scorecards.
     """
-    mine = labels.of(annotator or labels.usual)
+    own_labels = labels.of(annotator or labels.usual)
     runs = _judged_runs(cards)
-    runs = runs if judge is None else runs.filter(pl.col("judge") == judge)
-    said = (
+    if judge is not None:
+        runs = runs.filter(pl.col("judge") == judge)
+    judged_criteria = (
         _scored(cards)
         .rename({"value": "value_second"})
         .join(runs.select("run_id", "judge", TASK), on=["run_id", "judge"])
     )
-    codes = runs.select(
+    judged_codes = runs.select(
         "run_id",
         TASK,
-        *(sampled(c).alias(f"{c}_second") for c in CODES),
-        *(pl.col(c).alias(f"{c}_any") for c in CODES),
+        *(sampled(code).alias(f"{code}_second") for code in CODES),
+        *(pl.col(code).alias(f"{code}_any") for code in CODES),
     )
-    items, codes = (
-        said.join(mine.criteria, on=["run_id", "criterion"]),
-        codes.join(mine.codes, on="run_id"),
-    )
-    labelled = pl.concat([items.select("run_id"), codes.select("run_id")]).unique()
-    weights, notes = weighted(labelled, mine.drawn)
+    criteria = judged_criteria.join(own_labels.criteria, on=["run_id", "criterion"])
+    codes = judged_codes.join(own_labels.codes, on="run_id")
+    labelled = pl.concat([criteria.select("run_id"), codes.select("run_id")]).unique()
+    weights, notes = weighted(labelled, own_labels.drawn)
     if labelled.height == runs["run_id"].n_unique():
         notes = tuple(note for note in notes if note != CONVENIENCE)
-    rows = _by_item(items.join(weights, on="run_id"), codes.join(weights, on="run_id"), TASK, notes)
+    rows = _rows_by_item(
+        criteria.join(weights, on="run_id"),
+        codes.join(weights, on="run_id"),
+        cluster=TASK,
+        notes=notes,
+    )
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
 
 
 def rater_agreement(first: Labels, second: Labels) -> pl.DataFrame:
-    """Two annotators against each other, item by item (AGREEMENT_SCHEMA), on the runs that both
-    labelled; runs stand for tasks."""
+    """Two annotators against each other (AGREEMENT_SCHEMA), on the runs that both labelled.
+
+    Intervals come from deleting one run at a time.
+    """
     criteria = first.criteria.join(second.criteria, on=["run_id", "criterion"], suffix="_second")
     codes = first.codes.join(second.codes, on="run_id", suffix="_second")
-    return pl.DataFrame(_by_item(criteria, codes, "run_id"), schema=AGREEMENT_SCHEMA)
+    return pl.DataFrame(_rows_by_item(criteria, codes, cluster="run_id"), schema=AGREEMENT_SCHEMA)
 
 
 def judge_pairs(cards: Cohort) -> pl.DataFrame:
-    """Agreement of every pair of judges that scored the same runs (PAIR_SCHEMA, one row a
-    coefficient).
+    """Agreement of each pair of judges that scored the same runs (PAIR_SCHEMA).
 
     Runs are matched by their bytes, else by id, criteria by rubric and name; only criteria that
     both judges scored count, and runs that both read for a code. `sensitivity` and `specificity`
-    read the first judge as the truth.
+    take the first judge as the truth.
     """
-    cards = _by_content(cards)
+    cards = _matched_by_content(cards)
     runs = _judged_runs(cards)
     item = ["run_id", "rubric", "criterion"]
     scored = _scored(cards).unique(["judge", *item], keep="last", maintain_order=True)
+    judges = sorted(str(judge) for judge in runs["judge"].drop_nulls().unique())
     rows: list[dict[str, Any]] = []
-    for first, second in combinations(
-        sorted(str(judge) for judge in runs["judge"].drop_nulls().unique()), 2
-    ):
-        a, b = (
+    for first, second in combinations(judges, 2):
+        first_runs, second_runs = (
             runs.filter(pl.col("judge") == judge).select("run_id", TASK, *map(sampled, CODES))
             for judge in (first, second)
         )
-        x, y = (scored.filter(pl.col("judge") == judge) for judge in (first, second))
-        criteria = x.join(y, on=item, suffix="_second").join(a.select("run_id", TASK), on="run_id")
-        codes = a.join(b.drop(TASK), on="run_id", suffix="_second")
-        rows += [
-            {"first": first, "second": second, **row} for row in _by_item(criteria, codes, TASK)
-        ]
+        first_scored, second_scored = (
+            scored.filter(pl.col("judge") == judge) for judge in (first, second)
+        )
+        criteria = first_scored.join(second_scored, on=item, suffix="_second").join(
+            first_runs.select("run_id", TASK), on="run_id"
+        )
+        codes = first_runs.join(second_runs.drop(TASK), on="run_id", suffix="_second")
+        for row in _rows_by_item(criteria, codes, cluster=TASK):
+            rows.append({"first": first, "second": second, **row})
     return pl.DataFrame(rows, schema=PAIR_SCHEMA)
 
 
@@ -335,103 +440,112 @@ RELIABILITY: dict[str, Any] = {
     "reason": pl.String,
 }
 MOST_LEVELS = 50
-"""Distinct values of a criterion: with more it is no scale of levels."""
+"""A criterion with more distinct values is no scale of levels."""
 
 
 def reliability(cards: Cohort, labels: Labels | None = None) -> pl.DataFrame:
-    """Krippendorff's alpha of each criterion over all who scored it, judges and annotators, on runs
-    that two or more scored.
+    """Krippendorff's alpha of each criterion over all judges and annotators that scored it.
 
-    Ordinal, or nominal for yes and no; the interval is a t interval on Fisher's z from deleting
-    tasks. Presumed, credited and unscored criteria are gaps. Runs are matched by their bytes, else
-    by id; annotators as raters of their own.
+    Of runs that two or more of them scored. Ordinal, or nominal for yes and no; a t interval on
+    Fisher's z by deleting tasks. Presumed, credited and unscored criteria are gaps. Runs are
+    matched by their bytes, else by id; each annotator is a rater.
     """
-    said = _scored(cards).select("run_id", rater="judge", criterion="criterion", value="value")
+    ratings = _scored(cards).select("run_id", rater="judge", criterion="criterion", value="value")
     if labels is not None:
-        people = labels.criteria.select(
+        human_ratings = labels.criteria.select(
             "run_id",
             pl.concat_str(pl.lit("human "), "annotator").alias("rater"),
             "criterion",
             "value",
         )
-        said = pl.concat([said, people])
-    same = _by_content(replace(cards, criteria=said))
-    tasks = _judged_runs(same).unique("run_id").select("run_id", TASK)
-    scored = same.criteria.unique(
+        ratings = pl.concat([ratings, human_ratings])
+    matched = _matched_by_content(replace(cards, criteria=ratings))
+    tasks = _judged_runs(matched).unique("run_id").select("run_id", TASK)
+    ratings = matched.criteria.unique(
         ["run_id", "rater", "criterion"], keep="last", maintain_order=True
     ).join(tasks, on="run_id")
-    scored = scored.filter(pl.len().over("run_id", "criterion") > 1)
-    parts = sorted(scored.group_by("criterion"), key=lambda part: str(part[0][0]))
-    return pl.DataFrame(
-        [{"criterion": str(name), **_alpha(part)} for (name,), part in parts], schema=RELIABILITY
-    )
+    ratings = ratings.filter(pl.len().over("run_id", "criterion") > 1)
+    rows = [
+        {"criterion": criterion, **_alpha_row(part)}
+        for criterion, part in _parts_by_name(ratings, "criterion").items()
+    ]
+    return pl.DataFrame(rows, schema=RELIABILITY)
 
 
-def _alpha(part: pl.DataFrame) -> dict[str, Any]:
-    """Alpha of one criterion's values (run_id, rater, value, TASK), two or more a run."""
-    levels, level = np.unique(part["value"].to_numpy(), return_inverse=True)
-    runs, unit = np.unique(part["run_id"].to_numpy(), return_inverse=True)
-    names, task = np.unique(part[TASK].to_numpy(), return_inverse=True)
+def _parts_by_name(table: pl.DataFrame, column: str) -> dict[str, pl.DataFrame]:
+    """The rows of each value of a column, in the order of the values."""
+    parts = {str(name): part for (name,), part in table.group_by(column)}
+    return dict(sorted(parts.items()))
+
+
+def _alpha_row(ratings: pl.DataFrame) -> dict[str, Any]:
+    """Alpha of one criterion's ratings (run_id, rater, value, TASK), two or more a run."""
+    levels, level = np.unique(ratings["value"].to_numpy(), return_inverse=True)
+    runs, run = np.unique(ratings["run_id"].to_numpy(), return_inverse=True)
+    task_names, task = np.unique(ratings[TASK].to_numpy(), return_inverse=True)
+    n_tasks = len(task_names)
     row: dict[str, Any] = {
-        "raters": part["rater"].n_unique(),
+        "raters": ratings["rater"].n_unique(),
         "runs": len(runs),
-        "n_tasks": len(names),
+        "n_tasks": n_tasks,
     }
     if len(levels) > MOST_LEVELS:
         return {**row, "reason": f"more than {MOST_LEVELS} distinct values: no levels"}
-    counts = np.zeros((len(runs), len(levels)))
-    np.add.at(counts, (unit, level), 1.0)
-    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(levels))
-    of_task = np.zeros(len(runs), dtype=np.int64)
-    of_task[unit] = task
-    tables = np.zeros((len(names), len(levels), len(levels)))
-    np.add.at(tables, of_task, pairs / (counts.sum(1) - 1)[:, None, None])
+    task_of_run = np.zeros(len(runs), dtype=np.int64)
+    task_of_run[run] = task
+    coincidence = np.zeros((n_tasks, len(levels), len(levels)))
+    np.add.at(coincidence, task_of_run, _coincidence_by_run(run, level, len(runs), len(levels)))
     metric = "nominal" if set(levels.tolist()) <= {0.0, 1.0} else "ordinal"
-    whole = tables.sum(0)
+    total = coincidence.sum(0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = finite_or_none(float(krippendorff_alpha(whole, levels, metric)))
-        deleted = krippendorff_alpha(whole - tables, levels, metric)
-    row |= {"value": value, "method": f"{metric}, jackknife over tasks, Fisher's z"}
+        value = finite_or_none(float(krippendorff_alpha(total, levels, metric)))
+        deleted = krippendorff_alpha(total - coincidence, levels, metric)
+    row |= {"value": value, "method": f"{metric}, {FISHER_METHOD}"}
     if value is None:
         return {**row, "reason": "one value throughout: chance agreement is certain"}
-    known = deleted[np.isfinite(deleted)]
-    if len(names) < 2 or len(known) < 0.9 * len(names):
-        return {
-            **row,
-            "reason": (
-                "one task only" if len(names) < 2 else "undefined without too many of the tasks"
-            ),
-        }
-    bounds = _z_interval(value, known, len(known) - 1) if value < 1 - 1e-12 else None
-    return (
-        {**row, "reason": "no variation between the tasks"}
-        if bounds is None
-        else {**row, "lo": bounds[0], "hi": bounds[1]}
-    )
+    defined = deleted[np.isfinite(deleted)]
+    reason = _no_interval_reason(len(defined), n_tasks)
+    if reason:
+        return {**row, "reason": reason}
+    bounds = None
+    if value < 1 - 1e-12:
+        bounds = _fisher_z_interval(value, defined, len(defined) - 1)
+    if bounds is None:
+        return {**row, "reason": "no variation between the tasks"}
+    return {**row, "lo": bounds[0], "hi": bounds[1]}
 
 
-def _by_content(cards: Cohort) -> Cohort:
-    """The cohort with one id for all scorecards of the same bytes, wherever the run lay and
-    whatever its folder was called."""
-    known = cards.runs.filter(pl.col("sha256").fill_null("") != "").select("run_id", "sha256")
-    same = (
-        known.with_columns(one=pl.col("run_id").first().over("sha256"))
+def _coincidence_by_run(run: Ints, level: Ints, n_runs: int, n_levels: int) -> Floats:
+    """Pairs of different ratings of each run by level, over ratings - 1 (runs x L x L)."""
+    counts = np.zeros((n_runs, n_levels))
+    np.add.at(counts, (run, level), 1.0)
+    all_pairs = counts[:, :, None] * counts[:, None, :]
+    self_pairs = counts[:, :, None] * np.eye(n_levels)
+    return np.asarray((all_pairs - self_pairs) / (counts.sum(1) - 1)[:, None, None])
+
+
+def _matched_by_content(cards: Cohort) -> Cohort:
+    """The cohort with one run id for all scorecards of the same bytes, whatever their folders."""
+    hashed = cards.runs.filter(pl.col("sha256").fill_null("") != "").select("run_id", "sha256")
+    canonical = (
+        hashed.with_columns(canonical_id=pl.col("run_id").first().over("sha256"))
         .unique("run_id")
-        .select("run_id", "one")
+        .select("run_id", "canonical_id")
     )
 
-    def renamed(table: pl.DataFrame) -> pl.DataFrame:
-        named = table.join(same, on="run_id", how="left", maintain_order="left")
-        return named.with_columns(run_id=pl.coalesce("one", "run_id")).drop("one")
+    def rename(table: pl.DataFrame) -> pl.DataFrame:
+        named = table.join(canonical, on="run_id", how="left", maintain_order="left")
+        run_id = pl.coalesce("canonical_id", "run_id")
+        return named.with_columns(run_id=run_id).drop("canonical_id")
 
-    return replace(cards, runs=renamed(cards.runs), criteria=renamed(cards.criteria))
+    return replace(cards, runs=rename(cards.runs), criteria=rename(cards.criteria))
 
 
 def _judged_runs(cards: Cohort) -> pl.DataFrame:
-    """One row a run and judge, with the key of its task (TASK)."""
-    known = (pl.col(name).fill_null(UNKNOWN) for name in ("track", "task"))
+    """One row for each run and judge, with the key of its task (TASK)."""
+    names = (pl.col(name).fill_null(UNKNOWN) for name in ("track", "task"))
     runs = cards.runs.unique(["run_id", "judge"], keep="last", maintain_order=True)
-    return runs.with_columns(pl.concat_str(*known, separator="/").alias(TASK))
+    return runs.with_columns(pl.concat_str(*names, separator="/").alias(TASK))
 
 
 def _scored(cards: Cohort) -> pl.DataFrame:
@@ -440,44 +554,59 @@ def _scored(cards: Cohort) -> pl.DataFrame:
     return cards.criteria.filter(scored).with_columns(pl.col("criterion").cast(pl.String))
 
 
-def _by_item(
-    criteria: pl.DataFrame, codes: pl.DataFrame, cluster: str, notes: tuple[str, ...] = ()
+def _rows_by_item(
+    criteria: pl.DataFrame, codes: pl.DataFrame, *, cluster: str, notes: tuple[str, ...] = ()
 ) -> list[dict[str, Any]]:
-    """Rows for each criterion (`value` beside `value_second`) and code (`E1` beside `E1_second`);
-    `cluster` is deleted in turn, `weight` counts where there is such a column."""
-    pairs = [
-        (str(item), "criterion", part, "value")
-        for (item,), part in sorted(
-            criteria.group_by("criterion"), key=lambda pair: str(pair[0][0])
-        )
-    ]
-    pairs += [(code, "code", codes.drop_nulls([code, f"{code}_second"]), code) for code in CODES]
+    """Rows of each criterion and code.
+
+    `criteria` has `value` and `value_second`, `codes` has `E1` and `E1_second`, and so on.
+    `cluster` is the column that is deleted value by value; `weight` and `stratum` are used if they
+    are there.
+    """
     rows: list[dict[str, Any]] = []
-    for item, kind, part, column in pairs:
-        first, second = (
-            part[name].cast(pl.Float64).to_numpy() for name in (column, f"{column}_second")
-        )
-        weight = part["weight"].to_numpy() if "weight" in part.columns else None
-        stratum = part["stratum"].fill_null("").to_list() if "stratum" in part.columns else None
-        found = agreement_of(first, second, part[cluster].to_list(), weight=weight, stratum=stratum)
-        if not found and f"{item}_any" in codes.columns:
-            found = _unread(item, codes.drop_nulls(item))
-        rows += [
-            {"item": item, "kind": kind, **row, "warnings": [*notes, *row.get("warnings", ())]}
-            for row in found
-        ]
+    for criterion, part in _parts_by_name(criteria, "criterion").items():
+        coefficient_rows = _agreement_of_columns(part, "value", cluster)
+        rows += _with_item(criterion, "criterion", coefficient_rows, notes)
+    for code in CODES:
+        part = codes.drop_nulls([code, f"{code}_second"])
+        coefficient_rows = _agreement_of_columns(part, code, cluster)
+        if not coefficient_rows and f"{code}_any" in codes.columns:
+            coefficient_rows = _unread_code_rows(code, codes.drop_nulls(code))
+        rows += _with_item(code, "code", coefficient_rows, notes)
     return rows
 
 
-def _unread(code: str, known: pl.DataFrame) -> list[dict[str, Any]]:
-    """The row of a code that none of the labelled runs was read for: what fired by facts is no
-    sample of anything."""
-    if known.is_empty():
+def _with_item(
+    item: str, kind: str, rows: list[dict[str, Any]], notes: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    return [
+        {"item": item, "kind": kind, **row, "warnings": [*notes, *row.get("warnings", ())]}
+        for row in rows
+    ]
+
+
+def _agreement_of_columns(table: pl.DataFrame, column: str, cluster: str) -> list[dict[str, Any]]:
+    """`agreement_of` a column and its `_second`."""
+    design: Mapping[str, Any] = {}
+    if "weight" in table.columns:
+        design = {"weight": table["weight"].to_numpy()}
+    if "stratum" in table.columns:
+        design = {**design, "stratum": table["stratum"].fill_null("").to_list()}
+    return agreement_of(
+        table[column].cast(pl.Float64).to_numpy(),
+        table[f"{column}_second"].cast(pl.Float64).to_numpy(),
+        table[cluster].to_list(),
+        **design,
+    )
+
+
+def _unread_code_rows(code: str, labelled: pl.DataFrame) -> list[dict[str, Any]]:
+    """The row of a code for which no labelled run was read: firings by facts are no sample."""
+    if labelled.is_empty():
         return []
-    fired = known.filter(pl.col(f"{code}_any").fill_null(False))
-    reason = f"{code} was read in none of {known.height} labelled runs"
+    fired = labelled.filter(pl.col(f"{code}_any").fill_null(False))
+    reason = f"{code} was read in none of {labelled.height} labelled runs"
     if fired.height:
-        reason += (
-            f"; facts show it in {fired.height}, and the human in {int(fired[code].sum())} of these"
-        )
+        n_agreed = int(fired[code].sum())
+        reason += f"; facts show it in {fired.height}, and the human in {n_agreed} of these"
     return [{"coefficient": "agreement", "n": 0, "reason": reason}]
