@@ -6,146 +6,135 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import ConfigError
 
-# setting -> (type, allowed values or None)
-SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
-    "judge": (list, None),
-    "rubric": (str, None),
-    "store": (str, None),
-    "public": (str, None),
-    "concurrency": (int, None),
-    "max_cost": (float, None),
-    "calls_per_minute": (float, None),
-    "tokens_per_minute": (float, None),
-    "like": (str, ("paper", "harness")),
-    "missing": (str, ("renormalize", "zero")),
-    "breach": (str, ("zero-all", "from-stage")),
-    "malformed": (str, ("formula", "zero")),
-    "strict_evidence": (bool, None),
-    "track": (str, None),
-    "tier": (str, ("lite", "standard", "pro")),
-    "api_base": (str, None),
-    "taxonomy": (str, ("paper", "harness")),
-    "temperature": (float, None),
-    "samples": (int, None),
-    "pictures": (bool, None),
-    "timeout": (float, None),
-    "price": (str, None),
-    "rationale": (bool, None),
-    "stages": (str, ("rules", "judge", "mixed")),
-    "diagnosis": (bool, None),
-}
 
-_RANGES: dict[str, tuple[float, float]] = {
-    "concurrency": (1, 1000),
-    "samples": (1, 25),
-    "temperature": (0, 2),
-}
-"""As the flags have them; other numbers are finite and at least 0."""
+class Setting(NamedTuple):
+    """The type of a setting and the values that it may have."""
 
+    kind: type
+    choices: tuple[str, ...] = ()
+    """All values of a string; empty: any."""
+    low: float = 0
+    high: float = sys.float_info.max
+    """The range of a number, as that of its flag."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is an upper limit that a user could meet."""
+        return self.high < sys.float_info.max
+
+
+SETTINGS: dict[str, Setting] = {
+    "judge": Setting(list),
+    "rubric": Setting(str),
+    "store": Setting(str),
+    "public": Setting(str),
+    "policy": Setting(str),
+    "track": Setting(str),
+    "tier": Setting(str, ("lite", "standard", "pro")),
+    "stages": Setting(str, ("rules", "judge", "mixed")),
+    "diagnosis": Setting(bool),
+    "taxonomy": Setting(str, ("paper", "harness")),
+    "api_base": Setting(str),
+    "temperature": Setting(float, high=2),
+    "samples": Setting(int, low=1, high=25),
+    "pictures": Setting(bool),
+    "rationale": Setting(bool),
+    "timeout": Setting(float),
+    "price": Setting(str),
+    "concurrency": Setting(int, low=1, high=1000),
+    "max_cost": Setting(float),
+    "calls_per_minute": Setting(float),
+    "tokens_per_minute": Setting(float),
+    "wait": Setting(float),
+    "workers": Setting(int, low=1, high=256),
+    "engine": Setting(str, ("processes", "ray")),
+    "address": Setting(str),
+    "shard": Setting(str),
+    "theme": Setting(str),
+}
 
 _MOST_DOTS = 2_000
 """Of a line: tomllib's memory grows with the square of a dotted key's parts, 3.5 GB for 60 kB."""
 MAX_BYTES = 1 << 16
 """Of a settings file; tomllib takes time and memory far beyond the size of what it reads."""
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_NAMED_POLICIES = ("paper", "harness")
 
 
 class Settings:
-    """Values with where each came from; `get` returns None for what nobody set."""
+    """The values that are set, with the origin of each."""
 
     def __init__(self, values: dict[str, Any], origins: dict[str, str], file: Path | None) -> None:
-        self.values, self.origins, self.file = values, origins, file
+        self.values = values
+        self.origins = origins
+        self.file = file
 
     def get(self, name: str, flag: Any = None) -> Any:
-        """The flag when it was given, else the setting."""
+        """The flag if it was given, otherwise the setting, otherwise None."""
         return flag if flag not in (None, ()) else self.values.get(name)
 
 
 def find_file(start: Path | None = None) -> Path | None:
-    """The nearest ambjudge.toml, or pyproject.toml with [tool.ambjudge], at or above a folder (the
-    working directory).
+    """The nearest ambjudge.toml, or pyproject.toml with [tool.ambjudge], from the working directory
+    upward.
 
-    None from within a run: whoever wrote the run could have put settings into it or, packed with
-    it, above it.
+    None inside a run: whoever wrote the run could have put settings into it or, packed with it,
+    above it.
     """
     from .trajectories.reading.layout import is_run
 
-    folder = (start or Path.cwd()).absolute()
-    places = (folder, *folder.parents)
-    if any(is_run(place) for place in places):
+    start = (start or Path.cwd()).absolute()
+    folders = (start, *start.parents)
+    if any(is_run(folder) for folder in folders):
         return None
-    for place in places:
-        if (place / "ambjudge.toml").is_file():
-            return place / "ambjudge.toml"
-        project = place / "pyproject.toml"
-        if project.is_file() and b"[tool.ambjudge" in _bytes(project):
+    for folder in folders:
+        if (folder / "ambjudge.toml").is_file():
+            return folder / "ambjudge.toml"
+        project = folder / "pyproject.toml"
+        if project.is_file() and b"[tool.ambjudge" in _read_start(project):
             return project
     return None
 
 
-def _bytes(file: Path) -> bytes:
-    """The file's beginning, one byte more than is taken; ConfigError when it cannot be read."""
-    try:
-        with file.open("rb") as stream:
-            return stream.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise ConfigError(f"{file}: no such file", "check --config") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}", "check the file") from None
-
-
 def load(explicit: str | None = None) -> Settings:
-    """The user's settings: the file named, else the nearest one from the working directory upward;
-    never one that comes with the runs. ConfigError for unknown keys (with a suggestion) and for
-    values out of range."""
+    """Load the user's settings from the named file or, without one, from the nearest (`find_file`),
+    and from the environment.
+
+    ConfigError for unknown keys (with a suggestion) and for values out of range.
+    """
     file = Path(explicit) if explicit else find_file()
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     if file is not None:
-        for key, value in _read(file).items():
+        for key, value in _read_settings(file).items():
             name = key.replace("-", "_")
-            values[name] = _beside(file, name, _checked(name, value, f"{file}: {key}"))
+            values[name] = _resolve_paths(file, name, _parse(name, value, f"{file}: {key}"))
             origins[name] = str(file)
     for name in SETTINGS:
-        text = os.environ.get(f"AMBJUDGE_{name.upper()}")
-        if text:
-            values[name] = _checked(name, text, f"AMBJUDGE_{name.upper()}")
+        variable = f"AMBJUDGE_{name.upper()}"
+        if text := os.environ.get(variable):
+            values[name] = _parse(name, text, variable)
             origins[name] = "environment"
     return Settings(values, origins, file)
 
 
-def _beside(file: Path, name: str, value: Any) -> Any:
-    """Paths in a settings file are meant from its folder, wherever the command is run. Others are
-    left as they are."""
-    if name == "judge":
-        parts = (judge.partition(":") for judge in value)
-        return tuple(
-            f"{kind}:{file.parent / at}" if kind in ("local", "replay") else kind + colon + at
-            for kind, colon, at in parts
-        )
-    is_path = (
-        name == "public"
-        or (name == "store" and value != "none" and "://" not in value)
-        or (name == "rubric" and value.endswith((".yaml", ".yml")))
-    )
-    return str(file.parent / value) if is_path else value
-
-
-def _read(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """Parse a small TOML file. ConfigError if it is unreadable, too large, or not TOML."""
     import tomllib
 
-    raw = _bytes(file)
-    if len(raw) > MAX_BYTES:
+    data = _read_start(file)
+    if len(data) > MAX_BYTES:
         raise ConfigError(f"{file}: has more than {MAX_BYTES:,} bytes", "settings are a few lines")
-    if max((line.count(b".") for line in raw.splitlines()), default=0) > _MOST_DOTS:
+    if max((line.count(b".") for line in data.splitlines()), default=0) > _MOST_DOTS:
         raise ConfigError(
             f"{file}: a line has more than {_MOST_DOTS:,} dots", "settings are a few lines"
         )
     try:
-        data = tomllib.loads(raw.decode("utf-8"))
+        return tomllib.loads(data.decode("utf-8"))
     except RecursionError:
         raise ConfigError(f"{file}: is nested too deeply", "settings are a few lines") from None
     except UnicodeDecodeError as error:
@@ -154,52 +143,104 @@ def _read(file: Path) -> dict[str, Any]:
         ) from None
     except ValueError as error:  # TOMLDecodeError, and what int() says of endless digits
         raise ConfigError(f"{file}: not TOML: {error}", "see README, Configuration") from None
-    if file.name == "pyproject.toml":
-        tools = data.get("tool", {})
-        data = tools.get("ambjudge", {}) if isinstance(tools, dict) else {}
-        if not isinstance(data, dict):
-            raise ConfigError(f"{file}: tool.ambjudge is no table", "see README, Configuration")
-    return dict(data)
 
 
-def _checked(name: str, value: Any, where: str) -> Any:
-    if name not in SETTINGS:
-        from difflib import get_close_matches
+def suggestion(name: str, names: tuple[str, ...]) -> str:
+    """The hint for an unknown name: the closest one that exists, or all of them."""
+    from difflib import get_close_matches
 
-        close = get_close_matches(name, SETTINGS, n=1)
-        raise ConfigError(
-            f"{where}: no such setting",
-            f"did you mean {close[0]}?" if close else f"known: {', '.join(SETTINGS)}",
-        )
-    kind, allowed = SETTINGS[name]
-    if kind is list:
-        items = [value] if isinstance(value, str) else value
-        if not isinstance(items, list) or not all(isinstance(i, str) for i in items):
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(names)}"
+
+
+def _read_start(file: Path) -> bytes:
+    """The first MAX_BYTES + 1 bytes of a file. ConfigError if it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: no such file", "check the path") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}", "check the file") from None
+
+
+def _read_settings(file: Path) -> dict[str, Any]:
+    """The settings of a file; of pyproject.toml those in [tool.ambjudge]."""
+    data = read_toml(file)
+    if file.name != "pyproject.toml":
+        return data
+    tools = data.get("tool", {})
+    section = tools.get("ambjudge", {}) if isinstance(tools, dict) else {}
+    if not isinstance(section, dict):
+        raise ConfigError(f"{file}: tool.ambjudge is not a table", "see README, Configuration")
+    return section
+
+
+def _resolve_paths(file: Path, name: str, value: Any) -> Any:
+    """The value of a setting with paths taken from the settings file's folder, so that they mean
+    the same wherever the command is run."""
+    if name == "judge":
+        return tuple(_resolve_judge(file, judge) for judge in value)
+    if name == "public":
+        is_path = True
+    elif name == "store":
+        is_path = value != "none" and "://" not in value
+    elif name == "rubric":
+        is_path = value.endswith((".yaml", ".yml"))
+    else:
+        is_path = name == "policy" and value not in _NAMED_POLICIES
+    return str(file.parent / value) if is_path else value
+
+
+def _resolve_judge(file: Path, judge: str) -> str:
+    """`local:PATH` and `replay:PATH` with an absolute path; any other judge unchanged."""
+    kind, _, path = judge.partition(":")
+    return f"{kind}:{file.parent / path}" if kind in ("local", "replay") else judge
+
+
+def _parse(name: str, value: Any, source: str) -> Any:
+    """Check a value and give it the setting's type; ConfigError names the `source`."""
+    setting = SETTINGS.get(name)
+    if setting is None:
+        raise ConfigError(f"{source}: no such setting", suggestion(name, tuple(SETTINGS)))
+    if setting.kind is list:
+        return _parse_names(value, source)
+    if setting.kind is bool:
+        if str(value).lower() not in _BOOLEANS:
             raise ConfigError(
-                f"{where}: must be a string or a list of strings", 'e.g. judge = "rules"'
+                f"{source}: {value!r} is neither true nor false", "give true or false"
             )
-        return tuple(items)
-    if kind is bool:
-        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-        if str(value).lower() not in words:
-            raise ConfigError(f"{where}: {value!r} is neither true nor false", "give true or false")
-        return words[str(value).lower()]
-    if kind in (int, float):
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise ConfigError(f"{where}: {value!r} is not a number", "give a number") from None
-        low, high = _RANGES.get(name, (0, sys.float_info.max))
-        if isinstance(value, bool) or not low <= number <= high:
-            wanted = f"from {low:g} to {high:g}" if name in _RANGES else ">= 0"
-            raise ConfigError(f"{where}: {value!r} is not a number {wanted}", "give a number")
-        if kind is int and number != int(number):
-            raise ConfigError(f"{where}: {value!r} is not a whole number", "give a whole number")
-        return kind(number)
+        return _BOOLEANS[str(value).lower()]
+    if setting.kind in (int, float):
+        return _parse_number(setting, value, source)
     if not isinstance(value, str):
-        raise ConfigError(f"{where}: must be a string", "put it in quotes")
-    if allowed is not None and value not in allowed:
+        raise ConfigError(f"{source}: must be a string", "put it in quotes")
+    if setting.choices and value not in setting.choices:
         raise ConfigError(
-            f"{where}: {value!r} is not one of {', '.join(allowed)}", "choose one of them"
+            f"{source}: {value!r} is not one of {', '.join(setting.choices)}", "choose one of them"
         )
     return value
+
+
+def _parse_names(value: Any, source: str) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(
+            f"{source}: must be a string or a list of strings", 'e.g. judge = "rules"'
+        )
+    return tuple(names)
+
+
+def _parse_number(setting: Setting, value: Any, source: str) -> int | float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"{source}: {value!r} is not a number", "give a number") from None
+    if isinstance(value, bool) or not setting.low <= number <= setting.high:
+        limits = f"from {setting.low:g} to {setting.high:g}" if setting.is_bounded else ">= 0"
+        raise ConfigError(f"{source}: {value!r} is not a number {limits}", "give a number")
+    if setting.kind is int:
+        if number != int(number):
+            raise ConfigError(f"{source}: {value!r} is not a whole number", "give a whole number")
+        return int(number)
+    return number

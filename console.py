@@ -1,8 +1,7 @@
-"""What reaches a terminal: plain tables, status lines and progress. All text passes the sanitiser
-here.
+"""What reaches a terminal: tables, status lines and progress. All text passes the sanitiser here.
 
-Data goes to stdout, everything else to stderr. Colour and moving bars only on a terminal; NO_COLOR
-is honoured.
+Data goes to stdout, everything else to stderr. Colour and moving lines appear only on a terminal;
+NO_COLOR is honoured.
 """
 
 from __future__ import annotations
@@ -18,52 +17,58 @@ from typing import TextIO
 from .sanitize import escape_json, mask, sanitize, sanitize_line
 
 WIDE = 200
-"""Columns assumed where stdout is no terminal: nothing is cut short in a pipe."""
+"""Columns assumed if stdout is not a terminal: nothing is cut short in a pipe."""
 NARROWEST = 30
 """Narrower terminals wrap by themselves."""
+_DEFAULT_WIDTH = 80
+_WIDEST_PROSE = 110
+_ROW_NAME_COLUMNS = 18
+"""Columns that a cell which names its row keeps while other columns can be left out."""
+_LIVE_INTERVAL_S = 0.1
+_LINE_INTERVAL_S = 10.0
+_ERASE_LINE = "\r\x1b[2K"
 
 
 def colour(stream: TextIO) -> bool:
-    """Whether to colour: a terminal, NO_COLOR unset or empty, TERM not dumb."""
+    """Whether to colour: on a terminal, unless NO_COLOR is set or TERM is dumb."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def width() -> int:
-    """Columns of the terminal on stdout, at least NARROWEST; 80 where it does not know; WIDE where
-    there is none."""
+    """Columns of the terminal on stdout, at least NARROWEST; 80 if it does not know; WIDE without
+    one."""
     if not sys.stdout.isatty():
         return WIDE
-    asked = os.environ.get("COLUMNS", "")
-    columns = (
-        int(asked)
-        if asked.isascii() and asked.isdecimal()
-        else os.get_terminal_size(sys.stdout.fileno()).columns
-    )
-    return max(columns, NARROWEST) if columns else 80
+    variable = os.environ.get("COLUMNS", "")
+    if variable.isascii() and variable.isdecimal():
+        columns = int(variable)
+    else:
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    return max(columns, NARROWEST) if columns else _DEFAULT_WIDTH
 
 
 def say(text: str = "") -> None:
-    """A line of data on stdout; lone surrogates and control characters are shown, never sent."""
+    """Print a line of data; lone surrogates and control characters are shown, never sent."""
     sys.stdout.write(_encodable(sanitize(text), sys.stdout) + "\n")
 
 
 def raw(line: str) -> None:
-    """A line of JSON on stdout; what a terminal would obey is escaped, also into a pipe, which may
-    end at one."""
+    """Print a line of JSON; what a terminal would obey is escaped, even into a pipe, which may end
+    at one."""
     sys.stdout.write(escape_json(line) + "\n")
 
 
 _json_lines = False
 
 
-def as_json(wanted: bool) -> None:
-    """Whether what goes to stderr from now on is JSON Lines: `event` is note, error or progress."""
+def as_json(is_on: bool) -> None:
+    """Whether stderr is JSON Lines from now on, with `event` note, error or progress."""
     global _json_lines
-    _json_lines = wanted
+    _json_lines = is_on
 
 
 def note(text: str, quiet: bool = False, event: str = "note") -> None:
-    """A line on stderr, unless quiet."""
+    """Print a line on stderr, unless quiet."""
     if quiet:
         return
     if _json_lines:
@@ -74,8 +79,7 @@ def note(text: str, quiet: bool = False, event: str = "note") -> None:
 
 
 class LogFormatter(logging.Formatter):
-    """Log records and their tracebacks as `note` writes lines: nothing in them that a terminal
-    obeys, and no secret."""
+    """Formats log records and tracebacks as `note` does: safe for a terminal, without secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         safe = sanitize if record.exc_info else sanitize_line
@@ -83,28 +87,28 @@ class LogFormatter(logging.Formatter):
 
 
 def traceback_of(error: BaseException) -> None:
-    """The traceback on stderr, for -vv."""
+    """Print a traceback on stderr, for -vv."""
     import traceback
 
-    sys.stderr.write(
-        _encodable(sanitize(mask("".join(traceback.format_exception(error)))), sys.stderr)
-    )
+    text = mask("".join(traceback.format_exception(error)))
+    sys.stderr.write(_encodable(sanitize(text), sys.stderr))
     sys.stderr.flush()
 
 
-def error(what: object) -> None:
-    """A line on stderr that names what went wrong, quiet or not."""
-    note(f"ambjudge: error: {what}", event="error")
+def error(message: object) -> None:
+    """Print an error on stderr, quiet or not."""
+    note(f"ambjudge: error: {message}", event="error")
 
 
-def _log(event: str, **said: object) -> None:
-    sys.stderr.write(json.dumps({"at": round(time.time(), 3), "event": event, **said}) + "\n")
+def _log(event: str, **fields: object) -> None:
+    entry = {"at": round(time.time(), 3), "event": event, **fields}
+    sys.stderr.write(json.dumps(entry) + "\n")
     sys.stderr.flush()
 
 
-def interrupted(what: str, quiet: bool) -> None:
-    """After Ctrl-C: what was done (`judged`, `read`) is kept."""
-    note(f"interrupted: what was {what} is kept; the same command goes on from there", quiet)
+def interrupted(done: str, quiet: bool) -> None:
+    """Say after Ctrl-C that what was done (`judged`, `read`) is kept."""
+    note(f"interrupted: what was {done} is kept; the same command continues from there", quiet)
 
 
 def _encodable(text: str, stream: TextIO) -> str:
@@ -116,49 +120,51 @@ _CODES = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "hea
 
 
 def paint(text: str, style: str) -> str:
-    """Colour for text that is already safe, when stdout takes colour."""
+    """Colour a text that is already safe, if stdout takes colour."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour(sys.stdout) else text
 
 
 def style_of(score: float | None) -> str:
-    """good from .8, warn from .4, bad below, dim for unknown."""
-    return "dim" if score is None else "good" if score >= 0.8 else "warn" if score >= 0.4 else "bad"
+    """good from .8, warn from .4, bad below, dim if unknown."""
+    if score is None:
+        return "dim"
+    if score >= 0.8:
+        return "good"
+    return "warn" if score >= 0.4 else "bad"
 
 
 def cells(text: str) -> int:
-    """Terminal columns of a sanitised text (wide East Asian characters take two)."""
+    """Terminal columns of a sanitised text; wide East Asian characters take two."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
 
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    columns = 0
+    for character in text:
+        if not combining(character):
+            columns += 2 if east_asian_width(character) in "WF" else 1
+    return columns
 
 
 def fit(text: str, columns: int) -> str:
-    """The text cut to so many columns, the last one an ellipsis when something was cut."""
+    """Cut a text to so many columns; an ellipsis replaces what was cut."""
     if cells(text) <= columns:
         return text
     while text and cells(text) > columns - 1:
-        text = (
-            text[:-1]
-            if cells(text) - columns < 8
-            else text[: -max(1, (cells(text) - columns) // 2)]
-        )
+        excess = cells(text) - columns
+        # Long texts are cut in halves of the excess, because counting columns takes time.
+        text = text[:-1] if excess < 8 else text[: -(excess // 2)]
     return text + "…"
 
 
 def middle(text: str, columns: int) -> str:
-    """The text cut in its middle to so many columns: names of runs differ at both ends."""
+    """Cut a text in its middle to so many columns: names of runs differ at both ends."""
     if cells(text) <= columns or columns < 5:
         return fit(text, columns)
     tail = text
     while cells(tail) > (columns - 1) // 2:
         tail = tail[1:]
     return fit(text, columns - cells(tail)) + tail
-
-
-_NAME = 18
-"""Columns that a cell which names its row keeps while other columns can be left out."""
 
 
 def table(
@@ -170,42 +176,74 @@ def table(
     spare: Sequence[int] | None = None,
     styles: Sequence[Sequence[str | None]] | None = None,
 ) -> None:
-    """Print aligned columns. `right`: right-aligned columns; `flexible`: the one that gives way on
-    a narrow terminal, the first column in its middle. `spare`: what such a terminal is not shown,
-    in this order (by default from the right); a line below says so."""
+    """Print aligned columns.
+
+    `right`: right-aligned columns. `flexible`: the column that is cut on a narrow terminal; the
+    first column is cut in its middle. `spare`: columns that such a terminal does without, in this
+    order (default: from the right); a line below names them. `styles`: a style for each cell.
+    """
+    heads = [sanitize_line(head) for head in header]
     body = [[sanitize_line(str(cell)) for cell in row] for row in rows]
-    heads = [sanitize_line(h) for h in header]
-    widths = [max([cells(heads[i]), *(cells(r[i]) for r in body)]) for i in range(len(heads))]
-    least = [min(w, _NAME) if i == flexible else w for i, w in enumerate(widths)]
-    shown = set(range(len(heads)))
-    for i in [i for i in range(len(heads) - 1, 1, -1) if i != flexible] if spare is None else spare:
-        if not sys.stdout.isatty() or sum(least[i] + 2 for i in shown) - 2 <= width():
-            break
-        shown.discard(i)
-    over = sum(widths[i] + 2 for i in shown) - 2 - width()
-    if flexible is not None and over > 0:
-        widths[flexible] = max(10, cells(heads[flexible]), widths[flexible] - over)
-    aligned = set(right)
-
-    def line(parts: Sequence[str], styled: Sequence[str | None] | None) -> str:
-        out = []
-        for i, part in enumerate(parts):
-            if i not in shown:
-                continue
-            part = (fit if i else middle)(part, widths[i])
-            pad = " " * (widths[i] - cells(part))
-            text = _encodable(part, sys.stdout)
-            painted = paint(text, styled[i] or "dim") if styled and styled[i] else text
-            out.append(pad + painted if i in aligned else painted + pad)
-        return "  ".join(out).rstrip()
-
-    sys.stdout.write(line(heads, ["bold"] * len(heads)) + "\n")
+    widths = [
+        max(cells(head), *(cells(row[i]) for row in body)) if body else cells(head)
+        for i, head in enumerate(heads)
+    ]
+    visible = _visible_columns(widths, flexible, spare)
+    excess = sum(widths[i] + 2 for i in visible) - 2 - width()
+    if flexible is not None and excess > 0:
+        widths[flexible] = max(10, cells(heads[flexible]), widths[flexible] - excess)
+    line = _LineFormat(widths, visible, frozenset(right))
+    sys.stdout.write(line.format(heads, ["bold"] * len(heads)) + "\n")
     for number, row in enumerate(body):
-        sys.stdout.write(line(row, styles[number] if styles else None) + "\n")
-    if left := [head for i, head in enumerate(heads) if i not in shown]:
-        sys.stdout.write(
-            paint(wrap(f"({width()} columns: without {', '.join(left)})"), "dim") + "\n"
-        )
+        sys.stdout.write(line.format(row, styles[number] if styles else None) + "\n")
+    hidden = [head for i, head in enumerate(heads) if i not in visible]
+    if hidden:
+        text = wrap(f"({width()} columns: without {', '.join(hidden)})")
+        sys.stdout.write(paint(text, "dim") + "\n")
+
+
+def _visible_columns(
+    widths: Sequence[int], flexible: int | None, spare: Sequence[int] | None
+) -> list[int]:
+    """The columns that fit on the terminal; in a pipe all."""
+    visible = list(range(len(widths)))
+    if not sys.stdout.isatty():
+        return visible
+    least = list(widths)
+    if flexible is not None:
+        least[flexible] = min(widths[flexible], _ROW_NAME_COLUMNS)
+    if spare is None:
+        spare = [i for i in range(len(widths) - 1, 1, -1) if i != flexible]
+    for column in spare:
+        if sum(least[i] + 2 for i in visible) - 2 <= width():
+            break
+        visible.remove(column)
+    return visible
+
+
+class _LineFormat:
+    """Aligns and colours the cells of a table's lines."""
+
+    def __init__(
+        self, widths: Sequence[int], visible: Sequence[int], right: frozenset[int]
+    ) -> None:
+        self.widths = widths
+        self.visible = visible
+        self.right = right
+
+    def format(self, row: Sequence[str], styles: Sequence[str | None] | None) -> str:
+        """One line."""
+        parts = []
+        for column in self.visible:
+            shorten = fit if column else middle
+            text = shorten(row[column], self.widths[column])
+            padding = " " * (self.widths[column] - cells(text))
+            style = styles[column] if styles else None
+            text = _encodable(text, sys.stdout)
+            if style:
+                text = paint(text, style)
+            parts.append(padding + text if column in self.right else text + padding)
+        return "  ".join(parts).rstrip()
 
 
 def wrap(text: str, indent: str = "", first: str | None = None) -> str:
@@ -214,7 +252,7 @@ def wrap(text: str, indent: str = "", first: str | None = None) -> str:
 
     return textwrap.fill(
         sanitize_line(text),
-        width=min(width(), 110),
+        width=min(width(), _WIDEST_PROSE),
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_on_hyphens=False,
@@ -222,71 +260,93 @@ def wrap(text: str, indent: str = "", first: str | None = None) -> str:
 
 
 class Progress:
-    """Progress of a long job on stderr: one line rewritten in place on a terminal, else a plain
+    """Progress of a long job on stderr: one line that is rewritten on a terminal, otherwise a plain
     line every ten seconds.
 
-    As JSON Lines it is an object with done, total, rate (a second), left_s and what else there is
-    to say."""
+    As JSON Lines it is an object with done, total, rate (per second), left_s and what else there is
+    to say.
+    """
 
-    def __init__(self, what: str, total: int | None, quiet: bool = False) -> None:
-        self.what, self.total, self.quiet = what, total, quiet
-        self.started = self._shown = time.monotonic()
+    def __init__(self, label: str, total: int | None, quiet: bool = False) -> None:
+        self.label = label
+        self.total = total
+        self.quiet = quiet
+        self.started = time.monotonic()
         self.live = not _json_lines and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._drawn = False
+        self._last_shown = self.started
+        self._is_drawn = False
 
     def update(self, done: int, extra: str = "") -> None:
-        """`done` of the total are finished; `extra` says more (failures, cost)."""
+        """Show that `done` of the total are finished; `extra` adds failures, cost and the like."""
         now = time.monotonic()
-        if self.quiet or now - self._shown < (0.1 if self.live else 10.0):
+        interval = _LIVE_INTERVAL_S if self.live else _LINE_INTERVAL_S
+        if self.quiet or now - self._last_shown < interval:
             return
-        self._shown = now
+        self._last_shown = now
         rate = done / (now - self.started) if now > self.started else 0.0
-        left_s = (self.total - done) / rate if self.total and rate and done < self.total else None
+        left_s = None
+        if self.total and rate and done < self.total:
+            left_s = (self.total - done) / rate
         if _json_lines:
             _log(
                 "progress",
-                what=self.what,
+                what=self.label,
                 done=done,
                 total=self.total,
                 rate=round(rate, 3),
-                left_s=left_s and round(left_s),
+                left_s=None if left_s is None else round(left_s),
                 also=extra,
             )
             return
-        left = "" if left_s is None else f" · {clock(left_s)} left"
-        of = f"/{self.total}" if self.total else ""
-        text = f"{self.what} {done}{of} · {rate:.1f}/s{left}{' · ' + extra if extra else ''}"
+        text = self._line(done, rate, left_s, extra)
         if self.live:
-            sys.stderr.write("\r\x1b[2K" + sanitize_line(text)[: max(20, width() - 1)])
-            self._drawn = True
+            sys.stderr.write(_ERASE_LINE + sanitize_line(text)[: max(20, width() - 1)])
+            self._is_drawn = True
         else:
             sys.stderr.write(sanitize_line(text) + "\n")
         sys.stderr.flush()
 
+    def _line(self, done: int, rate: float, left_s: float | None, extra: str) -> str:
+        total = f"/{self.total}" if self.total else ""
+        parts = [f"{self.label} {done}{total}", f"{rate:.1f}/s"]
+        if left_s is not None:
+            parts.append(f"{clock(left_s)} left")
+        if extra:
+            parts.append(extra)
+        return " · ".join(parts)
+
     def busy(self, text: str) -> None:
-        """On a terminal, what goes on now that there is nothing to count."""
+        """On a terminal, say what happens now that there is nothing to count."""
         if self.live and not self.quiet:
-            sys.stderr.write(f"\r\x1b[2K{text}…")
+            sys.stderr.write(f"{_ERASE_LINE}{text}…")
             sys.stderr.flush()
-            self._drawn = True
+            self._is_drawn = True
 
     def clear(self) -> None:
-        """Wipe the live line before other output, or at the end."""
-        if self._drawn:
-            sys.stderr.write("\r\x1b[2K")
+        """Erase the live line before other output, or at the end."""
+        if self._is_drawn:
+            sys.stderr.write(_ERASE_LINE)
             sys.stderr.flush()
-            self._drawn = False
+            self._is_drawn = False
 
 
 def clock(seconds: float) -> str:
     """3 s, 2:05, 1:02:05."""
-    whole = int(seconds + 0.5)
-    if whole < 60:
-        return f"{whole} s"
-    hours, rest = divmod(whole, 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+    total = int(seconds + 0.5)
+    if total < 60:
+        return f"{total} s"
+    minutes, second = divmod(total, 60)
+    if minutes < 60:
+        return f"{minutes}:{second:02d}"
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}"
 
 
 def number(value: float | None, digits: int = 2, unknown: str = "–") -> str:
-    """A fixed number of decimals, or a dash for what is unknown."""
+    """A fixed number of decimals, or a dash for an unknown value."""
     return unknown if value is None else f"{value:.{digits}f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 run, 3 runs."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import AmbjudgeError, ConfigError, InputError
 from .judge.card.fields import Policy
+from .judge.card.policy_file import load_policy
 from .judge.card.scorecard import ScoreCard
 from .judge.engine import Prepared
 from .judge.judges.limits import Budget
@@ -30,7 +31,6 @@ from .judge.questions.items import (
 )
 from .judge.run_sources import run_sources
 from .judge.runner import finished
-from .judge.scoring.formulas import Breach, Missing
 from .judge.select import JudgeOptions
 from .judge.select import make_judge as select_judge
 from .judge.session import RunScorer, ScoreOptions, ScoreOutcome, make_scorer, run_session
@@ -108,8 +108,7 @@ def score(
     track: str | None = None,
     tier: Tier | None = None,
     public: str | Path | None = None,
-    missing: Missing = "renormalize",
-    breach: Breach = "zero-all",
+    policy: Policy | str | Path = "paper",
     diagnosis: bool = True,
     stages: StagesFrom = "rules",
     store: Store | str | Path | None = None,
@@ -119,16 +118,15 @@ def score(
         card = ambjudge.score("runs/vqa-std-01", judge="openai/gpt-5.4-mini", store="verdicts.db")
 
     `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: where the
-    files do not say. `public`: the folder with the public inputs. `missing`, `breach`: how unscored
-    and disqualified runs count. `diagnosis`: a model is asked for error codes too; `stages`: who
-    labels the turns, rules, judge or mixed. ConfigError for a rubric of another track than the
-    run's, and for a judge that cannot label turns; JudgeError when the judge cannot be used at all.
+    files do not say. `public`: the folder with the public inputs. `policy`: `paper`, `harness`, a
+    TOML or YAML file, or a Policy. `diagnosis`: a model is asked for error codes too; `stages`: who
+    labels the turns, rules, judge or mixed. ConfigError for an unknown policy, for a rubric of
+    another track than the run's, and for a judge that cannot label turns; JudgeError when the judge
+    cannot be used at all.
     """
     found = _run(run)
     questions = QuestionSet(diagnosis=diagnosis, stages=stages)
-    options = _options(
-        rubric, track, tier, public, Policy(missing=missing, breach=breach), questions
-    )
+    options = _options(rubric, track, tier, public, load_policy(policy), questions)
     with _scorer(judge, options, store) as scorer:
         check_can_label_stages(scorer.judge, questions)
         given, of = scorer.scope.rubric, found.track or track
@@ -148,8 +146,7 @@ def score_many(
     track: str | None = None,
     tier: Tier | None = None,
     public: str | Path | None = None,
-    missing: Missing = "renormalize",
-    breach: Breach = "zero-all",
+    policy: Policy | str | Path = "paper",
     diagnosis: bool = True,
     stages: StagesFrom = "rules",
     store: Store | str | Path | None = None,
@@ -167,11 +164,10 @@ def score_many(
     `errors`, or is warned of, and never stops the others.
     """
     cards: list[ScoreCard] = []
-    questions, policy = (
-        QuestionSet(diagnosis=diagnosis, stages=stages),
-        Policy(missing=missing, breach=breach),
+    questions = QuestionSet(diagnosis=diagnosis, stages=stages)
+    options = _options(
+        rubric, track, tier, public, load_policy(policy), questions, concurrency, max_cost
     )
-    options = _options(rubric, track, tier, public, policy, questions, concurrency, max_cost)
 
     def take(outcome: ScoreOutcome) -> None:
         if outcome.card is not None:
@@ -186,7 +182,8 @@ def score_many(
         session = finished(work)
     if session.foreign_track_runs:
         warn(
-            f"{session.foreign_track_runs} of another track than the given rubric, judged by their own"
+            f"{session.foreign_track_runs} of another track than the given rubric, judged by their"
+            " own"
         )
     return cards
 

@@ -156,9 +156,9 @@ def _cohort(place: Place, data: bytes, rng: random.Random) -> None:
                 *as_json,
             )
         case 2:
-            _command(place, "plan", path, "--difference", "5", "--outcome", outcome, *as_json)
+            _command(place, "power", path, "--difference", "5", "--outcome", outcome, *as_json)
         case 3:
-            _command(place, "plan", path, "--code", "E3", "--effect", "8", *as_json)
+            _command(place, "power", path, "--code", "E3", "--effect", "8", *as_json)
         case 4:
             _command(place, "leaderboard", path, "--outcome", outcome, *as_json)
         case _:

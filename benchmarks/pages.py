@@ -29,7 +29,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         cards, out = Path(name) / "cards.jsonl", Path(name) / "site"
         command = [sys.executable, "-m", "ambjudge.cli", "-q"]
-        subprocess.run([*command, "simulate", "--out", cards, "--repeats", "10"], check=True)
+        subprocess.run([*command, "simulate", "--out", cards, "--set", "repeats=10"], check=True)
         lines = cards.read_text("utf-8").splitlines()[: count // 2]
         recorded = cycle((DATA / "tui" / "cards.jsonl").read_text("utf-8").splitlines())
         for number, line in enumerate(islice(recorded, count - len(lines))):

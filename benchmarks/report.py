@@ -55,7 +55,8 @@ def main() -> int:
     for repeats, commands in SIZES.items():
         with tempfile.TemporaryDirectory() as name:
             cards, out = Path(name) / "cards.jsonl", Path(name) / "out"
-            used("simulate", "--out", cards, "--seed", str(args.seed), "--repeats", str(repeats))
+            size = ("--set", f"repeats={repeats}")
+            used("simulate", "--out", cards, "--seed", str(args.seed), *size)
             runs = 288 * repeats
             for command, (seconds, memory) in commands.items():
                 cpu, peak = used(command, cards, *(["--out", out] if command == "analyze" else []))

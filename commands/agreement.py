@@ -1,158 +1,222 @@
-"""ambjudge agreement: judge against human labels, judge against judge, annotator against annotator."""
+"""ambjudge agreement: judge against human labels, judge against judge, rater against rater."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from .. import console
 from ..errors import InputError
 from .cohort_input import labels_of, read_cards, say_json
-from .options import SOURCES, cohort_options, json_option, judged_by
+from .grouped_help import command as grouped_command
+from .grouped_help import option
+from .options import OPTIONAL_PATHS, cohort_options, json_option, judged_by
+from .path_types import LocalPath
 
 if TYPE_CHECKING:
     import polars as pl
 
+_COEFFICIENTS = ("agreement", "kappa", "ac1", "sensitivity", "specificity")
 
-@click.command(
+
+@grouped_command(
     "agreement",
-    epilog=(
-        "\b\nExamples:\n  ambjudge agreement cards.jsonl --labels labels/\n  ambjudge agreement"
-        " a.jsonl b.jsonl  (two judges)"
-    ),
+    "ambjudge agreement cards.jsonl --labels labels/",
+    "ambjudge agreement a.jsonl b.jsonl  (two judges)",
 )
-@SOURCES
-@click.option(
-    "--labels", metavar="DIR", type=click.Path(), help="Human labels: a file or a folder."
+@OPTIONAL_PATHS
+@option("--labels", metavar="DIR", type=LocalPath(), help="Human labels: a file or a folder.")
+@option(
+    "--annotator",
+    metavar="NAME",
+    help="Use the labels of this person.  [gold, else the first by name]",
 )
-@click.option("--annotator", metavar="NAME", help="Whose labels.  [gold, else the first by name]")
-@judged_by("all")
-@click.option(
+@option(
     "--against",
     metavar="NAME",
-    help="A second annotator: compares the two annotators instead of the judge.",
+    help="Compare the annotator with this second one instead of with the judge.",
 )
-@json_option("One JSON object on stdout.")
+@judged_by("all")
 @cohort_options
+@json_option("Print one JSON object.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """How far a judge agrees with people, item by item: raw agreement, kappa, AC1, alpha,
+    """Measure how far a judge agrees with people, item by item: raw agreement, kappa, AC1, alpha,
     sensitivity, specificity.
 
-    Labels weigh by how their runs were drawn (`label next`); intervals allow for tasks. Without
-    --labels, the judges found among the scorecards are compared with one another.
+    Labels are weighted by how their runs were sampled (`label next`); intervals allow for tasks.
+    Without --labels, the judges among the scorecards are compared with one another.
     """
     return run(obj, paths, flags)
 
 
+class _Table(NamedTuple):
+    """Coefficients of two raters by item."""
+
+    title: str
+    rows: pl.DataFrame
+    raters: tuple[str, str]
+    """What the two are called in the heads of the columns."""
+    is_complete: bool = True
+    """Whether all inputs could be read."""
+
+
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when some inputs could not be read."""
-    from ..analysis.report.results import read, rows
-    from ..analysis.statistics.raters import agreement, judge_pairs, rater_agreement
+    """The exit code: 0; 1 if some inputs could not be read."""
+    from ..analysis.report.results import rows
 
     if not paths and not flags["against"]:
         raise InputError("no PATH given", "name scorecards, a store or a folder of runs")
-    problems: tuple[str, ...] = ()
-    raters = "human", "judge"
-    if flags["labels"] or flags["against"]:
-        labels = labels_of(flags)
-        name = flags["annotator"] or labels.usual
-        for known in (name, flags["against"] or name):
-            if known not in labels.annotators:
-                there = ", ".join(labels.annotators) or "none"
-                raise InputError(f"no labels of annotator {known!r}", f"there are {there}")
     if flags["against"]:
-        raters = "first", "second"
-        table = rater_agreement(labels.of(name), labels.of(flags["against"]))
-        title = f"Annotator {name} against {flags['against']}"
+        table = _compare_annotators(flags)
     elif flags["labels"]:
-        found = read_cards(obj, paths, flags, read)
-        problems = found.problems
-        judges = found.runs["judge"].drop_nulls().unique().sort().to_list()
-        if flags["judge"] and flags["judge"] not in judges:
-            raise InputError(
-                f"no scorecards of judge {flags['judge']!r}",
-                f"there are {', '.join(map(str, judges))}",
-            )
-        table = agreement(found, labels, annotator=name, judge=flags["judge"])
-        title = f"Judge {flags['judge'] or ', '.join(map(str, judges))} against labels of {name}"
+        table = _compare_with_labels(obj, paths, flags)
     else:
-        raters = "first", "second"
-        found = read_cards(obj, paths, flags, read)
-        problems = found.problems
-        table = judge_pairs(found)
-        title = "Judge against judge"
-    if table.is_empty():
+        table = _compare_judges(obj, paths, flags)
+    if table.rows.is_empty():
         raise InputError(
-            "nothing to compare: no run and item that both have",
+            "nothing to compare: the two have no run and item in common",
             "give --labels whose run names match the scorecards, or scorecards of two judges",
         )
     if flags["as_json"]:
-        say_json({"schema": "ambjudge.agreement/1", "title": title, "rows": rows(table)})
+        data = {"title": table.title, "rows": rows(table.rows)}
+        say_json({"schema": "ambjudge.agreement/1", **data})
     else:
-        console.say(title)
-        _agreement_table(table, raters)
-    return 1 if problems else 0
+        console.say(table.title)
+        _show(table)
+    return 0 if table.is_complete else 1
 
 
-def _agreement_table(table: pl.DataFrame, raters: tuple[str, str]) -> None:
-    """One line an item: the coefficients side by side, so that none is read alone. `raters` head
-    the mean values given."""
-    wanted = ("agreement", "kappa", "ac1", "sensitivity", "specificity")
-    pairs = (
-        table.select("first", "second").unique(maintain_order=True).rows()
-        if "first" in table.columns
-        else [None]
+def _compare_annotators(flags: dict[str, Any]) -> _Table:
+    from ..analysis.statistics.raters import rater_agreement
+
+    labels = labels_of(flags)
+    first, second = flags["annotator"] or labels.usual, flags["against"]
+    _check_annotators(labels.annotators, first, second)
+    rows = rater_agreement(labels.of(first), labels.of(second))
+    return _Table(f"Annotator {first} against {second}", rows, ("first", "second"))
+
+
+def _compare_with_labels(
+    obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
+) -> _Table:
+    from ..analysis.report.results import read
+    from ..analysis.statistics.raters import agreement
+
+    labels, judge = labels_of(flags), flags["judge"]
+    annotator = flags["annotator"] or labels.usual
+    _check_annotators(labels.annotators, annotator)
+    cohort = read_cards(obj, paths, flags, read)
+    judges = cohort.runs["judge"].drop_nulls().unique().sort().to_list()
+    if judge and judge not in judges:
+        raise InputError(
+            f"no scorecards of judge {judge!r}", f"there are {', '.join(map(str, judges))}"
+        )
+    rows = agreement(cohort, labels, annotator=annotator, judge=judge)
+    names = judge or ", ".join(map(str, judges))
+    title = f"Judge {names} against labels of {annotator}"
+    return _Table(title, rows, ("human", "judge"), is_complete=not cohort.problems)
+
+
+def _compare_judges(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> _Table:
+    from ..analysis.report.results import read
+    from ..analysis.statistics.raters import judge_pairs
+
+    cohort = read_cards(obj, paths, flags, read)
+    return _Table(
+        "Judge against judge",
+        judge_pairs(cohort),
+        ("first", "second"),
+        is_complete=not cohort.problems,
     )
+
+
+def _check_annotators(existing: tuple[str, ...], *names: str) -> None:
+    for name in names:
+        if name not in existing:
+            raise InputError(
+                f"no labels of annotator {name!r}", f"there are {', '.join(existing) or 'none'}"
+            )
+
+
+def _show(table: _Table) -> None:
+    """Print one table, or one for each pair of judges."""
     import polars as pl
 
+    rows = table.rows
+    if "first" not in rows.columns:
+        _show_pair(rows, table.raters)
+        return
+    for first, second in rows.select("first", "second").unique(maintain_order=True).rows():
+        console.say(f"{first} / {second}")
+        pair = rows.filter((pl.col("first") == first) & (pl.col("second") == second))
+        _show_pair(pair, table.raters)
+
+
+def _show_pair(rows: pl.DataFrame, raters: tuple[str, str]) -> None:
+    """Print one line an item, with the coefficients side by side so that none is read alone."""
+    items: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows.iter_rows(named=True):
+        items.setdefault(row["item"], {})[row["coefficient"]] = row
+    console.table(
+        [
+            "Item",
+            "n",
+            *(f"mean {rater}" for rater in raters),
+            "Agreement",
+            "Kappa",
+            "AC1",
+            "Sensitivity",
+            "Specificity",
+        ],
+        [_cells(item, coefficients) for item, coefficients in items.items()],
+        right=range(1, 4),
+    )
+    _show_warnings(items)
+
+
+def _cells(item: str, coefficients: Mapping[str, Mapping[str, Any]]) -> list[str]:
     from ..analysis.report.display import interval, number
 
-    for pair in pairs:
-        part = table
-        if pair is not None:
-            part = table.filter((pl.col("first") == pair[0]) & (pl.col("second") == pair[1]))
-            console.say(f"{pair[0]} / {pair[1]}")
-        lines: dict[str, dict[str, Any]] = {}
-        for row in part.iter_rows(named=True):
-            lines.setdefault(row["item"], {})[row["coefficient"]] = row
-        body = []
-        for item, found in lines.items():
-            first = found["agreement"]
-            cells = [
-                item,
-                str(first["n"]),
-                number(first["prevalence_human"]),
-                number(first["prevalence_judge"]),
-            ]
-            for name in wanted:
-                one = (
-                    found.get("weighted_kappa", found.get(name))
-                    if name == "kappa"
-                    else found.get(name)
-                )
-                if one is None or one["value"] is None:
-                    cells.append("–")
-                else:
-                    span = f" {interval(one['lo'], one['hi'])}" if one["lo"] is not None else ""
-                    cells.append(number(one["value"]) + span)
-            body.append(cells)
-        means = [f"mean {who}" for who in raters]
-        heads = ["Item", "n", *means, "Agreement", "Kappa", "AC1", "Sensitivity", "Specificity"]
-        console.table(heads, body, right=range(1, 4))
-        said = [set(row["warnings"]) for found in lines.values() for row in found.values()]
-        common = sorted(set.intersection(*said)) if said else []
-        for text in common:
-            console.say(console.wrap(text, "  "))
-        rare = [
-            item
-            for item, found in lines.items()
-            if any(set(row["warnings"]) - set(common) for row in found.values())
-        ]
-        if rare:
-            text = (
-                f"{', '.join(rare)}: fewer than five of the rarer value; read AC1, sensitivity and"
-                " specificity, not kappa."
-            )
-            console.say(console.wrap(text, "  "))
+    agreement = coefficients["agreement"]
+    cells = [
+        item,
+        str(agreement["n"]),
+        number(agreement["prevalence_human"]),
+        number(agreement["prevalence_judge"]),
+    ]
+    for name in _COEFFICIENTS:
+        row = coefficients.get(name)
+        if name == "kappa":
+            # Criteria with more than two levels have a weighted kappa in its place.
+            row = coefficients.get("weighted_kappa", row)
+        if row is None or row["value"] is None:
+            cells.append("–")
+        elif row["lo"] is None:
+            cells.append(number(row["value"]))
+        else:
+            cells.append(f"{number(row['value'])} {interval(row['lo'], row['hi'])}")
+    return cells
+
+
+def _show_warnings(items: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    """Print the warnings that all coefficients share, then the items with more of them."""
+    warnings = [
+        set(row["warnings"]) for coefficients in items.values() for row in coefficients.values()
+    ]
+    shared = set.intersection(*warnings) if warnings else set()
+    for text in sorted(shared):
+        console.say(console.wrap(text, "  "))
+    rare = [
+        item
+        for item, coefficients in items.items()
+        if any(set(row["warnings"]) - shared for row in coefficients.values())
+    ]
+    if rare:
+        text = (
+            f"{', '.join(rare)}: the rarer value occurs fewer than five times; read AC1,"
+            " sensitivity and specificity, not kappa."
+        )
+        console.say(console.wrap(text, "  "))

@@ -1,8 +1,9 @@
-"""ambjudge analyze: scorecards to tables, figures and a report."""
+"""ambjudge analyze: from scorecards to tables, figures and a report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,89 +11,100 @@ import click
 
 from .. import console
 from ..errors import ConfigError, InputError
-from .cohort_input import LEFT_OUT, labels_of, read_cards, say_json, say_table
+from .cohort_input import HIDDEN_COLUMNS, labels_of, read_cards, say_json, say_table
+from .grouped_help import command as grouped_command
+from .grouped_help import option
 from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, judged_by
+from .path_types import LocalPath
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ..analysis.report.results import Analysis
 
 
 SUMMARY = ("leaderboard", "code_effects")
-"""Tables of the summary on a terminal; the rest needs --out or --json."""
+"""Tables of the summary on a terminal; --out and --json have all."""
+_SUMMARY_HIDES = (
+    "name",
+    *HIDDEN_COLUMNS["overall"],
+    "loo_task",
+    "loo_min",
+    "loo_max",
+    "n",
+    "n_clusters",
+)
 
 
-@click.command(
+@grouped_command(
     "analyze",
-    epilog=(
-        "\b\nExamples:\n  ambjudge analyze cards.jsonl --out analysis/\n  ambjudge analyze runs/"
-        " --json"
-    ),
+    "ambjudge analyze cards.jsonl --out analysis/",
+    "ambjudge analyze runs/ --json",
 )
 @PATHS_OR_ADDRESSES
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(),
-    help="Write tables (CSV, Parquet, JSON), figures and report.html.",
-)
-@json_option("All tables as one JSON object on stdout.")
-@click.option(
+@OUTCOME
+@option(
     "--labels",
     metavar="DIR",
-    type=click.Path(),
-    help="Human labels: agreement and corrected numbers too.",
+    type=LocalPath(),
+    help="Use human labels for agreement and corrected numbers.",
 )
-@click.option(
-    "--table", "tables", multiple=True, metavar="NAME", help="Only these tables (repeatable)."
+@option(
+    "--table", "tables", multiple=True, metavar="NAME", help="Make only this table; repeatable."
 )
-@OUTCOME
-@judged_by("the judge with most")
-@click.option(
+@option(
     "--codes-from",
     type=click.Choice(["any", "independent", "judge", "detector", "fact", "score"]),
     default="any",
     metavar="SOURCE",
     help=(
-        "any, judge, detector, fact, score or independent: which tags count (fact: findings that"
-        " stand whatever is read; independent: all but those read off the score).  [any]"
+        "Count codes from this source: any, judge, detector, score, fact (proven by files or the"
+        " harness) or independent (not derived from the score).  [any]"
     ),
 )
-@click.option(
+@option(
     "--ask",
-    "asked",
+    "answers",
     multiple=True,
     metavar="NAME=FILE",
-    help="Answers of `ambjudge ask` as a column of the runs.",
+    help="Add answers of `ambjudge ask` as a column of the runs; repeatable.",
 )
-@click.option("--title", default="Analysis of runs", help="Title of the report.")
-@click.option(
-    "--site",
-    metavar="DIR",
-    type=click.Path(),
-    help="A site of these runs: the report leads to its pages.",
-)
+@judged_by("the judge of most scorecards")
 @cohort_options
+@option(
+    "--out",
+    heading="Output",
+    metavar="DIR",
+    type=LocalPath(),
+    help="Write tables (CSV, Parquet, JSON), figures and report.html.",
+)
+@option("--title", heading="Output", default="Analysis of runs", help="The title of the report.")
+@option(
+    "--site",
+    heading="Output",
+    metavar="DIR",
+    type=LocalPath(),
+    help="Link the report to the pages of these runs in a site.",
+)
+@json_option("Print all tables as one JSON object.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Stages, codes, cliff, recovery, tiers, cost, effects of codes: every number with its
-    interval.
+    """Compute stages, codes, cliff, recovery, tiers, cost and effects of codes, every number with
+    its interval.
 
     PATH: scorecards (.jsonl, .json), frames (.parquet, .csv), folders of these, a store, or a
-    folder of runs: their scorecards in the store, or without a store by the rules judge (--rubric
-    and what follows it are for that). Without --out: a summary.
+    folder of runs, which stands for their scorecards in the store. Runs without a store are scored
+    by the rules judge. Without --out, a summary is printed.
     """
     return run(obj, paths, flags)
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when some inputs could not be read."""
-    if flags["site"] and not flags["out"]:
-        raise ConfigError("--site is for the report", "say where with --out DIR")
-    if flags["out"] and Path(flags["out"]).exists() and not Path(flags["out"]).is_dir():
-        raise InputError("cannot be written: not a folder", "choose another --out", flags["out"])
+    """The exit code: 0; 1 if some inputs could not be read."""
+    _check_output(flags["out"], flags["site"])
     from ..analysis.report.results import analyse
 
-    found = read_cards(
+    analysis = read_cards(
         obj,
         paths,
         flags,
@@ -103,85 +115,87 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         code_source=flags["codes_from"],
         judge=flags["judge"],
     )
-    found = _with_answers(found, flags["asked"])
+    analysis = _with_answers(analysis, flags["answers"])
     if flags["out"]:
-        from ..analysis.report.html_report import write_report
-        from ..web.pages import pages_of
-
-        links = pages_of(Path(flags["site"]), Path(flags["out"])) if flags["site"] else None
-
-        progress = console.Progress("report", None, obj["quiet"])
-        progress.busy("drawing figures, writing tables")
-        try:
-            written = write_report(found, Path(flags["out"]), title=flags["title"], links=links)
-        finally:
-            progress.clear()
-        console.note(f"wrote {len(written)} files; open {written[-1]}", obj["quiet"])
+        _write_report(analysis, Path(flags["out"]), flags["title"], flags["site"], obj["quiet"])
     if flags["as_json"]:
         from ..analysis.report.results import to_json
 
-        say_json(to_json(found))
+        say_json(to_json(analysis))
     elif not flags["out"]:
-        _summary(found, flags["tables"])
-    return 1 if found.problems else 0
+        _show_summary(analysis, flags["tables"])
+    return 1 if analysis.problems else 0
 
 
-def _with_answers(found: Analysis, asked: Sequence[str]) -> Analysis:
-    """Each `NAME=FILE` as a column of the run frame. InputError for a name that is taken or a file
-    that holds no answers."""
-    from dataclasses import replace
+def _check_output(out: str | None, site: str | None) -> None:
+    if site and not out:
+        raise ConfigError("--site is for the report", "say with --out DIR where it goes")
+    if out and Path(out).exists() and not Path(out).is_dir():
+        raise InputError("cannot be written: not a folder", "choose another --out", out)
 
+
+def _write_report(analysis: Analysis, out: Path, title: str, site: str | None, quiet: bool) -> None:
+    from ..analysis.report.html_report import write_report
+    from ..web.pages import pages_of
+
+    links = pages_of(Path(site), out) if site else None
+    progress = console.Progress("report", None, quiet)
+    progress.busy("drawing figures and writing tables")
+    try:
+        files = write_report(analysis, out, title=title, links=links)
+    finally:
+        progress.clear()
+    console.note(f"wrote {len(files)} files; open {files[-1]}", quiet)
+
+
+def _with_answers(analysis: Analysis, answers: Sequence[str]) -> Analysis:
+    """Add each `NAME=FILE` as a column of the run frame. InputError for a name that is in use or a
+    file without answers."""
     from ..analysis.tables.answer_tables import read_answers, with_answers
 
-    runs = found.cohort.runs
-    for text in asked:
+    if not answers:
+        return analysis
+    runs = analysis.cohort.runs
+    for text in answers:
         name, _, file = text.partition("=")
         if not name or not file:
             raise InputError(
                 f"--ask {text!r} is not NAME=FILE", "for example --ask looked=answers.jsonl"
             )
         runs = with_answers(runs, read_answers(Path(file)), name)
-    return replace(found, cohort=replace(found.cohort, runs=runs)) if asked else found
+    return replace(analysis, cohort=replace(analysis.cohort, runs=runs))
 
 
-def _summary(found: Analysis, chosen: Sequence[str]) -> None:
-    """Findings and the main tables; the chosen tables in full when some were chosen."""
+def _show_summary(analysis: Analysis, names: Sequence[str]) -> None:
+    """Print the named tables in full; without names the findings and the main tables."""
+    if names:
+        for name in names:
+            _show_table(analysis, name, analysis.tables[name])
+        return
     import polars as pl
 
     from ..analysis.report.findings import findings
     from ..analysis.tables.score_names import score_of
 
-    if not chosen:
-        for finding in findings(found.tables, score_of(found.outcome, found.runs)):
-            console.say(console.wrap(finding.text, "  ", "- "))
-    for name in chosen or [name for name in SUMMARY if name in found.tables]:
-        table = found.tables[name]
-        console.say()
-        console.say(found.heading(name)[0])
-        if table.columns == ["reason"] or table.is_empty():
-            console.say(f"  {table['reason'][0] if table.height else 'no rows'}")
-            continue
-        if name == "leaderboard" and not chosen:
-            table = table.filter(pl.col("scope") == "overall")
-        say_table(
-            table,
-            name,
-            hide=(
-                ()
-                if chosen
-                else (
-                    "name",
-                    *LEFT_OUT["overall"],
-                    "loo_task",
-                    "loo_min",
-                    "loo_max",
-                    "n",
-                    "n_clusters",
-                )
-            ),
-        )
-    if not chosen:
-        console.say()
-        console.say(
-            "--out DIR writes all tables, figures and report.html; --json prints all tables."
-        )
+    for finding in findings(analysis.tables, score_of(analysis.outcome, analysis.runs)):
+        console.say(console.wrap(finding.text, "  ", "- "))
+    for name in SUMMARY:
+        if name in analysis.tables:
+            table = analysis.tables[name]
+            if name == "leaderboard" and "scope" in table.columns:
+                table = table.filter(pl.col("scope") == "overall")
+            _show_table(analysis, name, table, hide=_SUMMARY_HIDES)
+    console.say()
+    console.say("--out DIR writes all tables, figures and report.html; --json prints all tables.")
+
+
+def _show_table(
+    analysis: Analysis, name: str, table: pl.DataFrame, hide: Sequence[str] = ()
+) -> None:
+    """Print a table under its title, or the reason why it is empty."""
+    console.say()
+    console.say(analysis.heading(name)[0])
+    if table.columns == ["reason"] or table.is_empty():
+        console.say(f"  {table['reason'][0] if table.height else 'no rows'}")
+    else:
+        say_table(table, name, hide=hide)

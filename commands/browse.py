@@ -13,7 +13,11 @@ import click
 
 from ..config import Settings, load
 from ..errors import AmbjudgeError, InputError
-from .options import POLICIES, run_options, store_place
+from .grouped_help import command as grouped_command
+from .grouped_help import option
+from .options import RUBRIC, STORE
+from .path_types import LocalPath
+from .sessions import judge_of, score_options, store_place
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
@@ -22,65 +26,63 @@ if TYPE_CHECKING:
     from ..tui.app import Browser
     from ..views.collection import Collection
 
+_CARD_FILES = ("scorecards.jsonl", "cards.jsonl")
+"""Names of files of scorecards that are looked for beside runs."""
 
-@click.command(
+
+@grouped_command(
     "browse",
-    epilog=(
-        "\b\nExamples:\n  ambjudge browse runs/\n  ambjudge browse cards.jsonl --filter 'code:E3"
-        " S3<0.5'"
-    ),
+    "ambjudge browse runs/",
+    "ambjudge browse cards.jsonl --filter 'code:E3 S3<0.5'",
 )
-@click.argument("path", required=False, type=click.Path(), metavar="[PATH]")
-@click.option(
-    "--cards",
-    metavar="FILE",
-    type=click.Path(),
-    help="Scorecards (JSON Lines) of the runs below PATH.",
-)
-@click.option(
-    "--store",
-    metavar="FILE|URL|none",
-    help="Verdict store; default: the one found upward from PATH.",
-)
-@click.option(
+@click.argument("path", required=False, type=LocalPath(), metavar="[PATH]")
+@option(
     "--filter",
     "query",
     metavar="TEXT",
     default="",
-    help="Begin with this filter (? shows the language).",
+    help="Begin with this filter; ? shows the language.",
 )
-@click.option("--annotator", metavar="NAME", help="Who labels; default: the user's name.")
-@click.option(
-    "--labels", metavar="DIR", type=click.Path(), help="Where labels are kept as files, one a run."
+@option("--annotator", metavar="NAME", help="Label under this name.  [default: the user's name]")
+@option(
+    "--labels",
+    metavar="DIR",
+    type=LocalPath(),
+    help="Keep labels here as files, one a run.",
 )
-@click.option("--no-score", is_flag=True, help="Do not score runs that have no scorecard.")
-@click.option("--theme", metavar="NAME", help="Colours, e.g. textual-light, nord, gruvbox.")
-@run_options
+@option(
+    "--cards",
+    heading="Scores",
+    metavar="FILE",
+    type=LocalPath(),
+    help="Take the scorecards (JSON Lines) of the runs from here.",
+)
+@option("--no-score", heading="Scores", is_flag=True, help="Do not score runs without a scorecard.")
+@RUBRIC
+@STORE
 @click.pass_obj
 def command(obj: dict[str, Any], /, path: str | None, **flags: Any) -> int:
     """Read, search, compare and label runs in the terminal.
 
     PATH is a folder of runs, a file of scorecards (.jsonl), or a store. Scorecards come from the
     store or from a file; runs without one are scored by the rules judge while you read. Without
-    PATH the current folder is shown as it is, and nothing is scored.
+    PATH, the working directory is shown and nothing is scored. The setting `theme` names the
+    colours: textual-light, nord, gruvbox, ...
     """
     if path is None:
         path, flags["no_score"] = ".", True
     return run(obj, path, flags)
 
 
-_CARD_FILES = ("scorecards.jsonl", "cards.jsonl")
-
-
 def run(obj: dict[str, Any], path: str, flags: dict[str, Any]) -> int:
-    """The exit code: 0, or 2 when there is no terminal or nothing to show."""
+    """The exit code: 0, or 2 if there is no terminal or nothing to show."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise AmbjudgeError("browse needs a terminal", "use score, segment or codes in a pipe")
     settings = load(obj["config"])
     collection = collect(Path(path), settings, flags)
     app = browser(collection, settings, flags)
     try:
-        with _quiet_log():
+        with _log_silenced():
             app.run()
     finally:
         collection.close()
@@ -90,9 +92,9 @@ def run(obj: dict[str, Any], path: str, flags: dict[str, Any]) -> int:
 
 
 @contextmanager
-def _quiet_log() -> Iterator[None]:
-    """No log lines while the browser has the screen: they would be written across it, and may quote
-    a run."""
+def _log_silenced() -> Iterator[None]:
+    """Drop log lines while the browser has the screen: they would be written across it, and may
+    quote a run."""
     root = logging.getLogger()
     handlers = root.handlers[:]
     root.handlers[:] = [logging.NullHandler()]
@@ -108,32 +110,29 @@ def browser(collection: Collection, settings: Settings, flags: dict[str, Any]) -
 
     from ..tui.app import Browser as App
 
-    theme = flags.get("theme")
+    theme = settings.get("theme")
     if theme is not None and theme not in BUILTIN_THEMES:
         raise AmbjudgeError(f"no theme {theme!r}", f"one of {', '.join(sorted(BUILTIN_THEMES))}")
+
+    def make_judge(name: str) -> Judge:
+        return judge_of(settings, {"judges": (name,)})
+
     labels = flags.get("labels")
-
-    def judge(name: str) -> Judge:
-        from .options import judge_of
-
-        unused = dict.fromkeys(("api_base", "temperature", "samples", "timeout", "price"))
-        return judge_of(settings, {**unused, **flags, "judges": (name,)})
-
-    named = settings.get("judge") or ("rules",)
+    judge_names = settings.get("judge") or ("rules",)
     return App(
         collection,
         score=not flags.get("no_score"),
         query=flags.get("query") or "",
         theme=theme,
-        annotator=flags.get("annotator") or _user(),
+        annotator=flags.get("annotator") or _user_name(),
         labels=Path(labels) if labels else None,
-        judge=judge,
-        judge_name=named[0],
+        judge=make_judge,
+        judge_name=judge_names[0],
     )
 
 
-def _user() -> str:
-    """The user's name, for labels; "me" where the system does not say."""
+def _user_name() -> str:
+    """The user's name, for labels; "me" if the system does not know it."""
     import getpass
 
     try:
@@ -143,19 +142,17 @@ def _user() -> str:
 
 
 def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection:
-    """What a path and the options name; InputError when it is nothing that can be shown."""
-    from ..trajectories.reading.layout import is_run
+    """The runs and scorecards that a path and the options name.
+
+    InputError for a path that cannot be shown.
+    """
     from ..views.collection import Collection
 
     def options() -> ScoreOptions:
-        from .options import score_options
+        return score_options(settings, flags)
 
-        unused = dict.fromkeys((*POLICIES, "concurrency"))
-        return score_options(settings, {**flags, **unused})
-
-    if any(settings.get(name, flags.get(name)) for name in ("track", "public", "rubric")):
-        options()  # A wrong one is told before the screen is taken.
-    named = flags.get("store") or settings.get("store")
+    if any(settings.get(name, flags.get(name)) for name in ("track", "public", "rubric", "policy")):
+        options()  # An error must show before the screen is taken.
     cards = Path(flags["cards"]) if flags.get("cards") else None
     for file in (path, cards):
         if file is not None and not file.exists():
@@ -164,22 +161,34 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
                 "give a folder of runs, a .jsonl of scorecards, or a store",
                 file,
             )
-    if path.is_file() and path.suffix == ".jsonl":
-        cards = path
-    elif path.is_file() and path.suffix in (".db", ".sqlite"):
-        named = str(path)
-    # those in the folder of a run came with it
-    elif cards is None and path.is_dir() and not is_run(path):
-        cards = next((path / name for name in _CARD_FILES if (path / name).is_file()), None)
-    place = store_place(settings, [path], named)
-    new = None if place is None else lambda: _new_store(place)
+    is_store = path.is_file() and path.suffix in (".db", ".sqlite")
+    place = store_place(settings, [path], str(path) if is_store else flags.get("store"))
     return Collection(
-        path, options=options, store=lambda: _store(place), new_store=new, cards=cards
+        path,
+        options=options,
+        store=lambda: _existing_store(place),
+        new_store=None if place is None else lambda: _new_store(place),
+        cards=_card_file(path, cards),
     )
 
 
-def _store(place: str | Path | None) -> Store | None:
-    """The store there; None when there is none: it is made when there is something to keep."""
+def _card_file(path: Path, cards: Path | None) -> Path | None:
+    """The file of scorecards to show: PATH itself, --cards, or one that lies beside the runs."""
+    from ..trajectories.reading.layout import is_run
+
+    if path.is_file() and path.suffix == ".jsonl":
+        return path
+    # A file in the folder of a run came with that run.
+    if cards is not None or not path.is_dir() or is_run(path):
+        return cards
+    for name in _CARD_FILES:
+        if (path / name).is_file():
+            return path / name
+    return None
+
+
+def _existing_store(place: str | Path | None) -> Store | None:
+    """The store there, if it exists; it is made when there is something to keep."""
     if place is None or not ("://" in str(place) or Path(place).exists()):
         return None
     from ..judge.store import open_store

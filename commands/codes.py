@@ -1,15 +1,18 @@
-"""ambjudge codes: what went wrong, on which turns."""
+"""ambjudge codes: what went wrong in a run, and on which turns."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from .. import console
-from .options import JSON, PATHS, reading_options, run_options
+from .grouped_help import command as grouped_command
+from .grouped_help import option
+from .options import JSON, JUDGE, MAX_COST, PATHS, RUBRIC, STORE, run_facts_options
 
 if TYPE_CHECKING:
     from ..error_codes.detectors.answers import AnswerCode
@@ -17,30 +20,27 @@ if TYPE_CHECKING:
     from ..judge.facts.diagnosis import Diagnosis
     from ..trajectories.models import Run
     from ..trajectories.record.facts import Fact
-    from .judge_readings import Read
+    from .judge_readings import Reading
 
 
-@click.command(
+@grouped_command(
     "codes",
-    epilog=(
-        "\b\nExamples:\n  ambjudge codes runs/elm-chest-1 --taxonomy harness\n  ambjudge codes"
-        " runs/ --judge openai/gpt-5.4-mini --plan"
-    ),
+    "ambjudge codes runs/elm-chest-1 --taxonomy harness",
+    "ambjudge codes runs/ --judge openai/gpt-5.4-mini --plan",
 )
 @PATHS
-@click.option(
+@option(
     "--taxonomy",
     type=click.Choice(["paper", "harness"]),
-    help="paper (default): E1-E5 of the paper; harness: one code a failed step.",
+    help="paper: E1-E5; harness: one code for each failed step.  [default: paper]",
 )
-@click.option(
-    "--plan",
-    is_flag=True,
-    help="Also what plan.md promised and what became of it, as a model reads it.",
-)
+@option("--plan", is_flag=True, help="Also show what a model says became of the plan's promises.")
+@JUDGE
+@MAX_COST
+@RUBRIC
+@run_facts_options
+@STORE
 @JSON
-@reading_options
-@run_options
 @click.pass_obj
 def command(
     obj: dict[str, Any],
@@ -54,50 +54,50 @@ def command(
     """Show the error codes of runs, each with its turns and a reason, and the episodes of failed
     steps.
 
-    A model as --judge reads each run for E1-E5 and quotes what shows them. Without one only what
-    files, exit codes and the harness prove is there, and codes that take reading are not read.
+    With a model as --judge, E1-E5 come with quotes from the transcript. Without one, only codes
+    that files, exit codes and the harness prove can fire; the others are not read.
     """
     return run(obj, paths, flags, taxonomy, plan, as_json)
 
 
 @dataclass(frozen=True)
 class RunDiagnosis:
-    """A run, its diagnosis, the taxonomy to show, and the facts that a reading may rest on."""
+    """A run with its diagnosis, the taxonomy to show, and the facts that a reading may cite."""
 
     run: Run
-    found: Diagnosis
+    diagnosis: Diagnosis
     taxonomy: Literal["paper", "harness"]
-    unread: str
-    """Why codes are not read, where some are."""
+    not_read_reason: str
+    """Why some codes were not read."""
     facts: tuple[Fact, ...] = ()
-    bare: tuple[Fact, ...] = ()
-    """What says something of a run without a track, whoever read it."""
+    bare_facts: tuple[Fact, ...] = ()
+    """Facts about a run without a track, whoever read it."""
 
     @property
     def codes(self) -> tuple[FiredCode, ...]:
-        """The codes of the taxonomy that fired."""
-        return self.found.steps if self.taxonomy == "harness" else self.found.codes
+        """The fired codes of the taxonomy."""
+        return self.diagnosis.steps if self.taxonomy == "harness" else self.diagnosis.codes
 
     def to_dict(self) -> dict[str, Any]:
         """`ambjudge.codes/1`."""
         from ..trajectories.summary import run_info
 
-        found = self.found
+        diagnosis = self.diagnosis
         data = {
             "schema": "ambjudge.codes/1",
             "run": run_info(self.run),
             "taxonomy": self.taxonomy,
             "codes": [code.model_dump(mode="json") for code in self.codes],
-            "codes_read": dict(found.codes_read),
-            "unproven": [code.model_dump(mode="json") for code in found.unproven],
-            "plan": [item.model_dump(mode="json") for item in found.plan],
-            "primary_failure": found.primary_failure,
-            "episodes": [episode.model_dump(mode="json") for episode in found.episodes],
+            "codes_read": dict(diagnosis.codes_read),
+            "unproven": [code.model_dump(mode="json") for code in diagnosis.unproven],
+            "plan": [item.model_dump(mode="json") for item in diagnosis.plan],
+            "primary_failure": diagnosis.primary_failure,
+            "episodes": [episode.model_dump(mode="json") for episode in diagnosis.episodes],
         }
-        if found.answers:
-            data["answers"] = [a.model_dump(mode="json") for a in found.answers]
-        if found.answer_codes:
-            data["answer_codes"] = dict(found.answer_codes)
+        if diagnosis.answers:
+            data["answers"] = [answer.model_dump(mode="json") for answer in diagnosis.answers]
+        if diagnosis.answer_codes:
+            data["answer_codes"] = dict(diagnosis.answer_codes)
         return data
 
 
@@ -106,146 +106,149 @@ def run(
     paths: tuple[str, ...],
     flags: dict[str, Any],
     taxonomy: str | None,
-    plan: bool,
+    with_plan: bool,
     as_json: bool,
 ) -> int:
-    """The exit code: 0; 1 when a run could not be read, by us or by the judge; 2 when none could."""
-
+    """The exit code: 0; 1 if a run could not be read, by us or by the judge; 2 if none could."""
     from ..config import load
     from ..judge.base import extra_questions
     from ..judge.questions.items import QuestionSet
     from .judge_readings import read_runs
-    from .options import judge_of, score_options
+    from .sessions import judge_of, score_options
 
     settings = load(obj["config"])
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     chosen: Any = settings.get("taxonomy", taxonomy) or "paper"
-    shown = chosen == "paper" or plan or as_json  # the harness's codes are not read
-    options = replace(options, questions=QuestionSet(criteria=False, diagnosis=shown))
-    able = "diagnosis" in extra_questions(judge)
-    first = True
+    # A judge reads only the paper's codes, so nobody is asked for the harness's alone.
+    needs_reading = chosen == "paper" or with_plan or as_json
+    options = replace(options, questions=QuestionSet(criteria=False, diagnosis=needs_reading))
+    store = flags["store"] if "diagnosis" in extra_questions(judge) else "none"
+    is_first = True
 
-    def show_one(read: Read) -> None:
-        nonlocal first
-        diagnosis = diagnose(read, judge.name, chosen)
+    def show(reading: Reading) -> None:
+        nonlocal is_first
+        diagnosis = diagnose(reading, judge.name, chosen)
         if as_json:
             console.raw(json.dumps(diagnosis.to_dict(), ensure_ascii=False))
         else:
-            show(diagnosis, plan, first)
-        first = False
+            if not is_first:
+                console.say()
+            show_diagnosis(diagnosis, with_plan)
+        is_first = False
 
-    return read_runs(
-        obj,
-        paths,
-        settings,
-        {**flags, "store": flags["store"] if able else "none"},
-        judge,
-        options,
-        show_one,
-    )
+    return read_runs(obj, paths, settings, store, judge, options, show)
 
 
-def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> RunDiagnosis:
-    """What detectors found and, where it was asked, what the judge read."""
+def diagnose(reading: Reading, judge: str, taxonomy: Literal["paper", "harness"]) -> RunDiagnosis:
+    """Combine what detectors found and, where a judge was asked, what it read."""
     from ..error_codes.trace_facts import bare_facts
-    from ..judge.facts.diagnosis import diagnose
+    from ..judge.facts.diagnosis import diagnose as combine
 
-    ready, reply = read.ready, read.replies.get("diagnosis")
-    found = diagnose(ready.run, ready.segmentation, ready.detected, reply, judge, read.precision)
-    unread = "no judge read the run" if reply is None else "the judge's reading failed"
-    bare = bare_facts(ready.detected.context)
+    prepared, reply = reading.prepared, reading.replies.get("diagnosis")
+    diagnosis = combine(
+        prepared.run,
+        prepared.segmentation,
+        prepared.detected,
+        reply,
+        judge,
+        reading.precision,
+    )
     return RunDiagnosis(
-        ready.run, found, taxonomy, unread, ready.facts if reply is not None else (), bare
+        prepared.run,
+        diagnosis,
+        taxonomy,
+        not_read_reason="no judge read the run" if reply is None else "the judge's reading failed",
+        facts=() if reply is None else prepared.facts,
+        bare_facts=bare_facts(prepared.detected.context),
     )
 
 
-def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
-    """Codes with their proof, what is known of the others, then failed steps, and the plan's
-    commitments if asked for."""
-    from ..judge.card.view import codes_not_fired, ending, episode_item
+def show_diagnosis(run_diagnosis: RunDiagnosis, with_plan: bool) -> None:
+    """Print the fired codes, the state of the others, the failed steps and, if asked for, the
+    plan."""
+    from ..judge.card.view import codes_not_fired, episode_item
     from .render import say_item
 
-    run, found = diagnosis.run, diagnosis.found
-    facts = {fact.id: fact for fact in diagnosis.facts}
-    if not first:
-        console.say()
-    primary = (
-        f" · primary failure by the harness's codes {found.primary_failure}"
-        if found.primary_failure
-        else ""
-    )
-    console.say(
-        console.wrap(
-            f"{run.id}  {run.task or 'unknown task'} ·"
-            f" {ending(run.status.ended, run.track, run.imported)}{primary}",
-            "  ",
-            "",
-        )
-    )
-    if not diagnosis.codes:
+    diagnosis = run_diagnosis.diagnosis
+    facts = {fact.id: fact for fact in run_diagnosis.facts}
+    console.say(console.wrap(_head(run_diagnosis), "  ", ""))
+    if not run_diagnosis.codes:
         console.say("  no error code fired")
-    for code in diagnosis.codes:
-        _code(code, facts)
-    for fact in diagnosis.bare:
+    for code in run_diagnosis.codes:
+        _show_code(code, facts)
+    for fact in run_diagnosis.bare_facts:
         console.say(console.wrap(f"fact: {fact.text}", "    ", "  "))
-    if diagnosis.taxonomy == "paper":
-        not_fired = codes_not_fired(found.codes_read, diagnosis.unread)
-        if words := " · ".join(line.text for line in not_fired):
-            console.say(console.wrap(words, "    ", "  "))
-        if found.unproven:
+    if run_diagnosis.taxonomy == "paper":
+        not_fired = codes_not_fired(diagnosis.codes_read, run_diagnosis.not_read_reason)
+        if not_fired:
+            states = " · ".join(line.text for line in not_fired)
+            console.say(console.wrap(states, "    ", "  "))
+        if diagnosis.unproven:
             console.say("  Readings without proof (did not fire)")
-            for code in found.unproven:
-                _code(code, facts)
-    if found.episodes:
-        overcome = sum(episode.resolved for episode in found.episodes)
-        console.say(f"  Failed steps: {overcome} of {len(found.episodes)} overcome")
-        for episode in found.episodes:
+            for code in diagnosis.unproven:
+                _show_code(code, facts)
+    if diagnosis.episodes:
+        overcome = sum(episode.resolved for episode in diagnosis.episodes)
+        console.say(f"  Failed steps: {overcome} of {len(diagnosis.episodes)} overcome")
+        for episode in diagnosis.episodes:
             say_item(episode_item(episode), indent="    ")
-    _answers(found)
-    if plan:
-        _plan(diagnosis)
+    _show_answer_codes(diagnosis)
+    if with_plan:
+        _show_plan(run_diagnosis)
 
 
-def _code(code: FiredCode, facts: dict[str, Fact]) -> None:
+def _head(run_diagnosis: RunDiagnosis) -> str:
+    """Name, task and ending of the run, and its primary failure."""
+    from ..judge.card.view import ending
+
+    run = run_diagnosis.run
+    parts = [
+        run.task or "unknown task",
+        ending(run.status.ended, run.track, run.imported),
+    ]
+    failure = run_diagnosis.diagnosis.primary_failure
+    if failure:
+        parts.append(f"primary failure by the harness's codes {failure}")
+    return f"{run.id}  {' · '.join(parts)}"
+
+
+def _show_code(code: FiredCode, facts: Mapping[str, Fact]) -> None:
     from ..judge.card.view import code_item
     from .render import say_item
 
     say_item(code_item(code), roles=("evidence", "origin"))
     for name in code.facts:
-        fact = facts.get(name)
-        console.say(
-            console.wrap(
-                f"{name}: {fact.text if fact is not None else 'no fact of this run'}",
-                "        ",
-                "      ↳ ",
-            )
-        )
+        text = facts[name].text if name in facts else "no fact of this run"
+        console.say(console.wrap(f"{name}: {text}", "        ", "      ↳ "))
 
 
-def _answers(found: Diagnosis) -> None:
-    """vqa: codes of single answers, checked ones with their first example."""
-    groups: dict[str, list[AnswerCode]] = {}
-    for answer in found.answers:
-        groups.setdefault(answer.code, []).append(answer)
-    if found.answer_codes:
+def _show_answer_codes(diagnosis: Diagnosis) -> None:
+    """Print the codes of single answers (vqa); a checked code has its first example."""
+    examples: dict[str, AnswerCode] = {}
+    for answer in diagnosis.answers:
+        examples.setdefault(answer.code, answer)
+    if diagnosis.answer_codes:
         console.say("  Answers")
-    for name, count in found.answer_codes.items():
-        hits = groups.get(name)
-        words = f"{count} x, first {hits[0].question}: {hits[0].why}" if hits else "as read"
-        console.say(console.wrap(words, "            ", f"    {name}  "))
+    for code, count in diagnosis.answer_codes.items():
+        words = "as read by the judge"
+        if code in examples:
+            example = examples[code]
+            words = f"{count} times, first {example.question}: {example.why}"
+        console.say(console.wrap(words, "            ", f"    {code}  "))
 
 
-def _plan(diagnosis: RunDiagnosis) -> None:
+def _show_plan(run_diagnosis: RunDiagnosis) -> None:
     from ..judge.card.view import plan_item
     from .render import say_item
 
-    if diagnosis.found.plan:
+    plan = run_diagnosis.diagnosis.plan
+    if plan:
         console.say("  What the plan promised")
-    elif diagnosis.run.plan.text is None:
+    elif run_diagnosis.run.plan.text is None:
         console.say("  The run has no plan.")
-    elif diagnosis.facts:
-        console.say("  No commitment of the plan was read.")
+    elif run_diagnosis.facts:
+        console.say("  The judge read no promise in the plan.")
     else:
-        console.say(f"  The plan's commitments: not read ({diagnosis.unread})")
-    for item in diagnosis.found.plan:
+        console.say(f"  The plan's promises: not read ({run_diagnosis.not_read_reason})")
+    for item in plan:
         say_item(plan_item(item), indent="    ")

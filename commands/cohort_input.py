@@ -1,10 +1,9 @@
-"""Scorecards as a command line names them: read, counted, with what could not be read; their tables
-as text."""
+"""Read the scorecards that a command line names, and print tables of the analysis."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import console
 from ..errors import InputError
-from .options import POLICIES, store_place
+from .sessions import store_place
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..analysis.report.display import Display
     from ..analysis.report.results import Analysis
     from ..analysis.tables.card_sources import Scoring
     from ..analysis.tables.cohorts import Cohort
@@ -29,70 +27,69 @@ if TYPE_CHECKING:
 R = TypeVar("R", "Cohort", "Analysis")
 
 MOST_PROBLEMS = 20
+"""Inputs that are named on stderr if they cannot be read; the rest are counted."""
 _STAGES = ("S1", "S2", "S3", "S4", "S5")
 _RESOURCES = ("turns", "wall_time_s", "input_tokens", "output_tokens", "value_missing_zero")
-LEFT_OUT = {
+HIDDEN_COLUMNS = {
     "overall": ("input_tokens", "output_tokens", "value_missing_zero"),
     "track": (*_STAGES, *_RESOURCES),
     "task": (*_STAGES, *_RESOURCES, "tasks"),
 }
-"""Columns left out on a terminal; --json has them."""
+"""Columns of a leaderboard that only --json has."""
+_SCORING_FLAGS = ("rubric", "policy")
 
 
-_OPTIONS = ("rubric", "track", "tier", "public", *POLICIES)
-"""What `run_options` and `policy_options` offer."""
-
-
-def scoring_of(obj: dict[str, Any], flags: dict[str, Any]) -> Scoring:
-    """Flags and settings as what runs without a scorecard are held against."""
+def scoring_of(obj: dict[str, Any], flags: Mapping[str, Any]) -> Scoring:
+    """How runs without a scorecard are scored, by flags and settings."""
     from ..analysis.tables.card_sources import Scoring
     from ..config import load
-    from .options import score_options
+    from .sessions import score_options
 
     return Scoring(score_options(load(obj["config"]), flags))
 
 
-def tell(scoring: Scoring, flags: dict[str, Any], quiet: bool) -> None:
-    """One line on stderr where the numbers may not be those that the user thinks of: runs were
-    scored on the way, or options speak of scoring and nothing was scored."""
+def note_scoring(scoring: Scoring, flags: Mapping[str, Any], quiet: bool) -> None:
+    """Say on stderr how many runs were scored on the way or, if none was, which flags had no
+    effect."""
     if scoring.done:
-        console.note(
-            f"{scoring.done} run{'' if scoring.done == 1 else 's'} scored by the rules judge", quiet
-        )
+        console.note(f"{console.counted(scoring.done, 'run')} scored by the rules judge", quiet)
         return
-    given = [f"--{name.replace('_', '-')}" for name in _OPTIONS if flags.get(name) is not None]
-    if given:
+    unused = [f"--{name}" for name in _SCORING_FLAGS if flags.get(name) is not None]
+    if unused:
         console.note(
-            f"{', '.join(given)}: no effect, scorecards keep what they were scored with", quiet
+            f"{', '.join(unused)}: no effect, scorecards keep what they were scored with", quiet
         )
 
 
 @dataclass(frozen=True)
-class Place:
-    """The store of a path (None: it has none), and the folder whose runs are meant (None: all)."""
+class StorePlace:
+    """The store that a path stands for, and the folder whose runs are meant."""
 
     store: str | Path | None = None
+    """None: the path has no store."""
     below: Path | None = None
+    """None: all runs of the store."""
 
 
-def place_of(obj: dict[str, Any], path: str, store: str | None = None) -> Place:
-    """What a path means: a store; a folder's runs in the store in force there (`store_place`); else
-    the path itself."""
+def place_of(obj: dict[str, Any], path: str, store: str | None = None) -> StorePlace:
+    """What a path stands for: a store, or a folder's runs in the store in force there
+    (`store_place`)."""
     from ..analysis.tables.card_sources import is_store
     from ..config import load
 
     if is_store(path):
-        return Place(path)
+        return StorePlace(path)
     if not Path(path).is_dir():
-        return Place()
-    where = store_place(load(obj["config"]), [path], store)
-    there = where is not None and ("://" in str(where) or Path(where).is_file())
-    return Place(where, Path(path)) if there else Place()
+        return StorePlace()
+    place = store_place(load(obj["config"]), [path], store)
+    if place is None or not ("://" in str(place) or Path(place).is_file()):
+        return StorePlace()
+    return StorePlace(place, Path(path))
 
 
 @contextmanager
-def opened(place: Place, quiet: bool) -> Iterator[Store]:
-    """The store of a place; said on stderr where the user did not name it."""
+def opened(place: StorePlace, quiet: bool) -> Iterator[Store]:
+    """Open the store of a place; a note names one that the user did not name."""
     from ..judge.store import open_store
 
     with open_store(place.store or "", create=False) as store:
@@ -104,41 +101,47 @@ def opened(place: Place, quiet: bool) -> Iterator[Store]:
 def stored_cards(
     obj: dict[str, Any], paths: Sequence[str], store: str | None = None, *, versions: bool = False
 ) -> Iterator[ScoreCard | str]:
-    """The scorecards in the stores of the paths; a path without any as it is, to be read or scored.
+    """The scorecards in the stores of the paths; a path without a store is returned unchanged, to
+    be read or scored.
 
-    Runs of a folder that its store has no scorecard of are counted on stderr. `versions`: of
-    superseded rubrics too.
+    Stderr counts a folder's runs that its store has no scorecard of. `versions`: include
+    scorecards by superseded versions of a rubric.
     """
     for path in paths:
-        place, found = place_of(obj, path, store), set()
-        if place.store is not None:
-            with opened(place, obj["quiet"]) as store_of_path:
-                for card in store_of_path.iter_cards(below=place.below, versions=versions):
-                    found.add(card.run.path)
-                    yield card
-        if place.store is None or (place.below is not None and not found):
+        place = place_of(obj, path, store)
+        if place.store is None:
             yield path
-        elif place.below is not None:
-            _count_others(place.below, len(found), obj["quiet"])
+            continue
+        scored_runs = set()
+        with opened(place, obj["quiet"]) as opened_store:
+            for card in opened_store.iter_cards(below=place.below, versions=versions):
+                scored_runs.add(card.run.path)
+                yield card
+        if place.below is None:
+            continue
+        if scored_runs:
+            _note_unscored(place.below, len(scored_runs), obj["quiet"])
+        else:
+            yield path
 
 
-def _count_others(folder: Path, scored: int, quiet: bool) -> None:
+def _note_unscored(folder: Path, scored: int, quiet: bool) -> None:
     from ..trajectories.reading.layout import find_conversations
 
     try:
-        others = sum(1 for _ in find_conversations(folder)) - scored
+        unscored = sum(1 for _ in find_conversations(folder)) - scored
     except InputError:
         return
-    if others > 0:
+    if unscored > 0:
         console.note(
-            f"{others} runs below {folder} have no scorecard there and are left out: ambjudge score"
-            f" {folder}",
+            f"{console.counted(unscored, 'run')} below {folder} left out, without a scorecard in"
+            f" the store: ambjudge score {folder}",
             quiet,
         )
 
 
-def labels_of(flags: dict[str, Any]) -> Labels:
-    """The labels that --labels names; InputError for none."""
+def labels_of(flags: Mapping[str, Any]) -> Labels:
+    """The labels that --labels names; InputError without any."""
     from ..analysis.tables.label_tables import read_labels
 
     if not flags["labels"]:
@@ -152,29 +155,27 @@ def labels_of(flags: dict[str, Any]) -> Labels:
 def read_cards(
     obj: dict[str, Any],
     paths: tuple[str, ...],
-    flags: dict[str, Any],
+    flags: Mapping[str, Any],
     read: Callable[..., R],
     *,
     versions: bool = False,
     **options: Any,
 ) -> R:
-    """What `read` (`results.read`, `results.analyse`) makes of the paths; cards are counted,
-    problems named on stderr.
+    """Read the scorecards at the paths with `read` (`results.read`, `results.analyse`), with
+    progress and problems on stderr.
 
-    `versions`: a store's scorecards by superseded versions of a rubric too.
+    `versions`: include a store's scorecards by superseded versions of a rubric.
     """
-    scoring, progress, numbers = (
-        scoring_of(obj, flags),
-        console.Progress("read", None, obj["quiet"]),
-        count(1),
-    )
+    scoring = scoring_of(obj, flags)
+    progress = console.Progress("read", None, obj["quiet"])
+    numbers = count(1)
 
     def source() -> Iterator[Any]:
         yield from stored_cards(obj, paths, flags.get("store"), versions=versions)
         progress.busy("computing")
 
     try:
-        found = read(
+        result = read(
             source(),
             on_card=lambda: progress.update(next(numbers)),
             scoring=scoring,
@@ -182,13 +183,14 @@ def read_cards(
         )
     finally:
         progress.clear()
-    complain(found.problems)
-    tell(scoring, flags, obj["quiet"])
-    return found
+    name_problems(result.problems)
+    note_scoring(scoring, flags, obj["quiet"])
+    return result
 
 
-def complain(problems: Sequence[str]) -> None:
-    """Names what could not be read on stderr, at most MOST_PROBLEMS lines and a count of the rest."""
+def name_problems(problems: Sequence[str]) -> None:
+    """Name inputs that could not be read on stderr: at most MOST_PROBLEMS lines, and how many
+    more."""
     for text in problems[:MOST_PROBLEMS]:
         console.error(text)
     if len(problems) > MOST_PROBLEMS:
@@ -196,27 +198,30 @@ def complain(problems: Sequence[str]) -> None:
 
 
 def say_json(data: Any) -> None:
-    """One JSON object on stdout; NaN is an error, never written."""
+    """Print one JSON object; ValueError for NaN, which is never written."""
     console.raw(json.dumps(data, ensure_ascii=False, allow_nan=False))
 
 
 def say_table(
-    table: pl.DataFrame, name: str, hide: Sequence[str] = (), above: Sequence[str] = ()
+    table: pl.DataFrame,
+    name: str,
+    hide: Sequence[str] = (),
+    notes_above: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """A table of the analysis with its numbered notes below, which it returns; not again where they
-    stand `above`."""
+    """Print a table of the analysis and below it its numbered notes, unless the table above had the
+    same; the notes."""
     from ..analysis.report.display import display
 
-    shown: Display = display(table, name, hide=hide)
-    lines = [
-        [cell.text + "".join(f" [{n}]" for n in cell.notes) for cell in row] for row in shown.rows
+    displayed = display(table, name, hide=hide)
+    rows = [
+        [cell.text + "".join(f" [{number}]" for number in cell.notes) for cell in row]
+        for row in displayed.rows
     ]
-    console.table(
-        shown.headings, lines, right=[i for i, right in enumerate(shown.numeric) if right]
-    )
-    if shown.notes and shown.notes == above:
+    right = [i for i, is_number in enumerate(displayed.numeric) if is_number]
+    console.table(displayed.headings, rows, right=right)
+    if displayed.notes and displayed.notes == notes_above:
         console.say("  (notes as above)")
-        return shown.notes
-    for number, text in enumerate(shown.notes, 1):
+        return displayed.notes
+    for number, text in enumerate(displayed.notes, 1):
         console.say(console.wrap(text, "      ", f"  [{number}] "))
-    return shown.notes
+    return displayed.notes

@@ -1,56 +1,58 @@
-"""ambjudge compare: two agents, releases, judges or rubrics against each other."""
+"""ambjudge compare: how far two agents, judges, rubrics or releases differ."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from .. import console
 from ..errors import InputError
 from .cohort_input import read_cards, say_json, say_table
+from .grouped_help import command as grouped_command
+from .grouped_help import option
 from .options import OUTCOME, cohort_options, json_option, judged_by
+from .path_types import LocalPath
 
 if TYPE_CHECKING:
     from ..analysis.statistics.comparison import By, Comparison, Side
 
 
-@click.command(
+@grouped_command(
     "compare",
-    epilog=(
-        "\b\nExamples:\n  ambjudge compare old.jsonl new.jsonl --margin 5\n  ambjudge compare opus"
-        " sonnet cards.jsonl\n  ambjudge compare rules gpt-5 cards.jsonl --by judge --outcome S2"
-    ),
+    "ambjudge compare old.jsonl new.jsonl --margin 5",
+    "ambjudge compare opus sonnet cards.jsonl",
+    "ambjudge compare rules gpt-5 cards.jsonl --by judge --outcome S2",
 )
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
-@click.option(
+@click.argument("paths", nargs=-1, type=LocalPath(), metavar="[PATH]...")
+@OUTCOME
+@option(
     "--by",
     type=click.Choice(["agent", "judge", "rubric", "release"]),
-    help="What A and B are.  [names: what they name; paths: release]",
+    help="What A and B are.  [names: as in the scorecards; paths: release]",
 )
-@click.option(
+@option(
     "--margin",
     type=float,
     metavar="SIZE",
-    help="Differences within it count as none: tests equivalence.",
+    help="Test whether A and B differ by less than this (equivalence).",
 )
-@OUTCOME
-@judged_by("the judge with most")
-@json_option("One JSON object on stdout, both populations.")
+@judged_by("the judge of most scorecards")
 @cohort_options
+@json_option("Print one JSON object, with both populations.")
 @click.pass_obj
 def command(
     obj: dict[str, Any], /, first: str, second: str, paths: tuple[str, ...], **flags: Any
 ) -> int:
-    """How far A is from B: the paired difference with interval and test, and whether they are as
-    good as equal.
+    """Estimate how far A is from B: the paired difference with interval and test, and whether the
+    two are equivalent.
 
-    A and B are names in the scorecards of PATH (agents, judges, rubrics), or without PATH two sets
-    of scorecards, stores or folders of runs. Where both sides scored the same runs these are paired
-    by run, else by task.
+    A and B are names in the scorecards of PATH (agents, judges, rubrics). Without PATH they are two
+    sets of scorecards, stores or folders of runs. Sides that scored the same runs are paired by
+    run, otherwise by task.
     """
     return run(obj, (first, second), paths, flags)
 
@@ -58,59 +60,83 @@ def command(
 def run(
     obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]
 ) -> int:
-    """The exit code: 0; 1 when some inputs could not be read."""
+    """The exit code: 0; 1 if some inputs could not be read."""
     from ..analysis.statistics.comparison import compare, comparison_json, comparison_sentences
 
-    by, first, second, complete = _sides(obj, names, paths, flags)
-    found = compare(first, second, by=by, outcome=flags["outcome"], margin=flags["margin"])
+    sides = _sides_of_names if paths else _sides_of_paths
+    pair = sides(obj, names, paths, flags)
+    comparison = compare(
+        pair.first, pair.second, by=pair.by, outcome=flags["outcome"], margin=flags["margin"]
+    )
     if flags["as_json"]:
-        say_json(comparison_json(found))
-        return 0 if complete else 1
-    for sentence in comparison_sentences(found):
-        console.say(console.wrap(sentence))
-    console.say()
-    _tables(found)
-    return 0 if complete else 1
+        say_json(comparison_json(comparison))
+    else:
+        for sentence in comparison_sentences(comparison):
+            console.say(console.wrap(sentence))
+        console.say()
+        _show_tables(comparison)
+    return 0 if pair.is_complete else 1
 
 
-def _sides(
+class _Pair(NamedTuple):
+    """What is compared."""
+
+    by: By
+    first: Side
+    second: Side
+    is_complete: bool
+    """Whether all inputs could be read."""
+
+
+def _sides_of_names(
     obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]
-) -> tuple[By, Side, Side, bool]:
-    """What is compared, both sides, and whether everything could be read."""
+) -> _Pair:
+    """Two names within the scorecards of the paths."""
     from ..analysis.report.results import read
-    from ..analysis.statistics.comparison import infer_kind, make_side, split_sides
-    from .options import existing
+    from ..analysis.statistics.comparison import infer_kind, split_sides
 
-    if paths:
-        found = read_cards(
-            obj, paths, flags, read, judge=flags["judge"], versions=flags["by"] == "rubric"
-        )
-        by = flags["by"] or infer_kind(found.runs, names)
-        return by, *split_sides(found.runs, by, names), not found.problems
+    versions = flags["by"] == "rubric"
+    cohort = read_cards(obj, paths, flags, read, judge=flags["judge"], versions=versions)
+    by = flags["by"] or infer_kind(cohort.runs, names)
+    first, second = split_sides(cohort.runs, by, names)
+    return _Pair(by, first, second, is_complete=not cohort.problems)
+
+
+def _sides_of_paths(
+    obj: dict[str, Any], names: tuple[str, str], _paths: tuple[str, ...], flags: dict[str, Any]
+) -> _Pair:
+    """Two sets of scorecards, stores or folders of runs."""
+    from ..analysis.report.results import read
+    from ..analysis.statistics.comparison import make_side
+    from .sessions import existing_paths
+
     for name in names:
-        if "://" not in name and not existing([name]):
+        if "://" not in name and not existing_paths([name]):
             raise InputError(
                 f"no such file or folder: {name}",
                 "to compare two names, say in which scorecards: compare A B PATH",
             )
     cohorts = [read_cards(obj, (name,), flags, read, judge=flags["judge"]) for name in names]
-    short = [PurePath(name).name for name in names]
-    shown = short if len({*short}) == 2 and all(short) else names
-    first, second = (make_side(name, each.runs) for name, each in zip(shown, cohorts, strict=True))
-    return flags["by"] or "release", first, second, not any(each.problems for each in cohorts)
+    short_names = [PurePath(name).name for name in names]
+    is_clear = all(short_names) and short_names[0] != short_names[1]
+    titles = short_names if is_clear else names
+    first, second = (
+        make_side(title, cohort.runs) for title, cohort in zip(titles, cohorts, strict=True)
+    )
+    is_complete = not any(cohort.problems for cohort in cohorts)
+    return _Pair(flags["by"] or "release", first, second, is_complete)
 
 
-def _tables(found: Comparison) -> None:
+def _show_tables(comparison: Comparison) -> None:
+    """Print the means of both sides, then the estimates."""
     from ..analysis.report.display import number
 
-    lines = [
-        [name, number(mean), f"{runs} of {of}"]
-        for name, mean, runs, of in zip(found.names, found.means, found.runs, found.of, strict=True)
-    ]
+    sides = zip(comparison.names, comparison.means, comparison.runs, comparison.of, strict=True)
+    outcome = comparison.outcome.removeprefix("outcome.")
     console.table(
-        [found.by.capitalize(), f"Mean {found.outcome.removeprefix('outcome.')}", "Runs compared"],
-        lines,
+        [comparison.by.capitalize(), f"Mean {outcome}", "Runs compared"],
+        [[name, number(mean), f"{runs} of {total}"] for name, mean, runs, total in sides],
         right=(1, 2),
     )
     console.say()
-    say_table(found.table, "compare", hide=("first", "second", "n", "n_clusters"))
+    say_table(comparison.table, "compare", hide=("first", "second", "n", "n_clusters"))

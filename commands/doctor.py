@@ -1,11 +1,11 @@
-"""ambjudge doctor: what works here."""
+"""ambjudge doctor: what works on this machine."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,39 +15,12 @@ import click
 from .. import console
 from ..config import Settings
 from ..errors import ConfigError, StoreError
-from ..plugins import SWITCH, Door, installed
+from ..plugins import SWITCH, Door, Plugin, installed
 from ..sanitize import mask
 from ..version import __version__
-from .options import json_option, store_place
-
-
-@click.command(
-    "doctor", epilog="\b\nExample:\n  ambjudge doctor --api-base http://localhost:8000/v1"
-)
-@json_option()
-@click.option("--api-base", metavar="URL", help="Also ask this server for its models.")
-@click.pass_obj
-def command(obj: dict[str, Any], as_json: bool, api_base: str | None) -> int:
-    """Show what is installed, which judges can be used, which settings are in force, where the
-    store is."""
-
-    from ..config import load
-
-    settings = load(obj["config"])
-    findings = examine(settings, settings.get("api_base", api_base))
-    if as_json:
-        console.raw(json.dumps([f.__dict__ for f in findings], ensure_ascii=False))
-    else:
-        marks = {True: "ok", False: "problem", None: "–"}
-        styles = {True: "good", False: "bad", None: "dim"}
-        console.table(
-            ["", "What", "State"],
-            [[marks[f.ok], f.what, f.state] for f in findings],
-            flexible=2,
-            styles=[[styles[f.ok], None, None] for f in findings],
-        )
-    return 1 if any(f.ok is False for f in findings) else 0
-
+from .grouped_help import command as grouped_command
+from .options import json_option
+from .sessions import store_place
 
 _PACKAGES = (
     "pydantic",
@@ -61,12 +34,11 @@ _PACKAGES = (
     "statsmodels",
     "textual",
 )
-_SERVER_S = 5
-"""Seconds in which a server has told its models."""
-_LOCAL = ("torch", "transformers")
-# Environment variables in which providers' keys are looked up by litellm; only their presence is
-# ever shown.
-_KEYS = {
+_LOCAL_PACKAGES = ("torch", "transformers")
+_SERVER_TIMEOUT_S = 5
+_MOST_MODELS = 5
+"""Models of a server that are named."""
+_KEY_VARIABLES = {
     "OpenAI": "OPENAI_API_KEY",
     "Anthropic": "ANTHROPIC_API_KEY",
     "Google": "GEMINI_API_KEY",
@@ -75,96 +47,69 @@ _KEYS = {
     "DeepSeek": "DEEPSEEK_API_KEY",
     "Azure": "AZURE_API_KEY",
 }
+"""The variables in which litellm looks for providers' keys; only whether one is set is shown."""
+
+
+@grouped_command("doctor", "AMBJUDGE_API_BASE=http://localhost:8000/v1 ambjudge doctor")
+@json_option()
+@click.pass_obj
+def command(obj: dict[str, Any], as_json: bool) -> int:
+    """Show what is installed, which judges can be used, which settings are in force, and where the
+    store is.
+
+    A server that the setting `api_base` names is asked for its models.
+    """
+    from ..config import load
+
+    settings = load(obj["config"])
+    findings = examine(settings)
+    if as_json:
+        console.raw(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
+    else:
+        marks = {True: "ok", False: "problem", None: "–"}
+        styles = {True: "good", False: "bad", None: "dim"}
+        console.table(
+            ["", "What", "State"],
+            [[marks[finding.ok], finding.what, finding.state] for finding in findings],
+            flexible=2,
+            styles=[[styles[finding.ok], None, None] for finding in findings],
+        )
+    return 1 if any(finding.ok is False for finding in findings) else 0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: `ok` is None for what is neither good nor bad (an extra that is not installed)."""
+    """One line."""
 
     what: str
     ok: bool | None
+    """None for what is neither good nor bad, such as an extra that is not installed."""
     state: str
 
 
-def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
-    """All findings; `api_base` is asked for its models, nothing else touches the network."""
-    found = [Finding("ambjudge", True, f"{__version__} on Python {platform.python_version()}")]
+def examine(settings: Settings) -> list[Finding]:
+    """All findings. Only the server of `api_base` is reached over the network."""
+    python = platform.python_version()
+    findings = [Finding("ambjudge", True, f"{__version__} on Python {python}")]
+    findings += _packages()
+    findings += _judges()
+    api_base = settings.get("api_base")
+    if api_base:
+        findings.append(_server(api_base))
+    findings += _settings(settings)
+    findings.append(_store(settings))
+    documents = Path(__file__).parents[1] / "docs"
+    findings.append(Finding("documents", documents.is_dir() or None, str(documents / "README.md")))
+    return findings + _plugins()
+
+
+def _packages() -> list[Finding]:
+    findings = []
     for package in _PACKAGES:
         version = _version(package)
-        found.append(
-            Finding(package, version is not None, version or "missing: reinstall ambjudge")
-        )
-    local = {package: _version(package) for package in _LOCAL}
-    if all(local.values()):
-        found.append(
-            Finding("judge local:PATH", True, ", ".join(f"{k} {v}" for k, v in local.items()))
-        )
-    else:
-        found.append(
-            Finding("judge local:PATH", None, "not installed: pip install 'ambjudge[local]'")
-        )
-    found.append(Finding("judge rules", True, "always available"))
-    keys = [provider for provider, name in _KEYS.items() if os.environ.get(name)]
-    found.append(
-        Finding(
-            "judge MODEL",
-            True if keys else None,
-            f"keys set for {', '.join(keys)}" if keys else "no provider key in the environment",
-        )
-    )
-    if api_base:
-        found.append(_server(api_base))
-    found.append(
-        Finding(
-            "settings",
-            True,
-            str(settings.file) if settings.file else "defaults (no ambjudge.toml found upward)",
-        )
-    )
-    for name, value in sorted(settings.values.items()):
-        shown = ", ".join(value) if isinstance(value, tuple) else mask(str(value))
-        found.append(Finding(f"  {name}", True, f"{shown} ({settings.origins[name]})"))
-    found.append(_store(settings))
-    documents = Path(__file__).parents[1] / "docs"
-    found.append(Finding("documents", documents.is_dir() or None, str(documents / "README.md")))
-    return found + _plugins()
-
-
-def _plugins() -> list[Finding]:
-    """What other packages add, by door; each is loaded to see whether it can be."""
-    from ..analysis.report.report_tables import TABLES
-    from ..error_codes.registry import DETECTORS
-    from ..judge.select import JUDGES
-    from ..tracks import TRACKS
-    from ..trajectories.importers import IMPORTERS
-    from ..trajectories.importers.exporters import EXPORTERS
-    from .registry import commands
-
-    doors: tuple[Door[Any], ...] = (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, TABLES, commands())
-    names = {door.group: door for door in doors}
-    found = []
-    if (allowed := os.environ.get(SWITCH)) is not None:
-        found.append(
-            Finding(
-                "plugins", None, f"{SWITCH}={allowed}: {'no others' if allowed.strip() else 'none'}"
-            )
-        )
-    for plugin in sorted(installed(), key=lambda plugin: [*names, plugin.door].index(plugin.door)):
-        door, state, ok = names.get(plugin.door), str(plugin), True
-        if door is None:
-            state, ok = f"{plugin}: no such door; known: {', '.join(names)}", False
-        elif door.entries[plugin.name] is not plugin:
-            state, ok = (
-                f"{plugin}: left out, {door.entries[plugin.name]} has one of this name",
-                False,
-            )
-        else:
-            try:
-                door.get(plugin.name)
-            except ConfigError as error:
-                state, ok = str(error), False
-        found.append(Finding(f"{plugin.door}: {plugin.name}", ok, state))
-    return found
+        state = version or "missing: reinstall ambjudge"
+        findings.append(Finding(package, version is not None, state))
+    return findings
 
 
 def _version(package: str) -> str | None:
@@ -174,7 +119,77 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _judges() -> list[Finding]:
+    """Which kinds of judges can be used."""
+    versions = {package: _version(package) for package in _LOCAL_PACKAGES}
+    if all(versions.values()):
+        state = ", ".join(f"{package} {version}" for package, version in versions.items())
+        local = Finding("judge local:PATH", True, state)
+    else:
+        local = Finding("judge local:PATH", None, "not installed: pip install 'ambjudge[local]'")
+    providers = [name for name, variable in _KEY_VARIABLES.items() if os.environ.get(variable)]
+    if providers:
+        models = Finding("judge MODEL", True, f"keys set for {', '.join(providers)}")
+    else:
+        models = Finding("judge MODEL", None, "no provider key in the environment")
+    return [local, Finding("judge rules", True, "always available"), models]
+
+
+def _settings(settings: Settings) -> list[Finding]:
+    """The settings file, and each setting with its origin."""
+    file = str(settings.file) if settings.file else "defaults (no ambjudge.toml found upward)"
+    findings = [Finding("settings", True, file)]
+    for name, value in sorted(settings.values.items()):
+        text = ", ".join(value) if isinstance(value, tuple) else mask(str(value))
+        findings.append(Finding(f"  {name}", True, f"{text} ({settings.origins[name]})"))
+    return findings
+
+
+def _plugins() -> list[Finding]:
+    """What other packages add, by door; each is loaded to see whether it works."""
+    from ..analysis.report.report_tables import TABLES
+    from ..error_codes.registry import DETECTORS
+    from ..judge.select import JUDGES
+    from ..tracks import TRACKS
+    from ..trajectories.importers import IMPORTERS
+    from ..trajectories.importers.exporters import EXPORTERS
+    from .registry import commands
+
+    doors: list[Door[Any]] = [TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, TABLES, commands()]
+    door_by_name = {door.group: door for door in doors}
+    findings = []
+    allowed = os.environ.get(SWITCH)
+    if allowed is not None:
+        effect = "no others" if allowed.strip() else "none"
+        findings.append(Finding("plugins", None, f"{SWITCH}={allowed}: {effect}"))
+    order = list(door_by_name)
+    plugins = sorted(
+        installed(),
+        key=lambda plugin: order.index(plugin.door) if plugin.door in order else len(order),
+    )
+    for plugin in plugins:
+        problem = _plugin_problem(plugin, door_by_name)
+        state = problem or str(plugin)
+        findings.append(Finding(f"{plugin.door}: {plugin.name}", not problem, state))
+    return findings
+
+
+def _plugin_problem(plugin: Plugin, door_by_name: dict[str, Door[Any]]) -> str:
+    """Why a plugin cannot be used; empty if it can."""
+    door = door_by_name.get(plugin.door)
+    if door is None:
+        return f"{plugin}: no such door; known: {', '.join(door_by_name)}"
+    if door.entries[plugin.name] is not plugin:
+        return f"{plugin}: left out, {door.entries[plugin.name]} has one of this name"
+    try:
+        door.get(plugin.name)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
 def _server(api_base: str) -> Finding:
+    """Ask an OpenAI-compatible server for its models."""
     import asyncio
 
     import httpx
@@ -183,45 +198,50 @@ def _server(api_base: str) -> Finding:
     from ..trajectories.reading.json_bytes import loads
 
     url = api_base.rstrip("/") + "/models"
-    api_base = mask(api_base)
+    name = mask(api_base)
     if not url.startswith(("http://", "https://")):
-        return Finding("server", False, f"{api_base} is no http(s) URL")
+        return Finding("server", False, f"{name} is not an http(s) URL")
 
     async def ask() -> httpx.Response:
-        answer: httpx.Response = await asyncio.wait_for(shared_client().get(url), _SERVER_S)
-        return answer
+        request = shared_client().get(url)
+        response: httpx.Response = await asyncio.wait_for(request, _SERVER_TIMEOUT_S)
+        return response
 
     try:
-        answer = asyncio.run(ask())
-        if answer.is_error:
-            known = answer.status_code in (401, 403, 404)
-            return Finding("server", known, f"{api_base} answers with status {answer.status_code}")
-        data = loads(answer.text)
+        response = asyncio.run(ask())
+        if response.is_error:
+            # A server that wants a key, or has no list of models, works nevertheless.
+            is_alive = response.status_code in (401, 403, 404)
+            return Finding("server", is_alive, f"{name} answers with status {response.status_code}")
+        data = loads(response.text)
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
-        return Finding(
-            "server", False, f"{api_base} does not answer: {mask(str(error)) or 'not in time'}"
-        )
-    listed = data.get("data") if isinstance(data, dict) else None
-    names = [
-        str(m.get("id"))[:100]
-        for m in (listed if isinstance(listed, list) else ())[:5]
-        if isinstance(m, dict)
+        reason = mask(str(error)) or "not in time"
+        return Finding("server", False, f"{name} does not answer: {reason}")
+    models = _model_names(data)
+    return Finding("server", True, f"{name}: {', '.join(models) or 'answers, names no models'}")
+
+
+def _model_names(data: Any) -> list[str]:
+    """The first models of a server's list, which may be anything."""
+    models = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(models, list):
+        return []
+    return [
+        str(model.get("id"))[:100] for model in models[:_MOST_MODELS] if isinstance(model, dict)
     ]
-    return Finding("server", True, f"{api_base}: {', '.join(names) or 'answers, names no models'}")
 
 
 def _store(settings: Settings) -> Finding:
     try:
-        where = store_place(settings, [Path.cwd()])
+        place = store_place(settings, [Path.cwd()])
     except StoreError as error:
         return Finding("store", False, f"{error.message} ({error.hint})")
-    if where is None:
+    if place is None:
         return Finding("store", None, "switched off")
-    if "://" in str(where):
-        return Finding("store", None, mask(str(where)) + " (not opened)")
-    path = Path(where)
-    if path.is_file():
-        return Finding(
-            "store", os.access(path, os.W_OK), f"{path} ({path.stat().st_size / 1e6:.1f} MB)"
-        )
-    return Finding("store", None, f"{path} (made at the first use)")
+    if "://" in str(place):
+        return Finding("store", None, mask(str(place)) + " (not opened)")
+    path = Path(place)
+    if not path.is_file():
+        return Finding("store", None, f"{path} (made at the first use)")
+    megabytes = path.stat().st_size / 1e6
+    return Finding("store", os.access(path, os.W_OK), f"{path} ({megabytes:.1f} MB)")

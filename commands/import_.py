@@ -13,63 +13,72 @@ from .. import console
 from ..errors import InputError
 from ..trajectories.importers import IMPORTERS
 from ..trajectories.importers.exporters import EXPORTERS
-from .options import tier_option
+from .grouped_help import command as grouped_command
+from .grouped_help import option
+from .path_types import LocalPath
 
 if TYPE_CHECKING:
     from ..trajectories.importers.draft import Draft
 
 AUTO = "auto"
 _NUMBER = re.compile(r"\d+")
-_SHOWN = 12
-"""Kinds of things that were not carried over, of one run."""
+_MOST_LOST_KINDS = 12
+"""Kinds of things not carried over that are named for one run."""
+_OVERRIDES = ("agent", "model", "task", "track", "tier")
 
 
-@click.command(
+@grouped_command(
     "import",
-    epilog=(
-        "\b\nExamples:\n  ambjudge import auto logs/ --out runs/ --task-score resolved\n"
-        "  ambjudge import inspect logs/ --out runs/ --track segmentation --tier lite\n"
-        "  ambjudge import conversation runs/ --to openai --out chats/"
-    ),
+    "ambjudge import auto logs/ --out runs/ --task-score resolved",
+    "ambjudge import inspect logs/ --out runs/ --track segmentation --tier lite",
+    "ambjudge import conversation runs/ --to openai --out chats/",
 )
-@click.argument("format", type=click.Choice((AUTO, *IMPORTERS.names)), metavar="FORMAT")
-@click.argument("sources", nargs=-1, required=True, type=click.Path(), metavar="SOURCE...")
-@click.option(
-    "--out",
-    required=True,
-    metavar="DIR",
-    type=click.Path(),
-    help="Where the runs go: DIR/<run>/process/.",
-)
-@click.option(
-    "--to", type=click.Choice(EXPORTERS.names), help="Write this format instead: DIR/<run>.json."
-)
-@click.option("--agent", metavar="NAME", help="The agent, whatever the source says.")
-@click.option("--model", metavar="NAME", help="The model, likewise.")
-@click.option("--task", metavar="NAME", help="The task, likewise.")
-@click.option("--track", metavar="TRACK", help="The track, likewise.")
-@tier_option("The tier, likewise.")
-@click.option(
+@click.argument("format_name", type=click.Choice((AUTO, *IMPORTERS.names)), metavar="FORMAT")
+@click.argument("sources", nargs=-1, required=True, type=LocalPath(), metavar="SOURCE...")
+@option("--agent", metavar="NAME", help="Name the agent, whatever the source says.")
+@option("--model", metavar="NAME", help="Name the model, likewise.")
+@option("--task", metavar="NAME", help="Name the task, likewise.")
+@option("--track", metavar="TRACK", help="Name the track, likewise.")
+@option("--tier", type=click.Choice(["lite", "standard", "pro"]), help="Name the tier, likewise.")
+@option(
     "--task-score",
     metavar="OUTCOME",
-    help="The outcome that is the Task score: yes or no, or 0 to 1.",
+    help="Use this outcome as the Task score: yes or no, or 0 to 1.",
 )
-@click.option("--force", is_flag=True, help="Write over runs that are already there.")
+@option(
+    "--to",
+    heading="Output",
+    type=click.Choice(EXPORTERS.names),
+    help="Write this format instead: DIR/<run>.json.",
+)
+@option(
+    "--out",
+    heading="Output",
+    required=True,
+    metavar="DIR",
+    type=LocalPath(),
+    help="Write the runs here: DIR/<run>/process/.",
+)
+@option("--force", heading="Output", is_flag=True, help="Replace runs that exist.")
 @click.pass_obj
-def command(obj: dict[str, Any], /, format: str, sources: tuple[str, ...], **flags: Any) -> int:
+def command(
+    obj: dict[str, Any], /, format_name: str, sources: tuple[str, ...], **flags: Any
+) -> int:
     """Turn recorded runs of other formats into run folders, from files or folders.
 
     FORMAT: auto, inspect, atif (Harbor), terminal-bench, claude-code, codex, responses, openhands,
     swe-agent, mini-swe-agent, otel (also Langfuse, Phoenix), parquet, anthropic, openai, or
-    conversation (with --to). Texts stay as they are; scores and flags become outcomes of the run;
+    conversation (with --to). Texts are not changed; scores and flags become outcomes of the run;
     what could not be carried over is named.
     """
-    return run(obj, format, sources, flags)
+    return run(obj, format_name, sources, flags)
 
 
-def run(obj: dict[str, Any], format: str, sources: tuple[str, ...], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when something could not be imported; 2 when nothing could."""
-    if format == "conversation" and not flags["to"]:
+def run(
+    obj: dict[str, Any], format_name: str, sources: tuple[str, ...], flags: dict[str, Any]
+) -> int:
+    """The exit code: 0; 1 if something could not be imported; 2 if nothing could."""
+    if format_name == "conversation" and not flags["to"]:
         raise click.UsageError("conversation.json needs --to FORMAT")
     if flags["track"] is not None:
         from ..tracks import TRACKS
@@ -77,169 +86,192 @@ def run(obj: dict[str, Any], format: str, sources: tuple[str, ...], flags: dict[
         TRACKS.get(flags["track"])
     from ..trajectories.importers.saving import FolderNames
 
-    names, complaints, passed = FolderNames(), _Complaints(format), 0
-    done = failed = 0
-    for path, item in _drafts(format, sources):
+    names, complaints = FolderNames(), _Complaints(format_name)
+    imported = failed = skipped = 0
+    for path, item in _drafts(format_name, sources):
         if item is None:
-            passed += 1
+            skipped += 1
             continue
         try:
             if isinstance(item, InputError):
                 raise item
             _write(item, names.assign(item.name), path, flags, obj["quiet"])
-            done += 1
+            imported += 1
         except InputError as error:
             failed += 1
             complaints.add(path, error)
-    complaints.end()
-    bits = [f"{done} run{'' if done == 1 else 's'} imported"]
-    bits += [f"{failed} not"] if failed else []
-    bits += [f"{passed} other file{'' if passed == 1 else 's'} passed over"] if passed else []
-    console.note(", ".join(bits), obj["quiet"])
-    return (1 if done else 2) if failed or not done else 0
+    complaints.finish()
+    parts = [f"{console.counted(imported, 'run')} imported"]
+    if failed:
+        parts.append(f"{failed} not")
+    if skipped:
+        parts.append(f"{console.counted(skipped, 'other file')} skipped")
+    console.note(", ".join(parts), obj["quiet"])
+    if not imported:
+        return 2
+    return 1 if failed else 0
 
 
 class _Complaints:
-    """Errors as they come, those of one file that say the same in one line and a count."""
+    """Prints errors as they come; further errors of one file with the same words are counted."""
 
-    def __init__(self, format: str) -> None:
-        self.format = format
-        self.said: tuple[Path, str] | None = None
-        self.more = 0
+    def __init__(self, format_name: str) -> None:
+        self.format_name = format_name
+        self.last: tuple[Path, str] | None = None
+        """File and words of the last error, with its numbers removed."""
+        self.repeats = 0
 
     def add(self, path: Path, error: InputError) -> None:
+        """Print an error, or count it if the one before said the same."""
+        key = path, _NUMBER.sub("#", error.message)
+        if key == self.last:
+            self.repeats += 1
+            return
+        is_first_of_file = self.last is None or self.last[0] != path
+        self.finish()
+        self.last = key
+        console.error(error)
+        if is_first_of_file and self.format_name != AUTO:
+            self._suggest_format(path)
+
+    def _suggest_format(self, path: Path) -> None:
         from ..trajectories.importers.recognise import recognise
 
-        same = path, _NUMBER.sub("#", error.message)
-        if same == self.said:
-            self.more += 1
-            return
-        first = self.said is None or self.said[0] != path
-        self.end()
-        self.said = same
-        console.error(error)
-        other = recognise(path) if first and self.format != AUTO else None
-        if other not in (None, self.format):
+        other = recognise(path)
+        if other is not None and other != self.format_name:
             console.error(f"{path}: looks like {other}: ambjudge import {other}")
 
-    def end(self) -> None:
-        """Says how many more there were."""
-        if self.said is not None and self.more:
-            console.error(f"{self.said[0]}: the same of {self.more} more")
-        self.more = 0
+    def finish(self) -> None:
+        """Say how often the last error was repeated."""
+        if self.last is not None and self.repeats:
+            console.error(f"{self.last[0]}: the same error {self.repeats} more times")
+        self.repeats = 0
 
 
 def _drafts(
-    format: str, sources: tuple[str, ...]
+    format_name: str, sources: tuple[str, ...]
 ) -> Iterator[tuple[Path, Draft | InputError | None]]:
-    """Every run of every source, each with its file; what cannot be read comes as its error, and
-    the rest goes on.
-
-    None for a file of a folder that is not of the format.
-    """
-    from ..trajectories.reading.json_bytes import is_file
-
+    """Every run of every source with its file; what cannot be read comes as its error, and a file
+    of another format as None."""
     for source in map(Path, sources):
         try:
-            known = False
-            for path in _files(format, source):
-                name = _format_of(format, path, named=is_file(source))
-                known = known or name is not None
+            has_format = False
+            for path in _files(format_name, source):
+                name = _format_of(format_name, path, source)
                 if name is None:
                     yield path, None
-                    continue
-                held = False
-                try:
-                    for item in IMPORTERS.get(name).read(path):
-                        held = True
-                        yield path, item
-                    if not held and is_file(source):
-                        raise InputError(
-                            "holds no run of its own: it goes on with one that another file beside"
-                            " it begins",
-                            f"give that file or the folder: ambjudge import {name} {path.parent}",
-                            path,
-                        )
-                except InputError as error:
-                    yield path, error
-            if not known:
-                what = "a known format" if format == AUTO else f"the format {format}"
-                raise InputError(f"holds no file of {what}", _hint(format, source), source)
+                else:
+                    has_format = True
+                    yield from _drafts_of(name, path, source)
+            if not has_format:
+                kind = "a known format" if format_name == AUTO else f"the format {format_name}"
+                raise InputError(f"has no file of {kind}", _hint(format_name, source), source)
         except InputError as error:
             yield source, error
 
 
-def _files(format: str, source: Path) -> Iterator[Path]:
+def _drafts_of(name: str, path: Path, source: Path) -> Iterator[tuple[Path, Draft | InputError]]:
+    """The runs of one file of a known format."""
+    from ..trajectories.reading.json_bytes import is_file
+
+    is_empty = True
+    try:
+        for draft in IMPORTERS.get(name).read(path):
+            is_empty = False
+            yield path, draft
+        if is_empty and is_file(source):
+            raise InputError(
+                "begins no run: it continues one that another file beside it begins",
+                f"give that file or the folder: ambjudge import {name} {path.parent}",
+                path,
+            )
+    except InputError as error:
+        yield path, error
+
+
+def _files(format_name: str, source: Path) -> Iterator[Path]:
     from ..trajectories.importers.files import source_files
     from ..trajectories.importers.recognise import known_suffixes
     from ..trajectories.reading.layout import find_conversations
 
-    suffixes = known_suffixes() if format == AUTO else IMPORTERS.get(format).suffixes
+    is_auto = format_name == AUTO
+    suffixes = known_suffixes() if is_auto else IMPORTERS.get(format_name).suffixes
     return source_files(source, suffixes) if suffixes else find_conversations(source)
 
 
-def _format_of(format: str, path: Path, named: bool) -> str | None:
-    """The format to read a file as; None where it is not of the wanted one. A file that the user
-    named is of it."""
+def _format_of(format_name: str, path: Path, source: Path) -> str | None:
+    """The format to read a file as; None if it is not of the requested one. A file that the user
+    names is of it."""
     from ..trajectories.importers.recognise import recognise
+    from ..trajectories.reading.json_bytes import is_file
 
-    if format != AUTO and (named or IMPORTERS.get(format).recognises is None):
-        return format
-    found = recognise(path)
-    return found if format in (AUTO, found) else None
+    if format_name != AUTO:
+        is_recognisable = IMPORTERS.get(format_name).recognises is not None
+        if is_file(source) or not is_recognisable:
+            return format_name
+    recognised = recognise(path)
+    return recognised if format_name in (AUTO, recognised) else None
 
 
-def _hint(format: str, source: Path) -> str:
+def _hint(format_name: str, source: Path) -> str:
     from ..trajectories.importers.recognise import how_to_import
 
-    return how_to_import(source) or (
-        f"known: {', '.join(IMPORTERS.names)}"
-        if format == AUTO
-        else "check the path and the format"
-    )
+    hint = how_to_import(source)
+    if hint:
+        return hint
+    if format_name == AUTO:
+        return f"known: {', '.join(IMPORTERS.names)}"
+    return "check the path and the format"
 
 
 def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bool) -> None:
+    """Write a run and print its path; a note says what was lost or changed."""
     from ..trajectories.importers.saving import save_file, save_run
     from ..trajectories.reading.load import load_conversation
 
-    for key in ("agent", "model", "task", "track", "tier"):
+    for key in _OVERRIDES:
         if flags[key] is not None:
             setattr(draft, key, flags[key])
     out = Path(flags["out"])
-    said = []
+    notes = []
     if flags["task_score"] is not None:
-        said += _task_score(draft, flags["task_score"])
+        notes += _use_as_task_score(draft, flags["task_score"])
     if flags["to"]:
-        written = save_file(EXPORTERS.get(flags["to"])(draft), out / f"{name}.json", flags["force"])
+        exporter = EXPORTERS.get(flags["to"])
+        file = save_file(exporter(draft), out / f"{name}.json", flags["force"])
         draft.lost["outcomes"] += len(draft.outcomes)
     else:
-        written = save_run(draft, out / name, path, flags["force"])
-        warnings = load_conversation(written).warnings
+        file = save_run(draft, out / name, path, flags["force"])
+        warnings = load_conversation(file).warnings
         if warnings:
-            said.append(
-                f"reads with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}:"
-                f" {warnings[0]}"
-            )
-    if lost := [f"{n} {what}" for what, n in (+draft.lost).items()]:
-        more = f" and {len(lost) - _SHOWN} more kinds" if len(lost) > _SHOWN else ""
-        said.insert(0, f"not carried over: {', '.join(lost[:_SHOWN])}{more}")
+            notes.append(f"reads with {console.counted(len(warnings), 'warning')}: {warnings[0]}")
+    lost = _lost(draft)
+    if lost:
+        notes.insert(0, f"not carried over: {lost}")
     if name != draft.name:
-        said.append(f"id was {draft.name[:80]!r}")
-    if said:
-        console.note(f"{name}: {'; '.join(said)}", quiet)
-    console.say(str(written))
+        notes.append(f"its id was {draft.name[:80]!r}")
+    if notes:
+        console.note(f"{name}: {'; '.join(notes)}", quiet)
+    console.say(str(file))
 
 
-def _task_score(draft: Draft, name: str) -> list[str]:
-    """Takes the outcome for the Task score; what is to be said where it is none."""
-    told = draft.outcomes.get(name)
-    if told is not None and told.as_task_score is not None:
+def _lost(draft: Draft) -> str:
+    """What could not be carried over, by kind."""
+    kinds = [f"{count} {kind}" for kind, count in (+draft.lost).items()]
+    text = ", ".join(kinds[:_MOST_LOST_KINDS])
+    if len(kinds) > _MOST_LOST_KINDS:
+        text += f" and {len(kinds) - _MOST_LOST_KINDS} more kinds"
+    return text
+
+
+def _use_as_task_score(draft: Draft, name: str) -> list[str]:
+    """Use an outcome as the Task score; a note if it cannot be one."""
+    outcome = draft.outcomes.get(name)
+    if outcome is not None and outcome.as_task_score is not None:
         draft.task_outcome = name
         return []
-    why = (
-        f"it is {str(told.value)[:40]!r}"
-        if told is not None
-        else f"outcomes: {', '.join(draft.outcomes) or 'none'}"
-    )
-    return [f"no Task score from {name!r} ({why})"]
+    if outcome is None:
+        reason = f"outcomes: {', '.join(draft.outcomes) or 'none'}"
+    else:
+        reason = f"it is {str(outcome.value)[:40]!r}"
+    return [f"no Task score from {name!r} ({reason})"]

@@ -1,5 +1,5 @@
-"""Questions to a judge about runs, without scoring them: one pass over the runs, answers kept in
-the store like verdicts."""
+"""Questions to a judge about runs without scoring them, as `codes` and `segment` put them: one pass
+over the runs; the store keeps the answers like verdicts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Read:
-    """A run and what the judge said to each question."""
+class Reading:
+    """A run and the judge's reply to each question."""
 
-    ready: Prepared
+    prepared: Prepared
     replies: Mapping[QuestionName, Reply]
     precision: Mapping[str, float] | None = None
-    """By code, the share of this judge's readings that labels in the store confirm."""
+    """By code, the share of this judge's findings that labels in the store confirm."""
 
     @property
-    def failed(self) -> Counter[str]:
-        """Items without an answer, by reason; that a judge cannot tell is an answer."""
+    def failures(self) -> Counter[str]:
+        """Items without an answer, by reason; "cannot tell" is an answer."""
         results = (result for reply in self.replies.values() for result in reply.results)
         return Counter(
-            r.reason or "judge_error"
-            for r in results
-            if r.status == "unscored" and r.reason != "no_evidence"
+            result.reason or "judge_error"
+            for result in results
+            if result.status == "unscored" and result.reason != "no_evidence"
         )
 
 
@@ -46,73 +46,105 @@ def read_runs(
     obj: dict[str, Any],
     paths: tuple[str, ...],
     settings: Settings,
-    flags: dict[str, Any],
+    store_flag: str | None,
     judge: Judge,
     options: ScoreOptions,
-    take: Callable[[Read], None],
+    show: Callable[[Reading], None],
 ) -> int:
-    """Ask every run what `options.questions` says and hand each one on, in the order of the paths; the
-    exit code.
+    """Ask about every run what `options.questions` names and show each reading, in the order of the
+    paths; the exit code.
 
-    What the store has is not asked again. Says on stderr what could not be read, what failed, and
-    what it cost.
+    Answers in the store are not asked for again. Stderr names what could not be read, what failed,
+    and what it cost.
     """
-    from ..judge.base import Usage, total_usage
-    from ..judge.card.view import usage_parts
     from ..judge.engine import ask_all
     from ..judge.judges.limits import GuardedJudge, Pacer
     from ..judge.run_sources import for_each_run
     from ..trajectories.reading.load import load_conversation
-    from .options import existing, open_session_store
-    from .render import bill
+    from .sessions import existing_paths, open_session_store
 
     quiet, scope = obj["quiet"], options.scope()
-    progress = console.Progress("read", None, quiet)
-    done = lost = 0
-    usage, failed = Usage(), Counter[str]()
-    precision: Mapping[str, float] = {}
-
-    def put(_: Path, item: Read | AmbjudgeError) -> None:
-        nonlocal done, lost, usage
-        progress.clear()
-        if isinstance(item, AmbjudgeError):
-            lost += 1
-            console.error(item)
-            return
-        done += 1
-        usage += total_usage(item.replies.values())
-        failed.update(item.failed)
-        take(replace(item, precision=precision))
-
-    def tell(now: Progress) -> None:
-        progress.update(now.done, " · ".join(usage_parts(usage)) if usage.calls else "")
-
     with ExitStack() as stack:
-        stack.callback(progress.clear)
         reader: Judge = GuardedJudge(judge, Pacer(options.concurrency), options.budget())
-        there = existing(paths)
-        store = (
-            None if not there else open_session_store(there, settings, flags, judge, stack, quiet)
-        )
+        store = None
+        existing = existing_paths(paths)
+        if existing:
+            store = open_session_store(
+                existing, settings, store_flag, stack, judge=judge, quiet=quiet
+            )
+        precision: Mapping[str, float] = {}
         if store is not None:
             from ..judge.store.reuse import StoredJudge
             from ..judge.trust.judge_precision import shares_right
 
             reader, precision = StoredJudge(reader, store), shares_right(store, judge.name)
 
-        async def read(path: Path) -> Read:
-            ready = scope.prepare(scope.apply(load_conversation(path)), options.policy)
-            return Read(ready, await ask_all(reader, ready.requests(reader)))
+        async def read(path: Path) -> Reading:
+            prepared = scope.prepare(scope.apply(load_conversation(path)), options.policy)
+            replies = await ask_all(reader, prepared.requests(reader))
+            return Reading(prepared, replies, precision)
 
+        results = _Results(show, quiet)
+        stack.callback(results.progress.clear)
         summary = asyncio.run(
-            for_each_run(paths, read, put, concurrency=options.concurrency, on_progress=tell)
+            for_each_run(
+                paths,
+                read,
+                results.take,
+                concurrency=options.concurrency,
+                on_progress=results.show_progress,
+            )
         )
-    if usage.calls:
-        console.note(bill(usage), quiet)
-    if failed:
-        why = ", ".join(f"{reason} {count}" for reason, count in failed.most_common())
-        console.note(f"{sum(failed.values())} answers are missing: {why}", quiet)
-    if summary.interrupted:
-        console.interrupted("read", quiet)
-        return 130
-    return 2 if lost and not done else 1 if lost or failed else 0
+    return results.finish(summary.interrupted)
+
+
+class _Results:
+    """Shows readings as they come and counts what failed."""
+
+    def __init__(self, show: Callable[[Reading], None], quiet: bool) -> None:
+        from ..judge.base import Usage
+
+        self.show = show
+        self.quiet = quiet
+        self.progress = console.Progress("read", None, quiet)
+        self.read = 0
+        self.unreadable = 0
+        self.usage = Usage()
+        self.failures: Counter[str] = Counter()
+
+    def take(self, _path: Path, item: Reading | AmbjudgeError) -> None:
+        """Show a reading, or name the run that could not be read."""
+        from ..judge.base import total_usage
+
+        self.progress.clear()
+        if isinstance(item, AmbjudgeError):
+            self.unreadable += 1
+            console.error(item)
+            return
+        self.read += 1
+        self.usage += total_usage(item.replies.values())
+        self.failures.update(item.failures)
+        self.show(item)
+
+    def show_progress(self, progress: Progress) -> None:
+        """A status line: runs and cost."""
+        from ..judge.card.view import usage_parts
+
+        cost = " · ".join(usage_parts(self.usage)) if self.usage.calls else ""
+        self.progress.update(progress.done, cost)
+
+    def finish(self, interrupted: bool) -> int:
+        """Say what it cost and what is missing; the exit code."""
+        from .render import bill
+
+        if self.usage.calls:
+            console.note(bill(self.usage), self.quiet)
+        if self.failures:
+            reasons = ", ".join(f"{reason} {n}" for reason, n in self.failures.most_common())
+            console.note(f"{self.failures.total()} answers are missing: {reasons}", self.quiet)
+        if interrupted:
+            console.interrupted("read", self.quiet)
+            return 130
+        if self.unreadable and not self.read:
+            return 2
+        return 1 if self.unreadable or self.failures else 0

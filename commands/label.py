@@ -1,176 +1,198 @@
-"""ambjudge label: human labels in and out, and which to make next."""
+"""ambjudge label: human labels in and out, and which runs to label next."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import console
-from .options import json_option, store_place
+from ..errors import InputError, StoreError
+from .grouped_help import CommandGroup, example_lines, option
+from .options import json_option
+from .path_types import LocalPath
+from .runs import each_run
+from .sessions import store_place
+
+if TYPE_CHECKING:
+    from ..judge.store import Store
+    from ..judge.trust.human_labels import Labels
+    from ..trajectories.models import Run
 
 
 @click.group(
     "label",
-    epilog="\b\nExample:\n  ambjudge label import labels/gold --store runs/.ambjudge/ambjudge.db",
+    cls=CommandGroup,
+    epilog=example_lines("ambjudge label import labels/gold --store runs/.ambjudge/ambjudge.db"),
 )
 def command() -> None:
-    """Human labels (one JSON file a run and annotator): into the store, out of it, and what to
-    label next."""
+    """Import and export human labels (one JSON file for each run and annotator), and choose which
+    runs to label next."""
 
 
-STORE = click.option(
+STORE = option(
     "--store",
     metavar="FILE|URL",
-    help="Verdict store.  [default: the nearest .ambjudge/ambjudge.db]",
+    help="The verdict store.  [default: the nearest .ambjudge/ambjudge.db]",
 )
 
 
 @command.command("import")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="FILE|DIR...")
+@click.argument("paths", nargs=-1, required=True, type=LocalPath(), metavar="FILE|DIR...")
 @STORE
-@click.option(
+@option(
     "--runs",
     metavar="DIR",
-    type=click.Path(),
-    help="Hold the labels against the runs below DIR (turns, criteria).",
+    type=LocalPath(),
+    help="Check the turns and criteria of the labels against the runs below DIR.",
 )
 @click.pass_obj
 def import_(
     obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs: str | None
 ) -> int:
-    """Read label files, check them, keep them in the store. Files that break the format are named
-    and left out."""
-    from pathlib import Path
+    """Read label files, check them and keep them in the store.
 
-    from ..errors import InputError
-    from ..judge.trust.human_labels import import_labels, problems
+    Files that break the format are named and left out.
+    """
+    from ..judge.trust.human_labels import import_labels
     from ..judge.trust.label_sources import each_label
-    from ..rubrics.load import rubric_for
-    from .runs import each_run
 
-    known = (
-        {run.id: run for run in each_run([runs]) if not isinstance(run, InputError)} if runs else {}
-    )
-    kept = same = bad = 0
-    good = []
+    runs_by_id: dict[str, Run] = {}
+    if runs:
+        for run in each_run([runs]):
+            if not isinstance(run, InputError):
+                runs_by_id[run.id] = run
+    valid: list[Labels] = []
+    left_out = 0
     for path, labels in each_label(paths, strict=True):
         if isinstance(labels, InputError):
-            bad += 1
+            left_out += 1
             console.error(labels)
             continue
-        run = known.get(labels.run)
-        found = problems(labels, run, rubric_for(run.track, run.task) if run else None)
-        for line in found:
-            console.error(f"{path}: {line}")
-        if found:
-            bad += 1
-        else:
-            good.append(labels)
-    if not good:
-        if not bad:
+        problems = _problems(labels, runs_by_id)
+        if not problems:
+            valid.append(labels)
+            continue
+        left_out += 1
+        for problem in problems:
+            console.error(f"{path}: {problem}")
+    if not valid:
+        if not left_out:
             raise InputError("no label files found", "a label file is a .json", ", ".join(paths))
-        return 1 if any(Path(name).exists() for name in paths) else 2
-    with _open(obj, store) as opened:
-        for labels in good:
-            if import_labels(opened, labels):
-                kept += 1
-            else:
-                same += 1
-    console.note(f"{kept} kept, {same} were there already, {bad} left out", obj["quiet"])
-    return 1 if bad else 0
+        return 1 if any(Path(path).exists() for path in paths) else 2
+    added = 0
+    with _open_store(obj, store) as opened:
+        for labels in valid:
+            added += import_labels(opened, labels)
+    console.note(
+        f"{added} kept, {len(valid) - added} were there already, {left_out} left out", obj["quiet"]
+    )
+    return 1 if left_out else 0
+
+
+def _problems(labels: Labels, runs_by_id: dict[str, Run]) -> list[str]:
+    """What is wrong with labels, held against their run if it is there."""
+    from ..judge.trust.human_labels import problems
+    from ..rubrics.load import rubric_for
+
+    run = runs_by_id.get(labels.run)
+    rubric = rubric_for(run.track, run.task) if run else None
+    return problems(labels, run, rubric)
 
 
 @command.command("export")
-@click.option(
+@option(
     "--out",
+    heading="Output",
     required=True,
     metavar="DIR",
-    type=click.Path(),
-    help="Where they go: DIR/<annotator>/<run>.json.",
+    type=LocalPath(),
+    help="Write to DIR/<annotator>/<run>.json.",
 )
 @STORE
-@click.option("--annotator", metavar="NAME", help="Only this annotator's.")
+@option("--annotator", metavar="NAME", help="Write only this person's labels.")
 @click.pass_obj
 def export(obj: dict[str, Any], out: str, store: str | None, annotator: str | None) -> int:
-    """Write the labels in force, one file a run and annotator."""
-    from pathlib import Path
-
+    """Write the labels in force, one file for each run and annotator."""
     from ..judge.trust.human_labels import export_labels, stored_labels
 
-    with _open(obj, store, create=False) as opened:
-        written = export_labels(stored_labels(opened, annotator=annotator), Path(out))
-    console.note(f"{len(written)} files written below {out}", obj["quiet"])
+    with _open_store(obj, store, create=False) as opened:
+        files = export_labels(stored_labels(opened, annotator=annotator), Path(out))
+    console.note(f"{len(files)} files written below {out}", obj["quiet"])
     return 0
 
 
 @command.command("harness")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="RUNS...")
-@click.option(
+@click.argument("paths", nargs=-1, required=True, type=LocalPath(), metavar="RUNS...")
+@option(
     "--out",
+    heading="Output",
     required=True,
     metavar="DIR",
-    type=click.Path(),
-    help="Where they go: DIR/harness/<run>.json.",
+    type=LocalPath(),
+    help="Write to DIR/harness/<run>.json.",
 )
 @click.pass_obj
 def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
-    """Write the verdicts that the benchmark's own judge left in the reports as labels of the
+    """Write the verdicts of the benchmark's own judge, from the runs' reports, as labels of the
     annotator `harness`."""
-    from pathlib import Path
-
-    from ..console import note
-    from ..errors import InputError
     from ..judge.trust.harness_verdicts import harness_labels
     from ..judge.trust.human_labels import export_labels
-    from .runs import each_run
 
-    found = []
-    unread = 0
-    for run in each_run(list(paths)):
+    labels = []
+    unreadable = 0
+    for run in each_run(paths):
         try:
             if isinstance(run, InputError):
                 raise run
-            labels, lost = harness_labels(run)
+            run_labels, problems = harness_labels(run)
         except InputError as error:
-            unread += 1
-            note(f"ambjudge: error: {error}")
+            unreadable += 1
+            console.error(error)
             continue
-        for line in lost:
-            note(f"{run.id}: {line}", obj["quiet"])
-        if labels is not None:
-            found.append(labels)
-    written = export_labels(found, Path(out))
-    note(f"{len(written)} files written below {out}", obj["quiet"])
-    return (1 if written else 2) if unread else 0 if written else 1
+        for line in problems:
+            console.note(f"{run.id}: {line}", obj["quiet"])
+        if run_labels is not None:
+            labels.append(run_labels)
+    files = export_labels(labels, Path(out))
+    console.note(f"{len(files)} files written below {out}", obj["quiet"])
+    if not files:
+        return 2 if unreadable else 1
+    return 1 if unreadable else 0
 
 
 @command.command("next")
-@click.argument("cards", metavar="SCORECARDS", type=click.Path())
-@click.option(
+@click.argument("cards", metavar="SCORECARDS", type=LocalPath())
+@option(
     "-n",
     "--budget",
     type=click.IntRange(1),
     default=20,
     show_default=True,
-    help="How many runs can be labelled.",
+    help="Choose at most this many runs.",
 )
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of the random draw within strata."
+@option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="The seed of the random draw within strata.",
 )
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(),
-    help="Write label files to be filled in: DIR/<annotator>/<run>.json.",
-)
-@click.option(
+@option(
     "--annotator",
     metavar="NAME",
     default="a1",
     show_default=True,
-    help="Who will label, with --out.",
+    help="With --out: the person who will label.",
+)
+@option(
+    "--out",
+    heading="Output",
+    metavar="DIR",
+    type=LocalPath(),
+    help="Write label files to be filled in: DIR/<annotator>/<run>.json.",
 )
 @json_option()
 @click.pass_obj
@@ -183,71 +205,63 @@ def next_(
     annotator: str,
     as_json: bool,
 ) -> int:
-    """Which runs to label next: a sample stratified by fired codes, with the chance that each had
-    to be drawn.
+    """Choose which runs to label next: a sample stratified by fired codes, with the probability
+    that each run had to be sampled.
 
-    Label files say how their run was drawn, and what is computed from labels weighs by it. Runs of
-    the annotator that stand in DIR already are left out.
+    Label files record how their run was sampled; numbers computed from labels are weighted by it.
+    Runs that the annotator has in DIR are left out.
     """
-    from pathlib import Path
-
     from ..analysis.statistics.label_sampling import drawn_labels, label_plan
     from ..analysis.tables.cohorts import cohort
-    from ..errors import InputError
     from ..judge.trust.human_labels import export_labels
-    from ..judge.trust.label_sources import each_label
     from .cohort_input import stored_cards
 
-    there = each_label(out, strict=True) if out and Path(out).is_dir() else ()
-    known = {
-        one.run
-        for _, one in there
-        if not isinstance(one, InputError) and one.annotator == annotator
-    }
-    plan = label_plan(
-        cohort(stored_cards(obj, [cards])).runs, budget, already=sorted(known), seed=seed
-    )
+    labelled = _labelled_runs(out, annotator)
+    runs = cohort(stored_cards(obj, [cards])).runs
+    plan = label_plan(runs, budget, already=sorted(labelled), seed=seed)
     if out:
-        written = export_labels(drawn_labels(plan, annotator), Path(out), keep=True)
-        console.note(f"{len(written)} files to fill in below {out}", obj["quiet"])
-    rows = plan.to_dicts()
+        files = export_labels(drawn_labels(plan, annotator), Path(out), keep=True)
+        console.note(f"{len(files)} files to fill in below {out}", obj["quiet"])
     if as_json:
-        console.raw(json.dumps(rows, ensure_ascii=False, default=str))
+        console.raw(json.dumps(plan.to_dicts(), ensure_ascii=False, default=str))
         return 0
     names = list(plan.columns)
+    left_out_first = ("tier", "task", "agent", "stratum_size")
     console.table(
         names,
-        [
-            [
-                (
-                    "–"
-                    if row[n] is None
-                    else f"{row[n]:.4g}"
-                    if isinstance(row[n], float)
-                    else str(row[n])
-                )
-                for n in names
-            ]
-            for row in rows
-        ],
+        [[_cell(value) for value in row] for row in plan.iter_rows()],
         flexible=1,
-        spare=[
-            names.index(name) for name in ("tier", "task", "agent", "stratum_size") if name in names
-        ],
+        spare=[names.index(name) for name in left_out_first if name in names],
     )
     return 0
 
 
-def _open(obj: dict[str, Any], store: str | None, create: bool = True) -> Any:
-    from pathlib import Path
+def _labelled_runs(folder: str | None, annotator: str) -> set[str]:
+    """The runs that an annotator has labelled in a folder."""
+    from ..judge.trust.label_sources import each_label
 
+    if not folder or not Path(folder).is_dir():
+        return set()
+    return {
+        labels.run
+        for _, labels in each_label(folder, strict=True)
+        if not isinstance(labels, InputError) and labels.annotator == annotator
+    }
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _open_store(obj: dict[str, Any], store: str | None, create: bool = True) -> Store:
     from ..config import load
-    from ..errors import StoreError
     from ..judge.store import open_store
 
-    where = store_place(load(obj["config"]), [Path.cwd()], store)
-    if where is None:
-        raise StoreError("labels are kept in a store", "leave out --store none")
-    opened = open_store(where, create=create)
-    console.note(f"labels in {opened.where}", obj["quiet"])
+    place = store_place(load(obj["config"]), [Path.cwd()], store)
+    if place is None:
+        raise StoreError("labels need a store", "leave out --store none")
+    opened = open_store(place, create=create)
+    console.note(f"labels in {opened.location}", obj["quiet"])
     return opened

@@ -2,85 +2,102 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import console
-from .cohort_input import LEFT_OUT, read_cards, say_json, say_table
+from .cohort_input import HIDDEN_COLUMNS, read_cards, say_json, say_table
+from .grouped_help import command as grouped_command
+from .grouped_help import option
 from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, judged_by
 
+if TYPE_CHECKING:
+    import polars as pl
 
-@click.command("leaderboard", epilog="\b\nExample:\n  ambjudge leaderboard cards.jsonl --by track")
+
+@grouped_command("leaderboard", "ambjudge leaderboard cards.jsonl --by track")
 @PATHS_OR_ADDRESSES
-@click.option(
+@OUTCOME
+@option(
     "--by",
     "scopes",
     multiple=True,
     type=click.Choice(["overall", "track", "task"]),
-    help="Which boards; repeatable.  [overall and track]",
+    help="Show these boards; repeatable.  [overall and track]",
 )
-@click.option(
+@option(
     "--ratings",
     is_flag=True,
-    help="Columns of the benchmark's own verdicts: resolved, valid, why runs failed.",
+    help="Add the benchmark's own verdicts: resolved, valid, why runs failed.",
 )
-@OUTCOME
-@judged_by("the judge with most")
-@json_option("One JSON object on stdout, both populations of each interval.")
+@judged_by("the judge of most scorecards")
 @cohort_options
+@json_option("Print one JSON object, with both populations of each interval.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Rank agents overall, by track and by task.
 
-    Means over runs of a track, then over tracks. One interval speaks of new tasks, the other of
-    these tasks again; rank ranges hold jointly at 95 % for new tasks.
+    A score is the mean over the runs of a track, then over tracks. One interval is for new tasks,
+    the other for the same tasks again; rank ranges hold jointly at 95 % for new tasks.
     """
     return run(obj, paths, flags)
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when some inputs could not be read."""
-    from ..analysis.report.basis import basis, sentences
+    """The exit code: 0; 1 if some inputs could not be read."""
+    from ..analysis.report.basis import basis
     from ..analysis.report.results import read, rows
-    from ..analysis.statistics.ranking import leaderboard as board
-    from ..analysis.tables.score_names import score_of
+    from ..analysis.statistics.ranking import leaderboard as rank_agents
 
-    found = read_cards(obj, paths, flags, read, judge=flags["judge"])
-    scopes = flags["scopes"] or ("overall", "track")
-    table = board(found.runs, flags["outcome"], scopes=tuple(scopes))
-    rests = basis(found.runs).row(0, named=True)
+    cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
+    scopes = tuple(flags["scopes"] or ("overall", "track"))
+    table = rank_agents(cohort.runs, flags["outcome"], scopes=scopes)
+    score_basis = basis(cohort.runs).row(0, named=True)
     if flags["as_json"]:
         say_json(
             {
                 "schema": "ambjudge.leaderboard/1",
                 "outcome": flags["outcome"],
-                "basis": rests,
+                "basis": score_basis,
                 "rows": rows(table),
             }
         )
-        return 1 if found.problems else 0
+    else:
+        _show_boards(table, cohort.runs, score_basis, flags["outcome"], flags["ratings"])
+    return 1 if cohort.problems else 0
+
+
+def _show_boards(
+    table: pl.DataFrame,
+    runs: pl.DataFrame,
+    score_basis: Mapping[str, Any],
+    outcome: str,
+    with_ratings: bool,
+) -> None:
+    """Print what the scores rest on, then one table for each scope and name."""
     import polars as pl
 
-    console.say(console.wrap(" ".join(sentences(rests))))
+    from ..analysis.report.basis import sentences
+    from ..analysis.tables.score_names import score_of
+
+    console.say(console.wrap(" ".join(sentences(score_basis))))
     console.say()
-    if table["value"].null_count() == table.height and not rests["unread_runs"]:
-        hint = "; a run without its Task score has no Overall (try --outcome agentic)" * (
-            flags["outcome"] == "overall"
-        )
-        console.say(f"No run has a known {score_of(flags['outcome']).name}{hint}.")
+    if table["value"].null_count() == table.height and not score_basis["unread_runs"]:
+        line = f"No run has a known {score_of(outcome).name}"
+        if outcome == "overall":
+            line += "; a run without its Task score has no Overall (try --outcome agentic)"
+        console.say(f"{line}.")
+    score = score_of(outcome, runs).titled
     notes: tuple[str, ...] = ()
-    score = score_of(flags["outcome"], found.runs).titled
     for scope, name in table.select("scope", "name").unique(maintain_order=True).iter_rows():
-        console.say(
-            f"{'All tracks' if scope == 'overall' else f'{scope.capitalize()} {name}'}, by {score}"
-        )
-        part = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))
-        ranks = () if scope == "overall" else ("p_first", "rank_set")
-        kind, hide = (
-            f"leaderboard{'_ratings' * flags['ratings']}",
-            ("name", *ranks, *LEFT_OUT[scope]),
-        )
-        notes = say_table(part, kind, hide=hide, above=notes)
+        board = "All tracks" if scope == "overall" else f"{scope.capitalize()} {name}"
+        console.say(f"{board}, by {score}")
+        hide = ["name", *HIDDEN_COLUMNS[scope]]
+        if scope != "overall":
+            hide += ["p_first", "rank_set"]
+        rows = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))
+        kind = "leaderboard_ratings" if with_ratings else "leaderboard"
+        notes = say_table(rows, kind, hide=hide, notes_above=notes)
         console.say()
-    return 1 if found.problems else 0

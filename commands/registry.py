@@ -8,59 +8,39 @@ import click
 
 from ..plugins import Door
 
-# name -> (module in commands/, one-line help). The help stands here so that `--help` imports no
-# command.
-# Packages add commands behind the door `commands`.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "Write thirty runs of two agents to try everything on."),
-    "score": ("score", "Score runs: one conversation.json, a run folder, or a folder of runs."),
-    "segment": ("segment", "Show which stage, S1 to S5, each turn of a run belongs to."),
-    "codes": ("codes", "Show the error codes that fired, with the turns they rest on."),
-    "rejudge": ("rejudge", "Bring stored verdicts up to date; judge only what changed."),
-    "ask": (
-        "ask",
-        "Ask a model one question about every run: answers with turns and checked quotes.",
-    ),
+    "demo": ("demo", "Write thirty constructed runs of two agents to try everything on."),
+    "score": ("score", "Score runs: a conversation.json, a run folder, or a folder of runs."),
+    "segment": ("segment", "Show the stage, S1 to S5, of every turn and what each stage cost."),
+    "codes": ("codes", "Show the error codes that fired, with their turns and reasons."),
+    "rejudge": ("rejudge", "Bring stored verdicts up to date by judging only what changed."),
+    "ask": ("ask", "Ask a model one question about every run; its quotes are checked."),
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
-    "analyze": (
-        "analyze",
-        "Tables, figures and a report: stages, codes, effects, cost, with intervals.",
-    ),
-    "leaderboard": (
-        "leaderboard",
-        "Rank agents overall, by track and by task, with intervals and rank ranges.",
-    ),
-    "compare": (
-        "compare",
-        "Two agents, releases, judges or rubrics: difference, interval, equivalence.",
-    ),
-    "plan": ("plan", "How many tasks, repeats and labels show a difference or a code's effect."),
-    "agreement": ("agreement", "Judge against human labels, judge against judge."),
-    "site": (
-        "site",
-        "Pages to share: runs, transcripts, verdicts and the report, without a server.",
-    ),
-    "simulate": ("simulate", "A cohort with planted truth, and the estimators checked on it."),
-    "export": (
-        "export",
-        "Scorecards, criteria, codes, verdicts and labels as JSON Lines, CSV or Parquet.",
-    ),
-    "import": ("import_", "Runs of other formats to conversation.json, and back."),
-    "verify": ("verify", "Recompute every number of a scorecard, without any model."),
-    "label": ("label", "Human labels in and out, and what to label next."),
-    "selftest": ("selftest", "Test a judge's robustness: changes with a known effect."),
+    "analyze": ("analyze", "Write tables, figures and a report, with intervals for all estimates."),
+    "leaderboard": ("leaderboard", "Rank agents overall, by track and by task, with intervals."),
+    "compare": ("compare", "Test the difference of two agents, releases, judges or rubrics."),
+    "power": ("power", "Compute the tasks, repeats and labels that detect a difference."),
+    "agreement": ("agreement", "Measure the agreement of a judge with people or other judges."),
+    "site": ("site", "Write static pages to share: runs, transcripts, verdicts, the report."),
+    "simulate": ("simulate", "Write a cohort with planted truth, to check the estimators."),
+    "export": ("export", "Export scorecards, verdicts and labels as JSON Lines, CSV or Parquet."),
+    "import": ("import_", "Turn runs of other formats into conversation.json, and back."),
+    "verify": ("verify", "Recompute every number of a scorecard without any model."),
+    "label": ("label", "Import and export human labels; choose which runs to label next."),
+    "selftest": ("selftest", "Measure a judge's robustness, or its agreement with labels."),
     "browse": ("browse", "Read, search, compare and label runs in the terminal."),
-    "doctor": ("doctor", "Show what is installed, which judges can be used, where the store is."),
+    "doctor": ("doctor", "Show what is installed, which judges work, and where the store is."),
 }
+"""Name -> (module in commands/, help in one line). The help is here so that `ambjudge --help`
+imports no command. Other packages add commands through the door `commands`."""
+
+
+def _problem(_name: str, loaded: object) -> str:
+    return "" if isinstance(loaded, click.Command) else "it is not a click.Command"
 
 
 @cache
 def commands() -> Door[click.Command]:
     """Every command by name."""
-    ours = {name: f"{__package__}.{module}:command" for name, (module, _) in COMMANDS.items()}
-    return Door(
-        "commands",
-        "command",
-        ours,
-        lambda _, it: "" if isinstance(it, click.Command) else "it is no click.Command",
-    )
+    targets = {name: f"{__package__}.{module}:command" for name, (module, _) in COMMANDS.items()}
+    return Door("commands", "command", targets, _problem)

@@ -1,8 +1,10 @@
-"""ambjudge rubric: list, show, validate, diff, schema."""
+"""ambjudge rubric: list, show, compare, validate and begin rubrics."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +12,20 @@ import click
 
 from .. import console
 from ..config import load
-from .options import json_option, store_place, tier_option
+from ..errors import InputError
+from .grouped_help import CommandGroup, example_lines, option
+from .options import json_option
+from .path_types import LocalPath
+from .sessions import store_place
 
 if TYPE_CHECKING:
     from ..judge.rejudge.update import CardUpdate
-    from ..rubrics.model import Rubric
+    from ..rubrics.model import Criterion, Rubric
 
 
-@click.group("rubric", epilog="\b\nExample:\n  ambjudge rubric show vqa --tier lite")
+@click.group(
+    "rubric", cls=CommandGroup, epilog=example_lines("ambjudge rubric show vqa --tier lite")
+)
 def command() -> None:
     """List, show, compare and validate rubrics."""
 
@@ -25,41 +33,25 @@ def command() -> None:
 @command.command("list")
 @json_option()
 def list_(as_json: bool) -> int:
-    """The built-in rubrics."""
+    """List the built-in rubrics."""
     from ..rubrics.load import builtin_ids, load_rubric
 
     rubrics = [load_rubric(name) for name in builtin_ids()]
     if as_json:
-        console.raw(
-            json.dumps(
-                [
-                    {
-                        "id": r.id,
-                        "version": r.version,
-                        "track": r.track,
-                        "title": r.title,
-                        "criteria": len(r.criteria()),
-                        "derived": r.derived,
-                        "sha256": r.sha256,
-                    }
-                    for r in rubrics
-                ],
-                ensure_ascii=False,
-            )
-        )
+        console.raw(json.dumps([_summary(rubric) for rubric in rubrics], ensure_ascii=False))
         return 0
     console.table(
         ["Id", "Version", "Track", "Criteria", "Source", "Title"],
         [
             [
-                r.id,
-                r.version,
-                r.track or "any",
-                str(len(r.criteria())),
-                "derived" if r.derived else "published",
-                r.title,
+                rubric.id,
+                rubric.version,
+                rubric.track or "any",
+                str(len(rubric.criteria())),
+                "derived" if rubric.derived else "published",
+                rubric.title,
             ]
-            for r in rubrics
+            for rubric in rubrics
         ],
         right=[3],
         flexible=5,
@@ -67,77 +59,102 @@ def list_(as_json: bool) -> int:
     return 0
 
 
+def _summary(rubric: Rubric) -> dict[str, Any]:
+    return {
+        "id": rubric.id,
+        "version": rubric.version,
+        "track": rubric.track,
+        "title": rubric.title,
+        "criteria": len(rubric.criteria()),
+        "derived": rubric.derived,
+        "sha256": rubric.sha256,
+    }
+
+
 @command.command("show")
 @click.argument("rubric", metavar="ID|FILE")
-@tier_option("Say what this tier credits and leaves out.")
-@json_option("The rubric as JSON, every shorthand written out.")
-@click.option(
+@option(
+    "--tier",
+    type=click.Choice(["lite", "standard", "pro"]),
+    help="Say what this tier credits and leaves out.",
+)
+@json_option("Print the rubric as JSON, with every shorthand written out.")
+@option(
     "--yaml",
     "as_yaml",
+    heading="Output",
     is_flag=True,
-    help="The rubric as YAML that can be read back, without comments.",
+    help="Print the rubric as YAML that can be read back, without comments.",
 )
 def show(rubric: str, tier: str | None, as_json: bool, as_yaml: bool) -> int:
-    """One rubric in full."""
+    """Show one rubric in full."""
     from ..rubrics.load import dump_rubric, load_rubric
-    from ..trajectories.stages import stage_title
 
-    chosen = load_rubric(rubric)
+    loaded = load_rubric(rubric)
     if as_yaml:
-        console.raw(dump_rubric(chosen).rstrip())
-        return 0
-    if as_json:
-        console.raw(chosen.model_dump_json())
-        return 0
-    console.say(f"{chosen.id} {chosen.version}: {chosen.title}")
-    console.say(console.wrap(f"source: {chosen.source}"))
-    console.say(f"sha256 {chosen.sha256}")
-    if chosen.preamble:
-        console.say(console.wrap(f"told before: {chosen.preamble}"))
-    for stage in sorted(chosen.stages):
-        part = chosen.stages[stage]
-        console.say()
-        console.say(
-            f"{stage_title(stage)}, weight {part.weight:g}"
-            + ("" if part.criteria else ": deterministic checks of the output files")
-        )
-        for c in part.criteria:
-            notes = []
-            if tier and tier in c.credit:
-                notes.append(f"credited in {tier}")
-            elif c.credit and not tier:
-                notes.append(f"credited in {', '.join(c.credit)}")
-            if c.tiers is not None:
-                notes.append(
-                    "left out" if tier and tier not in c.tiers else f"only in {', '.join(c.tiers)}"
-                )
-            if c.requires:
-                notes.append(f"0 without {', '.join(c.requires)}")
-            if c.weight != 1:
-                notes.append(f"weight {c.weight:g}")
-            console.say(f"  {c.id}  {c.title}" + (f"  [{'; '.join(notes)}]" if notes else ""))
-            console.say(console.wrap(c.text, "        "))
-            if c.conditional:
-                console.say(console.wrap(f"applies when: {c.conditional}", "        "))
-            if not c.binary:
-                for level in c.scale:
-                    console.say(
-                        console.wrap(
-                            f"{level.text}", "             ", f"        {level.value:<4g} "
-                        )
-                    )
-            console.say(
-                console.wrap(f"evidence: {', '.join(c.evidence)} · source: {c.source}", "        ")
-            )
+        console.raw(dump_rubric(loaded).rstrip())
+    elif as_json:
+        console.raw(loaded.model_dump_json())
+    else:
+        _show_rubric(loaded, tier)
     return 0
 
 
-@command.command("new", epilog="\b\nExample:\n  ambjudge rubric new vqa > mine.yaml")
+def _show_rubric(rubric: Rubric, tier: str | None) -> None:
+    from ..trajectories.stages import stage_title
+
+    console.say(f"{rubric.id} {rubric.version}: {rubric.title}")
+    console.say(console.wrap(f"source: {rubric.source}"))
+    console.say(f"sha256 {rubric.sha256}")
+    if rubric.preamble:
+        console.say(console.wrap(f"preamble: {rubric.preamble}"))
+    for name, stage in sorted(rubric.stages.items()):
+        console.say()
+        checks = "" if stage.criteria else ": deterministic checks of the output files"
+        console.say(f"{stage_title(name)}, weight {stage.weight:g}{checks}")
+        for criterion in stage.criteria:
+            _show_criterion(criterion, tier)
+
+
+def _show_criterion(criterion: Criterion, tier: str | None) -> None:
+    notes = _notes(criterion, tier)
+    brackets = f"  [{'; '.join(notes)}]" if notes else ""
+    console.say(f"  {criterion.id}  {criterion.title}{brackets}")
+    console.say(console.wrap(criterion.text, "        "))
+    if criterion.conditional:
+        console.say(console.wrap(f"applies when: {criterion.conditional}", "        "))
+    if not criterion.binary:
+        for level in criterion.scale:
+            console.say(console.wrap(level.text, "             ", f"        {level.value:<4g} "))
+    sources = f"evidence: {', '.join(criterion.evidence)} · source: {criterion.source}"
+    console.say(console.wrap(sources, "        "))
+
+
+def _notes(criterion: Criterion, tier: str | None) -> list[str]:
+    """Credits, tiers, requirements and weight of a criterion, or only what concerns a tier."""
+    notes = []
+    if tier and tier in criterion.credit:
+        notes.append(f"credited in {tier}")
+    elif criterion.credit and not tier:
+        notes.append(f"credited in {', '.join(criterion.credit)}")
+    if criterion.tiers is not None:
+        if tier and tier not in criterion.tiers:
+            notes.append("left out")
+        else:
+            notes.append(f"only in {', '.join(criterion.tiers)}")
+    if criterion.requires:
+        notes.append(f"0 without {', '.join(criterion.requires)}")
+    if criterion.weight != 1:
+        notes.append(f"weight {criterion.weight:g}")
+    return notes
+
+
+@command.command("new", epilog=example_lines("ambjudge rubric new vqa > mine.yaml"))
 @click.argument("rubric", metavar="[ID]", required=False)
 def new(rubric: str | None) -> int:
-    """A rubric to begin your own with, commented, on stdout.
+    """Print a commented rubric to begin your own with.
 
-    A copy of the one with this id; without one, two questions that can be put to runs of any kind.
+    With an ID, a copy of that rubric; without one, two questions that fit runs of any kind.
     """
     from ..rubrics.load import starter_rubric
 
@@ -146,42 +163,43 @@ def new(rubric: str | None) -> int:
 
 
 @command.command("validate")
-@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=LocalPath(), metavar="FILE...")
 def validate(files: tuple[str, ...]) -> int:
-    """Check rubric files; every problem with its line, and what may not be meant as a note.
+    """Check rubric files: every problem with its line, and notes on what may not be intended.
 
-    Exit 1 when there is a problem, 2 when a file cannot be read.
+    Exit 1 if there is a problem, 2 if a file cannot be read.
     """
-    from ..errors import InputError
     from ..rubrics.load import file_notes, validate_file
     from ..trajectories.reading.json_bytes import read_bytes
 
-    bad = unreadable = 0
+    has_problems = has_unreadable = False
     for name in files:
         try:
             read_bytes(Path(name))
         except InputError as error:
-            unreadable += 1
+            has_unreadable = True
             console.error(error)
             continue
         problems = validate_file(name)
-        bad += bool(problems)
         for problem in problems or file_notes(name):
-            console.say(
-                f"{name}:{problem.line}:{problem.column}:"
-                f" {'' if problems else 'note: '}{problem.message}"
-                + (f" ({problem.hint})" if problem.hint else "")
-            )
-        if not problems:
+            location = f"{name}:{problem.line}:{problem.column}"
+            kind = "" if problems else "note: "
+            hint = f" ({problem.hint})" if problem.hint else ""
+            console.say(f"{location}: {kind}{problem.message}{hint}")
+        if problems:
+            has_problems = True
+        else:
             console.say(f"{name}: valid")
-    return 2 if unreadable else 1 if bad else 0
+    if has_unreadable:
+        return 2
+    return 1 if has_problems else 0
 
 
-@command.command("diff", epilog="\b\nExample:\n  ambjudge rubric diff vqa my-vqa.yaml runs/")
+@command.command("diff", epilog=example_lines("ambjudge rubric diff vqa my-vqa.yaml runs/"))
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
-@click.option(
+@click.argument("paths", nargs=-1, type=LocalPath(), metavar="[PATH]...")
+@option(
     "--store",
     metavar="FILE|URL",
     help="The store of the runs.  [default: the one of PATH]",
@@ -191,71 +209,69 @@ def validate(files: tuple[str, ...]) -> int:
 def diff(
     obj: dict[str, Any], a: str, b: str, paths: tuple[str, ...], store: str | None, as_json: bool
 ) -> int:
-    """What changed between two rubrics, and which criteria would have to be judged again.
+    """Show what changed between two rubrics, and which criteria would have to be judged again.
 
-    With PATH, a folder of runs with verdicts in a store: how many stored verdicts that concerns,
-    and, where a rejudge was done, each score change split into text, weights, judge and data.
+    With PATH, a folder of runs with verdicts in a store: how many stored verdicts are concerned
+    and, after a rejudge, how each score change splits into text, weights, judge and data.
     """
     from ..rubrics.diff import diff_rubrics, render_diff
     from ..rubrics.load import load_rubric
 
     old, new = load_rubric(a), load_rubric(b)
     result = diff_rubrics(old, new)
-    place = store_place(load(obj["config"]), paths, store) if paths or store else None
-    stale, runs = _stored(place, old, new) if place else ({}, ())
+    place = None
+    stale: dict[str, int] = {}
+    runs: tuple[CardUpdate, ...] = ()
+    if paths or store:
+        place = store_place(load(obj["config"]), paths, store)
+    if place:
+        stale, runs = _stored_changes(place, old, new)
     if as_json:
-        from dataclasses import asdict
-
         data = result.model_dump(mode="json")
         if place:
-            data |= {
-                "stale_verdicts": stale,
-                "changes": [asdict(r.change) for r in runs if r.change is not None],
-            }
+            data["stale_verdicts"] = stale
+            data["changes"] = [asdict(run.change) for run in runs if run.change is not None]
         console.raw(json.dumps(data, ensure_ascii=False))
         return 0
     console.say(render_diff(result))
     if place:
-        from .rejudge import show_changes
+        from .score_changes import show_changes
 
+        counts = ", ".join(f"{criterion} {count}" for criterion, count in stale.items())
         console.say()
-        console.say(
-            "Scorecards that rest on a verdict about the old text: "
-            + (", ".join(f"{name} {n}" for name, n in stale.items()) or "none")
-        )
+        console.say(f"Scorecards with a verdict on the old text: {counts or 'none'}")
         show_changes(runs)
     return 0
 
 
-def _stored(
+def _stored_changes(
     store: str | Path, old: Rubric, new: Rubric
 ) -> tuple[dict[str, int], tuple[CardUpdate, ...]]:
-    """Verdicts on criteria whose text changed or went, by id; and runs with scorecards by both
-    rubrics."""
-    from collections import Counter
-
+    """How many verdicts are on criteria whose text changed or that are gone, by criterion, and the
+    runs with scorecards by both rubrics."""
     from ..judge.rejudge.update import changes_between
     from ..judge.store import open_store
     from ..rubrics.load import criterion_sha256
 
-    kept = {criterion_sha256(c) for c in new.criteria()}
-    gone = {c.id for c in old.criteria() if criterion_sha256(c) not in kept}
+    new_texts = {criterion_sha256(criterion) for criterion in new.criteria()}
+    changed = {
+        criterion.id for criterion in old.criteria() if criterion_sha256(criterion) not in new_texts
+    }
     counts: Counter[str] = Counter()
     with open_store(store, create=False) as opened:
         for _, card in opened.cards_of_rubric(old.sha256):
-            judged = (
-                c
-                for stage in card.stages.values()
-                for c in stage.criteria
-                if c.status in ("scored", "unscored")
-            )
-            counts.update(c.id for c in judged if c.id in gone)
+            for stage in card.stages.values():
+                counts.update(
+                    result.id
+                    for result in stage.criteria
+                    if result.status in ("scored", "unscored") and result.id in changed
+                )
         return dict(sorted(counts.items())), changes_between(opened, old, new)
 
 
 @command.command("schema")
 def schema() -> int:
-    """The JSON Schema of rubric files."""
+    """Print the JSON Schema of rubric files."""
     from importlib.resources import files
 
     console.say((files("ambjudge.rubrics") / "rubric.schema.json").read_text("utf-8").rstrip())

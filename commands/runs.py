@@ -1,10 +1,10 @@
-"""Paths of a command line to runs."""
+"""From the paths of a command line to runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .. import console
 from ..errors import AmbjudgeError, InputError, unexpected
@@ -15,26 +15,42 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def found_runs(paths: Sequence[str]) -> tuple[list[Path], bool]:
-    """The conversation files at or below the paths, and whether a path had none, which is said on
-    stderr."""
+class RunList(NamedTuple):
+    """The conversation files at or below some paths."""
+
+    files: list[Path]
+    is_complete: bool
+    """Whether every path has a run."""
+
+
+def has_run(path: str) -> bool:
+    """Whether there is a run at or below a path or an address."""
     from ..judge.run_sources import run_sources
 
-    sources = list(run_sources(paths))
-    for source in sources:
-        if source.error is not None:
+    return any(source.error is None for source in run_sources([path]))
+
+
+def list_runs(paths: Sequence[str]) -> RunList:
+    """List the conversation files at or below the paths; a path without any is named on stderr."""
+    from ..judge.run_sources import run_sources
+
+    files: list[Path] = []
+    is_complete = True
+    for source in run_sources(paths):
+        if source.error is None:
+            files.append(source.path)
+        else:
+            is_complete = False
             console.error(source.error)
-    runs = [source.path for source in sources if source.error is None]
-    return runs, len(runs) < len(sources)
+    return RunList(files, is_complete)
 
 
 def each_run(
     paths: Sequence[str], track: str | None = None, tier: str | None = None
 ) -> Iterator[Run | InputError]:
-    """Every run at or below the paths, one at a time; what cannot be read comes as its error, and
-    the rest goes on.
+    """Every run at or below the paths, one at a time; one that cannot be read comes as its error.
 
-    `track` and `tier` stand where a run's files do not say.
+    `track` and `tier` stand in where a run's files do not name them.
     """
     from ..trajectories.reading.load import iter_runs
 
@@ -54,7 +70,7 @@ def each_run(
 def each_result(
     runs: Iterator[Run | InputError], work: Callable[[Run], T]
 ) -> Iterator[tuple[Run, T] | AmbjudgeError]:
-    """Each run with what `work` makes of it; a run that cannot be read or worked on comes as its
+    """Each run with the result of `work`; a run that cannot be read or worked on comes as its
     error."""
     for run in runs:
         if isinstance(run, InputError):

@@ -1,10 +1,11 @@
-"""ambjudge score: runs to scorecards."""
+"""ambjudge score: from runs to scorecards."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,274 +15,366 @@ from .. import console
 from ..config import load
 from ..errors import InputError
 from ..trajectories.reading.remote import is_address
-from .card_files import CardFile, Part, place_of
+from .campaign import (
+    BatchStep,
+    RunFlags,
+    campaign,
+    judge_runs,
+    make_plan,
+    run_flags,
+    select_shard,
+)
+from .card_files import CardFile, place_of
+from .forecast import show_forecast
+from .grouped_help import command as grouped_command
+from .grouped_help import option
 from .options import (
+    DIAGNOSIS,
     JSON,
     PATHS_OR_ADDRESSES,
-    check_can_label_stages,
-    judge_of,
-    judge_options,
-    open_session_store,
-    policy_options,
-    question_options,
-    run_options,
-    score_options,
-    scorer_of,
-    spread_options,
-    work_options,
+    POLICY,
+    RUBRIC,
+    STAGES_FROM,
+    STORE,
+    campaign_options,
+    run_facts_options,
 )
 from .path_types import PathOrAddress
+from .runs import has_run, list_runs
+from .sessions import open_session_store, score_options
+from .shards import Part
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
+    from ..judge.card.fields import Gist
     from ..judge.card.read_share import Standing
     from ..judge.card.scorecard import ScoreCard
+    from ..judge.rejudge.staleness import RejudgePlan
+    from ..judge.run_sources import RunSource
     from ..judge.runner import Progress
-    from ..judge.session import ScoreOptions, ScoreOutcome, Session
+    from ..judge.session import ScoreOptions, ScoreOutcome, Scorer, Session
     from ..judge.store import Store
     from .render import Row
 
 
-@click.command(
+@grouped_command(
     "score",
-    epilog=(
-        "\b\nExamples:\n  ambjudge score runs/elm-chest-1\n  ambjudge score runs/ --judge"
-        " anthropic/claude-sonnet-4-5 --json --out cards.jsonl"
-    ),
+    "ambjudge score runs/elm-chest-1",
+    "ambjudge score runs/ --judge anthropic/claude-sonnet-4-5 --json --out cards.jsonl",
 )
 @PATHS_OR_ADDRESSES
-@judge_options
-@question_options
+@campaign_options
+@STAGES_FROM
+@DIAGNOSIS
+@RUBRIC
+@run_facts_options
+@POLICY
+@STORE
 @JSON
-@click.option(
-    "--out", metavar="FILE|URL", type=PathOrAddress(), help="Write scorecards (JSON Lines) as well."
+@option(
+    "--out",
+    heading="Output",
+    metavar="FILE|URL",
+    type=PathOrAddress(),
+    help="Also write scorecards (JSON Lines) here.",
 )
-@spread_options
-@run_options
-@policy_options
-@work_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Score runs: a conversation.json, a run folder, or every run below a folder or an address
     (s3://bucket/runs).
 
-    S1-S3 are judged against the track's rubric, S4-S5 checked from the output files. --track and
-    --tier say what the files do not.
+    S1-S3 are judged by the track's rubric; S4-S5 are checked from the output files.
     """
-    if (flags["dry_run"] or flags["batch"]) and (
-        there := [path for path in paths if is_address(path)]
-    ):
-        raise InputError(
-            "--dry-run and --batch plan runs of this machine alone",
-            "leave them out, or copy the runs",
-            there[0],
-        )
-    if flags["dry_run"]:
-        from .rejudge import run as plan
-
-        return plan(obj, paths, {**flags, "verify_files": False})
     return run(obj, paths, flags)
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when something could not be scored; 2 when nothing could be read."""
-    import asyncio
-
+    """The exit code: 0; 1 if something could not be scored; 2 if nothing could be read."""
     from ..judge.base import extra_questions
+    from ..judge.questions.items import check_can_label_stages
     from ..judge.run_sources import run_sources
-    from ..judge.session import collect_cards, unchanged_cards
 
-    settings = load(obj["config"])
-    judge = judge_of(settings, flags)
-    options = score_options(settings, flags)
+    settings, quiet = load(obj["config"]), obj["quiet"]
+    how = run_flags(settings, flags)
+    judge, options = how.judge(), score_options(settings, flags)
     check_can_label_stages(judge, options.questions)
+    if how.dry_run or how.batch:
+        _refuse_addresses(paths)
     with ExitStack() as stack:
-        # Nothing is made where nothing is to be read; what is wrong with the paths is told when
-        # they are read.
+        # A store is made only where there is something to score; paths without runs are named when
+        # the runs are read.
         store = None
-        if there := tuple(path for path in paths if next(run_sources([path])).error is None):
+        readable_paths = [path for path in paths if has_run(path)]
+        if readable_paths:
             store = open_session_store(
-                there, settings, flags, judge, stack, obj["quiet"], required=flags["batch"]
+                readable_paths,
+                settings,
+                flags["store"],
+                stack,
+                judge=judge,
+                quiet=quiet,
+                required=how.batch or how.dry_run,
             )
-        if flags["batch"] and store is not None:
-            if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
-                return 1
-            options = replace(options, stored_only=True)
-        read = options.questions.diagnosis and "diagnosis" in extra_questions(judge)
-        shard, part, runs = flags["shard"], None, paths
-        out = None if not flags["out"] else place_of(flags["out"])
-        if shard is not None:
-            runs, options = shard.slice(run_sources(paths)), shard.share(options)
-            files = [source.path for source in runs]
-            part = Part(shard.file(out), files, judge, options)
+        elif how.dry_run or how.batch:
+            list_runs(paths)
+            return 2
+        runs, options = select_shard(how, run_sources(paths) if how.shard else paths, options)
+        out = place_of(flags["out"]) if flags["out"] else None
+        part = None
+        if how.shard is not None and not how.dry_run:
+            files = [source.path for source in run_sources(runs)]
+            part = Part(how.shard.file(out), files, judge, options)
             out = part.file
-            if (code := part.said(obj["quiet"])) is not None:
-                return code
-        sink = _Sink(obj, flags, stack, read, out, stored=store is not None)
-        kept = None if store is None else unchanged_cards(store, judge, options)
-
-        async def work() -> Session:
-            async with scorer_of(settings, flags, judge, options, store) as scorer:
-                return await collect_cards(
-                    scorer, runs, sink.take, unchanged=kept, on_progress=sink.tell
-                )
-
-        code = sink.finish(asyncio.run(work()))
+            finished_code = part.finished_code(quiet)
+            if finished_code is not None:
+                return finished_code
+        sink = _Sink(
+            stack,
+            None if how.dry_run else out,
+            as_json=flags["as_json"],
+            quiet=quiet,
+            verbose=obj["verbose"] > 0,
+            asks_codes=options.questions.diagnosis and "diagnosis" in extra_questions(judge),
+            is_stored=store is not None,
+        )
+        work = _Scoring(runs, how, judge, options, store, sink, flags["as_json"], quiet)
+        code = campaign(work, flags=how, judge=judge, options=options, store=store, quiet=quiet)
         if part is not None and code in (0, 1) and not sink.retriable:
-            part.note(sink.done, code)
+            part.write_note(sink.scored, code)
         return code
 
 
-def _through_batch(
-    paths: tuple[str, ...],
-    judge: Judge,
-    options: ScoreOptions,
-    store: Store,
-    wait_s: float,
-    quiet: bool,
-) -> int:
-    """Send what the store lacks, collect what is answered; how many batches the provider still
-    works on.
+def _refuse_addresses(paths: tuple[str, ...]) -> None:
+    for path in paths:
+        if is_address(path):
+            raise InputError(
+                "--dry-run and --batch work only on runs of this machine",
+                "leave them out, or copy the runs",
+                path,
+            )
 
-    Runs that cannot be read are named when the rest is scored.
-    """
-    from ..judge.rejudge.staleness import plan_rejudge
-    from ..judge.run_sources import run_sources
-    from .batch_step import step
 
-    runs = [source.path for source in run_sources(paths) if source.error is None]
-    scope = options.scope()
-    bar = console.Progress("planned", len(runs), quiet)
-    made = plan_rejudge(store, runs, judge, scope, on_progress=bar.update)
-    bar.clear()
-    return step(made, store, judge, options.max_cost, wait_s, quiet).still_open
+@dataclass(frozen=True)
+class _Scoring:
+    """The work of `score` in a campaign."""
+
+    runs: Iterable[str | Path | RunSource]
+    flags: RunFlags
+    judge: Judge
+    options: ScoreOptions
+    store: Store | None
+    sink: _Sink
+    as_json: bool
+    quiet: bool
+
+    def plan(self) -> RejudgePlan:
+        """Which verdicts the store lacks."""
+        assert self.store is not None
+        files = self._readable_files()
+        return make_plan(self.store, files, self.judge, self.options.scope(), self.quiet)
+
+    def _readable_files(self) -> list[Path]:
+        from ..judge.run_sources import run_sources
+
+        return [source.path for source in run_sources(self.runs) if source.error is None]
+
+    def show_forecast(self, plan: RejudgePlan) -> int:
+        """The exit code: 1 if a run could not be read."""
+        from ..judge.rejudge.update import outdated_runs
+        from ..judge.run_sources import run_sources
+
+        assert self.store is not None
+        unreadable = [source.error for source in run_sources(self.runs) if source.error]
+        for error in unreadable:
+            console.error(error)
+        for path, plan_error in plan.errors:
+            console.error(f"{path}: {plan_error}")
+        files, options = self._readable_files(), self.options
+        cards = outdated_runs(self.store, files, self.judge, options.rubric, options.policy)
+        show_forecast(plan, len(cards), self.as_json)
+        return 1 if unreadable or plan.errors else 0
+
+    def finish_batch(self, plan: RejudgePlan, step: BatchStep) -> int:
+        """Score every run with the verdicts that are now in the store."""
+        options = replace(self.options, stored_only=True)
+        work = replace(self, options=options)
+        return judge_runs(
+            work, flags=self.flags, judge=self.judge, options=options, store=self.store
+        )
+
+    async def carry_out(self, scorer: Scorer) -> Session:
+        """Score every run that the store has no current scorecard of."""
+        from ..judge.session import collect_cards, unchanged_cards
+
+        unchanged = None
+        if self.store is not None:
+            unchanged = unchanged_cards(self.store, self.judge, self.options)
+        return await collect_cards(
+            scorer,
+            self.runs,
+            self.sink.take,
+            unchanged=unchanged,
+            on_progress=self.sink.show_progress,
+        )
+
+    def report(self, session: Session) -> int:
+        """Print the tables and the summary."""
+        return self.sink.finish(session)
 
 
 class _Sink:
-    """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at
-    once."""
+    """Takes outcomes as they come: JSON and errors are printed at once, tables at the end."""
 
     def __init__(
         self,
-        obj: dict[str, Any],
-        flags: dict[str, Any],
         stack: ExitStack,
-        read: bool,
         out: Path | None,
-        stored: bool = True,
+        *,
+        as_json: bool,
+        quiet: bool,
+        verbose: bool,
+        asks_codes: bool,
+        is_stored: bool,
     ) -> None:
-        """`read`: the judge is asked which codes apply, so that one it did not read is something
-        that failed. `stored`: what was judged is kept in a store."""
-        self.read, self.stored = read, stored
-        self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
+        """`asks_codes`: the judge is asked which codes apply, so a code that it did not read is a
+        failure. `is_stored`: verdicts are kept in a store."""
+        self.as_json = as_json
+        self.quiet = quiet
+        self.verbose = verbose
+        self.asks_codes = asks_codes
+        self.is_stored = is_stored
         self.file = CardFile(out, stack) if out else None
-        self.progress = console.Progress("scored", None, self.quiet)
+        self.progress = console.Progress("scored", None, quiet)
         stack.callback(self.progress.clear)
-        self.only: ScoreCard | None = None
+        self.first_card: ScoreCard | None = None
         self.rows: list[Row] = []
-        self.done = self.failed = self.partial = self.unread = 0
-        self.quotes = self.found = self.contradicted = 0
-        self.strict = False
+        self.scored = 0
+        self.failed = 0
+        self.incomplete = 0
+        self.codes_unread = 0
+        self.quotes = 0
+        self.quotes_found = 0
+        self.contradictions = 0
+        self.strict_evidence = False
         self.standings: Counter[Standing] = Counter()
-        self.shares: list[float] = []
-        self.missed: Counter[str] = Counter()
+        self.read_shares: list[float] = []
+        """Of the runs that were not read as a whole."""
+        self.missing_criteria: Counter[str] = Counter()
         """Criteria without a verdict, by reason."""
 
     @property
     def retriable(self) -> dict[str, int]:
-        """Criteria that the same command would ask for once more, by reason, the commonest first."""
+        """Criteria that the same command would ask for again, by reason, most frequent first."""
         from ..judge.base import RETRIABLE
 
-        return {reason: n for reason, n in self.missed.most_common() if reason in RETRIABLE}
+        return {
+            reason: count
+            for reason, count in self.missing_criteria.most_common()
+            if reason in RETRIABLE
+        }
 
     def take(self, outcome: ScoreOutcome) -> None:
+        """Count an outcome and print or write what can be printed or written now."""
         if outcome.scored is None:
             self.failed += 1
             self.progress.clear()
             console.error(outcome.error)
             return
-        gist, line = (
-            outcome.scored.gist,
-            outcome.scored.to_json() if self.as_json or self.file is not None else "",
-        )
-        self.done += 1
-        self.partial += gist.incomplete
-        self.standings[gist.standing] += 1
-        self.shares += (
-            [] if gist.read_share is None or gist.standing == "read" else [gist.read_share]
-        )
-        self.quotes, self.found = self.quotes + gist.quotes, self.found + gist.found
-        self.contradicted += gist.contradictions
-        self.strict |= gist.strict
-        self.missed.update(gist.missed)
-        self.unread += self.read and gist.codes_unread
-        if self.file is not None:
-            self.file.write(line)
-        if self.as_json:
-            console.raw(line)
-        elif (card := outcome.card) is not None:
+        self.scored += 1
+        self._count(outcome.scored.gist)
+        if self.as_json or self.file is not None:
+            line = outcome.scored.to_json()
+            if self.file is not None:
+                self.file.write(line)
+            if self.as_json:
+                console.raw(line)
+        if not self.as_json and outcome.card is not None:
             from .render import row
 
-            self.only = card if self.done == 1 else None
-            self.rows.append(row(card))
+            if self.scored == 1:
+                self.first_card = outcome.card
+            self.rows.append(row(outcome.card))
 
-    def tell(self, progress: Progress, usage: Usage) -> None:
+    def _count(self, gist: Gist) -> None:
+        self.incomplete += gist.incomplete
+        self.standings[gist.standing] += 1
+        if gist.read_share is not None and gist.standing != "read":
+            self.read_shares.append(gist.read_share)
+        self.quotes += gist.quotes
+        self.quotes_found += gist.found
+        self.contradictions += gist.contradictions
+        self.strict_evidence |= gist.strict
+        self.missing_criteria.update(gist.missed)
+        if self.asks_codes:
+            self.codes_unread += gist.codes_unread
+
+    def show_progress(self, progress: Progress, usage: Usage) -> None:
         """A status line: runs, failures, money."""
-        bits = [f"{self.failed} could not be read"] if self.failed else []
-        bits += [f"{count} unscored: {reason}" for reason, count in self.retriable.items()]
+        parts = [f"{self.failed} could not be read"] if self.failed else []
+        parts += [f"{count} unscored: {reason}" for reason, count in self.retriable.items()]
         if usage.calls:
             from ..judge.card.view import usage_parts
 
-            bits += usage_parts(usage)
+            parts += usage_parts(usage)
         self.progress.total = progress.total
-        self.progress.update(progress.done, " · ".join(bits))
+        self.progress.update(progress.done, " · ".join(parts))
 
     def finish(self, session: Session) -> int:
+        """Print the tables and the summary, and give the file its name; the exit code."""
         self.progress.clear()
-        if not self.as_json and self.only is not None and not self.failed:
-            from .render import scorecard
-
-            scorecard(self.only, self.verbose)
-        elif not self.as_json and self.rows:
-            from .render import proof, rows, unread
-
-            rows(self.rows)
-            if self.standings.keys() - {"read"}:
-                mean = sum(self.shares) / len(self.shares) if self.shares else None
-                console.say(unread(self.standings, mean))
-            if line := proof(self.quotes, self.found, self.contradicted, self.strict):
-                console.say(line)
-        if self.done + self.failed > 1:
-            bits = [f"{self.done} scored"]
-            if self.partial:
-                bits.append(f"{self.partial} of them with unscored stages")
-            if self.unread:
-                bits.append(f"{self.unread} with codes that the judge did not read")
-            if self.failed:
-                bits.append(f"{self.failed} could not be read")
-            console.note(", ".join(bits), self.quiet)
-        if self.missed:
-            from .render import limits
-
-            for line in limits(self.missed):
-                console.note(line, self.quiet)
-        if session.foreign_track_runs:
-            console.note(
-                f"{session.foreign_track_runs} of another track than the given rubric, judged by their own",
-                self.quiet,
-            )
-        if session.usage.calls:
-            from .render import bill
-
-            console.note(bill(session.usage), self.quiet)
+        if not self.as_json:
+            self._print_cards()
+        self._print_summary(session)
         if session.summary.interrupted:
-            if self.stored:
+            if self.is_stored:
                 console.interrupted("judged", self.quiet)
             if self.file is not None:
                 console.note(self.file.leave(), self.quiet)
             return 130
         if self.file is not None:
             self.file.keep()
-        if not self.done:
+        if not self.scored:
             return 2
-        return 1 if self.failed or self.partial or self.unread else 0
+        return 1 if self.failed or self.incomplete or self.codes_unread else 0
+
+    def _print_cards(self) -> None:
+        """One scorecard in full, or a table of several with what they rest on."""
+        from .render import proof, rows, scorecard, unread
+
+        if self.scored == 1 and not self.failed and self.first_card is not None:
+            scorecard(self.first_card, self.verbose)
+            return
+        if not self.rows:
+            return
+        rows(self.rows)
+        if self.standings.keys() - {"read"}:
+            shares = self.read_shares
+            console.say(unread(self.standings, sum(shares) / len(shares) if shares else None))
+        line = proof(self.quotes, self.quotes_found, self.contradictions, self.strict_evidence)
+        if line:
+            console.say(line)
+
+    def _print_summary(self, session: Session) -> None:
+        """What was scored and what was not, and what it cost, on stderr."""
+        from .render import bill, limits
+
+        if self.scored + self.failed > 1:
+            parts = [f"{self.scored} scored"]
+            if self.incomplete:
+                parts.append(f"{self.incomplete} of them with unscored stages")
+            if self.codes_unread:
+                parts.append(f"{self.codes_unread} with codes that the judge did not read")
+            if self.failed:
+                parts.append(f"{self.failed} could not be read")
+            console.note(", ".join(parts), self.quiet)
+        if self.missing_criteria:
+            for line in limits(self.missing_criteria):
+                console.note(line, self.quiet)
+        if session.foreign_track_runs:
+            console.note(
+                f"{console.counted(session.foreign_track_runs, 'run')} of another track than the"
+                " given rubric, judged by the rubric of that track",
+                self.quiet,
+            )
+        if session.usage.calls:
+            console.note(bill(session.usage), self.quiet)

@@ -1,146 +1,157 @@
-"""ambjudge segment: turns to stages."""
+"""ambjudge segment: the stage of every turn."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import console
-from .options import JSON, PATHS, STAGES_FROM, known_options, reading_options
+from .grouped_help import command as grouped_command
+from .grouped_help import option
+from .options import JSON, JUDGE, MAX_COST, PATHS, STAGES_FROM, STORE
 
 if TYPE_CHECKING:
+    from ..config import Settings
     from ..judge.questions.items import StagesFrom
     from ..trajectories.models import Run, Segmentation
 
 
-@click.command(
+@grouped_command(
     "segment",
-    epilog=(
-        "\b\nExamples:\n  ambjudge segment runs/elm-chest-1 --why\n  ambjudge segment runs/"
-        " --stages mixed --judge openai/gpt-5.4-mini"
-    ),
+    "ambjudge segment runs/elm-chest-1 --why",
+    "ambjudge segment runs/ --stages mixed --judge openai/gpt-5.4-mini",
 )
 @PATHS
 @JSON
-@click.option("--why", is_flag=True, help="The signals by which the rules label every turn.")
+@option("--why", is_flag=True, help="Show the signals by which the rules label every turn.")
+@JUDGE
 @STAGES_FROM
-@reading_options
-@known_options
+@MAX_COST
+@STORE
 @click.pass_obj
 def command(
     obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: bool, **flags: Any
 ) -> int:
-    """Show which stage, S1 to S5, each turn of a run belongs to, and what each stage cost.
+    """Show the stage of every turn, S1 to S5, and what each stage cost.
 
     Turns are labelled by rules, by a model that reads the run (--stages judge), or by the model
-    where the rules are unsure (--stages mixed). What a model said is kept in the store.
+    where the rules are unsure (--stages mixed). The store keeps the model's labels.
     """
-
     from ..config import load
-    from ..trajectories.turns.segment import segment
 
     settings = load(obj["config"])
-    printed = _Printed(as_json, why)
-    if (settings.get("stages", flags["stages"]) or "rules") != "rules":
-        return _read(obj, paths, settings, flags, printed)
+    printer = _Printer(as_json, why)
+    if (settings.get("stages", flags["stages"]) or "rules") == "rules":
+        return _segment_by_rules(paths, printer)
+    return _segment_by_judge(obj, paths, settings, flags, printer)
 
+
+def _segment_by_rules(paths: tuple[str, ...], printer: _Printer) -> int:
     from ..errors import AmbjudgeError
+    from ..trajectories.turns.segment import segment
     from .runs import each_result, each_run
 
     failed = 0
-    for item in each_result(each_run(paths), lambda run: segment(run, explain=why)):
+    for item in each_result(each_run(paths), lambda run: segment(run, explain=printer.why)):
         if isinstance(item, AmbjudgeError):
             failed += 1
             console.error(item)
         else:
-            printed.add(*item)
-    return 0 if not failed else 1 if printed.done else 2
+            run, segmentation = item
+            printer.add(run, segmentation, segmentation, "rules")
+    if not failed:
+        return 0
+    return 1 if printer.count else 2
 
 
-def _read(
+def _segment_by_judge(
     obj: dict[str, Any],
     paths: tuple[str, ...],
-    settings: Any,
+    settings: Settings,
     flags: dict[str, Any],
-    printed: _Printed,
+    printer: _Printer,
 ) -> int:
-    """Turns labelled by a judge that reads."""
-    from dataclasses import replace
-
     from ..judge.engine import read_stages
-    from ..judge.questions.items import QuestionSet
+    from ..judge.questions.items import QuestionSet, check_can_label_stages
     from ..trajectories.turns.segment import segment
-    from .judge_readings import Read, read_runs
-    from .options import check_can_label_stages, judge_of, score_options
+    from .judge_readings import Reading, read_runs
+    from .sessions import judge_of, score_options
 
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     check_can_label_stages(judge, options.questions)
-    options = replace(
-        options,
-        questions=QuestionSet(criteria=False, diagnosis=False, stages=options.questions.stages),
-    )
+    stages_only = QuestionSet(criteria=False, diagnosis=False, stages=options.questions.stages)
+    options = replace(options, questions=stages_only)
 
-    def show(read: Read) -> None:
-        run = read.ready.run
-        rules = segment(run, explain=True) if printed.why else read.ready.segmentation
-        printed.add(run, rules, *read_stages(read.ready, read.replies.get("stages")))
+    def show(reading: Reading) -> None:
+        run = reading.prepared.run
+        by_rules = segment(run, explain=True) if printer.why else reading.prepared.segmentation
+        stages, stages_from = read_stages(reading.prepared, reading.replies.get("stages"))
+        printer.add(run, by_rules, stages, stages_from)
 
-    return read_runs(obj, paths, settings, flags, judge, options, show)
+    return read_runs(obj, paths, settings, flags["store"], judge, options, show)
 
 
-class _Printed:
-    """Runs as they are printed, one after the other."""
+class _Printer:
+    """Prints runs one after the other."""
 
     def __init__(self, as_json: bool, why: bool) -> None:
-        self.as_json, self.why, self.done = as_json, why, 0
+        self.as_json = as_json
+        self.why = why
+        self.count = 0
 
     def add(
-        self,
-        run: Run,
-        rules: Segmentation,
-        found: Segmentation | None = None,
-        stages_from: StagesFrom = "rules",
+        self, run: Run, by_rules: Segmentation, stages: Segmentation, stages_from: StagesFrom
     ) -> None:
-        """`found`: the stages in the end, where they are not by `rules` alone, which the signals
-        speak for."""
-        from ..trajectories.summary import segments_json
-
-        stages = found or rules
+        """Print the stages of a run; the signals are those of the rules, whoever labelled the
+        turns."""
         if self.as_json:
-            data = {**segments_json(run, stages), "stages_from": stages_from}
-            if self.why:
-                signs = segments_json(run, rules, with_signals=True)
-                data |= {"confidence": signs["confidence"], "signals": signs["signals"]}
-                data |= {"rules": signs["turn_stages"]} if stages_from != "rules" else {}
+            data = _to_json(run, by_rules, stages, stages_from, self.why)
             console.raw(json.dumps(data, ensure_ascii=False))
         else:
-            _show(run, rules, stages, stages_from, self.why, first=self.done == 0)
-        self.done += 1
+            if self.count:
+                console.say()
+            _show_stages(run, stages, stages_from)
+            if self.why:
+                console.say()
+                _show_signals(run, by_rules, stages, stages_from)
+        self.count += 1
 
 
-def _show(
-    run: Run, rules: Segmentation, stages: Segmentation, stages_from: str, why: bool, first: bool
-) -> None:
+def _to_json(
+    run: Run, by_rules: Segmentation, stages: Segmentation, stages_from: StagesFrom, why: bool
+) -> dict[str, Any]:
+    """`ambjudge.segments/1`."""
+    from ..trajectories.summary import segments_json
+
+    data = {**segments_json(run, stages), "stages_from": stages_from}
+    if why:
+        rules = segments_json(run, by_rules, with_signals=True)
+        data["confidence"] = rules["confidence"]
+        data["signals"] = rules["signals"]
+        if stages_from != "rules":
+            data["rules"] = rules["turn_stages"]
+    return data
+
+
+def _show_stages(run: Run, stages: Segmentation, stages_from: StagesFrom) -> None:
+    """Print turns, calls and seconds by stage."""
     from ..judge.card.view import STAGES_BY
     from ..judge.card.view_parts import turn_ranges
-    from ..sanitize import sanitize_line
     from ..trajectories.models import STAGE_NAMES, STAGES
     from ..trajectories.summary import stage_uses
 
-    if not first:
-        console.say()
-    by = "" if stages_from == "rules" else f" · {STAGES_BY[stages_from]}"
+    source = "" if stages_from == "rules" else f" · {STAGES_BY[stages_from]}"
     console.say(
         f"{run.id}  {run.task or 'unknown task'} · {len(run.turns)} turns · ended:"
-        f" {run.status.ended}{by}"
+        f" {run.status.ended}{source}"
     )
     costs = stage_uses(run, stages)
     rows = []
     for stage in STAGES:
         cost = costs[stage]
-        seconds = "–" if cost.exec_time_s is None else f"{cost.exec_time_s:.1f}"
         rows.append(
             [
                 f"{stage} {STAGE_NAMES[stage]}",
@@ -148,24 +159,29 @@ def _show(
                 str(cost.turns),
                 str(cost.calls),
                 str(cost.failed_calls),
-                seconds,
+                console.number(cost.exec_time_s, digits=1),
             ]
         )
     console.table(
         ["Stage", "Turns", "n", "Calls", "Failed", "Seconds"], rows, right=range(2, 6), flexible=1
     )
-    if why:
-        console.say()
-        for turn, stage, guess in zip(
-            run.turns, stages.turn_stages, rules.turn_stages, strict=True
-        ):
-            sure = f"{rules.confidence[turn.index - 1]:.2f}" if rules.confidence else ""
-            ours = sure if stages_from == "rules" else f"(rules {guess} {sure})"
-            said = sanitize_line(turn.text.strip()[:90]) or sanitize_line(turn.code.strip()[:90])
-            console.say(
-                console.fit(f"turn {turn.index:<4} {stage} {ours}  {said}", console.width())
-            )
-            for signal in rules.signals[turn.index - 1] if rules.signals else ():
-                quote = f": {sanitize_line(signal.quote)[:80]}" if signal.quote else ""
-                line = f"          {signal.stage} {signal.weight:+.1f} {signal.name}{quote}"
-                console.say(console.fit(line, console.width()))
+
+
+def _show_signals(
+    run: Run, by_rules: Segmentation, stages: Segmentation, stages_from: StagesFrom
+) -> None:
+    """Print every turn with its stage and the signals of the rules."""
+    from ..sanitize import sanitize_line
+
+    pairs = zip(run.turns, stages.turn_stages, by_rules.turn_stages, strict=True)
+    for turn, stage, rules_stage in pairs:
+        confidence = f"{by_rules.confidence[turn.index - 1]:.2f}" if by_rules.confidence else ""
+        if stages_from != "rules":
+            confidence = f"(rules {rules_stage} {confidence})"
+        words = sanitize_line(turn.text.strip()[:90]) or sanitize_line(turn.code.strip()[:90])
+        line = f"turn {turn.index:<4} {stage} {confidence}  {words}"
+        console.say(console.fit(line, console.width()))
+        for signal in by_rules.signals[turn.index - 1] if by_rules.signals else ():
+            quote = f": {sanitize_line(signal.quote)[:80]}" if signal.quote else ""
+            line = f"          {signal.stage} {signal.weight:+.1f} {signal.name}{quote}"
+            console.say(console.fit(line, console.width()))

@@ -2,95 +2,96 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import console
+from ..errors import AmbjudgeError, ConfigError
+from .grouped_help import command as grouped_command
+from .grouped_help import option
 from .options import (
     DRY_RUN,
+    JUDGE,
     MAX_COST,
-    SOURCES,
+    OPTIONAL_PATHS,
+    RUBRIC,
     STAGES_FROM,
     STORE,
     json_option,
-    judge_of,
-    judge_options,
-    run_options,
 )
+from .sessions import judge_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..judge.trust.selftest import Report, Row
+
+_ONLY_WITH_LABELS = ("annotator", "split", "test_share", "stages", "max_cost", "store")
 
 
-@click.command(
+@grouped_command(
     "selftest",
-    epilog=(
-        "\b\nExamples:\n  ambjudge selftest\n  ambjudge selftest --judge openai/my-model --api-base"
-        " http://localhost:8000/v1\n  ambjudge selftest runs/ --labels labels/ --judge"
-        " openai/my-model --split dev"
-    ),
+    "ambjudge selftest",
+    "ambjudge selftest --judge openai/gpt-5.4-mini",
+    "ambjudge selftest runs/ --labels labels/ --judge openai/gpt-5.4-mini --split dev",
 )
-@SOURCES
-@judge_options
-@run_options
-@click.option(
+@OPTIONAL_PATHS
+@option(
     "--labels",
     metavar="DIR|STORE",
-    help="Human labels of the runs: measure the judge against them.",
+    help="Compare the judge with these human labels of the runs.",
 )
-@click.option(
-    "--annotator", metavar="NAME", help="With --labels: whose.  [gold, else the first by name]"
+@option(
+    "--annotator",
+    metavar="NAME",
+    help="With --labels: use this person's labels.  [gold, else the first by name]",
 )
-@click.option(
+@option(
     "--split",
     type=click.Choice(["dev", "test", "both"]),
-    help="With --labels: which runs; write prompts on dev only.  [default: both]",
+    help="With --labels: use these runs; tune prompts on dev only.  [default: both]",
 )
-@click.option(
+@option(
     "--test-share",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="With --labels: share of runs that are test.  [default: 0.5]",
+    help="With --labels: the share of runs in the test split.  [default: 0.5]",
 )
+@JUDGE
 @STAGES_FROM
 @MAX_COST
+@RUBRIC
 @STORE
 @DRY_RUN
-@click.option(
-    "--concurrency", type=click.IntRange(1, 1000), help="Calls at once.  [4; --labels: 8]"
-)
 @json_option()
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """How robust is a judge, and with --labels: how right?
+    """Measure how robust a judge is and, with --labels, how often it agrees with people.
 
-    Evidence is taken away (verdicts must fall), text asks for full marks and for no codes (they
-    must not rise), form changes (they must stay). The rules judge runs beside as the null model.
-    Without PATH two built-in runs are used. Exit 1 when a verdict broke an expectation.
+    Evidence is removed (verdicts must fall), text demands full marks and no codes (they must not
+    rise), the form changes (they must stay). The rules judge is the null model beside it. Without
+    PATH, two built-in runs are used. Exit 1 if a verdict breaks an expectation.
 
-    With --labels the judge is asked about the labelled runs among PATH: agreement, kappa, F1 of
-    codes, calibration, gain over the rules and over "always met", beside each other on a dev and a
-    test split. What the store has is not asked again.
+    With --labels, the judge is asked about the labelled runs among PATH: agreement, kappa, F1 of
+    codes, calibration, gain over the rules and over "always met", on a dev and a test split.
     """
-    from ..errors import ConfigError
-
     if flags["labels"] is not None:
         from .selftest_labels import run
 
         return run(obj, paths, flags)
-    for name in ("annotator", "split", "test_share", "stages", "max_cost", "store"):
+    for name in _ONLY_WITH_LABELS:
         if flags[name] is not None:
             raise ConfigError(
-                f"--{name.replace('_', '-')} belongs to the figures on labelled runs",
-                "give --labels too",
+                f"--{name.replace('_', '-')} is for the comparison with labels", "add --labels"
             )
-    return _robustness(obj, paths, flags)
+    return _test_robustness(obj, paths, flags)
 
 
-def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
-    import asyncio
-
+def _test_robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     from ..config import load
-    from ..errors import AmbjudgeError
     from ..judge.base import extra_questions
     from ..judge.trust.selftest import calls, cases, selftest
     from ..rubrics.load import load_rubric
@@ -99,102 +100,113 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
 
     settings = load(obj["config"])
     runs = []
-    for item in each_run(paths, flags["track"], flags["tier"]):
-        if isinstance(item, AmbjudgeError):
-            raise item
-        runs.append((item, segment(item)))
-    chosen = load_rubric(flags["rubric"]) if flags["rubric"] else None
+    for run in each_run(paths, settings.get("track"), settings.get("tier")):
+        if isinstance(run, AmbjudgeError):
+            raise run
+        runs.append((run, segment(run)))
+    rubric = load_rubric(flags["rubric"]) if flags["rubric"] else None
     judge = judge_of(settings, flags)
-    prepared = list(cases(runs or None, chosen, extra_questions(judge)))
-    needed, of_codes = (
-        calls(prepared),
-        calls([case for case in prepared if case.base.question == "diagnosis"]),
-    )
-    told = f"{needed - of_codes} stage calls" + (
-        f", {of_codes} about error codes" if of_codes else ""
-    )
+    planned = list(cases(runs or None, rubric, extra_questions(judge)))
+    all_calls = calls(planned)
+    code_calls = calls([case for case in planned if case.base.question == "diagnosis"])
+    forecast = f"{all_calls - code_calls} calls about stages"
+    if code_calls:
+        forecast += f", {code_calls} about error codes"
     if flags["dry_run"]:
-        console.raw(json.dumps({"calls": needed})) if flags["as_json"] else console.say(told)
+        if flags["as_json"]:
+            console.raw(json.dumps({"calls": all_calls}))
+        else:
+            console.say(forecast)
         return 0
-    console.note(told, obj["quiet"])
-    many = flags["concurrency"] or settings.get("concurrency") or 4
-    report = asyncio.run(selftest(judge, runs or None, rubric=chosen, concurrency=many))
+    console.note(forecast, obj["quiet"])
+    concurrency = settings.get("concurrency") or 4
+    report = asyncio.run(selftest(judge, runs or None, rubric=rubric, concurrency=concurrency))
     if flags["as_json"]:
-
-        def rows(found: Any) -> list[dict[str, Any]]:
-            return [{**row.__dict__, "rate": row.rate, "interval": row.interval} for row in found]
-
-        console.raw(
-            json.dumps(
-                {
-                    "schema": "ambjudge.selftest/1",
-                    "judge": report.judge,
-                    "rows": rows(report.rows),
-                    "heuristic": rows(report.baseline),
-                    "usage": report.usage.__dict__,
-                },
-                ensure_ascii=False,
-            )
-        )
+        console.raw(json.dumps(_to_json(report), ensure_ascii=False))
     else:
         _show(report)
     return 1 if report.broken else 0
 
 
-def _show(report: Any) -> None:
+def _to_json(report: Report) -> dict[str, Any]:
+    """`ambjudge.selftest/1`."""
+    return {
+        "schema": "ambjudge.selftest/1",
+        "judge": report.judge,
+        "rows": _rows_to_json(report.rows),
+        "heuristic": _rows_to_json(report.baseline),
+        "usage": report.usage.__dict__,
+    }
 
-    beside = {row.name: row for row in report.baseline}
-    lines, styles = [], []
-    for row in report.rows:
-        rate = "–" if row.rate is None else f"{row.rate:.0%}"
-        span = "" if row.interval is None else f"{row.interval[0]:.0%}–{row.interval[1]:.0%}"
-        other = beside.get(row.name)
-        null = "" if other is None else "–" if other.rate is None else f"{other.rate:.0%}"
-        codes = f"{row.codes_broken} of {row.codes}" if row.codes else ""
-        lines.append(
-            [
-                row.name,
-                row.expectation,
-                f"{row.broken} of {row.pairs}",
-                codes,
-                rate,
-                span,
-                str(row.unscored or ""),
-                null,
-            ]
-        )
-        styles.append(
-            [None, "dim", None, None, "good" if not row.broken else "bad", "dim", "warn", "dim"]
-        )
+
+def _rows_to_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    return [{**row.__dict__, "rate": row.rate, "interval": row.interval} for row in rows]
+
+
+_HEADS = (
+    "Change",
+    "Verdict must be",
+    "Broken",
+    "Of them codes",
+    "Rate",
+    "95 % interval",
+    "Unscored",
+    "Rules",
+)
+_LEFT_OUT_FIRST = ("95 % interval", "Of them codes")
+"""Columns that a narrow terminal does without."""
+
+
+def _show(report: Report) -> None:
+    """Print a row for each change, and what the judge cost."""
+    rules_rates = {row.name: _percent(row.rate) for row in report.baseline}
+    lines = [_cells(row, rules_rates.get(row.name, "")) for row in report.rows]
+    styles = [_styles(row) for row in report.rows]
+    columns = [i for i in range(len(_HEADS)) if any(line[i] for line in lines)]
+    heads = [_HEADS[i] for i in columns]
     console.say(
         f"judge {report.judge}: share of verdicts that do not follow a change with a known effect"
     )
-    heads = [
-        "Change",
-        "Verdict must be",
-        "Broken",
-        "Of them codes",
-        "Rate",
-        "95 % interval",
-        "Unscored",
-        "Rules",
-    ]
-    kept = [i for i in range(len(heads)) if any(line[i] for line in lines)]
     console.table(
-        [heads[i] for i in kept],
-        [[line[i] for i in kept] for line in lines],
+        heads,
+        [[line[i] for i in columns] for line in lines],
         right=range(2, 8),
-        spare=[kept.index(i) for i in (5, 3) if i in kept],
-        styles=[[style[i] for i in kept] for style in styles],
+        spare=[heads.index(name) for name in _LEFT_OUT_FIRST if name in heads],
+        styles=[[style[i] for i in columns] for style in styles],
     )
     console.say(
         console.wrap(
-            "Unscored: pairs without two verdicts, which show nothing; Rules: rate of the judge"
+            "Unscored: pairs without two verdicts, which show nothing. Rules: the rate of the judge"
             " without a model."
         )
     )
-    cost = report.usage.cost_usd
     if report.usage.calls:
-        console.say(
-            f"{report.usage.calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}"
-        )
+        from .render import bill
+
+        console.say(bill(report.usage))
+
+
+def _percent(rate: float | None) -> str:
+    return "–" if rate is None else f"{rate:.0%}"
+
+
+def _cells(row: Row, rules_rate: str) -> list[str]:
+    interval = ""
+    if row.interval is not None:
+        low, high = row.interval
+        interval = f"{low:.0%}–{high:.0%}"
+    return [
+        row.name,
+        row.expectation,
+        f"{row.broken} of {row.pairs}",
+        f"{row.codes_broken} of {row.codes}" if row.codes else "",
+        _percent(row.rate),
+        interval,
+        str(row.unscored or ""),
+        rules_rate,
+    ]
+
+
+def _styles(row: Row) -> list[str | None]:
+    rate = "bad" if row.broken else "good"
+    return [None, "dim", None, None, rate, "dim", "warn", "dim"]

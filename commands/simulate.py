@@ -3,107 +3,130 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import console
 from ..atomic_files import whole
 from ..errors import ConfigError, InputError
+from .grouped_help import command as grouped_command
+from .grouped_help import option
+from .path_types import LocalPath
 
-POSITIVE = click.IntRange(min=1)
+if TYPE_CHECKING:
+    from ..analysis.simulated.simulation import Simulation
+
+_SIZES = {"agents": "n_agents", "tasks": "n_tasks", "tracks": "n_tracks", "repeats": "n_rep"}
+"""Sizes of the cohort, each with its name in the simulator."""
+_MOST_TRACKS = 7
 
 
-@click.command(
+@grouped_command(
     "simulate",
-    epilog="\b\nExample:\n  ambjudge simulate --out cards.jsonl --seed 7",
+    "ambjudge simulate --out cards.jsonl --seed 7",
+    "ambjudge simulate --preset null --set agents=4 --set repeats=20 --out cards.jsonl",
 )
-@click.option(
-    "--out",
-    metavar="FILE",
-    type=click.Path(),
-    help="Scorecards as JSON Lines; FILE.truth.json beside it.",
+@option(
+    "--preset",
+    default="paper",
+    metavar="NAME",
+    help="Plant this truth: paper, null, judge (errors in codes) or halo.  [paper]",
 )
-@click.option(
-    "--preset", default="paper", metavar="NAME", help="paper, null, judge (tag errors), halo."
+@option(
+    "--seed", type=click.IntRange(min=0), default=1, help="The same seed, the same cohort.  [1]"
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Same seed, same cohort.  [1]")
-@click.option("--agents", "n_agents", type=POSITIVE, help="Number of agents.  [6]")
-@click.option("--tasks", "n_tasks", type=POSITIVE, help="Number of tasks.  [24]")
-@click.option("--tracks", "n_tracks", type=click.IntRange(1, 7), help="Number of tracks.  [5]")
-@click.option(
-    "--repeats", "n_rep", type=POSITIVE, help="Runs of an agent on a task in a tier.  [12]"
-)
-@click.option(
+@option(
     "--set",
     "switches",
     multiple=True,
     metavar="NAME=NUMBER",
-    help="Any switch of the simulator (repeatable).",
+    help="Set agents, tasks, tracks, repeats or any switch of the simulator; repeatable.",
+)
+@option(
+    "--out",
+    heading="Output",
+    metavar="FILE",
+    type=LocalPath(),
+    help="Write scorecards (JSON Lines) here and the truth to FILE.truth.json.",
 )
 @click.pass_obj
 def command(obj: dict[str, Any], /, **flags: Any) -> int:
-    """Write a cohort whose true effects are known.
+    """Write a cohort whose true effects are known: by default 6 agents, 24 tasks in 5 tracks, 12
+    repeats in each tier.
 
-    Without --out the scorecards go to stdout.
+    Without --out, the scorecards go to stdout.
     """
     return run(obj, flags)
 
 
-SIZES = ("n_agents", "n_tasks", "n_tracks", "n_rep")
-
-
 def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
     """The exit code."""
-    switches = {name: flags[name] for name in SIZES if flags[name] is not None} | _switches(
-        flags["switches"]
-    )
+    switches = _parse_switches(flags["switches"])
     from ..analysis.simulated.simulated_cards import simulated_scorecards
     from ..analysis.simulated.simulation import simulate
 
-    sim = simulate(flags["preset"], seed=flags["seed"], **switches)
-    cards = simulated_scorecards(sim)
+    simulation = simulate(flags["preset"], seed=flags["seed"], **switches)
+    lines = (card.to_json() for card in simulated_scorecards(simulation))
     if not flags["out"]:
-        for card in cards:
-            console.raw(card.to_json())
+        for line in lines:
+            console.raw(line)
         return 0
-    path = Path(flags["out"])
-    try:
-        with whole(path) as part, part.open("w", encoding="utf-8") as stream:
-            for card in cards:
-                stream.write(card.to_json() + "\n")
-        truth = _truth(sim, flags)
-        beside = path.with_name(path.name + ".truth.json")
-        beside.write_text(json.dumps(truth, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror}", "choose another --out", path
-        ) from error
+    file = Path(flags["out"])
+    truth_file = file.with_name(file.name + ".truth.json")
+    truth = _truth(simulation, flags["preset"], flags["seed"])
+    _write(file, lines, truth_file, truth)
     console.note(
-        f"wrote {sim.n} scorecards to {path} and the true effects to {beside}", obj["quiet"]
+        f"wrote {simulation.n} scorecards to {file} and the true effects to {truth_file}",
+        obj["quiet"],
     )
     return 0
 
 
-def _switches(texts: tuple[str, ...]) -> dict[str, float | int]:
-    """NAME=NUMBER pairs. Raises ConfigError for anything else."""
-    out: dict[str, float | int] = {}
+def _write(file: Path, lines: Iterable[str], truth_file: Path, truth: dict[str, Any]) -> None:
+    try:
+        with whole(file) as part, part.open("w", encoding="utf-8") as stream:
+            stream.writelines(f"{line}\n" for line in lines)
+        text = json.dumps(truth, indent=1, allow_nan=False)
+        truth_file.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}", "choose another --out", file
+        ) from error
+
+
+def _parse_switches(texts: Iterable[str]) -> dict[str, float | int]:
+    """NAME=NUMBER pairs by the simulator's names. ConfigError for anything else."""
+    switches: dict[str, float | int] = {}
     for text in texts:
-        name, _, value = text.partition("=")
+        name, _, number = (part.strip() for part in text.partition("="))
+        name = _SIZES.get(name, name)
         try:
-            out[name.strip()] = int(value) if value.strip().lstrip("-").isdigit() else float(value)
+            is_integer = number.lstrip("-").isdigit()
+            switches[name] = int(number) if is_integer else float(number)
         except ValueError:
             raise ConfigError(f"--set {text}: not NAME=NUMBER", "e.g. --set halo=1.5") from None
-    return out
+        if name in _SIZES.values():
+            _check_size(text, name, switches[name])
+    return switches
 
 
-def _truth(sim: Any, flags: dict[str, Any]) -> dict[str, Any]:
+def _check_size(text: str, name: str, number: float | int) -> None:
+    if not isinstance(number, int) or number < 1:
+        raise ConfigError(f"--set {text}: not a whole number from 1", "e.g. --set agents=4")
+    if name == "n_tracks" and number > _MOST_TRACKS:
+        raise ConfigError(f"--set {text}: there are {_MOST_TRACKS} tracks", "give fewer")
+
+
+def _truth(simulation: Simulation, preset: str, seed: int) -> dict[str, Any]:
+    """What was planted, as it shows in this sample."""
     from ..analysis.simulated.simulation import sample_truth
 
     return {
-        "preset": flags["preset"],
-        "seed": flags["seed"],
-        "runs": sim.n,
-        "effects": sample_truth(sim),
+        "preset": preset,
+        "seed": seed,
+        "runs": simulation.n,
+        "effects": sample_truth(simulation),
     }

@@ -11,43 +11,48 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import read_cards
-from .options import SOURCES, cohort_options, judged_by
+from .grouped_help import command as grouped_command
+from .grouped_help import option
+from .options import OPTIONAL_PATHS, cohort_options, judged_by
+from .path_types import LocalPath
 
 
-@click.command(
+@grouped_command(
     "site",
-    epilog=(
-        "\b\nExamples:\n  ambjudge site runs/ --out site/\n  ambjudge site cards.jsonl --out site/"
-        " --no-report"
-    ),
+    "ambjudge site runs/ --out site/",
+    "ambjudge site cards.jsonl --out site/ --no-report",
 )
-@SOURCES
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(),
-    required=True,
-    help="A new or empty folder, or an earlier site.",
-)
-@click.option(
+@OPTIONAL_PATHS
+@option(
     "--runs",
     metavar="DIR",
-    type=click.Path(),
-    help="Where scorecards' runs are, if not where they say.",
+    type=LocalPath(),
+    help="Find the runs of scorecards here if they have moved.",
 )
-@click.option("--title", default="Runs", help="Title of the table of runs.")
 @judged_by("all")
-@click.option(
-    "--report/--no-report", default=True, help="The analysis beside the runs (analyze).  [yes]"
-)
 @cohort_options
+@option(
+    "--out",
+    heading="Output",
+    metavar="DIR",
+    type=LocalPath(),
+    required=True,
+    help="Write here: a new or empty folder, or an earlier site.",
+)
+@option("--title", heading="Output", default="Runs", help="The title of the table of runs.")
+@option(
+    "--report/--no-report",
+    heading="Output",
+    default=True,
+    help="Add the report of `analyze`.  [yes]",
+)
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Pages to look at and to share: all runs in a table, each with transcript and verdicts, two
-    compared, the report.
+    """Write pages to look at and share: a table of all runs, each run with transcript and verdicts,
+    two runs side by side, the report.
 
-    PATH as for `analyze`. No server: open DIR/index.html, or copy DIR where others can. Whole
-    transcripts are in it.
+    PATH as for `analyze`. No server is needed: open DIR/index.html, or copy DIR to where others can
+    see it. The pages contain whole transcripts.
     """
     out = Path(flags["out"])
     if out.exists() and not out.is_dir():
@@ -64,6 +69,6 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
         runs=flags["runs"],
         tell=partial(console.note, quiet=obj["quiet"]),
     )
-    found = read_cards(obj, paths, flags, make)
+    result = read_cards(obj, paths, flags, make)
     console.note(f"wrote the site; open {out / 'index.html'}", obj["quiet"])
-    return 1 if found.problems else 0
+    return 1 if result.problems else 0

@@ -108,11 +108,11 @@ def test_no_repeats_are_nothing_to_plan_from(table) -> None:
 def test_the_command(table, tmp_path, capsys) -> None:
     cards = tmp_path / "pilot.parquet"
     table.write_parquet(cards)
-    assert run(["plan", str(cards), "--difference", "5"]) == 0
+    assert run(["power", str(cards), "--difference", "5"]) == 0
     text = capsys.readouterr().out
     assert "A difference of two agents in mean overall of 5 points: 24 tasks with 12 runs" in text
     assert "Power .8 takes" in text
-    assert run(["plan", str(cards), "--code", "E3", "--effect", "8", "--json"]) == 0
+    assert run(["power", str(cards), "--code", "E3", "--effect", "8", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["code"], found["plan"]["noise"]["tasks"]) == ("E3", 24)
     assert {"tasks", "repeats", "power", "mde80"} <= set(found["rows"][0])
@@ -133,7 +133,7 @@ def test_labels_for_an_agreement_go_with_one_over_its_square(table, tmp_path, ca
     need = []
     for size in ("0.04", "0.02"):
         asked = ("--labels", str(labels), "--agreement", "E3", "--half-width", size)
-        assert run(["plan", str(cards), *asked, "--json"]) == 0
+        assert run(["power", str(cards), *asked, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         need.append(found["labels"])
     assert "for the agreement on E3 takes" in found["sentences"][0]
@@ -141,7 +141,7 @@ def test_labels_for_an_agreement_go_with_one_over_its_square(table, tmp_path, ca
     assert (
         run(
             [
-                "plan",
+                "power",
                 str(cards),
                 "--labels",
                 str(labels),
@@ -156,9 +156,9 @@ def test_labels_for_an_agreement_go_with_one_over_its_square(table, tmp_path, ca
 
 
 WRONG = [
-    pytest.param(("--half-width", "1"), "labels for what?", id="no labels"),
-    pytest.param((), "plan for what?", id="nothing"),
-    pytest.param(("--code", "E3"), "plan for what?", id="no effect"),
+    pytest.param(("--half-width", "1"), "what the labels are for", id="no labels"),
+    pytest.param((), "what is to be detected", id="nothing"),
+    pytest.param(("--code", "E3"), "what is to be detected", id="no effect"),
     pytest.param(
         ("--difference", "5", "--outcome", "S1"), "S1 goes from 0 to 1", id="off the scale"
     ),
@@ -174,5 +174,5 @@ WRONG = [
 def test_what_cannot_be_planned_says_why(table, tmp_path, capsys, args, message: str) -> None:
     cards = tmp_path / "pilot.parquet"
     table.write_parquet(cards)
-    assert run(["plan", str(cards), *map(str, args)]) == 2
+    assert run(["power", str(cards), *map(str, args)]) == 2
     assert message in capsys.readouterr().err

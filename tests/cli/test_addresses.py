@@ -142,7 +142,7 @@ def test_s3_gives_what_a_folder_gives(out, s3, expected):
     code, _, said = out(
         "score", "s3://bucket/runs", "--shard", "1/2", "--out", "s3://bucket/parts", *PUBLIC
     )
-    assert (code, "there already" in said) == (0, True)
+    assert (code, "up to date" in said) == (0, True)
     assert out("leaderboard", "s3://bucket/parts")[0] == 0
     s3.pipe_file("bucket/runs/crc-lite-01/process/conversation.json", b"[1")
     code, cards, said = out("score", "s3://bucket/runs", "--json", *PUBLIC)

@@ -13,7 +13,8 @@ from ambjudge.cli import run
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "data" / "recorded"
-SMALL = ("--agents", "3", "--tasks", "4", "--tracks", "2", "--repeats", "3")
+SIZES = ("agents=3", "tasks=4", "tracks=2", "repeats=3")
+SMALL = tuple(word for size in SIZES for word in ("--set", size))
 
 
 @pytest.fixture(scope="module")
@@ -144,14 +145,21 @@ def test_analyze_errors_are_one_line_with_what_to_do(
 
 
 RUN_OPTIONS = [
-    pytest.param(["--missing", "zero"], {"missing_policy": {"zero"}}, id="missing"),
-    pytest.param(["--like", "harness"], {"missing_policy": {"zero", "renormalize"}}, id="like"),
-    pytest.param(["--breach", "from-stage"], {"breach_policy": {"from-stage"}}, id="breach"),
-    pytest.param(["--rubric", "segmentation"], {"rubric": {"segmentation"}}, id="rubric"),
     pytest.param(
-        ["--track", "vqa", "--tier", "pro"],
-        {"track": {"vqa"}, "tier": {"pro"}},
-        id="track and tier",
+        ["--policy", "own.toml"],
+        "",
+        {"missing_policy": {"zero"}, "breach_policy": {"from-stage"}},
+        id="policy file",
+    ),
+    pytest.param(
+        ["--policy", "harness"], "", {"missing_policy": {"zero", "renormalize"}}, id="harness"
+    ),
+    pytest.param(["--rubric", "segmentation"], "", {"rubric": {"segmentation"}}, id="rubric"),
+    pytest.param(
+        [],
+        'track = "vqa"\ntier = "pro"\npolicy = "harness"\n',
+        {"track": {"vqa"}, "tier": {"pro"}, "missing_policy": {"zero", "renormalize"}},
+        id="settings",
     ),
 ]
 
@@ -166,8 +174,12 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-@pytest.mark.parametrize(("options", "expected"), RUN_OPTIONS)
-def test_runs_are_scored_as_the_options_say(out, runs: Path, options: list, expected: dict) -> None:
+@pytest.mark.parametrize(("options", "settings", "expected"), RUN_OPTIONS)
+def test_runs_are_scored_as_options_and_settings_say(
+    out, runs: Path, options: list, settings: str, expected: dict
+) -> None:
+    Path("own.toml").write_text('missing = "zero"\nbreach = "from-stage"\n', "utf-8")
+    Path("ambjudge.toml").write_text(settings, "utf-8")
     code, _, err = out("analyze", runs, "--table", "cohort", "--out", "report", *options)
     assert (code, err.splitlines()[0]) == (0, "2 runs scored by the rules judge")
     found = pl.read_parquet("report/tables/runs.parquet")
@@ -183,35 +195,36 @@ def test_runs_are_scored_as_the_options_say(out, runs: Path, options: list, expe
     assert out("leaderboard", runs, *options)[0] == 0
 
 
-def test_public_inputs_reach_the_checks(out, runs: Path) -> None:
-    card = json.loads(
-        out("export", runs, "--what", "scorecards", "--public", RECORDED / "public")[
-            1
-        ].splitlines()[1]
-    )
+def test_public_inputs_reach_the_checks(out, runs: Path, monkeypatch) -> None:
+    monkeypatch.setenv("AMBJUDGE_PUBLIC", str(RECORDED / "public"))
+    _, text, _ = out("export", runs, "--what", "scorecards")
+    card = json.loads(text.splitlines()[1])
     assert card["stages"]["S4"]["checks"]["cases_from"] == "public"
 
 
 @pytest.mark.parametrize("command", ["analyze", "leaderboard", "export"])
 def test_options_for_scoring_say_when_nothing_was_scored(out, cards, command: str) -> None:
-    code, text, err = out(command, cards, "--missing", "zero", "--tier", "lite")
+    code, text, err = out(command, cards, "--policy", "harness", "--rubric", "vqa")
     assert code == 0
     assert text
-    assert err == "--tier, --missing: no effect, scorecards keep what they were scored with\n"
-    assert out("-q", command, cards, "--missing", "zero")[2] == ""
+    assert err == "--rubric, --policy: no effect, scorecards keep what they were scored with\n"
+    assert out("-q", command, cards, "--policy", "harness")[2] == ""
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "settings", "message"),
     [
-        pytest.param(["--public", "nowhere"], "nowhere: no such folder", id="public"),
-        pytest.param(["--rubric", "nowhere"], "nowhere", id="rubric"),
-        pytest.param(["--track", "nonsense"], "unknown track 'nonsense'", id="track"),
+        pytest.param([], 'public = "/nowhere"', "/nowhere: no such folder", id="public"),
+        pytest.param(["--rubric", "nowhere"], "", "nowhere", id="rubric"),
+        pytest.param(["--policy", "nowhere"], "", "unknown policy 'nowhere'", id="policy"),
+        pytest.param(["--policy", "no.toml"], "", "no.toml: no such file", id="policy file"),
+        pytest.param([], 'track = "nonsense"', "unknown track 'nonsense'", id="track"),
     ],
 )
 def test_wrong_options_for_scoring_are_one_line(
-    out, runs: Path, options: list[str], message: str
+    out, runs: Path, options: list[str], settings: str, message: str
 ) -> None:
+    Path("ambjudge.toml").write_text(settings, "utf-8")
     code, text, err = out("analyze", runs, *options)
     assert (code, text) == (2, "")
     assert message in err
@@ -308,7 +321,7 @@ def test_agreement_with_people(out) -> None:
     assert code == 0
     assert "against labels of gold" in text
     assert "AC1" in text
-    assert "fewer than five of the rarer value" in text
+    assert "the rarer value occurs fewer than five times" in text
 
 
 def test_agreement_between_annotators_needs_no_runs(out) -> None:

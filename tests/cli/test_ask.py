@@ -61,7 +61,7 @@ def test_a_table_for_people(asking, judge_server) -> None:
     assert rows[1].split()[1:3] == ["yes", "1"]
     assert rows[2].endswith("[not found]")
     assert "cannot tell" in rows[3]
-    assert "yes 2, no 0, cannot tell 1, 1 of the answers without a quote that was found" in told
+    assert "yes 2, no 0, cannot tell 1, 1 of the answers have no quote that was found" in told
     assert "3 calls" in told
     assert asking()[:2] == (0, text)
     assert judge_server.count == 3
@@ -128,7 +128,7 @@ def test_one_run_in_full(out, judge_server, tmp_path: Path) -> None:
 def test_a_dry_run_asks_nobody(asking, judge_server) -> None:
     code, text, _ = asking(QUESTION, "--dry-run", "--price", "1,2")
     assert (code, judge_server.count) == (0, 0)
-    assert "3 runs with judge m: 0 answers stand, 3 to ask, cost $" in text
+    assert "3 runs, judge m: 0 answers are in the store, 3 to ask, cost $" in text
     made = json.loads(asking(QUESTION, "--dry-run", "--json")[1])
     assert (made["schema"], made["calls"], made["stale"]) == ("ambjudge.plan/1", 3, 3)
 
@@ -146,9 +146,9 @@ def test_parts_are_what_one_command_gives_and_nothing_is_asked_twice(
     for part in ("1/2", "2/2"):
         assert asking(QUESTION, "--shard", part, "--out", "parts")[0] == 0
     assert judge_server.count == 3
-    assert "there already" in asking(QUESTION, "--shard", "2/2", "--out", "parts")[2]
+    assert "up to date" in asking(QUESTION, "--shard", "2/2", "--out", "parts")[2]
     assert (
-        "there already"
+        "up to date"
         not in asking(QUESTION + " Often?", "--shard", "2/2", "--out", "parts", "--dry-run")[2]
     )
     parts = sorted((tmp_path / "parts").glob("*.jsonl"))
@@ -202,7 +202,7 @@ def test_through_a_providers_batch(
     try:
         code, text, told = out(*args)
         assert (code, text) == (1, "")
-        assert "sent 3 requests" in told
+        assert "requests: 3 sent" in told
         code, text, _ = out(*args, "--json", "--wait", "20")
         assert (code, [one["answer"] for one in lines(text)]) == (0, [True] * 3)
         assert server.count["POST /batches"] == 1
@@ -225,12 +225,12 @@ def test_through_a_providers_batch(
             "--number and --text exclude each other",
         ),
         (("ask", "runs", QUESTION, "--judge", "m", "--choice", "a,a"), "a choice of 1 answers"),
-        (("ask", "runs", QUESTION, "--judge", "m", "--schema", "list.json"), "no JSON Schema"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--schema", "list.json"), "not a JSON Schema"),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "bad.json"), "the answer's schema"),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "none.json"), "no such file"),
         (("ask", "runs", QUESTION, "--judge", "m", "--out", "a.txt"), "names no format"),
         (("ask", "runs", QUESTION, "--judge", "m", "--track", "chess"), "unknown track 'chess'"),
-        (("ask", "runs", QUESTION, "--judge", "m", "--store", "none"), "works on a store"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--store", "none"), "needs a store"),
         (("ask", "nowhere", QUESTION, "--judge", "m"), "no such file or folder"),
     ],
 )
@@ -290,7 +290,7 @@ def test_ctrl_c_keeps_what_was_answered(asking, judge_server, tmp_path: Path) ->
     text, told = child.communicate(timeout=60)
     assert (child.returncode, [one["answer"] for one in lines(text)]) == (130, [True, True, None])
     assert lines(text)[2]["detail"] == "not asked yet"
-    assert "the same command goes on from there" in told
+    assert "the same command continues from there" in told
     assert asking()[0] == 0
     assert judge_server.count == 3
 

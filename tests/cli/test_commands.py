@@ -79,7 +79,8 @@ def test_score_disqualified_run_is_zero_by_policy_but_shows_what_was_done(out) -
     assert card["policy"]["breach"] == "zero-all"
     assert any(c["value"] == 1 for c in card["stages"]["S1"]["criteria"])
     assert card["resources"]["cost_usd"] == 0.1312
-    _, text, _ = out("score", EXAMPLES / "disqualified", "--json", "--breach", "from-stage")
+    Path("policy.toml").write_text('breach = "from-stage"\n', encoding="utf-8")
+    _, text, _ = out("score", EXAMPLES / "disqualified", "--json", "--policy", "policy.toml")
     (later,) = lines(text)
     assert later["stages"]["S1"]["score"] == 1
     assert later["stages"]["S4"]["score"] == 0
@@ -111,10 +112,7 @@ def test_score_disqualified_run_is_zero_by_policy_but_shows_what_was_done(out) -
             id="missing model",
         ),
         pytest.param(
-            ["score", ".", "--like", "harness", "--missing", "zero"],
-            2,
-            "--like harness decides --missing too",
-            id="like and missing",
+            ["score", ".", "--policy", "papr"], 2, "unknown policy 'papr'", id="unknown policy"
         ),
         pytest.param(
             ["score", ".", "--public", "nowhere"], 2, "no such folder", id="missing public folder"
@@ -140,8 +138,9 @@ def test_settings_come_from_file_then_environment_then_flags(
     run_folder = tmp_path / "runs" / "r"
     shutil.copytree(EXAMPLES / "codes", run_folder)
     (tmp_path / "ambjudge.toml").write_text(
-        'missing = "zero"\nrubric = "workflow"\n', encoding="utf-8"
+        'policy = "policy.yaml"\nrubric = "workflow"\n', encoding="utf-8"
     )
+    (tmp_path / "policy.yaml").write_text("missing: zero\n", encoding="utf-8")
     card = lines(out("score", run_folder, "--json")[1])[0]
     assert (card["policy"]["missing"], card["rubric"]["id"]) == ("zero", "workflow")
     monkeypatch.setenv("AMBJUDGE_RUBRIC", "segmentation-multiclass")
@@ -152,10 +151,10 @@ def test_settings_come_from_file_then_environment_then_flags(
         lines(out("score", run_folder, "--json", "--rubric", "segmentation")[1])[0]["rubric"]["id"]
         == "segmentation"
     )
-    (tmp_path / "ambjudge.toml").write_text('mising = "zero"\n', encoding="utf-8")
+    (tmp_path / "ambjudge.toml").write_text('policie = "harness"\n', encoding="utf-8")
     code, _, err = out("score", run_folder)
     assert code == 2
-    assert "did you mean missing?" in err
+    assert "did you mean policy?" in err
 
 
 # segment, codes, verify, rubric, doctor
@@ -188,7 +187,7 @@ def test_codes_of_the_three_examples(out) -> None:
 def test_codes_without_a_model_say_what_nobody_read(out) -> None:
     _, text, _ = out("codes", EXAMPLES / "clean", "--plan")
     assert "E2, E4, E5: absent · E1, E3: not read (no judge read the run)" in text
-    assert "The plan's commitments: not read (no judge read the run)" in text
+    assert "The plan's promises: not read (no judge read the run)" in text
     (data,) = lines(out("codes", EXAMPLES / "clean", "--json")[1])
     assert data["codes_read"] == {
         **dict.fromkeys(CODES, "absent"),
@@ -342,10 +341,11 @@ def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections
 
 
 def test_codes_are_read_by_a_model_once_and_shown_with_their_words(
-    out, stored, tmp_path: Path, judge_server
+    out, stored, tmp_path: Path, judge_server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AMBJUDGE_API_BASE", judge_server.url)
     runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
-    judge = ("--judge", "codes:E3", "--api-base", judge_server.url)
+    judge = ("--judge", "codes:E3")
     code, text, err = out("codes", runs, *judge, "--plan")
     assert (code, judge_server.count) == (0, 2)
     assert "2 calls" in err
@@ -363,15 +363,18 @@ def test_codes_are_read_by_a_model_once_and_shown_with_their_words(
     cards = lines(out("score", runs, *judge, "--json")[1])
     assert judge_server.count == 8, "the criteria alone are asked"
     assert cards[0]["codes"] == first["codes"]
-    code, text, err = out("codes", runs, "--judge", "refusal", "--api-base", judge_server.url)
+    code, text, err = out("codes", runs, "--judge", "refusal")
     assert code == 1
     assert "E1, E3: not read (the judge's reading failed)" in text
     assert "answers are missing: refused" in err
 
 
-def test_a_model_labels_the_stages(out, stored, tmp_path: Path, judge_server) -> None:
+def test_a_model_labels_the_stages(
+    out, stored, tmp_path: Path, judge_server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMBJUDGE_API_BASE", judge_server.url)
     runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
-    judge = ("--judge", "good", "--api-base", judge_server.url)
+    judge = ("--judge", "good")
     assert out("segment", runs, *judge)[0] == 0
     assert judge_server.count == 0, "rules ask nobody"
     code, text, _ = out("segment", runs, *judge, "--stages", "judge", "--json", "--why")
@@ -520,14 +523,14 @@ def test_a_rubric_given_for_one_track_leaves_the_others_alone(out, stored, tmp_p
     own.write_text(source.replace("weight: 0.35", "weight: 0.70"), encoding="utf-8")
     out("score", runs)
     _, text, err = out("rejudge", runs, "--rubric", own)
-    assert "1 of them are of another track than the given rubric" in text + err
-    assert "1 scorecards renewed" in text
+    assert "1 run of another track than the given rubric" in text + err
+    assert "1 scorecard renewed" in text
     _, text, err = out("score", runs, "--rubric", own, "--json")
     assert {c["run"]["track"]: c["rubric"]["id"] for c in lines(text)} == {
         "classification": "classification",
         "vqa": "vqa",
     }
-    assert "1 of another track than the given rubric" in err
+    assert "1 run of another track than the given rubric" in err
 
 
 def test_answer_level_codes_of_a_vqa_run(out) -> None:
@@ -556,9 +559,9 @@ def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, batch_ser
     judge = ("--judge", "good", "--api-base", batch_server.url, "--batch")
     code, text, err = out("rejudge", runs, *judge)
     assert code == 1
-    assert "sent 8 requests in 1 batches" in err
+    assert "requests: 8 sent in 1 new batches" in err
     assert text == ""
-    assert "the same command collects later" in err
+    assert "the same command collects the answers later" in err
     for _ in range(5):
         code, text, _ = out("rejudge", runs, *judge)
         if code == 0:
@@ -586,7 +589,7 @@ def test_score_through_a_provider_batch(out, stored, tmp_path: Path, batch_serve
     )
     code, text, err = out(*command)
     assert (code, text) == (1, "")
-    assert "sent 8 requests in 1 batches" in err
+    assert "requests: 8 sent in 1 new batches" in err
     for _ in range(5):
         code, text, err = out(*command)
         if text:
@@ -598,7 +601,7 @@ def test_score_through_a_provider_batch(out, stored, tmp_path: Path, batch_serve
     assert all(c["stages"][s]["score"] is not None for c in cards for s in ("S1", "S2", "S3"))
     code, _, err = out("score", runs, "--judge", "good", "--batch", "--store", "none")
     assert code != 0
-    assert "works on a store" in err
+    assert "needs a store" in err
 
 
 def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_path: Path) -> None:
@@ -655,12 +658,15 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     assert "S1a" in err
 
 
-def test_selftest_says_the_gain_over_the_rules_judge(out, judge_server) -> None:
+def test_selftest_says_the_gain_over_the_rules_judge(
+    out, judge_server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMBJUDGE_API_BASE", judge_server.url)
     runs = [RECORDED / "runs" / name for name in ("bccd-std-01", "crc-lite-01")]
     args = ("--labels", RECORDED / "labels" / "gold", "--json")
     (own,) = lines(out("selftest", *runs, *args)[1])
     assert (own["gain"]["gain"], own["gain"]["interval"]) == (0.0, [0.0, 0.0])
-    _, text, _ = out("selftest", *runs, *args, "--judge", "good", "--api-base", judge_server.url)
+    _, text, _ = out("selftest", *runs, *args, "--judge", "good")
     (other,) = lines(text)
     found = other["gain"]
     assert found["pairs"] == 12 + 9
@@ -683,5 +689,5 @@ def test_options_of_messages_stand_before_or_after_the_command(out, stored, tmp_
     assert "verdicts in" in said[2]
     assert (
         out("doctor", "--config", "no.toml")[2]
-        == "ambjudge: error: no.toml: no such file (check --config)\n"
+        == "ambjudge: error: no.toml: no such file (check the path)\n"
     )

@@ -358,12 +358,12 @@ def test_a_number_no_table_can_hold_is_one_line(
             id="verdicts of it",
         ),
         pytest.param(["."], "no scorecards and no runs found here", id="empty folder"),
-        pytest.param([".", "--what", "verdicts"], "holds no verdicts", id="no verdicts"),
+        pytest.param([".", "--what", "verdicts"], "has no verdicts", id="no verdicts"),
         pytest.param(
             [".", "--what", "labels"], "no store and no label files found here", id="no labels"
         ),
         pytest.param(
-            ["CARDS", "--what", "verdicts"], "holds no verdicts", id="scorecards have no verdicts"
+            ["CARDS", "--what", "verdicts"], "has no verdicts", id="scorecards have no verdicts"
         ),
         pytest.param(
             ["CARDS", "--what", "labels"], "cards.jsonl: is not JSON", id="scorecards are no labels"
@@ -378,10 +378,10 @@ def test_a_number_no_table_can_hold_is_one_line(
         pytest.param(["CARDS", "--out", "t.xlsx"], "its suffix names no format", id="suffix"),
         pytest.param(
             ["CARDS", "--what", "scorecards", "--out", "t.csv"],
-            "is no row of csv",
+            "is not a row of csv",
             id="scorecards as csv",
         ),
-        pytest.param(["CARDS", "--out", "CARDS"], "is what is being read", id="over its input"),
+        pytest.param(["CARDS", "--out", "CARDS"], "is an input of this command", id="over its input"),
         pytest.param(
             ["CARDS", "--out", "STORE", "--format", "csv"], "is a store", id="over a store"
         ),

@@ -37,7 +37,7 @@ CASES = {
     "analyze": (["analyze", "cards.jsonl", "--table", "leaderboard", "--out", "out"], 16),
     "site": (["site", "cards.jsonl", "--no-report", "--out", "out"], 16),
     "simulate": (
-        ["simulate", "--repeats", "1", "--tasks", "2", "--tracks", "1", "--out", "out/cards.jsonl"],
+        ["simulate", "--set", "repeats=1", "--set", "tasks=2", "--out", "out/cards.jsonl"],
         16,
     ),
 }

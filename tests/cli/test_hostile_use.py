@@ -392,13 +392,13 @@ def test_broken_streams_are_no_faults_of_ours(
 
 
 def test_a_cohort_beyond_memory_is_refused(out) -> None:
-    code, text, err = out("simulate", "--agents", "100000", "--tasks", "100000")
+    code, text, err = out("simulate", "--set", "agents=100000", "--set", "tasks=100000")
     assert (code, text) == (2, "")
     assert "are more than 2,000,000 (take fewer agents, tasks or repeats)" in err
 
 
 def test_the_answer_of_a_dry_run_is_data(out) -> None:
-    assert out("-q", "selftest", "--dry-run") == (0, "65 stage calls\n", "")
+    assert out("-q", "selftest", "--dry-run") == (0, "65 calls about stages\n", "")
     assert out("-q", "selftest", "--dry-run", "--json") == (0, '{"calls": 65}\n', "")
 
 
@@ -421,12 +421,9 @@ def test_ctrl_c_ends_with_130_and_says_so(
         *named,
         "--judge",
         "openai/slow",
-        "--api-base",
-        judge_server.url,
-        "--concurrency",
-        "2",
     ]
-    (tmp_path / "ambjudge.toml").write_text("", "utf-8")
+    settings = f'api_base = "{judge_server.url}"\nconcurrency = 2\n'
+    (tmp_path / "ambjudge.toml").write_text(settings, "utf-8")
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
     ) as process:

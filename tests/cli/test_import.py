@@ -200,7 +200,7 @@ def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: 
     )
     assert code == 0
     assert len(text.splitlines()) == 8
-    assert err.splitlines()[-1] == "8 runs imported, 3 other files passed over"
+    assert err.splitlines()[-1] == "8 runs imported, 3 other files skipped"
     assert "sums_1_epoch_1: no Task score from 'reward' (outcomes: match, steps.made)" in err
     assert out("-q", "score", "runs", "--out", "cards.jsonl")[0] == 1
     cards = {
@@ -307,9 +307,9 @@ def test_what_a_file_is_not_is_said_once(out) -> None:
     first, hint, more, count = err.splitlines()
     assert "line 1: is not a chat conversation" in first
     assert "looks like codex: ambjudge import codex" in hint
-    assert "the same of 11 more" in more
+    assert "the same error 11 more times" in more
     assert count == "0 runs imported, 12 not"
     Path("x.json").write_text('{"a": 1}', encoding="utf-8")
     code, _, err = out("import", "auto", "x.json", "--out", "runs")
     assert code == 2
-    assert "holds no file of a known format (known: inspect, atif" in err
+    assert "has no file of a known format (known: inspect, atif" in err

@@ -39,12 +39,12 @@ def test_parts_follow_each_other_and_are_made_once(out, runs, tmp_path):
     assert b"".join(part.read_bytes() for part in parts) == Path("all.jsonl").read_bytes()
     before = parts[1].stat().st_ino
     code, _, said = out("score", runs, "--shard", "2/2", "--out", "parts")
-    assert (code, parts[1].stat().st_ino, "there already" in said) == (0, before, True)
+    assert (code, parts[1].stat().st_ino, "up to date" in said) == (0, before, True)
     (runs / "vqa-lite-01" / "plan.md").write_text("Another plan.")
-    assert "there already" not in out("score", runs, "--shard", "2/2", "--out", "parts")[2]
+    assert "up to date" not in out("score", runs, "--shard", "2/2", "--out", "parts")[2]
     assert (
-        "there already"
-        not in out("score", runs, "--shard", "2/2", "--out", "parts", "--missing", "zero")[2]
+        "up to date"
+        not in out("score", runs, "--shard", "2/2", "--out", "parts", "--policy", "harness")[2]
     )
 
 
@@ -71,7 +71,7 @@ def test_a_key_of_a_part_that_is_none_makes_the_part_anew(out, runs):
     for text in texts:
         key.write_bytes(text if isinstance(text, bytes) else text.encode())
         code, _, said = out(*command)
-        assert (code, "there already" in said, part.read_bytes()) == (0, False, lines), text[:80]
+        assert (code, "up to date" in said, part.read_bytes()) == (0, False, lines), text[:80]
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "x", "1/0", "-1/2"])
@@ -91,7 +91,7 @@ def test_an_unchanged_run_is_not_read_again(out, runs, monkeypatch, tmp_path):
     code, again, err = out("score", runs, "--json")
     assert (code, again) == (0, first)
     assert err.endswith("3 scored\n")
-    assert out("score", runs, "--json", "--missing", "zero")[0] == 1, (
+    assert out("score", runs, "--json", "--policy", "harness")[0] == 1, (
         "another policy is another scorecard: it is read"
     )
     os.utime(path, (1.8e9, 1.8e9))

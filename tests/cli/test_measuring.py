@@ -13,6 +13,12 @@ RUNS = [RECORDED / "runs" / name for name in ("bccd-std-01", "crc-lite-01", "vqa
 LABELS = ("--labels", RECORDED / "labels" / "gold")
 
 
+@pytest.fixture(autouse=True)
+def server(judge_server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server that a model is asked at."""
+    monkeypatch.setenv("AMBJUDGE_API_BASE", judge_server.url)
+
+
 def test_the_second_report_asks_nothing(out, judge_server, tmp_path: Path) -> None:
     judge_server.script = ["codes:E3"]
     args = (
@@ -20,8 +26,6 @@ def test_the_second_report_asks_nothing(out, judge_server, tmp_path: Path) -> No
         *LABELS,
         "--judge",
         "good",
-        "--api-base",
-        judge_server.url,
         "--store",
         tmp_path / "kept.db",
     )
@@ -70,7 +74,7 @@ def test_the_split_is_by_content_and_its_share_is_stated(out) -> None:
 
 
 WRONG = [
-    pytest.param((RUNS[0], "--split", "dev"), "give --labels", id="a split of nothing"),
+    pytest.param((RUNS[0], "--split", "dev"), "add --labels", id="a split of nothing"),
     pytest.param(LABELS, "name the labelled runs", id="no runs"),
     pytest.param((RUNS[0], "--labels", "nowhere"), "nowhere", id="no labels"),
     pytest.param(
@@ -109,7 +113,7 @@ def test_a_label_off_the_scale_is_named_before_anything_is_asked(
     path.write_text(
         '{"run": "crc-lite-01", "criteria": {"S1a": 0.7}, "source": "mine"}', encoding="utf-8"
     )
-    args = (RUNS[1], "--labels", path, "--judge", "good", "--api-base", judge_server.url)
+    args = (RUNS[1], "--labels", path, "--judge", "good")
     code, _, err = out("selftest", *args)
     assert (code, judge_server.count) == (2, 0)
     assert "labels of crc-lite-01: S1a is 0.7, not one of" in err

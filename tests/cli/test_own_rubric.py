@@ -17,7 +17,7 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
     mine = tmp_path / "mine.yaml"
     mine.write_text(text, "utf-8")
     assert (code, out("rubric", "validate", mine)) == (0, (0, f"{mine}: valid\n", ""))
-    assert "told before: The record is of an agent" in out("rubric", "show", mine)[1]
+    assert "preamble: The record is of an agent" in out("rubric", "show", mine)[1]
     judge = ("--judge", "m", "--api-base", judge_server.url, "--store", "s.db", "--no-diagnosis")
     common = ("runs", "--rubric", mine, *judge)
 

@@ -37,7 +37,7 @@ def test_the_reference_has_what_the_program_has(site: Path) -> None:
     assert "| `overall` | number 0 to 100 or null, needed. " in pages["scorecard"]
     assert "### paper E3: verification and recovery" in pages["error-codes"]
     assert "score_many(paths: Paths" in pages["python"]
-    assert "`--strict-evidence`" in pages["commands"]
+    assert "`--policy`" in pages["commands"]
 
 
 @pytest.mark.parametrize("where", ["repository", "site"])

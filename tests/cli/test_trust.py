@@ -436,10 +436,9 @@ def test_addresses_are_shown_without_their_credentials(runs, capsys) -> None:
             Path("ambjudge.toml").write_text(f'store = "{store}"\n', "utf-8")
             _, text, err = said(capsys, *command)
             assert "hunter2" not in text + err
-    Path("ambjudge.toml").unlink()
-    _, text, err = said(
-        capsys, "doctor", "--api-base", "http://bob:hunter2@127.0.0.1:9/v1?key=hunter2"
-    )
+    server = "http://bob:hunter2@127.0.0.1:9/v1?key=hunter2"
+    Path("ambjudge.toml").write_text(f'api_base = "{server}"\n', "utf-8")
+    _, text, err = said(capsys, "doctor")
     assert "hunter2" not in text + err
 
 

@@ -75,7 +75,8 @@ def test_strict_evidence_counts_no_invented_quote(out, runs: Path, judge_server)
     rows = {row["check"]: row for row in json.loads(checks)["tables"]["checks"]["rows"]}
     assert rows["quotes found"]["count"] == 3
     assert rows["verdicts contradicted"]["status"] == "ok"
-    _, text, _ = out("score", runs / "crc-lite-02", *judge, "--strict-evidence", "--json")
+    Path("strict.yaml").write_text("strict-evidence: true\n", "utf-8")
+    _, text, _ = out("score", runs / "crc-lite-02", *judge, "--policy", "strict.yaml", "--json")
     card = json.loads(text)
     assert card["policy"]["strict_evidence"] is True
     assert card["stages"]["S1"]["score"] is None
@@ -102,7 +103,7 @@ def test_every_command_reads_the_store_and_its_judge(
     assert f"reading the store {store}" in err
     _, text, _ = out("rejudge", runs, "--dry-run", "--no-diagnosis")
     assert (
-        "3 runs with judge good: 27 verdicts stand, 0 are stale, 0 were never made by it; 0 calls"
+        "3 runs, judge good: 27 verdicts are up to date, 0 are stale, 0 were never made; 0 calls"
         in text
     )
     _, text, _ = out("rubric", "diff", "classification", "classification", runs)
@@ -112,7 +113,7 @@ def test_every_command_reads_the_store_and_its_judge(
     assert "good" not in text
     shutil.copytree(runs / "crc-lite-02", runs / "later")
     _, _, err = out("analyze", runs, "--table", "basis")
-    assert f"1 runs below {runs} have no scorecard there and are left out" in err
+    assert f"1 run below {runs} left out, without a scorecard in the store" in err
     assert judge_server.count == asked, "nothing is asked twice"
 
 
@@ -127,7 +128,7 @@ def test_several_folders_share_a_store_in_the_folder_above(out, runs: Path, monk
     out("score", runs / "a", "--store", runs / "a" / ".ambjudge" / "ambjudge.db")
     code, _, err = out("score", runs / "a", runs / "b")
     assert code == 2
-    assert "not all of these paths are in one store" in err
+    assert "these paths do not share one store" in err
 
 
 def test_two_judges_of_the_same_bytes_are_compared_wherever_they_lie(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ambjudge.commands.card_files import Shard
+from ambjudge.commands.shards import Shard
 from ambjudge.errors import ConfigError
 from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.judges.rules import RulesJudge

@@ -238,16 +238,18 @@ def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "settings", "says"),
     [
-        (["browse", "nowhere"], b"nowhere: no such file or folder"),
-        (["browse", ".", "--theme", "pink"], b"no theme 'pink'"),
-        (["browse", ".", "--track", "golf"], b"unknown track 'golf'"),
+        (["browse", "nowhere"], {}, b"nowhere: no such file or folder"),
+        (["browse", "."], {"AMBJUDGE_THEME": "pink"}, b"no theme 'pink'"),
+        (["browse", "."], {"AMBJUDGE_TRACK": "golf"}, b"unknown track 'golf'"),
     ],
     ids=["no path", "no theme", "no track"],
 )
-def test_mistakes_are_told_before_the_screen_is_taken(arguments: list[str], says: bytes) -> None:
-    with terminal.Terminal(arguments) as tty:
+def test_mistakes_are_told_before_the_screen_is_taken(
+    arguments: list[str], settings: dict[str, str], says: bytes
+) -> None:
+    with terminal.Terminal(arguments, env=settings) as tty:
         tty.wait_for(says)
         tty.read(0.2)
         assert b"\x1b[?1049h" not in tty.output

@@ -1,0 +1,260 @@
+"""Campaigns: one judge asked about many runs, as `score`, `rejudge` and `ask` do.
+
+`campaign` decides from the flags how the calls are made: not at all (--dry-run), through the
+provider's batch endpoint (--batch), from this process, or from several workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from .. import console
+from ..config import Settings
+from ..errors import InputError
+from .sessions import judge_names, judge_options
+from .shards import Shard
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from ..judge.base import Judge
+    from ..judge.provider_batch.collecting import Collected
+    from ..judge.provider_batch.sending import Submission
+    from ..judge.rejudge.staleness import RejudgePlan
+    from ..judge.scope import Scope
+    from ..judge.select import JudgeOptions
+    from ..judge.session import ScoreOptions, Scorer
+    from ..judge.store import Store
+
+T = TypeVar("T")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class RunFlags:
+    """How a campaign is run: the flags of `campaign_options` over the settings."""
+
+    judges: tuple[str, ...]
+    """Names of the judges; none: the rules."""
+    judge_options: JudgeOptions
+    dry_run: bool
+    batch: bool
+    wait_s: float
+    """Seconds that --batch waits for answers."""
+    workers: int
+    use_ray: bool
+    address: str | None
+    """Of the Ray cluster; None: a new one on this machine."""
+    shard: Shard | None
+
+    def judge(self) -> Judge:
+        """The judge of these names and options."""
+        from ..judge.select import make_judge
+
+        return make_judge(self.judges, self.judge_options)
+
+
+def run_flags(settings: Settings, flags: Mapping[str, Any]) -> RunFlags:
+    """Read the flags of a campaign.
+
+    ConfigError for an impossible shard; InputError for the address of a Ray cluster that is not
+    used.
+    """
+
+    def value(name: str) -> Any:
+        return settings.get(name, flags.get(name))
+
+    use_ray = value("engine") == "ray"
+    if value("address") and not use_ray:
+        raise InputError("--address is the address of a Ray cluster", "add --engine ray")
+    return RunFlags(
+        judges=judge_names(settings, flags),
+        judge_options=judge_options(settings, flags),
+        dry_run=flags["dry_run"],
+        batch=flags["batch"],
+        wait_s=value("wait") or 0.0,
+        workers=value("workers") or 1,
+        use_ray=use_ray,
+        address=value("address"),
+        shard=Shard.parse(value("shard")) if value("shard") else None,
+    )
+
+
+class Work(Protocol[Result]):
+    """What one command does in a campaign."""
+
+    def plan(self) -> RejudgePlan:
+        """What is missing."""
+
+    def show_forecast(self, plan: RejudgePlan) -> int:
+        """Show what the calls would cost; the exit code."""
+
+    def finish_batch(self, plan: RejudgePlan, step: BatchStep) -> int:
+        """Use the answers when the provider has returned all of them; the exit code."""
+
+    async def carry_out(self, scorer: Scorer) -> Result:
+        """Ask what is missing, now."""
+
+    def report(self, result: Result) -> int:
+        """Show what came of it; the exit code."""
+
+
+def campaign(
+    work: Work[Result],
+    *,
+    flags: RunFlags,
+    judge: Judge,
+    options: ScoreOptions,
+    store: Store | None,
+    quiet: bool,
+) -> int:
+    """Carry out the work in the way that the flags ask for; the exit code.
+
+    1 while the provider still works on a batch.
+    """
+    if flags.dry_run:
+        return work.show_forecast(work.plan())
+    if flags.batch:
+        assert store is not None
+        plan = work.plan()
+        step = exchange_batches(plan, store, judge, options.max_cost, flags.wait_s, quiet)
+        return 1 if step.still_open else work.finish_batch(plan, step)
+    return judge_runs(work, flags=flags, judge=judge, options=options, store=store)
+
+
+def judge_runs(
+    work: Work[Result],
+    *,
+    flags: RunFlags,
+    judge: Judge,
+    options: ScoreOptions,
+    store: Store | None,
+) -> int:
+    """Do the work with calls made now, from this process or from workers; the exit code."""
+
+    async def judge_all() -> Result:
+        if flags.workers == 1 and not flags.use_ray:
+            from ..judge.session import make_scorer
+
+            return await work.carry_out(make_scorer(judge, options, store))
+        async with _workers(flags, options, store) as scorer:
+            return await work.carry_out(scorer)
+
+    return work.report(asyncio.run(judge_all()))
+
+
+def _workers(
+    flags: RunFlags, options: ScoreOptions, store: Store | None
+) -> AbstractAsyncContextManager[Scorer]:
+    """The worker processes, or the workers on a Ray cluster."""
+    from functools import partial
+
+    from ..judge.spread.workers import Work as WorkerSetup
+    from ..judge.spread.workers import Workers
+
+    engine = None
+    if flags.use_ray:
+        from ..judge.spread.ray_workers import RayCluster
+
+        engine = partial(RayCluster, address=flags.address)
+    store_location = None if store is None else (store.address, store.root)
+    setup = WorkerSetup(options, flags.judges, flags.judge_options, store_location)
+    return Workers(flags.workers, setup, engine)
+
+
+# Shards
+
+
+def select_shard(
+    flags: RunFlags, runs: Iterable[T], options: ScoreOptions
+) -> tuple[Iterable[T], ScoreOptions]:
+    """The runs of this shard and its share of the budget; everything without --shard."""
+    if flags.shard is None:
+        return runs, options
+    return flags.shard.slice(runs), flags.shard.share(options)
+
+
+# Plans and batches
+
+
+def make_plan(
+    store: Store,
+    runs: Sequence[Path],
+    judge: Judge,
+    scope: Scope,
+    quiet: bool,
+    verify_files: bool = False,
+) -> RejudgePlan:
+    """Find out which verdicts are missing or stale, with progress on stderr."""
+    from ..judge.rejudge.staleness import plan_rejudge
+
+    progress = console.Progress("planned", len(runs), quiet)
+    plan = plan_rejudge(store, runs, judge, scope, verify=verify_files, on_progress=progress.update)
+    progress.clear()
+    return plan
+
+
+@dataclass(frozen=True)
+class BatchStep:
+    """What one command did with the provider's batches."""
+
+    scored: int
+    """Verdicts collected."""
+    unscored: int
+    """Criteria that failed."""
+    still_open: int
+    """Batches that the provider still works on."""
+    over_budget: int
+    """Requests that the cost limit held back."""
+
+
+def exchange_batches(
+    plan: RejudgePlan,
+    store: Store,
+    judge: Judge,
+    max_cost: float | None,
+    wait_s: float,
+    quiet: bool,
+) -> BatchStep:
+    """Collect the answers to earlier batches, then send what is still missing and wait for it.
+
+    A note says what happened.
+    """
+    from ..judge.provider_batch import BatchOptions, collect, status, submit
+    from ..judge.rejudge.staleness import planned_requests
+
+    async def exchange() -> tuple[Collected | None, Submission, Collected | None]:
+        earlier = await collect(store, judge) if status(store) else None
+        sent = await submit(
+            store, judge, planned_requests(plan, judge), BatchOptions(max_cost=max_cost)
+        )
+        latest = None
+        if sent.batches or sent.waiting:
+            latest = await collect(store, judge, wait_s=wait_s)
+        return earlier, sent, latest
+
+    earlier, sent, latest = asyncio.run(exchange())
+    collected = [part for part in (earlier, latest) if part is not None]
+    warnings = [line for part in (earlier, sent, latest) if part for line in part.warnings]
+    for line in warnings:
+        console.note(f"ambjudge: {line}", quiet)
+    step = BatchStep(
+        scored=sum(part.scored for part in collected),
+        unscored=sum(sum(part.unscored.values()) for part in collected),
+        still_open=len(latest.open) if latest is not None else 0,
+        over_budget=sent.over_budget,
+    )
+    console.note(
+        f"requests: {sent.sent} sent in {len(sent.batches)} new batches, {sent.waiting} waiting in"
+        f" earlier ones, {sent.over_budget} over the cost limit; verdicts: {step.scored} collected,"
+        f" {step.unscored} unscored; batches open: {step.still_open}"
+    )
+    if step.still_open:
+        console.note(
+            "the provider is still working: the same command collects the answers later", quiet
+        )
+    return step

@@ -1,0 +1,225 @@
+"""ambjudge power: the tasks, repeats and labels that a result takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from .. import console
+from ..errors import ConfigError
+from .cohort_input import labels_of, read_cards, say_json
+from .grouped_help import command as grouped_command
+from .grouped_help import option
+from .options import OUTCOME, PATHS, cohort_options, json_option, judged_by
+from .path_types import LocalPath
+
+
+@grouped_command(
+    "power",
+    "ambjudge power pilot.jsonl --difference 5",
+    "ambjudge power pilot.jsonl --code E3 --effect 8",
+    "ambjudge power pilot.jsonl --labels labels/ --half-width 1.5",
+)
+@PATHS
+@OUTCOME
+@option(
+    "--difference",
+    type=float,
+    metavar="SIZE",
+    help="Detect a difference of this size between two agents, in units of the outcome.",
+)
+@option(
+    "--code",
+    type=click.Choice(["E1", "E2", "E3", "E4", "E5"]),
+    help="Detect an effect of this error code.",
+)
+@option("--effect", type=float, metavar="SIZE", help="The size of the effect of --code.")
+@option(
+    "--power",
+    "target",
+    type=click.FloatRange(0.05, 0.999),
+    default=0.8,
+    help="The probability to detect it.  [0.8]",
+)
+@option(
+    "--labels",
+    metavar="DIR",
+    type=LocalPath(),
+    help="Human labels: count how many correct the judge's error.",
+)
+@option(
+    "--half-width",
+    type=float,
+    metavar="SIZE",
+    help="The half-width of an interval to reach: of a corrected mean, --code or --agreement.",
+)
+@option(
+    "--agreement",
+    metavar="ITEM",
+    help="With --half-width: of the agreement of judge and people on a code or criterion.",
+)
+@judged_by("the judge of most scorecards")
+@cohort_options
+@json_option("Print one JSON object.")
+@click.pass_obj
+def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
+    """Compute how many tasks, repeats and labels detect a difference or an effect of a given size.
+
+    PATH holds runs like those to be made: a pilot with repeats, two agents or more, and two tasks
+    or more. Their variance decides.
+    """
+    return run(obj, paths, flags)
+
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 if some inputs could not be read."""
+    if flags["half_width"] is not None or flags["agreement"]:
+        return _plan_labels(obj, paths, flags)
+    return _plan_runs(obj, paths, flags)
+
+
+def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """How many tasks and repeats detect a difference of agents or the effect of a code."""
+    from ..analysis.report.results import read, rows
+    from ..analysis.statistics.comparison import check_effect_size
+    from ..analysis.statistics.power_analysis import (
+        difference_noise,
+        effect_error,
+        effect_noise,
+        mean_error,
+        plan_sentences,
+        plan_sizes,
+        power,
+    )
+    from ..analysis.statistics.score_variance import variance_components
+
+    code, outcome = flags["code"], flags["outcome"]
+    size = _effect_size(flags)
+    check_effect_size("effect" if code else "difference", size, outcome)
+    cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
+    label_error = None
+    if flags["labels"]:
+        labels = labels_of(flags)
+        if code:
+            label_error = effect_error(cohort, labels, code, outcome)
+        else:
+            label_error = mean_error(cohort, labels, outcome)
+    name = outcome.removeprefix("outcome.")
+    if code:
+        noise = effect_noise(cohort.runs, code, outcome)
+        subject = f"An effect of {code} on {name}"
+    else:
+        noise = difference_noise(variance_components(cohort.runs, outcome))
+        subject = f"A difference of two agents in mean {name}"
+    plan = plan_sizes(noise, size, target=flags["target"], judged=label_error)
+    unit = " points" if outcome == "overall" else ""
+    sentences = plan_sentences(plan, subject, unit)
+    # The grid: around the pilot's own number of tasks and repeats.
+    pilot_repeats = max(noise.least_repeats, round(noise.repeats))
+    tasks = sorted({max(2, noise.tasks // 2), noise.tasks, 2 * noise.tasks, 4 * noise.tasks})
+    repeats = sorted({noise.least_repeats, 5, pilot_repeats, 20})
+    table = power(noise, tasks=tasks, repeats=repeats, size=size)
+    if flags["as_json"]:
+        say_json(
+            {
+                "schema": "ambjudge.plan/1",
+                "outcome": outcome,
+                "code": code,
+                "plan": asdict(plan),
+                "rows": rows(table),
+                "sentences": sentences,
+            }
+        )
+    else:
+        console.say(console.wrap(" ".join(sentences)))
+        console.say()
+        console.say(
+            console.wrap(
+                "Power by the number of tasks and of runs of an agent on each task and tier (in"
+                " brackets the size that is detected with power .8):"
+            )
+        )
+        _show_grid(table.rows(named=True), tasks, repeats)
+    return 1 if cohort.problems else 0
+
+
+def _effect_size(flags: dict[str, Any]) -> float:
+    """The size to detect; ConfigError unless the flags name exactly one."""
+    code, effect, difference = flags["code"], flags["effect"], flags["difference"]
+    is_effect = code is not None and effect is not None and difference is None
+    is_difference = code is None and effect is None and difference is not None
+    if not (is_effect or is_difference):
+        raise ConfigError(
+            "nothing says what is to be detected",
+            "give --difference SIZE, or --code E3 --effect SIZE, or --labels DIR --half-width SIZE",
+        )
+    return abs(effect if is_effect else difference)
+
+
+def _plan_labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """How many labels make an interval as narrow as --half-width."""
+    from ..analysis.report.results import read
+    from ..analysis.statistics.comparison import check_effect_size
+    from ..analysis.statistics.power_analysis import agreement_error, effect_error, mean_error
+
+    size, code, item = flags["half_width"], flags["code"], flags["agreement"]
+    outcome = flags["outcome"]
+    conflicts = (code and item) or flags["effect"] or flags["difference"]
+    if size is None or not flags["labels"] or conflicts:
+        raise ConfigError(
+            "nothing says what the labels are for",
+            "give --labels DIR --half-width SIZE, and --code E3 or --agreement E3",
+        )
+    check_effect_size("half-width", size, "agentic" if item else outcome)
+    cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
+    labels = labels_of(flags)
+    if item:
+        error = agreement_error(cohort, labels, item)
+    elif code:
+        error = effect_error(cohort, labels, code, outcome)
+    else:
+        error = mean_error(cohort, labels, outcome)
+    needed = error.labels_for(size)
+    if needed:
+        answer = f"takes {needed} {error.of}"
+    else:
+        answer = "cannot be reached with any number of labels, because the tasks limit it"
+    sentence = (
+        f"A 95 % interval of ±{size:g} for {error.what} {answer}; the present number"
+        f" ({error.labels}) gives ±{error.half_width(error.labels):.3g}."
+    )
+    if flags["as_json"]:
+        say_json(
+            {
+                "schema": "ambjudge.plan/1",
+                "outcome": outcome,
+                "code": code,
+                "agreement": item,
+                "half_width": size,
+                "labels": needed,
+                "error": asdict(error),
+                "sentences": [sentence],
+            }
+        )
+    else:
+        console.say(console.wrap(sentence))
+    return 1 if cohort.problems else 0
+
+
+def _show_grid(rows: Sequence[dict[str, Any]], tasks: list[int], repeats: list[int]) -> None:
+    """Print the power with tasks down and repeats across."""
+    from ..analysis.report.display import number
+    from ..analysis.statistics.power_analysis import format_power
+
+    cells = {}
+    for row in rows:
+        cell = f"{format_power(row['power'])} ({number(row['mde80'])})"
+        cells[row["tasks"], row["repeats"]] = cell
+    console.table(
+        ["Tasks", *(console.counted(n, "run") for n in repeats)],
+        [[str(n_tasks), *(cells[n_tasks, n] for n in repeats)] for n_tasks in tasks],
+        right=range(len(repeats) + 1),
+    )
