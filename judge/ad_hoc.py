@@ -1,18 +1,19 @@
-"""An ad-hoc question asked of many runs: planned, paid for and kept like every other verdict, then
-read back.
+"""An ad-hoc question to many runs: planned, paid for and stored like every verdict, then read back.
 
-    answered = await ask(store, paths, judge, ask_item("Did the agent look at an image of its
-    output?")) for one in answered.answers: print(one.run.id, one.answer, one.turns)
+    item = ask_item("Did the agent look at an image of its output?")
+    answered = await ask(store, paths, judge, item)
+    for answer in answered.answers:
+        print(answer.run.id, answer.answer, answer.turns)
 
 The key of an answer is that of any verdict: question and form of the answer, record, judge. Asking
-again goes on where it stopped and pays only for what changed; another question, or another form, is
-asked anew. What failed is unscored with its reason, never "no"; "the record does not say" is
-unscored as `no_evidence`.
+again continues where it stopped and pays only for what changed; another question or form is asked
+anew. A failure is unscored with its reason, never "no"; "the record does not say" is unscored as
+`no_evidence`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -42,10 +43,11 @@ from .store.reuse import last_attempt
 
 SCHEMA: Literal["ambjudge.answer/1"] = "ambjudge.answer/1"
 _CHUNK = 500
+"""Runs that are looked up in the store at a time."""
 
 
 class AnsweredBy(Frozen):
-    """The judge that was asked."""
+    """The judge that answered."""
 
     name: str
     members: tuple[str, ...] = ()
@@ -63,16 +65,16 @@ class RunAnswer(Frozen):
     judge: AnsweredBy
     status: Literal["scored", "unscored"]
     reason: UnscoredReason | None = None
-    """Of an unscored one; no_evidence: the judge cannot tell from the record."""
+    """Why there is no answer; no_evidence: the judge cannot tell from the record."""
     detail: str = ""
     answer: JsonValue = None
     """true or false, one of the options, a number, a text, or what the user's JSON Schema
     describes; null if unscored."""
     turns: tuple[Whole, ...] = ()
-    """Where the quotes really stand, each turn once; 0 is the plan, the brief and the facts. Empty:
-    nothing proves it."""
+    """The turns of the quotes that were found, each once; 0 is the plan, the brief and the facts.
+    Empty: nothing proves the answer."""
     quotes: tuple[Evidence, ...] = ()
-    """As the judge gave them, each searched in the run."""
+    """As the judge gave them, each checked against the run."""
     rationale: str = ""
     votes: tuple[Vote, ...] = ()
 
@@ -91,12 +93,13 @@ class RunAnswer(Frozen):
 
 @dataclass(frozen=True)
 class Answered:
-    """What asking came to. `execution` is None when nothing had to be asked; `answers` reads the
-    store as it is used."""
+    """What asking came to."""
 
     plan: RejudgePlan
     execution: Execution | None
+    """None if nothing had to be asked."""
     answers: Iterator[RunAnswer]
+    """Reads the store as it is consumed."""
     broken: frozenset[Path]
     """Runs that could not be read, by absolute path; they have no answer."""
 
@@ -109,8 +112,10 @@ def ask_scope(
     tier: Tier | None = None,
     public: Path | None = None,
 ) -> Scope:
-    """The scope of a plan that asks this and nothing else; ConfigError for a judge that answers no
-    questions."""
+    """The scope of a plan that asks this and nothing else.
+
+    ConfigError for a judge that answers no questions.
+    """
     if "ask" not in extra_questions(judge):
         raise ConfigError(
             f"judge {judge.name} cannot be asked: only a model reads a question",
@@ -133,23 +138,23 @@ async def ask(
     on_progress: Callable[[Spending], None] | None = None,
     signals: bool = True,
 ) -> Answered:
-    """Ask the runs at these conversation files what the store does not know yet; the answers are in
-    the paths' order.
+    """Ask what the store does not know yet; the answers come in the order of the paths.
 
-    `question`: an item (`ask_item`), or a scope (`ask_scope`) that also says track, tier or public
-    inputs. One run is in memory for each call under way. JudgeError when the judge cannot be used
-    at all; ConfigError for one that cannot be asked, or a cost limit on a judge without a known
-    price. `scorer`: workers, as for `execute_plan`.
+    `paths`: conversation files. `question`: an item (`ask_item`), or a scope (`ask_scope`) that also
+    names track, tier or public inputs. `scorer`: workers, as for `execute_plan`. One run is in
+    memory for each call under way. JudgeError if the judge cannot be used at all; ConfigError for
+    one that cannot be asked, or for a cost limit on a judge without a known price.
     """
     scope = question if isinstance(question, Scope) else ask_scope(judge, question)
     paths = tuple(paths)
-    made = plan_rejudge(store, paths, judge, scope, on_progress=on_planning)
+    plan = plan_rejudge(store, paths, judge, scope, on_progress=on_planning)
     if on_planned is not None:
-        on_planned(made)
-    done = None
-    if made.needs:
-        done = await execute_plan(
-            made,
+        on_planned(plan)
+    execution = None
+    failures = list(plan.errors)
+    if plan.needs:
+        execution = await execute_plan(
+            plan,
             store,
             judge,
             concurrency=concurrency,
@@ -158,29 +163,28 @@ async def ask(
             on_progress=on_progress,
             signals=signals,
         )
-    broken = frozenset(path for path, _ in (*made.errors, *(done.lost if done is not None else ())))
+        failures += execution.lost
+    broken = frozenset(path for path, _ in failures)
     readable = (path for path in paths if path.absolute() not in broken)
-    return Answered(made, done, stored_answers(store, readable, judge, scope), broken)
+    return Answered(plan, execution, stored_answers(store, readable, judge, scope), broken)
 
 
 def stored_answers(
     store: Store, paths: Iterable[Path], judge: Judge, scope: Scope
 ) -> Iterator[RunAnswer]:
-    """The answers that the store has for runs which were planned with this scope, in the order of
-    the paths.
+    """The store's answers for runs that were planned with this scope, in the order of the paths.
 
-    Nothing is asked and no run is read. What the store lacks is unscored, for the reason of its
+    No judge is asked and no run is read. What the store lacks is unscored, with the reason of its
     last attempt.
     """
-    reader = _Reader(store, judge, scope)
-    rest = iter(paths)
-    while chunk := list(islice(rest, _CHUNK)):
+    reader = _AnswerReader(store, judge, scope)
+    remaining = iter(paths)
+    while chunk := list(islice(remaining, _CHUNK)):
         yield from reader.read(chunk)
 
 
-class _Reader:
-    """From paths to keys to answers, by what planning left in the store: the runs' contents and the
-    evidence hashes."""
+class _AnswerReader:
+    """Finds stored answers by what planning left in the store: run contents and evidence hashes."""
 
     def __init__(self, store: Store, judge: Judge, scope: Scope) -> None:
         if scope.questions.ask is None:
@@ -189,53 +193,62 @@ class _Reader:
         self.keys = QuestionKeys(
             identity(judge), extra_questions(judge), scope.questions, scope.public
         )
-        self.by = AnsweredBy(
+        self.judge = AnsweredBy(
             name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256
         )
-        self.question = self.item.text.partition("\n")[0]  # the form of the answer follows
+        # The item's text is the question, then lines about the form of the answer.
+        self.question = self.item.text.partition("\n")[0]
 
     def read(self, paths: Sequence[Path]) -> Iterator[RunAnswer]:
-        seen = self.store.stamped([path.absolute() for path in paths])
-        runs = {path: seen[path.absolute()].run for path in paths if path.absolute() in seen}
-        contexts = {path: self._context(run) for path, run in runs.items()}
-        evidence = self.store.evidence(
-            {run.content_sha256 for run in runs.values()}, set(contexts.values())
-        )
-        make = self.keys.key_maker(self.item)
-        shown = {
-            path: evidence.get((run.content_sha256, contexts[path])) for path, run in runs.items()
-        }
-        keys = {path: make.sha256(sha) for path, sha in shown.items() if sha is not None}
-        known = self.store.verdicts(keys.values())
-        tried = self.store.attempts(key for key in keys.values() if key not in known)
+        stamped = self.store.stamped([path.absolute() for path in paths])
+        runs = {path: stamped[path.absolute()].run for path in paths if path.absolute() in stamped}
+        keys = self._keys_by_path(runs)
+        verdicts = self.store.verdicts(keys.values())
+        attempts = self.store.attempts(key for key in keys.values() if key not in verdicts)
         for path in paths:
             if path not in runs:
                 continue
             key = keys.get(path, "")
-            result = known[key].result if key in known else last_attempt("ask", tried.get(key, ()))
+            if key in verdicts:
+                result = verdicts[key].result
+            else:
+                result = last_attempt("ask", attempts.get(key, ()))
             yield self._answer(path, runs[path], result)
+
+    def _keys_by_path(self, runs: Mapping[Path, StoredRun]) -> dict[Path, str]:
+        """The verdict key of each run whose evidence was recorded."""
+        contexts = {path: self._context(run) for path, run in runs.items()}
+        evidence = self.store.evidence(
+            {run.content_sha256 for run in runs.values()}, set(contexts.values())
+        )
+        maker = self.keys.key_maker(self.item)
+        keys = {}
+        for path, run in runs.items():
+            evidence_sha256 = evidence.get((run.content_sha256, contexts[path]))
+            if evidence_sha256 is not None:
+                keys[path] = maker.sha256(evidence_sha256)
+        return keys
 
     def _context(self, run: StoredRun) -> str:
         return self.keys.context("ask", run.track or self.scope.track, run.tier or self.scope.tier)
 
     def _answer(self, path: Path, run: StoredRun, result: CriterionResult) -> RunAnswer:
-        stands = (e.actual_turn for e in result.evidence if e.check != "not_found")
-        known = {name: getattr(run, name) for name in RunInfo.model_fields}
-        said = {
-            "path": without_lone_surrogates(str(path)),
-            "track": run.track or self.scope.track,
-            "tier": run.tier or self.scope.tier,
-        }
+        info = {name: getattr(run, name) for name in RunInfo.model_fields}
+        info["path"] = without_lone_surrogates(str(path))
+        info["track"] = run.track or self.scope.track
+        info["tier"] = run.tier or self.scope.tier
+        scored = result.status == "scored"
+        quote_turns = {quote.actual_turn for quote in result.evidence if quote.check != "not_found"}
         return RunAnswer(
-            run=RunInfo(**known | said),
+            run=RunInfo(**info),
             question=self.question,
             kind=self.item.answer.kind,
-            judge=self.by,
-            status="scored" if result.status == "scored" else "unscored",
+            judge=self.judge,
+            status="scored" if scored else "unscored",
             reason=result.reason,
             detail=result.detail,
-            answer=result.answer if result.status == "scored" else None,
-            turns=tuple(sorted({turn for turn in stands if turn is not None})),
+            answer=result.answer if scored else None,
+            turns=tuple(sorted(quote_turns)),
             quotes=result.evidence,
             rationale=result.rationale,
             votes=result.votes,

@@ -1,11 +1,10 @@
-"""Many jobs at once: a bounded queue, a stop that loses nothing, and progress. Nothing here knows
-what a job is.
+"""Many jobs at once: a bounded queue, a stop that loses nothing, and progress.
 
-`run_batch(jobs, call, ...)` works on any jobs (stage requests, runs) and any asynchronous call.
-Limits on money and on the provider's patience are the judge's (`limits`). Jobs are read only a
-little ahead of the calls, so that thousands of runs pass through flat memory. The first Ctrl-C
-stops starting jobs and waits for the calls under way, whose results are kept; the second one
-abandons those too.
+`run_batch(jobs, call, ...)` works on any jobs (requests, runs) with any asynchronous call; nothing
+here knows what a job is. Limits on money and on the provider's rate belong to the judge (`limits`).
+Jobs are read only a little ahead of the calls, so that thousands of runs pass through constant
+memory. The first Ctrl-C starts no more jobs and waits for the calls under way, whose results are
+kept; the second one abandons those too.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a batch is; `total` is None where nobody knows."""
+    """How far a batch is; `total` is None if it is unknown."""
 
     done: int
     total: int | None
@@ -46,15 +45,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class BatchSummary:
-    """What a batch did. `interrupted`: jobs were left out, or abandoned under way, because of a
-    stop."""
+    """What a batch did."""
 
     done: int
     abandoned: int
+    """Jobs that were stopped under way."""
     interrupted: bool
+    """Whether a stop left jobs undone."""
     elapsed_s: float
     peak: int
-    """The most jobs that ran at once."""
+    """Largest number of jobs that ran at once."""
 
 
 async def run_batch(
@@ -67,14 +67,12 @@ async def run_batch(
     on_progress: Callable[[Progress], None] | None = None,
     signals: bool = True,
 ) -> BatchSummary:
-    """Call every job, at most `concurrency` at once; `on_result` gets each result as it comes, not
-    in order.
+    """Call every job, at most `concurrency` at once.
 
-    As many jobs as may run wait in memory; a plain iterable is read in a thread, so that it may
-    load files.
-
-    What `call`, `on_result` or `jobs` raises stops the batch as a Ctrl-C does, and is raised when
-    the calls under way have ended: failures that concern one job alone are results, not exceptions.
+    `on_result` gets each result as it arrives, not in order. At most `concurrency` jobs wait in
+    memory; a plain iterable is read in a thread, so that it may load files. An exception from
+    `call`, `on_result` or `jobs` stops the batch like a Ctrl-C, and is raised when the calls under
+    way have ended. A failure of one job alone must therefore be a result.
     """
     runner = _Runner(call, max(1, concurrency), total, on_result, on_progress)
     feed = asyncio.create_task(runner.feed(jobs, max(1, concurrency)))
@@ -87,6 +85,8 @@ async def run_batch(
 
 
 class _Runner(Generic[T, R]):
+    """The state of one batch: `feed` fills its queue while `run` starts jobs and takes results."""
+
     def __init__(
         self,
         call: Callable[[T], Awaitable[R]],
@@ -101,21 +101,27 @@ class _Runner(Generic[T, R]):
         self._wake, self._room = asyncio.Event(), asyncio.Event()
         self._running: dict[asyncio.Task[R], T] = {}
         self._ended: deque[asyncio.Task[R]] = deque()
-        self._exhausted = self._stopping = self._cut = False
+        self._exhausted = False
+        """All jobs are in the queue."""
+        self._stopping = False
+        """No more jobs start."""
+        self._cancelled = False
+        """Jobs under way were cancelled."""
         self._error: BaseException | None = None
         self._done = self._abandoned = self._peak = 0
         self._started = time.monotonic()
 
     def stop(self) -> None:
         """Start no more jobs; a second time, abandon those that run."""
-        if self._stopping and not self._cut:
-            self._cut = True
+        if self._stopping and not self._cancelled:
+            self._cancelled = True
             for task in self._running:
                 task.cancel()
         self._stopping = True
         self._wake.set()
 
     async def feed(self, jobs: Iterable[T] | AsyncIterable[T], ahead: int) -> None:
+        """Queue the jobs, at most `ahead` at a time."""
         try:
             async for job in _each(jobs):
                 self._queue.append(job)
@@ -129,6 +135,7 @@ class _Runner(Generic[T, R]):
         self._wake.set()
 
     async def run(self) -> BatchSummary:
+        """Work until all jobs are done or the batch was stopped."""
         try:
             while True:
                 self._start_jobs()
@@ -143,11 +150,11 @@ class _Runner(Generic[T, R]):
             await asyncio.gather(*self._running, return_exceptions=True)
         if self._error is not None:
             raise self._error
-        left = len(self._queue) > 0 or not self._exhausted
+        undone = len(self._queue) > 0 or not self._exhausted or self._abandoned > 0
         return BatchSummary(
             done=self._done,
             abandoned=self._abandoned,
-            interrupted=self._stopping and (left or self._abandoned > 0),
+            interrupted=self._stopping and undone,
             elapsed_s=time.monotonic() - self._started,
             peak=self._peak,
         )
@@ -186,8 +193,8 @@ class _Runner(Generic[T, R]):
                     self._on_result(job, task.result())
                 if self._on_progress is not None:
                     self._on_progress(Progress(self._done, self._total))
-            except Exception as problem:
-                self._fail(problem)
+            except Exception as failure:
+                self._fail(failure)
 
     def _fail(self, error: BaseException) -> None:
         if self._error is None:
@@ -206,47 +213,50 @@ async def _each(jobs: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
         for job in jobs:
             yield job
     else:
-        rest = iter(jobs)
-        while (found := await asyncio.to_thread(_next, rest)) is not None:
-            yield found[0]
+        remaining = iter(jobs)
+        while (item := await asyncio.to_thread(_next, remaining)) is not None:
+            yield item[0]
 
 
-def _next(rest: Iterator[T]) -> tuple[T] | None:
-    for job in rest:
+def _next(jobs: Iterator[T]) -> tuple[T] | None:
+    """The next job in a tuple, as a job may itself be None; None at the end.
+
+    StopIteration cannot be raised out of a thread's future.
+    """
+    for job in jobs:
         return (job,)
     return None
 
 
 def finished(work: Coroutine[Any, Any, R]) -> R:
-    """What `work` comes to, waited for here; inside a running event loop (notebooks) too."""
-    found: list[R] = []
+    """Wait for a coroutine and return its result, also inside a running event loop (notebooks)."""
+    results: list[R] = []
 
-    async def keep() -> None:
-        found.append(await work)
+    async def keep_result() -> None:
+        # Not returned as the task's result: when `asyncio.run` restores the handler of the
+        # interrupt signal, `signal` writes out the whole task.
+        results.append(await work)
 
-    # Not as the task's result: when `asyncio.run` gives the interrupt signal back, `signal` writes
-    # out the whole task.
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(keep())
-        return found[0]
+        asyncio.run(keep_result())
+        return results[0]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, keep()).result()
-    return found[0]
+        pool.submit(asyncio.run, keep_result()).result()
+    return results[0]
 
 
 @contextlib.contextmanager
 def _interrupts(runner: _Runner[Any, Any]) -> Iterator[None]:
-    """Ctrl-C stops the runner while this lasts; where signals cannot be handled, they keep their
-    usual meaning."""
+    """Let Ctrl-C stop the runner; where signals cannot be handled, they keep their usual meaning."""
     loop = asyncio.get_running_loop()
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    previous = signal.getsignal(signal.SIGINT)
     try:
         loop.add_signal_handler(signal.SIGINT, runner.stop)
     except (NotImplementedError, RuntimeError, ValueError):
@@ -256,4 +266,4 @@ def _interrupts(runner: _Runner[Any, Any]) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
