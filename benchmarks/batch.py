@@ -41,7 +41,7 @@ from ambjudge.judge.rejudge.execute import execute_plan
 from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.select import JudgeOptions
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, Session, collect_cards, run_session
-from ambjudge.judge.spread.workers import Work, Workers
+from ambjudge.judge.spread.workers import WorkerPool, WorkerSettings
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.layout import find_conversations
@@ -114,10 +114,10 @@ def spread(
 ) -> tuple[float, float, int]:
     """The same in several processes."""
     place, how = (store.address, store.root), JudgeOptions(api_base=url)
-    work = Work(ScoreOptions(concurrency=concurrency), ("openai/good",), how, place)
+    work = WorkerSettings(ScoreOptions(concurrency=concurrency), ("openai/good",), how, place)
 
     async def score(take: Callable[[ScoreOutcome], None]) -> Session:
-        async with Workers(workers, work) as pool:
+        async with WorkerPool(workers, work) as pool:
             return await collect_cards(pool, paths, take, signals=False)
 
     return _timed(paths, score)

@@ -153,8 +153,7 @@ def _workers(
     """The worker processes, or the workers on a Ray cluster."""
     from functools import partial
 
-    from ..judge.spread.workers import Work as WorkerSetup
-    from ..judge.spread.workers import Workers
+    from ..judge.spread.workers import WorkerPool, WorkerSettings
 
     engine = None
     if flags.use_ray:
@@ -162,8 +161,8 @@ def _workers(
 
         engine = partial(RayCluster, address=flags.address)
     store_location = None if store is None else (store.address, store.root)
-    setup = WorkerSetup(options, flags.judges, flags.judge_options, store_location)
-    return Workers(flags.workers, setup, engine)
+    settings = WorkerSettings(options, flags.judges, flags.judge_options, store_location)
+    return WorkerPool(flags.workers, settings, engine)
 
 
 # Shards

@@ -1,10 +1,12 @@
-"""Scoring and asking in several processes of this machine: each has a judge and the store of its
-own and is handed one run after another, to be scored or to be asked what a plan lacks of it.
+"""Scoring and asking in several processes of this machine.
 
-A worker that dies (killed, out of memory) is replaced, and what it had in hand goes to the next
-one; a run that takes three workers with it is given up. All workers ask one budget before each
-call; what a dead one had under way counts as its worst case. `ray_workers` has the same workers on
-the machines of a Ray cluster.
+Each worker has a judge and a store connection of its own. It is given one task after another: a run
+to score, or the verdicts that a plan lacks on a run.
+
+A worker that dies (killed, out of memory) is replaced, and its unfinished tasks go to others; a run
+that takes three workers with it is given up. All workers ask one budget before each call; what a
+dead one had in progress counts as its worst case. `ray_workers` has the same workers on the
+machines of a Ray cluster.
 """
 
 from __future__ import annotations
@@ -13,10 +15,9 @@ import asyncio
 import multiprocessing
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from ...errors import AmbjudgeError, ConfigError, unexpected
 from ..base import Usage
 from ..card.scorecard import CardLine
-from ..judges.limits import PlannedCall, SharedBudget
+from ..judges.limits import Allowance, PlannedCall, SharedBudget
 from ..judges.rules import RULES
 from ..select import JudgeOptions, make_judge
 from ..session import AskTally, RunScorer, ScoreOptions, make_scorer
@@ -34,116 +35,133 @@ from ..session import AskTally, RunScorer, ScoreOptions, make_scorer
 if TYPE_CHECKING:
     from ..rejudge.staleness import Need
 
-_TRIES = 3
+_MAX_DEATHS = 3
+"""A task is given up after it took so many workers with it."""
 _GRACE_S = 5.0
-_FATAL = -1
-"""Number of a message that concerns no run: an error that no worker can work with."""
-
+"""How long an idle worker may take to end by itself."""
 
 Task: TypeAlias = "Path | tuple[Need, ...]"
-"""A run to score, or what a plan lacks of one."""
+"""A run to score, or what a plan lacks on one run."""
 Result = CardLine | AskTally
-"""Its card as a line, or what asking came to."""
+"""The run's card as a line, or what asking came to."""
 
 
 @dataclass(frozen=True)
-class Work:
-    """All that a worker must know beside the paths."""
+class WorkerSettings:
+    """Everything that a worker must know besides its tasks."""
 
     options: ScoreOptions
-    """`concurrency` and `max_cost` for all workers together."""
+    """`concurrency` and `max_cost` are for all workers together in the pool's settings."""
     judges: tuple[str, ...] = ()
     judge_options: JudgeOptions = field(default_factory=JudgeOptions)
     store: tuple[str, Path | None] | None = None
-    """Address and root of the store, which must be there."""
+    """Address and root of the store, which must exist."""
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a worker has come to so far."""
+class WorkerTotals:
+    """What a worker's calls have come to so far."""
 
     usage: Usage = field(default_factory=Usage)
     throttles: int = 0
     foreign_track_runs: int = 0
 
+    @classmethod
+    def of(cls, scorer: RunScorer) -> WorkerTotals:
+        return cls(scorer.usage, scorer.throttles, scorer.foreign_track_runs)
+
 
 class WorkerDied(Exception):
-    """What it had in hand may be given to another."""
+    """The worker is gone; its task may be given to another."""
 
 
 class Worker(Protocol):
-    """One of several that score."""
+    """One of several workers."""
 
-    told: Told
+    totals: WorkerTotals
 
     @property
-    def in_hand(self) -> int:
-        """Runs that it was given and that it has not answered."""
+    def unfinished(self) -> int:
+        """Number of tasks that it has not answered yet."""
 
-    async def do(self, task: Task) -> Result:
-        """AmbjudgeError where the run, or the worker's own setting, is at fault; WorkerDied, after
-        `died` was called."""
+    async def run(self, task: Task) -> Result:
+        """The task's result.
+
+        Raises AmbjudgeError if the run or the worker's settings are at fault. Raises WorkerDied if
+        the worker died, after its `on_death` was called.
+        """
 
     def dismiss(self) -> None:
-        """No more will come."""
+        """Tell the worker that no more tasks will come."""
 
     def end(self) -> None:
-        """Wait for it to end, and make it."""
+        """Wait for the worker to end, and end it if it does not."""
 
 
 class Engine(Protocol):
     """Where workers come from."""
 
-    def start(self, work: Work, died: Callable[[Worker], None]) -> Worker:
-        """A new worker, in a running event loop; `died` is called there when it is no more."""
+    def start(self, settings: WorkerSettings, on_death: Callable[[Worker], None]) -> Worker:
+        """A new worker, in a running event loop; `on_death` is called there when it dies."""
 
     def close(self) -> None:
-        """After the last worker has ended."""
+        """Called after the last worker has ended."""
 
 
-class Workers:
-    """Stands for a scorer: `score(path)`, and what it came to. To be entered in a running event
-    loop."""
+class WorkerPool:
+    """Several workers that stand in for one scorer. To be entered in a running event loop."""
 
     def __init__(
-        self, number: int, work: Work, engine: Callable[[Work], Engine] | None = None
+        self,
+        size: int,
+        settings: WorkerSettings,
+        make_engine: Callable[[WorkerSettings], Engine] | None = None,
     ) -> None:
-        free = make_judge(work.judges, work.judge_options).name == RULES
-        each = 1 if free else -(-work.options.concurrency // number)
-        self.concurrency = number * each
-        """Runs under way at once in all: one a worker where nobody waits for a model."""
-        self.work = replace(work, options=replace(work.options, concurrency=each))
-        """As each worker is given it."""
-        self._number, self._closing = number, False
-        self._engine_of = engine or Processes
+        """`make_engine`: by default the workers are processes of this machine."""
+        judge = make_judge(settings.judges, settings.judge_options)
+        # The rules judge waits for nobody, so that one run at a time keeps a worker busy.
+        runs_per_worker = 1
+        if judge.name != RULES:
+            runs_per_worker = -(-settings.options.concurrency // size)
+        self.concurrency = size * runs_per_worker
+        """Runs in progress at once in all workers."""
+        options = replace(settings.options, concurrency=runs_per_worker)
+        self.settings = replace(settings, options=options)
+        """As each worker gets them."""
+        self._size, self._closing = size, False
+        self._make_engine = make_engine or ProcessEngine
         self._workers: list[Worker] = []
-        self._gone: list[Told] = []
+        self._totals_of_dead: list[WorkerTotals] = []
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of the processes alive."""
+        """Ids of the workers' processes on this machine."""
         return tuple(
-            worker.process.pid or 0 for worker in self._workers if isinstance(worker, _Process)
+            worker.process.pid or 0
+            for worker in self._workers
+            if isinstance(worker, _ProcessWorker)
         )
 
     @property
     def usage(self) -> Usage:
-        return sum((told.usage for told in self._told()), Usage())
+        return sum((totals.usage for totals in self._totals()), Usage())
 
     @property
     def throttles(self) -> int:
-        return sum(told.throttles for told in self._told())
+        return sum(totals.throttles for totals in self._totals())
 
     @property
     def foreign_track_runs(self) -> int:
-        return sum(told.foreign_track_runs for told in self._told())
+        return sum(totals.foreign_track_runs for totals in self._totals())
 
-    def _told(self) -> Iterable[Told]:
-        return (*self._gone, *(worker.told for worker in self._workers))
+    def _totals(self) -> list[WorkerTotals]:
+        return [*self._totals_of_dead, *(worker.totals for worker in self._workers)]
 
-    async def __aenter__(self) -> Workers:
-        self._engine = await asyncio.to_thread(self._engine_of, self.work)
-        self._workers = [self._engine.start(self.work, self._replace) for _ in range(self._number)]
+    async def __aenter__(self) -> WorkerPool:
+        self._engine = await asyncio.to_thread(self._make_engine, self.settings)
+        self._workers = [
+            self._engine.start(self.settings, self._replace) for _ in range(self._size)
+        ]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -154,234 +172,42 @@ class Workers:
         await asyncio.to_thread(self._engine.close)
 
     async def score(self, path: Path) -> CardLine:
-        """As `RunScorer.score`, by the worker that has least to do."""
-        card = await self._do(path)
+        """Like `RunScorer.score`, by the worker with the fewest unfinished tasks."""
+        card = await self._run(path)
         assert isinstance(card, CardLine)
         return card
 
     async def fill_needs(self, needs: tuple[Need, ...]) -> AskTally:
-        """As `RunScorer.fill_needs`."""
-        made = await self._do(needs)
-        assert isinstance(made, AskTally)
-        return made
+        """Like `RunScorer.fill_needs`, by the worker with the fewest unfinished tasks."""
+        tally = await self._run(needs)
+        assert isinstance(tally, AskTally)
+        return tally
 
-    async def _do(self, task: Task) -> Result:
-        for _ in range(_TRIES):
+    async def _run(self, task: Task) -> Result:
+        for _ in range(_MAX_DEATHS):
+            worker = min(self._workers, key=lambda worker: worker.unfinished)
             with suppress(WorkerDied):
-                return await min(self._workers, key=lambda worker: worker.in_hand).do(task)
+                return await worker.run(task)
         raise AmbjudgeError(
-            f"{of(task)}: {_TRIES} workers died on it",
+            f"{path_of(task)}: {_MAX_DEATHS} workers died on it",
             "is there enough memory? score it alone to see",
         )
 
     def _replace(self, dead: Worker) -> None:
         if self._closing:
             return
-        self._gone.append(dead.told)
-        self._workers[self._workers.index(dead)] = self._engine.start(self.work, self._replace)
+        self._totals_of_dead.append(dead.totals)
+        index = self._workers.index(dead)
+        self._workers[index] = self._engine.start(self.settings, self._replace)
 
 
-class Processes:
-    """Workers that are processes of this machine; the budget is asked here."""
-
-    def __init__(self, work: Work) -> None:
-        budget = work.options.budget()
-        self._accounts = None if budget is None else SharedBudget(budget)
-        self._names = count()
-
-    def start(self, work: Work, died: Callable[[Worker], None]) -> Worker:
-        return _Process(work, died, self._accounts, f"{next(self._names)}")
-
-    def close(self) -> None:
-        pass
-
-
-class _Asked(NamedTuple):
-    """A worker asks the budget."""
-
-    number: int
-    call: PlannedCall
-
-
-class _Granted(NamedTuple):
-    """The budget's answer to that."""
-
-    number: int
-    fits: bool
-
-
-class _Settled(NamedTuple):
-    """What became of a call."""
-
-    call: PlannedCall
-    usage: Usage | None
-
-
-class _Process:
-    """A process and what it has in hand. `died` is called in the event loop, before those who wait
-    are told."""
-
-    def __init__(
-        self, work: Work, died: Callable[[Worker], None], accounts: SharedBudget | None, name: str
-    ) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
-        self.process.start()
-        theirs.close()
-        self.waiting: dict[int, asyncio.Future[Result]] = {}
-        self.told = Told()
-        self._accounts, self._name, self._dead = accounts, name, False
-        self._asking: set[asyncio.Task[None]] = set()
-        self._died, self._numbers, self._ready = died, count(), False
-        self._broken: AmbjudgeError | None = None
-        self._reader = threading.Thread(
-            target=self._read, args=(asyncio.get_running_loop(),), daemon=True
-        )
-        self._reader.start()
-
-    @property
-    def in_hand(self) -> int:
-        return len(self.waiting)
-
-    async def do(self, task: Task) -> Result:
-        if self._broken is not None:
-            raise self._broken
-        number = next(self._numbers)
-        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self.waiting[number] = answer
-        with suppress(OSError):  # it died: the reader sees that too
-            self._connection.send((number, task))
-        try:
-            return await answer
-        finally:
-            self.waiting.pop(number, None)
-
-    def dismiss(self) -> None:
-        with suppress(OSError):
-            self._connection.send(None)
-
-    def end(self) -> None:
-        """Wait for it to end, and make it."""
-        self.process.join(0.0 if self.waiting else _GRACE_S)
-        if self.process.is_alive():
-            self.process.terminate()
-            self.process.join()
-        self._reader.join()
-        self._connection.close()
-
-    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        with suppress(EOFError, OSError, RuntimeError):  # RuntimeError: the loop is closed
-            while True:
-                loop.call_soon_threadsafe(self._hear, self._connection.recv())
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(self._end)
-
-    def _hear(self, message: Any) -> None:
-        if isinstance(message, _Asked | _Settled):
-            self._begin(
-                self._grant(message) if isinstance(message, _Asked) else self._settle(message)
-            )
-        else:
-            self._take(*message)
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
-
-    async def _grant(self, asked: _Asked) -> None:
-        assert self._accounts is not None
-        fits = await self._accounts.reserve(self._name, asked.call)
-        if self._dead and fits:  # it never knew
-            await self._accounts.settle(self._name, asked.call, Usage())
-        with suppress(OSError):
-            self._connection.send(_Granted(asked.number, fits))
-
-    async def _settle(self, settled: _Settled) -> None:
-        assert self._accounts is not None
-        await self._accounts.settle(self._name, settled.call, settled.usage)
-
-    def _take(self, number: int, result: Result | AmbjudgeError | None, told: Told) -> None:
-        self._ready, self.told = True, told
-        answer = self.waiting.get(number)
-        if number == _FATAL and isinstance(result, AmbjudgeError):
-            self._broken = result
-        elif answer is None or answer.done():
-            return
-        elif isinstance(result, AmbjudgeError):
-            answer.set_exception(result)
-        elif result is not None:
-            answer.set_result(result)
-
-    def _end(self) -> None:
-        self._dead = True
-        if self._accounts is not None:
-            self._begin(self._accounts.forfeit(self._name))
-        if not self._ready:
-            self._broken = ConfigError(
-                "a worker ended before it began", "leave out --workers to see why"
-            )
-        if self._broken is None:
-            self._died(self)
-        for answer in self.waiting.values():
-            if not answer.done():
-                answer.set_exception(self._broken or WorkerDied())
-
-
-def _serve(connection: Connection, work: Work) -> None:
-    """A worker's life: until None is sent, or whoever sends is gone."""
-    # Ctrl-C reaches the whole group; the parent says when to stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        asyncio.run(_answer(connection, work))
-    except AmbjudgeError as error:
-        with suppress(OSError):
-            connection.send((_FATAL, error, Told()))
-
-
-async def _answer(connection: Connection, work: Work) -> None:
-    with ExitStack() as stack:
-        store = None
-        if work.store is not None:
-            from ..store import open_store
-
-            store = stack.enter_context(open_store(work.store[0], root=work.store[1], create=False))
-        budget = (
-            None
-            if work.options.budget() is None
-            else _AskedBudget(connection, work.options.max_cost)
-        )
-        scorer = make_scorer(
-            make_judge(work.judges, work.judge_options), work.options, store, budget
-        )
-        send = partial(_send, connection, scorer)
-        send(_FATAL, None)  # ready
-        tasks: set[asyncio.Task[None]] = set()
-        with suppress(EOFError, OSError):
-            while (asked := await asyncio.to_thread(connection.recv)) is not None:
-                if isinstance(asked, _Granted):
-                    assert budget is not None
-                    budget.hear(asked)
-                    continue
-                task = asyncio.create_task(_one(scorer, send, *asked))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
-        for task in tasks:
-            task.cancel()
-
-
-async def _one(scorer: RunScorer, send: Any, number: int, task: Task) -> None:
-    send(number, await done(scorer, task))
-
-
-def of(task: Task) -> Path:
+def path_of(task: Task) -> Path:
     """The run that a task is about."""
     return task if isinstance(task, Path) else task[0].path
 
 
-async def done(scorer: RunScorer, task: Task) -> Result | AmbjudgeError:
-    """What the task came to, or what stopped it."""
+async def result_of(scorer: RunScorer, task: Task) -> Result | AmbjudgeError:
+    """The task's result, or the error that stopped it."""
     try:
         if not isinstance(task, Path):
             return await scorer.fill_needs(task)
@@ -390,10 +216,248 @@ async def done(scorer: RunScorer, task: Task) -> Result | AmbjudgeError:
     except AmbjudgeError as error:
         return error
     except Exception as error:
-        return unexpected(error, of(task))
+        return unexpected(error, path_of(task))
 
 
-class _AskedBudget:
+def open_scorer(stack: ExitStack, settings: WorkerSettings, budget: Allowance | None) -> RunScorer:
+    """A worker's scorer; `stack` closes its store."""
+    store = None
+    if settings.store is not None:
+        from ..store import open_store
+
+        address, root = settings.store
+        store = stack.enter_context(open_store(address, root=root, create=False))
+    judge = make_judge(settings.judges, settings.judge_options)
+    return make_scorer(judge, settings.options, store, budget)
+
+
+# Messages between the pool's process and a worker's.
+
+
+class _TaskMessage(NamedTuple):
+    """To the worker: a task."""
+
+    number: int
+    task: Task
+
+
+class _ReadyMessage(NamedTuple):
+    """From the worker: it has a scorer, or the error that no scorer can be made with."""
+
+    error: AmbjudgeError | None = None
+
+
+class _ResultMessage(NamedTuple):
+    """From the worker: the result of a task."""
+
+    number: int
+    result: Result | AmbjudgeError
+    totals: WorkerTotals
+
+
+class _ReserveMessage(NamedTuple):
+    """From the worker: it asks the budget for a call."""
+
+    number: int
+    call: PlannedCall
+
+
+class _ReservedMessage(NamedTuple):
+    """To the worker: the budget's answer."""
+
+    number: int
+    fits: bool
+
+
+class _SettleMessage(NamedTuple):
+    """From the worker: what a call used."""
+
+    call: PlannedCall
+    usage: Usage | None
+
+
+# The pool's side.
+
+
+class ProcessEngine:
+    """Workers that are processes of this machine; their budget is kept in this process."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        budget = settings.options.budget()
+        self._budget = None if budget is None else SharedBudget(budget)
+        self._numbers = count()
+
+    def start(self, settings: WorkerSettings, on_death: Callable[[Worker], None]) -> Worker:
+        return _ProcessWorker(settings, on_death, self._budget, name=str(next(self._numbers)))
+
+    def close(self) -> None:
+        pass
+
+
+class _ProcessWorker:
+    """A process and its unfinished tasks."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        on_death: Callable[[Worker], None],
+        budget: SharedBudget | None,
+        name: str,
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, worker_end = context.Pipe()
+        self.process: BaseProcess = context.Process(
+            target=_worker_main, args=(worker_end, settings), daemon=True
+        )
+        self.process.start()
+        worker_end.close()
+        self.totals = WorkerTotals()
+        self._results: dict[int, asyncio.Future[Result]] = {}
+        self._numbers = count()
+        self._on_death, self._budget, self._name = on_death, budget, name
+        self._budget_tasks: set[asyncio.Task[None]] = set()
+        self._ready, self._dead = False, False
+        self._fatal_error: AmbjudgeError | None = None
+        self._reader = threading.Thread(
+            target=self._read, args=(asyncio.get_running_loop(),), daemon=True
+        )
+        self._reader.start()
+
+    @property
+    def unfinished(self) -> int:
+        return len(self._results)
+
+    async def run(self, task: Task) -> Result:
+        if self._fatal_error is not None:
+            raise self._fatal_error
+        number = next(self._numbers)
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._results[number] = result
+        with suppress(OSError):  # The worker died; the reader thread sees that too.
+            self._connection.send(_TaskMessage(number, task))
+        try:
+            return await result
+        finally:
+            self._results.pop(number, None)
+
+    def dismiss(self) -> None:
+        with suppress(OSError):
+            self._connection.send(None)
+
+    def end(self) -> None:
+        # A worker with unfinished tasks was interrupted and would not end by itself.
+        self.process.join(0.0 if self._results else _GRACE_S)
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join()
+        self._reader.join()
+        self._connection.close()
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread: pass messages on to the event loop until the worker is gone."""
+        with suppress(EOFError, OSError, RuntimeError):  # RuntimeError: the loop is closed.
+            while True:
+                loop.call_soon_threadsafe(self._receive, self._connection.recv())
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._handle_death)
+
+    def _receive(self, message: object) -> None:
+        if isinstance(message, _ReserveMessage):
+            self._run_in_background(self._reserve(message))
+        elif isinstance(message, _SettleMessage):
+            self._run_in_background(self._settle(message))
+        elif isinstance(message, _ReadyMessage):
+            self._ready, self._fatal_error = True, message.error
+        elif isinstance(message, _ResultMessage):
+            self._set_result(message)
+
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._budget_tasks.add(task)
+        task.add_done_callback(self._budget_tasks.discard)
+
+    async def _reserve(self, message: _ReserveMessage) -> None:
+        assert self._budget is not None
+        fits = await self._budget.reserve(self._name, message.call)
+        if fits and self._dead:
+            # The worker died before it heard of this, so the call was never made.
+            await self._budget.settle(self._name, message.call, Usage())
+        with suppress(OSError):
+            self._connection.send(_ReservedMessage(message.number, fits))
+
+    async def _settle(self, message: _SettleMessage) -> None:
+        assert self._budget is not None
+        await self._budget.settle(self._name, message.call, message.usage)
+
+    def _set_result(self, message: _ResultMessage) -> None:
+        self.totals = message.totals
+        result = self._results.get(message.number)
+        if result is None or result.done():
+            return
+        if isinstance(message.result, AmbjudgeError):
+            result.set_exception(message.result)
+        else:
+            result.set_result(message.result)
+
+    def _handle_death(self) -> None:
+        self._dead = True
+        if self._budget is not None:
+            self._run_in_background(self._budget.forfeit(self._name))
+        if not self._ready:
+            self._fatal_error = ConfigError(
+                "a worker ended before it began", "leave out --workers to see why"
+            )
+        # The pool replaces the worker before the tasks are told, so that they find the new one.
+        if self._fatal_error is None:
+            self._on_death(self)
+        for result in self._results.values():
+            if not result.done():
+                result.set_exception(self._fatal_error or WorkerDied())
+
+
+# The worker's side.
+
+
+def _worker_main(connection: Connection, settings: WorkerSettings) -> None:
+    """Run tasks until None is sent, or the pool's process is gone."""
+    # Ctrl-C reaches the whole process group; the pool's process says when to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        asyncio.run(_run_tasks(connection, settings))
+    except AmbjudgeError as error:
+        _send(connection, _ReadyMessage(error))
+
+
+async def _run_tasks(connection: Connection, settings: WorkerSettings) -> None:
+    with ExitStack() as stack:
+        budget = None
+        if settings.options.budget() is not None:
+            budget = _RemoteBudget(connection, settings.options.max_cost)
+        scorer = open_scorer(stack, settings, budget)
+        _send(connection, _ReadyMessage())
+        tasks: set[asyncio.Task[None]] = set()
+        with suppress(EOFError, OSError):
+            while True:
+                message = await asyncio.to_thread(connection.recv)
+                if message is None:
+                    break
+                if isinstance(message, _ReservedMessage):
+                    assert budget is not None
+                    budget.receive(message)
+                    continue
+                task = asyncio.create_task(_run_task(connection, scorer, message))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+        for task in tasks:
+            task.cancel()
+
+
+async def _run_task(connection: Connection, scorer: RunScorer, message: _TaskMessage) -> None:
+    result = await result_of(scorer, message.task)
+    _send(connection, _ResultMessage(message.number, result, WorkerTotals.of(scorer)))
+
+
+class _RemoteBudget:
     """The budget as a worker sees it: at the other end of its connection."""
 
     def __init__(self, connection: Connection, cap: float | None) -> None:
@@ -403,24 +467,19 @@ class _AskedBudget:
     async def reserve(self, call: PlannedCall) -> bool:
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._connection.send(_Asked(number, call))
+        self._connection.send(_ReserveMessage(number, call))
         return await self._waiting[number]
 
     async def settle(self, call: PlannedCall, usage: Usage | None) -> None:
-        with suppress(OSError):  # nobody counts any more
-            self._connection.send(_Settled(call, usage))
+        _send(self._connection, _SettleMessage(call, usage))
 
-    def hear(self, granted: _Granted) -> None:
-        waiting = self._waiting.pop(granted.number)
-        if not waiting.done():
-            waiting.set_result(granted.fits)
+    def receive(self, message: _ReservedMessage) -> None:
+        answer = self._waiting.pop(message.number)
+        if not answer.done():
+            answer.set_result(message.fits)
 
 
-def _send(
-    connection: Connection, scorer: RunScorer, number: int, result: Result | AmbjudgeError | None
-) -> None:
-    # nobody is there any more: the next message that does not come ends this
+def _send(connection: Connection, message: _ReadyMessage | _ResultMessage | _SettleMessage) -> None:
+    # If the pool's process is gone, the next message that is to be received ends this process.
     with suppress(OSError):
-        connection.send(
-            (number, result, Told(scorer.usage, scorer.throttles, scorer.foreign_track_runs))
-        )
+        connection.send(message)

@@ -20,7 +20,7 @@ from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.rejudge.update import update_collection, without_calls
 from ambjudge.judge.select import JudgeOptions, make_judge
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, collect_cards, run_session
-from ambjudge.judge.spread.workers import Work, Worker, Workers
+from ambjudge.judge.spread.workers import Worker, WorkerPool, WorkerSettings
 from ambjudge.judge.store import open_store
 from loopback_server import completion_of
 
@@ -33,8 +33,8 @@ def test_the_shares_of_shards_are_no_more_than_the_whole():
     assert Shard(2, 4).share(options).max_cost == 0.25
     assert Shard(2, 4).share(OPTIONS) == OPTIONS
     assert (
-        Workers(3, Work(options)).concurrency,
-        Workers(3, Work(options, ("openai/x",))).concurrency,
+        WorkerPool(3, WorkerSettings(options)).concurrency,
+        WorkerPool(3, WorkerSettings(options, ("openai/x",))).concurrency,
     ) == (3, 9)
 
 
@@ -45,14 +45,14 @@ async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_
     alone: list[ScoreOutcome] = []
     await run_session([tmp_path / "runs"], RulesJudge(), OPTIONS, alone.append, signals=False)
     with open_store(tmp_path / "s.db") as store:
-        work, found = Work(OPTIONS, store=(store.address, store.root)), []
+        work, found = WorkerSettings(OPTIONS, store=(store.address, store.root)), []
 
         def take(outcome: ScoreOutcome) -> None:
             found.append(outcome)
             if len(found) == 3:
                 os.kill(pool.pids[0], signal.SIGKILL)
 
-        async with Workers(2, work) as pool:
+        async with WorkerPool(2, work) as pool:
             before = pool.pids
             session = await collect_cards(pool, [tmp_path / "runs"], take, signals=False)
             after = pool.pids
@@ -84,7 +84,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
     judge_server.requests.clear()
     with open_store(tmp_path / "s.db") as store:
         planned = plan_rejudge(store, paths, judge, OPTIONS.scope())
-        work = Work(without_calls(OPTIONS), names, how, (store.address, store.root))
+        work = WorkerSettings(without_calls(OPTIONS), names, how, (store.address, store.root))
         killed: list[Worker] = []
 
         def kill(spending: Spending) -> None:
@@ -92,7 +92,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
                 killed.append(pool._workers[0])
                 pool._workers[0].end() if engine == "ray" else os.kill(pool.pids[0], signal.SIGKILL)
 
-        async with Workers(2, work, engine_of) as pool:
+        async with WorkerPool(2, work, engine_of) as pool:
             done = await update_collection(
                 planned, store, paths, judge, OPTIONS, scorer=pool, on_calls=kill
             )
@@ -124,9 +124,11 @@ async def test_workers_share_one_budget(tmp_path, judge_server, engine):
         shutil.copytree(RUNS / name, tmp_path / "runs" / name)
     judge_server.script = ["good"]
     options = replace(OPTIONS, max_cost=0.12, concurrency=4)
-    work = Work(options, ("openai/test",), JudgeOptions(api_base=judge_server.url, price="1,5"))
+    work = WorkerSettings(
+        options, ("openai/test",), JudgeOptions(api_base=judge_server.url, price="1,5")
+    )
     found: list[ScoreOutcome] = []
-    async with Workers(2, work, engine_of) as pool:
+    async with WorkerPool(2, work, engine_of) as pool:
         session = await collect_cards(pool, [tmp_path / "runs"], found.append, signals=False)
     reasons = {r.reason for o in found for stage in o.card.stages.values() for r in stage.criteria}
     assert (len(found), "budget" in reasons) == (4, True)
@@ -141,14 +143,14 @@ async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_pa
     alone: list[ScoreOutcome] = []
     await run_session([RUNS], RulesJudge(), OPTIONS, alone.append, signals=False)
     with open_store(tmp_path / "s.db") as store:
-        work, found = Work(OPTIONS, store=(store.address, store.root)), []
+        work, found = WorkerSettings(OPTIONS, store=(store.address, store.root)), []
 
         def take(outcome: ScoreOutcome) -> None:
             found.append(outcome)
             if len(found) == 3:
                 pool._workers[0].end()
 
-        async with Workers(2, work, RayCluster) as pool:
+        async with WorkerPool(2, work, RayCluster) as pool:
             await collect_cards(pool, [RUNS], take, signals=False)
         kept = sum(1 for _ in store.iter_cards())
     assert [o.card and o.card.to_json() for o in found] == [
@@ -166,8 +168,8 @@ async def test_ray_that_dies_under_its_workers_is_an_error_and_no_endless_wait(
     from ambjudge.judge.spread.ray_workers import RayCluster
 
     judge_server.script = ["slow:30"]
-    work = Work(OPTIONS, ("openai/good",), JudgeOptions(api_base=judge_server.url))
-    async with Workers(2, work, RayCluster) as pool:
+    work = WorkerSettings(OPTIONS, ("openai/good",), JudgeOptions(api_base=judge_server.url))
+    async with WorkerPool(2, work, RayCluster) as pool:
         subprocess.run(["pkill", "-KILL", "-P", str(os.getpid()), "-x", "raylet"], check=True)
         with pytest.raises(ConfigError, match="Ray ended on this machine"):
             await collect_cards(pool, [RUNS], lambda outcome: None, signals=False)
@@ -202,7 +204,7 @@ async def test_workers_together_never_spend_more_than_the_limit(tmp_path, judge_
                 os.kill(pool.pids[0], signal.SIGKILL)
 
         options = ScoreOptions(max_cost=limit, concurrency=6)
-        async with Workers(2, Work(options, ("openai/good",), how)) as pool:
+        async with WorkerPool(2, WorkerSettings(options, ("openai/good",), how)) as pool:
             await collect_cards(pool, [tmp_path / "runs"], take, signals=False)
         usages = [completion_of("good", body)["usage"] for body in judge_server.requests]
         return (
