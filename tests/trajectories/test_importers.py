@@ -517,7 +517,7 @@ def test_a_zip_bomb_is_refused_unopened(tmp_path: Path) -> None:
 def test_a_cut_eval_file_is_an_error(tmp_path: Path) -> None:
     path = eval_file(tmp_path / "a.eval")
     path.write_bytes(path.read_bytes()[:-40])
-    assert "is no zip file" in str(drafts("inspect", path)[0])
+    assert "is not a zip file" in str(drafts("inspect", path)[0])
     whole = bytearray(eval_file(path).read_bytes())
     whole[whole.index(b"PK\x01\x02") + 6] = 114  # the version that it takes to read
     path.write_bytes(whole)

@@ -1,11 +1,10 @@
-"""Trajectories of mini-swe-agent (`.traj.json`): chat messages whose actions are fenced commands,
-or tool calls since 2.0.
+"""Trajectories of mini-swe-agent (`.traj.json`): chat messages whose actions are commands.
 
-A command in the text becomes a call of `bash`, and the user message after it its answer, as that
-agent runs exactly one command a reply: what `extra.actions` lists, else the one fenced block of the
-text. `extra.returncode` or the `<returncode>` before the output is its exit code. Source:
-SWE-agent/mini-swe-agent docs/usage/output_files.md, `src/minisweagent/models/utils/actions_text.py`
-(MIT).
+A command is fenced in the text, or a tool call since 2.0. A command in the text becomes a call of
+`bash`, and the user message after it the result, as that agent runs exactly one command a reply:
+the one that `extra.actions` lists, else the one fenced block of the text. `extra.returncode`, or
+the `<returncode>` before the output, is its exit code. Source: SWE-agent/mini-swe-agent
+docs/usage/output_files.md, `src/minisweagent/models/utils/actions_text.py` (MIT).
 """
 
 from __future__ import annotations
@@ -26,103 +25,115 @@ from .recognise import has_keys
 
 _EXPECTED = "expected an object with `info` and `messages`, or the list of messages"
 _FENCES = ("```bash", "```sh", "```mswea_bash_command")
-_CODE = re.compile(r"\s*<returncode>(-?\d{1,10})</returncode>")
+_EXIT_CODE = re.compile(r"\s*<returncode>(-?\d{1,10})</returncode>")
+_NOT_OUTCOMES = ("config", "model_stats", "mini_version", "exit_status", "submission")
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The run of the file."""
     value = read_json(path)
     data = as_object(value)
-    info, messages = (
-        as_object(data.get("info")),
-        as_objects(value if isinstance(value, list) else data.get("messages")),
-    )
+    info = as_object(data.get("info"))
+    messages = as_objects(value if isinstance(value, list) else data.get("messages"))
     if not any(message.get("role") == "assistant" for message in messages):
-        raise InputError("is no trajectory of mini-swe-agent", _EXPECTED, path)
-    name = path.name.removesuffix(".json").removesuffix(".traj")
+        raise InputError("is not a trajectory of mini-swe-agent", _EXPECTED, path)
     task = as_id(data.get("instance_id"))
-    draft = Draft(task or name, "mini-swe-agent", agent="mini-swe-agent", task=task)
-    config = as_object(as_object(info.get("config")).get("model"))
-    draft.model = text_or_none(config.get("model_name"))
-    draft.origin.update(
-        {key: info[key] for key in ("mini_version", "submission") if text_or_none(info.get(key))}
+    model = as_object(as_object(info.get("config")).get("model"))
+    draft = Draft(
+        task or path.name.removesuffix(".json").removesuffix(".traj"),
+        "mini-swe-agent",
+        agent="mini-swe-agent",
+        model=text_or_none(model.get("model_name")),
+        task=task,
     )
-    draft.add_outcomes(info.get("exit_status"), "info", "exit_status")
-    draft.submitted = info.get("exit_status") == "Submitted" or None
-    known = ("config", "model_stats", "mini_version", "exit_status", "submission")
-    draft.add_outcomes({key: item for key, item in info.items() if key not in known}, "info")
-    draft.add_totals(cost_usd=as_object(info.get("model_stats")).get("instance_cost") or None)
-    waiting: list[str] = []
-    for number_of, message in enumerate(messages):
-        waiting = _add(draft, message, number_of, waiting)
+    _add_info(draft, info)
+    open_calls: list[str] = []
+    for position, message in enumerate(messages):
+        open_calls = _add(draft, message, position, open_calls)
     yield draft
 
 
-def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[str]) -> list[str]:
-    """Takes a message; the calls that still wait for an answer. Texts are answers in the order of
-    the calls."""
-    role, content, extra = (
-        message.get("role"),
-        message.get("content"),
-        as_object(message.get("extra")),
-    )
-    since = draft.elapsed(extra.get("timestamp"))
-    if role == "system":
-        draft.system(content)
-    elif role == "assistant":
-        calls = list(chat_calls(message)) or _commands(content_text(content), extra, number_of)
+def _add_info(draft: Draft, info: dict[str, Any]) -> None:
+    for key in ("mini_version", "submission"):
+        if text_or_none(info.get(key)):
+            draft.origin[key] = info[key]
+    draft.add_outcomes(info.get("exit_status"), "info", "exit_status")
+    if info.get("exit_status") == "Submitted":
+        draft.submitted = True
+    outcomes = {key: value for key, value in info.items() if key not in _NOT_OUTCOMES}
+    draft.add_outcomes(outcomes, "info")
+    cost = as_object(info.get("model_stats")).get("instance_cost")
+    draft.add_totals(cost_usd=cost or None)
+
+
+def _add(draft: Draft, message: dict[str, Any], position: int, open_calls: list[str]) -> list[str]:
+    """Add a message, and return the calls that are open after it.
+
+    Results without a call id answer the open calls in order.
+    """
+    role, content = message.get("role"), message.get("content")
+    extra = as_object(message.get("extra"))
+    ts = draft.elapsed(extra.get("timestamp"))
+    if role == "assistant":
+        calls = list(chat_calls(message)) or _commands(content_text(content), extra, position)
         usage = as_object(as_object(extra.get("response")).get("usage"))
         draft.assistant(
             content,
             calls,
-            ts=since,
+            ts=ts,
             reasoning=text_or_none(message.get("reasoning_content")),
             input_tokens=sum_counts(usage.get("prompt_tokens")),
             output_tokens=sum_counts(usage.get("completion_tokens")),
         )
         return [call.id or "" for call in calls]
-    elif role == "tool" or (role in ("user", "exit") and waiting):
+    if role == "tool" or (role in ("user", "exit") and open_calls):
         text = content_text(content)
-        head, code = _CODE.match(text), extra.get("returncode")
-        code = head[1] if code is None and head else code
-        call_id = as_id(message.get("tool_call_id")) or (waiting[0] if waiting else None)
-        draft.result(call_id, "" if role == "exit" else text, exit_code=code, ts=since)
-        return [one for one in waiting if one != call_id]
+        exit_code, header = extra.get("returncode"), _EXIT_CODE.match(text)
+        if exit_code is None and header:
+            exit_code = header[1]
+        call_id = as_id(message.get("tool_call_id")) or (open_calls[0] if open_calls else None)
+        draft.result(call_id, "" if role == "exit" else text, exit_code=exit_code, ts=ts)
+        return [open_call for open_call in open_calls if open_call != call_id]
+    if role == "system":
+        draft.system(content)
     elif role == "user":
         draft.user(content)
     elif role != "exit":
         draft.lost["messages without a known role"] += 1
-    return waiting
+    return open_calls
 
 
-def _commands(text: str, extra: dict[str, Any], number_of: int) -> list[Call]:
-    listed = [
-        command
+def _commands(text: str, extra: dict[str, Any], position: int) -> list[Call]:
+    """The commands of a reply that has no tool calls."""
+    commands = [
+        action["command"]
         for action in as_objects(extra.get("actions"))
-        if (command := text_or_none(action.get("command")))
+        if text_or_none(action.get("command"))
     ]
-    fenced = [] if listed else _fenced(text)
-    # any other number is refused, not run
-    commands = listed or (fenced if len(fenced) == 1 else [])
+    if not commands:
+        commands = _fenced_blocks(text)
+        if len(commands) != 1:  # the agent refuses any other number, and runs none
+            return []
     return [
-        Call("bash", {"command": command}, f"action-{number_of}-{at}")
-        for at, command in enumerate(commands)
+        Call("bash", {"command": command}, f"action-{position}-{index}")
+        for index, command in enumerate(commands)
     ]
 
 
-def _fenced(text: str) -> list[str]:
-    """What stands in blocks of bash, each closed."""
-    found: list[str] = []
+def _fenced_blocks(text: str) -> list[str]:
+    """The contents of the fenced blocks of bash that are closed."""
+    contents: list[str] = []
     block: list[str] | None = None
     for line in text.split("\n"):
         if block is None:
-            block = [] if line.strip() in _FENCES else None
+            if line.strip() in _FENCES:
+                block = []
         elif line.startswith("```"):
-            found.append("\n".join(block))
+            contents.append("\n".join(block))
             block = None
         else:
             block.append(line)
-    return found
+    return contents
 
 
 IMPORTER = Importer(

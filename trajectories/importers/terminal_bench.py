@@ -1,9 +1,8 @@
-"""Terminal-Bench trials: `results.json` beside `agent-logs/episode-N/`, as Terminus logs its
-replies and screens.
+"""Terminal-Bench trials: `results.json` beside `agent-logs/episode-N/`, as Terminus logs them.
 
 Each episode has the prompt (`prompt.txt`: the screen that the agent saw) and the reply
 (`response.txt`: JSON with the keystrokes, kept as it is). The keystrokes of a reply are one call of
-`terminal`, answered by the next prompt. What the tests found (`is_resolved`, `failure_mode`,
+`terminal`, and the next prompt is its result. What the tests found (`is_resolved`, `failure_mode`,
 `parser_results`) becomes outcomes. Source: terminal-bench `harness/models.py`,
 `agents/terminus_1.py`, `agents/terminus_2/terminus_2.py`.
 """
@@ -23,26 +22,24 @@ from .fields import as_object, as_objects
 from .recognise import has_keys
 
 _EXPECTED = "expected a trial's results.json: `trial_name`, `task_id`, `is_resolved`"
-_EPISODES = ("agent-logs", "agent_logs", "logs")
-_MOST = 10_000
+_LOG_FOLDERS = ("agent-logs", "agent_logs", "logs")
+_MAX_EPISODES = 10_000
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
-    """The run of the trial, or of every trial that the results of a whole run list."""
+    """The run of the trial, or of every trial that the results of a benchmark run list."""
     data = as_object(read_json(path))
-    trials = as_objects(data.get("results")) if "trial_name" not in data else []
-    if not trials and not text_or_none(data.get("trial_name")):
-        raise InputError("is no result of Terminal-Bench", _EXPECTED, path)
+    trials = [] if "trial_name" in data else as_objects(data.get("results"))
     if not trials:
+        if not text_or_none(data.get("trial_name")):
+            raise InputError("is not a result of Terminal-Bench", _EXPECTED, path)
         yield _draft(data, path.parent, path)
     for trial in trials:
-        folder = (
-            path.parent
-            / Path(str(trial.get("task_id"))).name
-            / Path(str(trial.get("trial_name"))).name
-        )
+        # Names in the file must not lead out of its folder.
+        task, name = Path(str(trial.get("task_id"))).name, Path(str(trial.get("trial_name"))).name
+        folder = path.parent / task / name
         try:
-            if not is_file(folder / "results.json"):  # else it is a run of its own
+            if not is_file(folder / "results.json"):  # otherwise that file is the run
                 yield _draft(trial, folder, path)
         except InputError as error:
             yield error
@@ -57,62 +54,70 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
     for key in ("is_resolved", "failure_mode"):
         draft.add_outcomes(trial.get(key), "results.json", key)
     draft.add_outcomes(trial.get("parser_results"), "results.json", "tests")
-    sent, received = trial.get("total_input_tokens"), trial.get("total_output_tokens")
-    draft.add_totals(prompt_tokens=sent or None, completion_tokens=received or None)
+    draft.add_totals(
+        prompt_tokens=trial.get("total_input_tokens") or None,
+        completion_tokens=trial.get("total_output_tokens") or None,
+    )
     for key in ("agent_started_at", "agent_ended_at"):
         draft.elapsed(trial.get(key))
-    begins = ("episode-0/prompt.txt", "episode-0/response.txt")
-    found = (
-        folder / name
-        for name in _EPISODES
-        if any(is_file(folder / name / begin) for begin in begins)
-    )
-    episodes = next(found, None)
-    if episodes is None:
-        raise InputError(
-            f"{draft.name}: holds no episodes",
-            "only agents that log them (Terminus) can be read",
-            path,
-        )
-    waiting = False
-    for number_of in range(_MOST):
-        episode = episodes / f"episode-{number_of}"
-        if not is_file(episode / "response.txt") and not is_file(episode / "prompt.txt"):
-            break
-        prompt = _text(episode / "prompt.txt", path.parent) or (
-            text_or_none(trial.get("instruction")) if number_of == 0 else None
-        )
-        if waiting:
-            draft.result(None, prompt or "")
-        else:
-            draft.user(prompt)
-        said = _text(episode / "response.txt", path.parent)
-        keys = keystrokes(said or "")
-        if said is not None:
-            draft.assistant(
-                said, [Call("terminal", {"command": keys}, f"episode-{number_of}")] if keys else []
-            )
-        waiting = said is not None and bool(keys)
+    instruction = text_or_none(trial.get("instruction"))
+    _add_episodes(draft, _episodes_folder(draft, folder, path), path.parent, instruction)
     return draft
 
 
+def _episodes_folder(draft: Draft, folder: Path, path: Path) -> Path:
+    for name in _LOG_FOLDERS:
+        first_episode = folder / name / "episode-0"
+        if is_file(first_episode / "prompt.txt") or is_file(first_episode / "response.txt"):
+            return folder / name
+    raise InputError(
+        f"{draft.name}: holds no episodes",
+        "only agents that log them (Terminus) can be read",
+        path,
+    )
+
+
+def _add_episodes(draft: Draft, folder: Path, top: Path, instruction: str | None) -> None:
+    """Add the episodes; `instruction` stands for the first prompt if that is missing."""
+    has_open_call = False
+    for number in range(_MAX_EPISODES):
+        episode = folder / f"episode-{number}"
+        if not is_file(episode / "response.txt") and not is_file(episode / "prompt.txt"):
+            break
+        prompt = _text(episode / "prompt.txt", top)
+        if not prompt and number == 0:
+            prompt = instruction
+        if has_open_call:
+            draft.result(None, prompt or "")
+        else:
+            draft.user(prompt)
+        reply = _text(episode / "response.txt", top)
+        keys = keystrokes(reply or "")
+        if reply is not None:
+            calls = [Call("terminal", {"command": keys}, f"episode-{number}")] if keys else []
+            draft.assistant(reply, calls)
+        has_open_call = bool(keys)
+
+
 def _text(path: Path, top: Path) -> str | None:
-    """The file's text; None without one, and where a name or a link in the log leads out of its
-    folder."""
-    return decode(read_bytes(path), path) if is_file(path) and inside(top, path) else None
+    """The file's text; None without one, or if a link leads out of the folder `top`."""
+    if not is_file(path) or not inside(top, path):
+        return None
+    return decode(read_bytes(path), path)
 
 
 def keystrokes(reply: str) -> str:
-    """What a reply types, where it is JSON with `commands`; nothing else."""
+    """The keys that a reply types, if it is JSON with `commands`; else ""."""
     start, end = reply.find("{"), reply.rfind("}")
+    if not 0 <= start < end:
+        return ""
     try:
-        value = loads(reply[start : end + 1]) if 0 <= start < end else None
+        value = loads(reply[start : end + 1])
     except ValueError:
         return ""
     commands = as_objects(as_object(value).get("commands"))
-    return "".join(
-        typed for command in commands if isinstance(typed := command.get("keystrokes"), str)
-    )
+    keys = (command.get("keystrokes") for command in commands)
+    return "".join(text for text in keys if isinstance(text, str))
 
 
 IMPORTER = Importer(
