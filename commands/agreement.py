@@ -178,7 +178,7 @@ def _show_pair(rows: pl.DataFrame, raters: tuple[str, str]) -> None:
 
 
 def _cells(item: str, coefficients: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    from ..analysis.report.display import interval, number
+    from ..analysis.tables.number_format import interval, number
 
     agreement = coefficients["agreement"]
     cells = [

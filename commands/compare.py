@@ -129,7 +129,7 @@ def _sides_of_paths(
 
 def _show_tables(comparison: Comparison) -> None:
     """Print the means of both sides, then the estimates."""
-    from ..analysis.report.display import number
+    from ..analysis.tables.number_format import number
 
     sides = zip(comparison.names, comparison.means, comparison.runs, comparison.of, strict=True)
     outcome = comparison.outcome.removeprefix("outcome.")

@@ -211,8 +211,8 @@ def _plan_labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, A
 
 def _show_grid(rows: Sequence[dict[str, Any]], tasks: list[int], repeats: list[int]) -> None:
     """Print the power with tasks down and repeats across."""
-    from ..analysis.report.display import number
     from ..analysis.statistics.power_analysis import format_power
+    from ..analysis.tables.number_format import number
 
     cells = {}
     for row in rows:

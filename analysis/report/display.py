@@ -1,5 +1,4 @@
-"""Tables as people read them: columns chosen and named, numbers rounded to what they can bear,
-notes numbered.
+"""Tables as people read them: chosen and named columns, rounded numbers, numbered notes.
 
 The same display goes to the terminal and, escaped, into the report. Two populations of one subject
 stand on one row.
@@ -15,8 +14,8 @@ import polars as pl
 
 from ..statistics.benchmark_ratings import SHARES
 from ..statistics.interval_estimates import finite_or_none, wide
+from ..tables.number_format import NONE, interval, number, probability
 
-NONE = "–"
 ESTIMATE = ("value", "interval", "same_interval")
 HEADINGS = {
     "value": "estimate",
@@ -168,11 +167,13 @@ _WORDS = frozenset(
     {"kind", "model", "measure", "source", "independence", "coefficient", "outcome", "cost"}
 )
 """Columns whose values are this program's own words: shown with spaces."""
-_P = frozenset({"p", "p_holm", "p_bh", "placebo_p"})
+_P_VALUES = frozenset({"p", "p_holm", "p_bh", "placebo_p"})
 RUNS = frozenset({"example_runs", "examples"})
 """Columns that hold ids of runs."""
 _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
+_WHOLE_UNITS = ("wall_time_s", "input_tokens", "output_tokens")
+MIN_RANGE = 0.005
 _SHARES = frozenset(
     {
         *SHARES,
@@ -195,60 +196,30 @@ _SHARES = frozenset(
 
 @dataclass(frozen=True)
 class Cell:
-    """Text, a key to sort by (None: unknown, last), and the numbers of the notes that belong to it."""
+    """A cell as people read it."""
 
     text: str
     key: float | str | None = None
+    """What the column is sorted by; None if the value is unknown, which sorts last."""
     notes: tuple[int, ...] = ()
+    """Numbers of the notes that belong to the cell."""
     runs: tuple[tuple[str, int | None], ...] = ()
-    """The runs that the text names: id, and the turn that is meant."""
+    """The runs that the text names: id, and the turn that is meant, if any."""
 
 
 @dataclass(frozen=True)
 class Display:
-    """A table ready to print. `numeric` marks columns to align right; `notes` are numbered from 1."""
+    """A table ready to print."""
 
     columns: tuple[str, ...]
     headings: tuple[str, ...]
     numeric: tuple[bool, ...]
+    """Which columns are aligned right."""
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...]
+    """Numbered from 1."""
     left_out: int = 0
-
-
-def number(value: float | None, *, whole: bool = False) -> str:
-    """Three significant digits or the whole units, with a real minus; a dash for None."""
-    value = finite_or_none(value)
-    if value is None:
-        return NONE
-    size = abs(value)
-    if whole:
-        text = f"{size:,.0f}"
-    else:
-        digits = 0 if size >= 1000 else 1 if size >= 10 else 2 if size >= 1 else 3
-        text = f"{size:,.{digits}f}"
-    return ("−" if value < 0 and text.strip("0.,") else "") + text
-
-
-def probability(p: float | None) -> str:
-    """A p value; below .001 only that."""
-    return NONE if p is None else "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0") if p < 1 else "1"
-
-
-def interval(lo: float | None, hi: float | None) -> str:
-    """[lo, hi] with as many digits on both ends as the wider needs; a one-sided one with ∞ in
-    words."""
-    if lo is None and hi is None:
-        return NONE
-    if lo is None or hi is None:
-        return f"at least {number(lo)}" if hi is None else f"at most {number(hi)}"
-    size = max(abs(lo), abs(hi))
-    digits = 0 if size >= 1000 else 1 if size >= 10 else 2 if size >= 1 else 3
-    ends = [
-        ("−" if v < 0 and f"{abs(v):.{digits}f}".strip("0.") else "") + f"{abs(v):,.{digits}f}"
-        for v in (lo, hi)
-    ]
-    return f"[{ends[0]}, {ends[1]}]"
+    """Rows beyond the limit."""
 
 
 def display(
@@ -259,190 +230,232 @@ def display(
     hide: Sequence[str] = (),
     only: Sequence[str] | None = None,
 ) -> Display:
-    """A table of TABLES for people; ~ marks scores that rest on presumed criteria. `hide` leaves
-    columns out, `only` chooses and orders them, `most` limits the rows."""
+    """A table of `report_tables.TABLES` as people read it.
+
+    `~` marks scores that rest on presumed criteria. `hide` leaves columns out, `only` chooses and
+    orders them, `most` limits the rows.
+    """
     data = wide(table)
-    shown = data.height if most is None else min(most, data.height)
-    left_out = data.height - shown
-    rows = data.head(shown).to_dicts()
+    rows = data.head(data.height if most is None else most).to_dicts()
     for row in rows:
-        _derive(row)
-    have = _placed(list(rows[0])) if rows else [c for c in data.columns if c not in HIDDEN]
-    columns = [
-        c for c in only or _columns(name, have) if c in have and c not in HIDDEN and c not in hide
-    ]
-    constant = {c for c in _CONSTANT if c in data.columns and data[c].n_unique() < 2}
-    columns = [c for c in columns if c not in constant]
-    columns = [
-        c
-        for c in columns
-        if c == "value" or not rows or any(row.get(c) is not None for row in rows)
-    ]
+        _add_derived_columns(row)
+    columns = _displayed_columns(data, rows, name, hide, only)
     notes: dict[str, int] = {}
-    body = []
-    for row in rows:
-        numbers = tuple(notes.setdefault(text, len(notes) + 1) for text in _remarks(row))
-        cells = [
-            _cell(c, row.get(c)) if c not in RUNS else _runs(row.get(c), row.get("example_turns"))
-            for c in columns
-        ]
-        if row.get("presumed"):
-            cells = [
-                _about(cell) if _rests(c, row) else cell
-                for c, cell in zip(columns, cells, strict=True)
-            ]
-        if numbers and cells:
-            at = columns.index("value") if "value" in columns else 0
-            cells[at] = Cell(cells[at].text, cells[at].key, numbers)
-        body.append(tuple(cells))
-    numeric = tuple(
-        any(
-            isinstance(row.get(c), int | float) and not isinstance(row.get(c), bool) for row in rows
-        )
-        or c in ("interval", "same_interval", "range", "rank_set")
-        for c in columns
+    body = tuple(_body_row(row, columns, notes) for row in rows)
+    headings = HEADINGS
+    if not any(row.get("population") == "new" for row in rows):
+        headings = {**HEADINGS, "interval": "95 %"}
+    return Display(
+        columns=tuple(columns),
+        headings=tuple(headings.get(column, column.replace("_", " ")) for column in columns),
+        numeric=tuple(_is_numeric(column, rows) for column in columns),
+        rows=body,
+        notes=tuple(notes),
+        left_out=data.height - len(rows),
     )
-    named = (
-        HEADINGS
-        if any(row.get("population") == "new" for row in rows)
-        else {**HEADINGS, "interval": "95 %"}
-    )
-    headings = tuple(named.get(c, c.replace("_", " ")) for c in columns)
-    return Display(tuple(columns), headings, numeric, tuple(body), tuple(notes), left_out)
 
 
-def _rests(column: str, row: Mapping[str, Any]) -> bool:
-    """Whether a cell holds a score that rests on criteria, some of which are presumed in this row."""
-    judged = str(row.get("estimand")).rsplit(" ", 1)[-1] in _JUDGED
-    return column in _JUDGED or (column == "value" and judged)
-
-
-def _about(cell: Cell) -> Cell:
-    return cell if cell.key is None else Cell(f"~{cell.text}", cell.key, cell.notes)
-
-
-def _placed(have: list[str]) -> list[str]:
-    """`read` and `runs` are shown as one column, in the place of the first."""
-    if "read_of" not in have:
-        return have
-    return ["read_of" if c == "read" else c for c in have if c not in ("runs", "read_of")]
-
-
-def _derive(row: dict[str, Any]) -> None:
-    """Intervals and rank sets as columns of their own, which sort by their lower end; "N of M" runs
-    read where codes fired."""
+def _add_derived_columns(row: dict[str, Any]) -> None:
+    """Add intervals and rank sets as columns, and `N of M` runs read where codes fired."""
     if "lo" in row:
-        row["interval"] = (
-            None if row["lo"] is None and row["hi"] is None else (row["lo"], row["hi"])
-        )
-        if row.get("population") == "same":
-            row["same_interval"], row["interval"] = row["interval"], None
-        elif "same_lo" in row:
-            row["same_interval"] = (
-                None if row["same_lo"] is None else (row["same_lo"], row["same_hi"])
-            )
+        _add_intervals(row)
     if "fired" in row and "read" in row:
-        row["read_of"] = (
-            None
-            if row["read"] is None
-            else f"{number(row['read'], whole=True)} of {number(row['runs'], whole=True)}"
-        )
+        row["read_of"] = None
+        if row["read"] is not None:
+            read, total = number(row["read"], whole=True), number(row["runs"], whole=True)
+            row["read_of"] = f"{read} of {total}"
     if "range_lo" in row:
-        lo, hi = row["range_lo"], row["range_hi"]
-        row["range"] = (lo, hi) if lo is not None and hi is not None and hi - lo > 0.005 else None
+        row["range"] = _pair(row["range_lo"], row["range_hi"])
+        # A range that rounds to a point says nothing beside the point.
+        if row["range"] is not None and row["range_hi"] - row["range_lo"] <= MIN_RANGE:
+            row["range"] = None
     if "rank_lo" in row:
-        lo, hi = row["rank_lo"], row["rank_hi"]
-        row["rank_set"] = None if lo is None else str(lo) if lo == hi else f"{lo}–{hi}"
+        row["rank_set"] = _rank_set(row["rank_lo"], row["rank_hi"])
 
 
-def _columns(name: str, have: Sequence[str]) -> list[str]:
+def _add_intervals(row: dict[str, Any]) -> None:
+    row["interval"] = None
+    if row["lo"] is not None or row["hi"] is not None:
+        row["interval"] = (row["lo"], row["hi"])
+    if row.get("population") == "same":
+        row["same_interval"], row["interval"] = row["interval"], None
+    elif "same_lo" in row:
+        row["same_interval"] = _pair(row["same_lo"], row["same_hi"])
+
+
+def _pair(low: float | None, high: float | None) -> tuple[float, float] | None:
+    return None if low is None or high is None else (low, high)
+
+
+def _rank_set(low: int | None, high: int | None) -> str | None:
+    if low is None:
+        return None
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def _displayed_columns(
+    data: pl.DataFrame,
+    rows: Sequence[Mapping[str, Any]],
+    name: str,
+    hide: Sequence[str],
+    only: Sequence[str] | None,
+) -> list[str]:
+    """The columns in order, without those that hold nothing or the same everywhere."""
+    available = list(data.columns)
+    if rows:
+        available = _with_read_of(list(rows[0]))
+    constant = {
+        column for column in _CONSTANT if column in data.columns and data[column].n_unique() < 2
+    }
+    excluded = HIDDEN | constant | set(hide)
+    columns = []
+    for column in only or _ordered_columns(name, available):
+        is_empty = bool(rows) and all(row.get(column) is None for row in rows)
+        if column in available and column not in excluded and (column == "value" or not is_empty):
+            columns.append(column)
+    return columns
+
+
+def _with_read_of(columns: list[str]) -> list[str]:
+    """`read` and `runs` as the one column `read_of`, in the place of the first."""
+    if "read_of" not in columns:
+        return columns
+    kept_columns = [column for column in columns if column not in ("runs", "read_of")]
+    return ["read_of" if column == "read" else column for column in kept_columns]
+
+
+def _ordered_columns(name: str, available: Sequence[str]) -> list[str]:
+    """The table's own first columns, then what identifies a row, then the estimate."""
     first = list(ORDER.get(name, ()))
     if name in ("leaderboard", "leaderboard_ratings", "clusters"):
         return first
-    keys = [c for c in have if c not in ESTIMATE and c not in ("p", "n", "n_clusters")]
-    tail = [
-        c
-        for c in (*ESTIMATE, "p", "p_holm", "p_bh", "n", "n_clusters")
-        if c in have and c not in first
+    estimate = (*ESTIMATE, "p", "p_holm", "p_bh", "n", "n_clusters")
+    always_last = {*ESTIMATE, "p", "n", "n_clusters"}
+    last = [column for column in estimate if column in available and column not in first]
+    middle = [
+        column
+        for column in available
+        if column not in always_last and column not in first and column not in last
     ]
-    keys = [c for c in keys if c not in first and c not in tail]
-    return [*first, *keys, *tail] if first else [*keys, *tail]
+    return [*first, *middle, *last]
+
+
+def _is_numeric(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    if column in ("interval", "same_interval", "range", "rank_set"):
+        return True
+    values = (row.get(column) for row in rows)
+    return any(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _body_row(
+    row: Mapping[str, Any], columns: Sequence[str], notes: dict[str, int]
+) -> tuple[Cell, ...]:
+    """The cells of a row; its remarks get numbers in `notes`."""
+    cells = []
+    for column in columns:
+        if column in RUNS:
+            cell = _runs_cell(row.get(column), row.get("example_turns"))
+        else:
+            cell = _cell(column, row.get(column))
+        if row.get("presumed") and _rests_on_criteria(column, row) and cell.key is not None:
+            cell = Cell(f"~{cell.text}", cell.key, cell.notes)
+        cells.append(cell)
+    numbers = tuple(notes.setdefault(text, len(notes) + 1) for text in _remarks(row))
+    if numbers and cells:
+        position = columns.index("value") if "value" in columns else 0
+        cells[position] = Cell(cells[position].text, cells[position].key, numbers)
+    return tuple(cells)
+
+
+def _rests_on_criteria(column: str, row: Mapping[str, Any]) -> bool:
+    """Whether a column of this row holds a score that rests on judged criteria."""
+    estimand = str(row.get("estimand")).rsplit(" ", 1)[-1]
+    return column in _JUDGED or (column == "value" and estimand in _JUDGED)
 
 
 def _remarks(row: Mapping[str, Any]) -> list[str]:
-    out = [row["reason"]] if row.get("reason") else []
-    out += [text for text in row.get("warnings") or [] if text]
-    return list(dict.fromkeys(str(text) for text in out))
+    """The reason and the warnings of a row, each once."""
+    texts = [row.get("reason"), *(row.get("warnings") or [])]
+    return list(dict.fromkeys(str(text) for text in texts if text))
 
 
 def _cell(column: str, value: Any) -> Cell:
+    """A value as text, by its type and its column."""
     if value is None:
         return Cell(NONE)
     if isinstance(value, tuple):
-        return Cell(
-            interval(*value), finite_or_none(value[0] if value[0] is not None else value[1])
-        )
+        low, high = value
+        return Cell(interval(low, high), finite_or_none(high if low is None else low))
     if isinstance(value, bool):
         return Cell("yes" if value else "no", float(value))
-    if column in _P:
+    if column in _P_VALUES:
         return Cell(probability(finite_or_none(value)), finite_or_none(value))
-    if column in _SHARES and isinstance(value, float):
-        return Cell(
-            f"{100 * value:.1f} %" if finite_or_none(value) is not None else NONE,
-            finite_or_none(value),
-        )
     if isinstance(value, int):
         return Cell(number(value, whole=True), float(value))
     if isinstance(value, float):
-        whole = column in ("wall_time_s", "input_tokens", "output_tokens") or (
-            value.is_integer() and abs(value) >= 10
-        )
-        return Cell(number(value, whole=whole), finite_or_none(value))
+        return Cell(_float_text(column, value), finite_or_none(value))
     if isinstance(value, list):
-        text = ", ".join(str(item) for item in value)
+        text = ", ".join(map(str, value))
         return Cell(text or NONE, text)
-    text = str(value).replace("_", " ") if column in _WORDS else str(value)
+    text = str(value)
+    if column in _WORDS:
+        text = text.replace("_", " ")
     return Cell(text, text)
 
 
-def _runs(ids: list[str] | None, turns: list[int | None] | None) -> Cell:
-    """Runs that a row names."""
-    some = tuple(
-        (str(id), turn)
-        for id, turn in zip(ids or (), turns or [None] * len(ids or ()), strict=True)
-    )
-    text = ", ".join(id for id, _ in some)
-    return Cell(text or NONE, text or None, runs=some)
+def _float_text(column: str, value: float) -> str:
+    if column in _SHARES:
+        return NONE if finite_or_none(value) is None else f"{100 * value:.1f} %"
+    is_large_integer = value.is_integer() and abs(value) >= 10
+    return number(value, whole=column in _WHOLE_UNITS or is_large_integer)
+
+
+def _runs_cell(run_ids: list[str] | None, turns: list[int | None] | None) -> Cell:
+    """The runs that a row names, with the turn that is meant in each."""
+    names = [str(run_id) for run_id in run_ids or ()]
+    text = ", ".join(names)
+    runs = tuple(zip(names, turns or [None] * len(names), strict=True))
+    return Cell(text or NONE, text or None, runs=runs)
+
+
+# Methods
 
 
 def methods(table: pl.DataFrame) -> list[dict[str, str]]:
-    """How the numbers of a table came about: one row an estimand, population and method, with
-    ranges of n, clusters, df."""
-    if not {"estimand", "population", "method"} <= set(table.columns):
+    """How the numbers of a table came about.
+
+    One row for each estimand, population and method, with ranges of n, clusters and df; none for a
+    table without estimates.
+    """
+    keys, counts = ("estimand", "population", "method"), ("n", "n_clusters", "df")
+    if not set(keys) <= set(table.columns):
         return []
-    grouped = table.group_by("estimand", "population", "method", maintain_order=True).agg(
+    grouped = table.group_by(keys, maintain_order=True).agg(
         pl.len().alias("numbers"),
-        *(pl.col(c).min().alias(f"{c}_lo") for c in ("n", "n_clusters", "df")),
-        *(pl.col(c).max().alias(f"{c}_hi") for c in ("n", "n_clusters", "df")),
+        *(pl.col(count).min().alias(f"{count}_lo") for count in counts),
+        *(pl.col(count).max().alias(f"{count}_hi") for count in counts),
         pl.col("warnings").explode().drop_nulls().unique(maintain_order=True),
         pl.col("reason").drop_nulls().unique(maintain_order=True).alias("reasons"),
     )
-    words = {"new": "new tasks", "same": "same tasks", None: "these runs"}
-    return [
-        {
-            "estimand": str(row["estimand"]),
-            "population": words.get(row["population"], str(row["population"])),
-            "method": row["method"] or NONE,
-            "numbers": str(row["numbers"]),
-            **{c: _range(row[f"{c}_lo"], row[f"{c}_hi"]) for c in ("n", "n_clusters", "df")},
-            "warnings": "; ".join([*row["reasons"], *row["warnings"]]) or NONE,
-        }
-        for row in grouped.iter_rows(named=True)
-    ]
+    populations = {"new": "new tasks", "same": "same tasks", None: "these runs"}
+    rows = []
+    for row in grouped.iter_rows(named=True):
+        ranges = {count: _range(row[f"{count}_lo"], row[f"{count}_hi"]) for count in counts}
+        rows.append(
+            {
+                "estimand": str(row["estimand"]),
+                "population": populations.get(row["population"], str(row["population"])),
+                "method": row["method"] or NONE,
+                "numbers": str(row["numbers"]),
+                **ranges,
+                "warnings": "; ".join([*row["reasons"], *row["warnings"]]) or NONE,
+            }
+        )
+    return rows
 
 
-def _range(lo: float | None, hi: float | None) -> str:
-    if lo is None or hi is None:
+def _range(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
         return NONE
-    a, b = number(lo, whole=True), number(hi, whole=True)
-    return a if a == b else f"{a} to {b}"
+    first, last = number(low, whole=True), number(high, whole=True)
+    return first if first == last else f"{first} to {last}"

@@ -17,9 +17,9 @@ from ...trajectories.stages import STAGES
 from ..statistics.interval_estimates import MIN_RUNS, adjust_p_values
 from ..statistics.run_arrays import MIN_READ
 from ..tables.codes_read import CODES
+from ..tables.number_format import interval, number, probability
 from ..tables.score_names import OVERALL, Score
 from .basis import sentences
-from .display import interval, number, probability
 
 Row = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]

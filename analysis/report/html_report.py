@@ -24,9 +24,10 @@ from ...sanitize import sanitize
 from ...version import __version__
 from ..tables.codes_read import CODES
 from ..tables.frames import stage_columns
+from ..tables.number_format import NONE
 from ..tables.score_names import score_name, score_of
 from .basis import basis, sentences
-from .display import NONE, Cell, Display, display, methods
+from .display import Cell, Display, display, methods
 from .findings import findings
 from .glossary import Glossary, terms_of
 from .method_notes import METHOD_NOTES

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from ...errors import ConfigError, InputError
-from ..report.display import interval, number, probability
+from ..tables.number_format import interval, number, probability
 from ..tables.score_names import limits_of
 from .agent_scores import (
     CellMeans,

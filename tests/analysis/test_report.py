@@ -13,14 +13,15 @@ import polars as pl
 import pytest
 from ambjudge.analysis import all_tables, simulate, wide
 from ambjudge.analysis.figures import draw_all
-from ambjudge.analysis.report.display import display, number
+from ambjudge.analysis.report.display import display
 from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.report.glossary import Glossary, terms_of
-from ambjudge.analysis.report.html_report import METHOD_HEADINGS, MAX_ROWS, render, write_report
+from ambjudge.analysis.report.html_report import MAX_ROWS, METHOD_HEADINGS, render, write_report
 from ambjudge.analysis.report.report_outline import SECTIONS
 from ambjudge.analysis.report.report_tables import TABLES
 from ambjudge.analysis.report.results import Analysis, analyse, to_json
 from ambjudge.analysis.tables.codes_read import CODES
+from ambjudge.analysis.tables.number_format import number
 from ambjudge.errors import InputError
 from chromium import browse
 from html_page import Page as HtmlPage

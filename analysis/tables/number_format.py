@@ -1,0 +1,52 @@
+"""Numbers, p values and intervals as people read them, the same in tables and in sentences."""
+
+from __future__ import annotations
+
+import math
+
+NONE = "–"
+"""In place of a number that is not known."""
+
+
+def _digits(size: float) -> int:
+    """Decimals that show three significant digits, and never more than three."""
+    if size >= 1000:
+        return 0
+    if size >= 10:
+        return 1
+    if size >= 1:
+        return 2
+    return 3
+
+
+def _signed(value: float, digits: int) -> str:
+    """A number with a real minus sign, and none where it is rounded to 0."""
+    text = f"{abs(value):,.{digits}f}"
+    is_zero = not text.strip("0.,")
+    return f"−{text}" if value < 0 and not is_zero else text
+
+
+def number(value: float | None, *, whole: bool = False) -> str:
+    """Three significant digits, or whole units; a dash for None and what is not finite."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    return _signed(value, 0 if whole else _digits(abs(value)))
+
+
+def probability(p: float | None) -> str:
+    """A p value with three decimals; below .001 only that."""
+    if p is None:
+        return NONE
+    if p < 0.001:
+        return "<.001"
+    return "1" if p >= 1 else f"{p:.3f}".lstrip("0")
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """`[low, high]` with the digits that the larger end needs; one-sided ones in words."""
+    if low is None:
+        return NONE if high is None else f"at most {number(high)}"
+    if high is None:
+        return f"at least {number(low)}"
+    digits = _digits(max(abs(low), abs(high)))
+    return f"[{_signed(low, digits)}, {_signed(high, digits)}]"
