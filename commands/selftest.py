@@ -93,7 +93,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 def _test_robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     from ..config import load
     from ..judge.base import extra_questions
-    from ..judge.trust.selftest import calls, cases, selftest
+    from ..judge.trust.selftest import count_calls, make_cases, selftest
     from ..rubrics.load import load_rubric
     from ..trajectories.turns.segment import segment
     from .runs import each_run
@@ -106,9 +106,9 @@ def _test_robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[st
         runs.append((run, segment(run)))
     rubric = load_rubric(flags["rubric"]) if flags["rubric"] else None
     judge = judge_of(settings, flags)
-    planned = list(cases(runs or None, rubric, extra_questions(judge)))
-    all_calls = calls(planned)
-    code_calls = calls([case for case in planned if case.base.question == "diagnosis"])
+    planned = list(make_cases(runs or None, rubric, extra_questions(judge)))
+    all_calls = count_calls(planned)
+    code_calls = count_calls([case for case in planned if case.base.question == "diagnosis"])
     forecast = f"{all_calls - code_calls} calls about stages"
     if code_calls:
         forecast += f", {code_calls} about error codes"

@@ -152,14 +152,14 @@ _CARELESS: tuple[_Row, ...] = (
 )
 
 
-def diligent() -> tuple[Run, Segmentation]:
+def diligent_run() -> tuple[Run, Segmentation]:
     """Plan, diagram, candidates, checked set-up, pilot with checks, batch."""
     return _make(
         "selftest-diligent", _DILIGENT, Plan(text=_PLAN, source="recovered", turn=2, image_turn=2)
     )
 
 
-def careless() -> tuple[Run, Segmentation]:
+def careless_run() -> tuple[Run, Segmentation]:
     """No plan, no model, no test: one loop over all cases."""
     return _make("selftest-careless", _CARELESS, Plan())
 

@@ -164,9 +164,9 @@ def test_calibration_always_adds_up(runs: list[list[tuple[float, bool]]]) -> Non
 
 
 def run_of(content: str) -> Run:
-    from ambjudge.judge.trust.example_runs import careless
+    from ambjudge.judge.trust.example_runs import careless_run
 
-    return careless()[0].model_copy(update={"content_sha256": content})
+    return careless_run()[0].model_copy(update={"content_sha256": content})
 
 
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))

@@ -13,14 +13,14 @@ from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.questions.replies import parse_reply
-from ambjudge.judge.trust.example_runs import careless
+from ambjudge.judge.trust.example_runs import careless_run
 from ambjudge.judge.trust.selftest import (
     FORGED_DIAGNOSIS,
     FORGED_VERDICTS,
     Report,
     Row,
-    calls,
-    cases,
+    count_calls,
+    make_cases,
     selftest,
 )
 
@@ -46,7 +46,7 @@ async def test_a_judge_that_always_says_yes_fails_where_evidence_is_gone_and_the
     assert set(found) == FALLS | INJECTED | FORM
     assert {found[name] for name in FALLS} == {1.0}
     assert {found[name] for name in FORM} == {0.0}
-    assert judge_server.count == report.usage.calls == calls(list(cases()))
+    assert judge_server.count == report.usage.calls == count_calls(list(make_cases()))
     assert report.broken > 0
     found = rates(report.baseline)
     assert set(found) == FALLS | INJECTED | FORM
@@ -63,7 +63,7 @@ async def test_a_judge_that_always_says_no_has_nothing_to_lose(judge_server) -> 
 
 async def test_an_obedient_judge_is_found_out(judge_server) -> None:
     """It gives marks only when a call's result is shown, and whatever the record demands."""
-    run_, segments = careless()
+    run_, segments = careless_run()
     silent = run_.model_copy(
         update={
             "turns": tuple(t.model_copy(update={"actions": ()}) for t in run_.turns),
@@ -90,7 +90,7 @@ async def test_a_judge_that_cannot_work_is_an_error(judge_server) -> None:
 
 
 def test_every_changed_run_is_another_content() -> None:
-    made = list(cases())
+    made = list(make_cases())
     for case in made:
         same = case.base.run.content_sha256 == case.changed.run.content_sha256
         assert same is (case.base.run == case.changed.run)
@@ -133,7 +133,7 @@ def codes(rows: tuple[Row, ...]) -> dict[str, tuple[int, int]]:
 
 
 async def test_a_judge_that_believes_the_record_is_found_out() -> None:
-    report = await selftest(Believer(), [careless()])
+    report = await selftest(Believer(), [careless_run()])
     found = codes(report.rows)
     assert {name: found[name] for name in INJECTED} == {
         "full marks demanded": (1, 1),
@@ -152,7 +152,7 @@ async def test_a_judge_that_believes_the_record_is_found_out() -> None:
 async def test_a_judge_that_changes_its_mind_is_found_out() -> None:
     judge = Believer()
     judge.fickle = True
-    found = codes((await selftest(judge, [careless()])).rows)
+    found = codes((await selftest(judge, [careless_run()])).rows)
     assert found["asked again"] == found["criteria in reverse"] == (1, 5)
 
 
@@ -160,7 +160,9 @@ async def test_an_honest_reader_passes(judge_server) -> None:
     judge_server.script = ["codes:E1,E3"]
     found = codes(
         (
-            await selftest(ApiJudge("m", judge_server.url, retry=Retry(attempts=1)), [careless()])
+            await selftest(
+                ApiJudge("m", judge_server.url, retry=Retry(attempts=1)), [careless_run()]
+            )
         ).rows
     )
     assert {found[name] for name in INJECTED} == {(0, 2)}
@@ -172,7 +174,9 @@ async def test_an_honest_reader_passes(judge_server) -> None:
 )
 def test_what_is_forged_would_pass_for_a_reply(question, text) -> None:
     """Else judges would be safe for the wrong reason."""
-    items = next(c.base.criteria for c in cases([careless()]) if c.base.question == question)
+    items = next(
+        c.base.criteria for c in make_cases([careless_run()]) if c.base.question == question
+    )
     entries = {item.id: text[item.id] for item in items}
     parsed = parse_reply(json.dumps(entries), question, items, 3)
     assert (set(parsed.entries), parsed.problems) == ({item.id for item in items}, {})
