@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..judge.store import Store
     from ..judge.trust.human_labels import Drawn, Labels
     from ..trajectories.models import Run
-    from ..views.label_storage import LabelBook
+    from ..views.label_storage import LabelStorage
 
 LABEL_BUDGET = 300
 """Runs that the label plan is made for."""
@@ -202,13 +202,13 @@ class Browser(App[None]):
         self.call_from_thread(self._confirm, rows, judge, made)
 
     def _confirm(self, rows: list[RunRow], judge: Judge, made: RejudgePlan) -> None:
-        from ..views.judge_plan_lines import judge_plan_lines
+        from ..views.judging_estimate import estimate_lines
 
         def answer(yes: bool | None) -> None:
             if yes:
                 self._carry_out(rows, judge, made)
 
-        self.push_screen(Confirm("Judge?", judge_plan_lines(made)), answer)
+        self.push_screen(Confirm("Judge?", estimate_lines(made)), answer)
 
     @work(thread=True, group="judge", exclusive=True)
     def _carry_out(self, rows: list[RunRow], judge: Judge, made: RejudgePlan) -> None:
@@ -269,14 +269,16 @@ class Browser(App[None]):
 
     # Labelling.
 
-    def _book(self, store: Store | None) -> LabelBook:
+    def _label_storage(self, store: Store | None) -> LabelStorage:
         """This annotator's labels; AmbjudgeError when the store cannot be used."""
-        from ..views.label_storage import LabelBook
+        from ..views.label_storage import LabelStorage
 
         base = (
             self.collection.path if self.collection.path.is_dir() else self.collection.path.parent
         )
-        return LabelBook(self.annotator, self.labels_folder or base / ".ambjudge" / "labels", store)
+        return LabelStorage(
+            self.annotator, self.labels_folder or base / ".ambjudge" / "labels", store
+        )
 
     def on_label_run(self, event: LabelRun) -> None:
         self._label(event.run, event.card)
@@ -287,9 +289,9 @@ class Browser(App[None]):
         from .label_screen import LabelScreen
 
         try:
-            book = self._book(self.collection.store_to_write())
+            storage = self._label_storage(self.collection.store_to_write())
             screen = LabelScreen(
-                run, self.collection.rubric_of(run.track, run.task), card, book, drawn
+                run, self.collection.rubric_of(run.track, run.task), card, storage, drawn
             )
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
@@ -306,12 +308,12 @@ class Browser(App[None]):
     def label_next(self, here: str | None) -> None:
         """Go to the next run of the label plan, which is made once from the scorecards at hand."""
         try:
-            book = self._book(self.collection.store_to_write())
+            storage = self._label_storage(self.collection.store_to_write())
             if self._label_plan is None:
                 scored = [row for row in self.runs_screen.rows if row.state == "scored"]
                 cards = [card for row in scored if (card := self.collection.card(row)) is not None]
-                self._label_plan = book.plan(cards, LABEL_BUDGET)
-            done = {here, *book.all()}
+                self._label_plan = storage.plan(cards, LABEL_BUDGET)
+            done = {here, *storage.all()}
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
@@ -342,11 +344,11 @@ class Browser(App[None]):
     def summarise(self, rows: Sequence[RunRow]) -> None:
         """Codes, the cliff, stages and agreement over these runs."""
         from ..views.label_agreement import agree, agreement_lines
-        from ..views.summary_lines import summary_lines
+        from ..views.runs_summary import summary_lines
 
         lines = summary_lines(rows)
         try:
-            labels = self._book(self.collection.store).all()
+            labels = self._label_storage(self.collection.store).all()
             found = [
                 agree(labels[row.id], card)
                 for row in rows

@@ -16,8 +16,8 @@ from textual.worker import get_current_worker
 from ..judge.card.view import criterion_target
 from ..judge.card.view_parts import Target
 from ..views.collection import Collection, Opened
-from ..views.difference_lines import difference_lines
 from ..views.run_rows import RunRow
+from ..views.scorecard_differences import difference_lines
 from ..views.styled_lines import StyledLine, line
 from ..views.transcript_layout import Layout, blocks_of
 from .dialogs import Reader, key_map

@@ -13,7 +13,7 @@ from ..judge.card.view_parts import Target, turn_ranges
 from ..trajectories.stages import STAGE_NAMES, Stage
 from ..views.label_agreement import run_agreement_lines
 from ..views.label_draft import Draft
-from ..views.label_storage import LabelBook
+from ..views.label_storage import LabelStorage
 from ..views.scorecard_panel import criterion_lines, scorecard_lines
 from ..views.styled_lines import StyledLine, heading, item_line, line
 from ..views.transcript_layout import Layout, blocks_of
@@ -67,18 +67,18 @@ class LabelScreen(ReadingScreen):
         run: Run,
         rubric: Rubric,
         card: ScoreCard | None,
-        book: LabelBook,
+        storage: LabelStorage,
         drawn: Drawn | None = None,
     ) -> None:
-        super().__init__(f"Label · {run.id} · {run.task or ''} · annotator {book.annotator}")
-        self.run, self.rubric, self.card, self.book = run, rubric, card, book
+        super().__init__(f"Label · {run.id} · {run.task or ''} · annotator {storage.annotator}")
+        self.run, self.rubric, self.card, self.storage = run, rubric, card, storage
         self._problems: list[str] = []
         begun = None
         try:
-            begun = book.find(run.id)
+            begun = storage.find(run.id)
         except AmbjudgeError as error:
             self._problems.append(str(error))
-        self.draft = Draft(run, rubric, book.annotator, begun, drawn)
+        self.draft = Draft(run, rubric, storage.annotator, begun, drawn)
         self.blind = True
         self._code_next = False
 
@@ -233,7 +233,7 @@ class LabelScreen(ReadingScreen):
 
             def keep(why: str | None) -> None:
                 if why:
-                    self.draft.set_why(code, why)
+                    self.draft.set_reason(code, why)
                     self._fill()
 
             self.app.push_screen(Prompt(f"{code} {CODE_WORDS[code]}: why, in one sentence"), keep)
@@ -260,7 +260,7 @@ class LabelScreen(ReadingScreen):
         """Keep the labels, say what is missing, and show how they compare with the verdicts."""
         missing = self.draft.problems()
         try:
-            places = self.book.save(self.draft.labels())
+            places = self.storage.save(self.draft.labels())
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return False

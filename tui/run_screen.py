@@ -17,8 +17,8 @@ from ..judge.card.view_parts import Target
 from ..sanitize import replaced, sanitize_line
 from ..trajectories.stages import STAGE_NAMES, Stage
 from ..views.collection import Collection, Opened
-from ..views.run_lines import file_lines, json_lines, plan_lines
 from ..views.run_rows import RunRow
+from ..views.run_tabs import file_lines, json_lines, plan_lines
 from ..views.scorecard_panel import scorecard_lines
 from ..views.styled_lines import StyledLine, heading, line
 from ..views.transcript_layout import Layout, blocks_of

@@ -1,4 +1,4 @@
-"""Labels in the making: every single-key edit, and undo; no widget."""
+"""Labels in the making: every single-key edit, and undo."""
 
 from __future__ import annotations
 
@@ -21,30 +21,21 @@ class Draft:
         run: Run,
         rubric: Rubric,
         annotator: str,
-        begun: Labels | None = None,
+        earlier: Labels | None = None,
         drawn: Drawn | None = None,
     ) -> None:
-        """Begins from earlier labels; else with the credits of the run's tier, which are rules and
-        not judgements.
+        """Start from earlier labels, or from what the run's tier decides without a judgement.
 
-        `drawn`: how the run was drawn, if it was and the labels do not say so.
+        `drawn`: how the run was sampled for labelling, where the earlier labels do not say so.
         """
         self.run, self.rubric = run, rubric
-        drawn = begun.drawn or drawn if begun is not None else drawn
-        if begun is None or not begun.begun:
-            given: dict[str, float | None] = {
-                c.id: 1 for c in rubric.criteria() if run.tier in c.credit
-            }
-            given |= {
-                c.id: None
-                for c in rubric.criteria()
-                if c.tiers is not None and run.tier not in c.tiers
-            }
-            begun = begun or Labels(run=run.id, annotator=annotator)
-            begun = begun.model_copy(update={"criteria": given})
-        self.now = self._saved = begun.model_copy(update={"drawn": drawn})
-        """What is said so far: a criterion is None where it does not apply, absent where nothing is
-        said."""
+        labels = earlier or Labels(run=run.id, annotator=annotator)
+        if not labels.begun:
+            labels = labels.model_copy(update={"criteria": _decided_by_tier(run, rubric)})
+        labels = labels.model_copy(update={"drawn": labels.drawn or drawn})
+        self.now = self._saved = labels
+        """The labels so far: a criterion is None where it does not apply, absent if not labelled.
+        """
         self._past: list[Labels] = []
 
     @property
@@ -56,11 +47,11 @@ class Draft:
     def missing(self) -> tuple[int, int]:
         """Turns without a stage, and criteria without a value."""
         turns = len(self.run.turns) - len(self.now.stages)
-        return turns, sum(c.id not in self.now.criteria for c in self.rubric.criteria())
+        criteria = sum(item.id not in self.now.criteria for item in self.rubric.criteria())
+        return turns, criteria
 
     def labels(self) -> Labels:
-        """The labels as they are kept: evidence for each criterion that has a value, and for no
-        other."""
+        """The labels as they are stored: evidence for each criterion with a value, and no other."""
         evidence = {id: self.now.evidence.get(id, ()) for id in self.now.criteria}
         return self.now.model_copy(update={"evidence": evidence, "codes": self.now.codes})
 
@@ -69,51 +60,55 @@ class Draft:
         return problems(self.labels(), self.run, self.rubric)
 
     def saved(self) -> None:
-        """What stands now is kept somewhere."""
+        """Note that the present labels have been stored."""
         self._saved = self.now
 
     # Edits.
 
     def _edit(self, **changes: Any) -> None:
-        new = self.now.model_copy(update=changes)
-        if new != self.now:
+        edited = self.now.model_copy(update=changes)
+        if edited != self.now:
             self._past.append(self.now)
-            self.now = new
+            self.now = edited
 
     def undo(self) -> bool:
-        """Take back the last edit; False when there is none."""
+        """Take back the last edit; False if there is none."""
         if not self._past:
             return False
         self.now = self._past.pop()
         return True
 
     def set_stage(self, turn: int, stage: Stage) -> None:
-        """Say the stage of a turn; nothing for turns that the run does not have."""
+        """Label the stage of a turn; turns that the run does not have are ignored."""
         if 1 <= turn <= len(self.run.turns):
             self._edit(stages={**self.now.stages, turn: stage})
 
     def stage_before(self, turn: int) -> Stage | None:
-        """The stage of the last turn before this one that has one."""
-        return self.now.stages.get(max((t for t in self.now.stages if t < turn), default=0))
+        """The stage of the nearest earlier turn that has one."""
+        earlier = [labelled for labelled in self.now.stages if labelled < turn]
+        return self.now.stages[max(earlier)] if earlier else None
 
     def set_value(self, id: str, value: float | None) -> None:
-        """Say a criterion's value; None: it does not apply. Whole numbers are written as such."""
+        """Label a criterion; None: it does not apply. Integral values are stored as integers."""
         if value is not None and value == int(value):
             value = int(value)
         self._edit(criteria={**self.now.criteria, id: value})
 
     def step_value(self, id: str, step: int) -> None:
-        """The next higher (1) or lower (-1) level of a criterion; the highest or lowest when
-        nothing is said yet."""
+        """Go to the next higher (1) or lower (-1) level of a criterion.
+
+        An unlabelled criterion gets its highest or lowest level.
+        """
         levels = sorted(self._criterion(id).values)
-        now = self.now.criteria.get(id)
-        if now is None or now not in levels:
+        value = self.now.criteria.get(id)
+        if value is None or value not in levels:
             self.set_value(id, levels[-1 if step > 0 else 0])
-        else:
-            self.set_value(id, levels[min(max(0, levels.index(now) + step), len(levels) - 1)])
+            return
+        place = levels.index(value) + step
+        self.set_value(id, levels[min(max(0, place), len(levels) - 1)])
 
     def may_not_apply(self, id: str) -> bool:
-        """Whether the rubric lets an item be left out."""
+        """Whether the rubric lets a criterion be left out."""
         criterion = self._criterion(id)
         return criterion.conditional is not None or criterion.tiers is not None
 
@@ -123,26 +118,40 @@ class Draft:
         self._edit(evidence={**self.now.evidence, id: tuple(sorted(turns))})
 
     def toggle_code(self, code: str, turn: int) -> bool:
-        """Fire an error code on a turn, or take that back; a code without turns is gone. True when
-        it fires now."""
+        """Fire an error code on a turn, or take that back. True if it fires now.
+
+        A code without turns no longer fires. ValueError for an unknown code.
+        """
         if code not in CODES:
             raise ValueError(code)
         codes = dict(self.now.codes)
-        old = codes.pop(code, LabelledCode(turns=(), why=""))
-        turns = tuple(sorted(set(old.turns) ^ {turn}))
+        earlier = codes.pop(code, LabelledCode(turns=(), why=""))
+        turns = tuple(sorted(set(earlier.turns) ^ {turn}))
         if turns:
-            codes[code] = LabelledCode(turns=turns, why=old.why)
+            codes[code] = LabelledCode(turns=turns, why=earlier.why)
         self._edit(codes=dict(sorted(codes.items())))
         return turn in turns
 
-    def set_why(self, code: str, why: str) -> None:
-        """The reason of a fired code, in a sentence."""
+    def set_reason(self, code: str, reason: str) -> None:
+        """Give the reason of a fired code, in a sentence."""
         if code in self.now.codes:
-            said = LabelledCode(turns=self.now.codes[code].turns, why=why.strip())
-            self._edit(codes={**self.now.codes, code: said})
+            labelled = LabelledCode(turns=self.now.codes[code].turns, why=reason.strip())
+            self._edit(codes={**self.now.codes, code: labelled})
 
     def set_notes(self, notes: str) -> None:
+        """Replace the notes on the run."""
         self._edit(notes=notes.strip())
 
     def _criterion(self, id: str) -> Criterion:
-        return next(c for c in self.rubric.criteria() if c.id == id)
+        return next(criterion for criterion in self.rubric.criteria() if criterion.id == id)
+
+
+def _decided_by_tier(run: Run, rubric: Rubric) -> dict[str, float | None]:
+    """Values that the tier decides: 1 where it credits a criterion, None where none applies."""
+    values: dict[str, float | None] = {}
+    for criterion in rubric.criteria():
+        if criterion.tiers is not None and run.tier not in criterion.tiers:
+            values[criterion.id] = None
+        elif run.tier in criterion.credit:
+            values[criterion.id] = 1
+    return values

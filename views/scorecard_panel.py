@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..judge.card.view import scorecard_view
-from ..judge.card.view_parts import Item, Quote, Section, Target, bar, grade, value_text
-from ..judge.card.view_parts import Part as ViewPart
+from ..judge.card.view_parts import Item, Part, Quote, Section, Target, bar, grade, value_text
 from ..trajectories.stages import STAGE_NAMES
-from .styled_lines import Part, StyledLine, heading, item_line, line
+from .styled_lines import StyledLine, StyledText, heading, item_line, line
 
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
@@ -102,7 +101,7 @@ def _quote_line(quote: Quote, id: str) -> StyledLine:
     )
 
 
-def _parts(parts: Sequence[ViewPart]) -> list[Part]:
+def _parts(parts: Sequence[Part]) -> list[StyledText]:
     return [(part.text, part.style) for part in parts]
 
 

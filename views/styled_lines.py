@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..judge.card.view_parts import Target
 
-Part = tuple[str, str]
+StyledText = tuple[str, str]
 """Text and the name of its style ("" for plain)."""
 
 
@@ -15,7 +15,7 @@ class StyledLine:
     """A line before it is wrapped. A `selectable` one is a stop of the cursor; `indent` is that of
     its further rows."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[StyledText, ...]
     target: Target | None = None
     selectable: bool = False
     indent: int = 0
@@ -25,7 +25,7 @@ class StyledLine:
         return "".join(part for part, _ in self.parts)
 
 
-def line(*parts: Part | str, indent: int = 0, target: Target | None = None) -> StyledLine:
+def line(*parts: StyledText | str, indent: int = 0, target: Target | None = None) -> StyledLine:
     """A line that a click may follow to its target."""
     return StyledLine(
         tuple((part, "") if isinstance(part, str) else part for part in parts),
@@ -34,7 +34,7 @@ def line(*parts: Part | str, indent: int = 0, target: Target | None = None) -> S
     )
 
 
-def item_line(target: Target, *parts: Part | str, indent: int) -> StyledLine:
+def item_line(target: Target, *parts: StyledText | str, indent: int) -> StyledLine:
     """A line that the cursor stops at."""
     return replace(line(*parts, indent=indent, target=target), selectable=True)
 

@@ -10,8 +10,8 @@ from ..judge.card.view import scorecard_view
 from ..judge.card.view_parts import Item, Line, Quote, Section, SectionKind
 from ..trajectories.stages import Stage
 from ..views.collection import stages_of
-from ..views.run_lines import size
-from .transcript import Citation, Limits, TurnView, turns_of
+from ..views.run_tabs import size
+from .page_turns import Citation, Limits, TurnView, turns_of
 
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard

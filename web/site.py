@@ -32,8 +32,8 @@ from ..views.run_fields import filter_fields
 from ..views.run_filter import FILTER_HELP
 from ..views.run_rows import RunRow, row_of
 from .frame_rows import rows_of_frame
-from .pages import DATA, PAGES, Pages
 from .run_page import LIMITS, Contents
+from .site_links import DATA, PAGES, Pages
 
 if TYPE_CHECKING:
     from ..analysis.report.results import Analysis
@@ -259,7 +259,7 @@ def build(
     out: Path,
     *,
     paths: Sequence[str] = (),
-    seen: Callable[[], None] | None = None,
+    on_card: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
     judge: str | None = None,
     runs: str | None = None,
@@ -295,7 +295,7 @@ def build(
                 site.add(item)
             yield item
 
-    found = analyse(cards(), on_card=seen, judge=judge, only=None if report else ())
+    found = analyse(cards(), on_card=on_card, judge=judge, only=None if report else ())
     found = replace(found, cohort=replace(found.cohort, problems=(*problems, *found.problems)))
     text = None
     if report:

@@ -44,7 +44,7 @@ def test_every_edit_can_be_undone(draft: Draft) -> None:
     draft.step_value("S1a", 1)
     draft.toggle_evidence("S1a", 3)
     assert draft.toggle_code("E3", 4)
-    draft.set_why("E3", " nobody looked ")
+    draft.set_reason("E3", " nobody looked ")
     draft.set_notes("odd")
     assert draft.now.codes["E3"].why == "nobody looked"
     assert draft.changed

@@ -9,7 +9,7 @@ from ..judge.card.view import criterion_mark, criterion_target, totals
 from ..judge.card.view_parts import Target, score_text, turn_ranges
 from .run_rows import unknown_codes
 from .scorecard_panel import stage_head, stage_style
-from .styled_lines import Part, StyledLine, item_line, line
+from .styled_lines import StyledLine, StyledText, item_line, line
 
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
@@ -70,7 +70,7 @@ def _totals_line(left: ScoreCard, right: ScoreCard) -> StyledLine:
 
 def _change(
     left_text: str, right_text: str, left: float | None, right: float | None, digits: int = 2
-) -> Iterator[Part | str]:
+) -> Iterator[StyledText | str]:
     """A value on both sides, and the difference where both are points and differ as shown."""
     yield f"{left_text} → {right_text}"
     if left is None or right is None:
@@ -127,7 +127,7 @@ def _criterion_lines(
             yield _reason_line(side, result)
 
 
-def _mark(result: CriterionResult | None) -> Part:
+def _mark(result: CriterionResult | None) -> StyledText:
     if result is None:
         return " ", "dim"
     mark = criterion_mark(result)

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..judge.card.view_parts import Target
-from .styled_lines import Part, StyledLine, heading, line
+from .styled_lines import StyledLine, StyledText, heading, line
 
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
@@ -59,8 +59,8 @@ def _markdown(text: str) -> StyledLine:
     return line(" " * indent, *_inline(stripped), indent=indent)
 
 
-def _inline(text: str) -> list[Part]:
-    parts: list[Part] = []
+def _inline(text: str) -> list[StyledText]:
+    parts: list[StyledText] = []
     for piece in _INLINE.split(text):
         if piece.startswith("**") and len(piece) > 4:
             parts.append((piece[2:-2], "strong"))
