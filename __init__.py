@@ -1,6 +1,6 @@
-"""ambjudge: reads what a research agent did, judges each stage, tags what went wrong, tells a
-cohort's story.
+"""ambjudge: trajectory analytics and LLM judging of research agents.
 
+It reads what an agent did, judges each stage, finds what went wrong, and analyses cohorts of runs.
 Names load on first use, so that importing the package costs next to nothing.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .trajectories.models import Run
     from .trajectories.reading.load import load_run
 
-_WHERE = {
+_LOCATIONS = {
     "AmbjudgeError": "errors:AmbjudgeError",
     "Run": "trajectories.models:Run",
     "ScoreCard": "judge.card.scorecard:ScoreCard",
@@ -52,8 +52,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _WHERE:
-        module, _, attribute = _WHERE[name].partition(":")
+    if name in _LOCATIONS:
+        module, _, attribute = _LOCATIONS[name].partition(":")
         return getattr(import_module(f".{module}", __name__), attribute)
     if name == "analysis":
         return import_module(".analysis", __name__)

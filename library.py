@@ -1,10 +1,9 @@
-"""What `import ambjudge` offers: the steps of the command line as functions on runs, paths and
-scorecards.
+"""What `import ambjudge` offers: the steps of the command line as functions.
 
-Paths may be a conversation file, a run's folder, or where several are taken any folder of runs. A
+A path may be a conversation file or a run's folder; where several are taken, any folder of runs. A
 judge is a name as on the command line (`rules`, `openai/gpt-5.4-mini`, `local:PATH`), several names
-(a panel), or what `make_judge` gives. Nothing is kept unless `store` names a store (a .db file or a
-postgresql:// address): then verdicts that it has are not asked for again. No settings file is read.
+(a panel), or what `make_judge` returns. Nothing is stored unless `store` names a store (a .db file
+or a postgresql:// address); verdicts that it has are not asked for again. No settings file is read.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from .errors import AmbjudgeError, ConfigError, InputError
 from .judge.card.fields import Policy
 from .judge.card.policy_file import load_policy
 from .judge.card.scorecard import ScoreCard
-from .judge.engine import Prepared
 from .judge.judges.limits import Budget
 from .judge.questions.items import (
     Answer,
@@ -35,6 +33,7 @@ from .judge.select import JudgeOptions
 from .judge.select import make_judge as select_judge
 from .judge.session import RunScorer, ScoreOptions, ScoreOutcome, make_scorer, run_session
 from .plugins import warn
+from .rubrics.load import rubric_for
 from .rubrics.model import Rubric
 from .tracks import TRACKS
 from .trajectories.models import Run, Segmentation, Tier
@@ -52,18 +51,20 @@ Paths = str | Path | Iterable[str | Path]
 
 
 def make_judge(*names: str, **options: Any) -> Judge:
-    """The judge of this name, a panel of several; `options` as in `JudgeOptions`: api_base,
-    temperature, samples, price, ...
+    """The judge of this name, or a panel of several.
 
         judge = ambjudge.make_judge("openai/my-model", api_base="http://localhost:8000/v1",
         price="0.1,0.4")
 
-    JudgeError when it cannot be made; ConfigError for an option that there is not.
+    `options` are those of `JudgeOptions`: api_base, temperature, samples, price, ... JudgeError if
+    the judge cannot be made; ConfigError for an unknown option.
     """
-    known = JudgeOptions.__dataclass_fields__
-    unknown = sorted(options.keys() - known)
+    existing = JudgeOptions.__dataclass_fields__
+    unknown = sorted(options.keys() - existing)
     if unknown:
-        raise ConfigError(f"a judge has no option {unknown[0]!r}", f"known are {', '.join(known)}")
+        raise ConfigError(
+            f"a judge has no option {unknown[0]!r}", f"known are {', '.join(existing)}"
+        )
     return select_judge(names, JudgeOptions(**options))
 
 
@@ -78,18 +79,18 @@ def iter_runs(
 
         turns = {run.id: len(run.turns) for run in ambjudge.iter_runs("runs/")}
 
-    `track` and `tier` stand where the files do not say. What cannot be read goes into `errors`, or
-    is warned of.
+    `track` and `tier` apply to runs whose files do not say. What cannot be read is appended to
+    `errors`, or is a warning.
     """
     for path in _each(paths):
         try:
             for item in iter_files(path):
                 if isinstance(item, InputError):
-                    _lost(item, errors)
+                    _report(item, errors)
                 else:
-                    yield _named(item, track, tier)
+                    yield _with_track_and_tier(item, track, tier)
         except InputError as error:
-            _lost(error, errors)
+            _report(error, errors)
 
 
 def segment(run: Run | str | Path) -> Segmentation:
@@ -97,7 +98,7 @@ def segment(run: Run | str | Path) -> Segmentation:
 
     stages = ambjudge.segment("runs/vqa-std-01").turn_stages
     """
-    return segment_run(_run(run))
+    return segment_run(_load(run))
 
 
 def score(
@@ -117,25 +118,20 @@ def score(
 
         card = ambjudge.score("runs/vqa-std-01", judge="openai/gpt-5.4-mini", store="verdicts.db")
 
-    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: where the
-    files do not say. `public`: the folder with the public inputs. `policy`: `paper`, `harness`, a
-    TOML or YAML file, or a Policy. `diagnosis`: a model is asked for error codes too; `stages`: who
-    labels the turns, rules, judge or mixed. ConfigError for an unknown policy, for a rubric of
-    another track than the run's, and for a judge that cannot label turns; JudgeError when the judge
-    cannot be used at all.
+    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: if the files
+    do not say. `public`: the folder with the public inputs. `policy`: `paper`, `harness`, a TOML or
+    YAML file, or a Policy. `diagnosis`: ask a model for error codes too. `stages`: who labels the
+    turns: rules, judge or mixed. ConfigError for an unknown policy, for a rubric of another track
+    than the run's, and for a judge that cannot label turns; JudgeError if the judge cannot be used
+    at all.
     """
-    found = _run(run)
+    loaded = _load(run)
     questions = QuestionSet(diagnosis=diagnosis, stages=stages)
     options = _options(rubric, track, tier, public, load_policy(policy), questions)
     with _scorer(judge, options, store) as scorer:
         check_can_label_stages(scorer.judge, questions)
-        given, of = scorer.scope.rubric, found.track or track
-        if given is not None and scorer.scope.rubric_of(of, found.task) is not given:
-            raise ConfigError(
-                f"rubric {given.id} is for track {given.track}, the run is of {of}",
-                "give another rubric",
-            )
-        return finished(scorer.make_card(found, found.path))
+        _check_rubric(scorer.scope.rubric, loaded, track)
+        return finished(scorer.make_card(loaded, loaded.path))
 
 
 def score_many(
@@ -159,9 +155,9 @@ def score_many(
         cards = ambjudge.score_many("runs/", judge="openai/gpt-5.4-mini", store="verdicts.db",
         max_cost=5)
 
-    The rest as for `score`; runs of another track than the rubric's are judged by their own.
-    `max_cost` in USD; what does not fit is unscored for `budget`. What cannot be read goes into
-    `errors`, or is warned of, and never stops the others.
+    The other arguments are those of `score`; runs of another track than the rubric's are judged by
+    their own rubric. `max_cost` is in USD; what does not fit is unscored for `budget`. What cannot
+    be read is appended to `errors`, or is a warning, and never stops the others.
     """
     cards: list[ScoreCard] = []
     questions = QuestionSet(diagnosis=diagnosis, stages=stages)
@@ -173,13 +169,14 @@ def score_many(
         if outcome.card is not None:
             cards.append(outcome.card)
         elif outcome.error is not None:
-            _lost(outcome.error, errors)
+            _report(outcome.error, errors)
 
     with _opened(store) as opened:
-        asked = _judge(judge)
-        check_can_label_stages(asked, questions)
-        work = run_session(_each(paths), asked, options, take, store=opened, signals=False)
-        session = finished(work)
+        judge = _judge(judge)
+        check_can_label_stages(judge, questions)
+        session = finished(
+            run_session(_each(paths), judge, options, take, store=opened, signals=False)
+        )
     if session.foreign_track_runs:
         warn(
             f"{session.foreign_track_runs} of another track than the given rubric, judged by their"
@@ -197,20 +194,18 @@ def diagnose(
     public: str | Path | None = None,
     store: Store | str | Path | None = None,
 ) -> Diagnosis:
-    """What went wrong in a run: fired codes with turns and quotes, what is known of the others,
-    failed steps.
+    """What went wrong in a run: fired codes with turns and quotes, and failed steps.
 
         codes = [code.code for code in ambjudge.diagnose("runs/vqa-std-01").codes]
 
-    Without a model only what files, exit codes and the harness prove; the other codes are
-    `not_read`.
+    It also says what is known of the codes that did not fire. Without a model, only what files,
+    exit codes and the harness prove; the other codes are `not_read`.
     """
     from .judge.facts.diagnosis import diagnose as merge_readings
 
     options = _options(None, track, tier, public, Policy(), QuestionSet(criteria=False))
     with _scorer(judge, options, store) as scorer:
-        asked: tuple[Prepared, Mapping[str, Any]] = finished(scorer.ask(_run(run)))
-        ready, replies = asked
+        ready, replies = finished(scorer.ask(_load(run)))
         return merge_readings(
             ready.run,
             ready.segmentation,
@@ -237,69 +232,79 @@ def ask(
     max_cost: float | None = None,
     errors: list[AmbjudgeError] | None = None,
 ) -> list[RunAnswer]:
-    """A model's answer about every run at or below the paths, with turns and quotes that were
-    searched in the run.
+    """A model's answer about every run at or below the paths, with turns and checked quotes.
 
         answers = ambjudge.ask("runs/", "Did the agent look at an image?", "openai/gpt-5.4-mini",
         store="verdicts.db")
 
-    `kind`: yes_no, number, text; `options` make it a choice, a JSON `schema` an object. ConfigError
-    for a judge that reads nothing. What cannot be read goes into `errors`, or is warned of.
+    `kind`: yes_no, number or text; `options` make it a choice, a JSON `schema` an object.
+    ConfigError for a judge that reads nothing. What cannot be read is appended to `errors`, or is a
+    warning.
     """
     from .judge.ad_hoc import ask as ask_runs
     from .judge.ad_hoc import ask_scope
 
-    asked = _judge(judge)
-    wanted = kind or ("choice" if options else "json" if schema else "yes_no")
-    item = ask_item(question, Answer(wanted, tuple(options), schema))
-    scope = ask_scope(
-        asked, item, track=_track(track), tier=tier, public=None if public is None else Path(public)
-    )
+    if kind is None:
+        kind = "yes_no"
+        if options:
+            kind = "choice"
+        elif schema:
+            kind = "json"
+    item = ask_item(question, Answer(kind, tuple(options), schema))
+    judge = _judge(judge)
+    scope = ask_scope(judge, item, track=_track(track), tier=tier, public=_path(public))
     files: list[Path] = []
     for source in run_sources(_each(paths)):
         if source.error is None:
             files.append(source.path)
         else:
-            _lost(source.error, errors)
-    with _opened(store, always=True) as opened:
-        assert opened is not None
-        work = ask_runs(
-            opened,
-            files,
-            asked,
-            scope,
-            concurrency=concurrency,
-            budget=None if max_cost is None else Budget(max_cost),
-            signals=False,
+            _report(source.error, errors)
+    with _opened_or_temporary(store) as opened:
+        answered = finished(
+            ask_runs(
+                opened,
+                files,
+                judge,
+                scope,
+                concurrency=concurrency,
+                budget=None if max_cost is None else Budget(max_cost),
+                signals=False,
+            )
         )
-        answered = finished(work)
-        for _, error in (
-            *answered.plan.errors,
-            *(answered.execution.lost if answered.execution else ()),
-        ):
-            _lost(error, errors)
+        failures = list(answered.plan.errors)
+        if answered.execution is not None:
+            failures += answered.execution.lost
+        for _, error in failures:
+            _report(error, errors)
         return list(answered.answers)
 
 
 @contextmanager
-def _opened(store: Store | str | Path | None, always: bool = False) -> Iterator[Store | None]:
-    """The store that is named; where one is needed `always`, else one that is gone afterwards."""
-    if not (always or isinstance(store, str | Path)):
+def _opened(store: Store | str | Path | None) -> Iterator[Store | None]:
+    """The store that is named, open; None without one."""
+    if not isinstance(store, str | Path):
         yield store
         return
     from .judge.store import open_store
 
-    if store is None:
+    with open_store(store) as opened:
+        yield opened
+
+
+@contextmanager
+def _opened_or_temporary(store: Store | str | Path | None) -> Iterator[Store]:
+    """The store that is named, open; without one, a store that is deleted afterwards."""
+    from .judge.store import open_store
+
+    with _opened(store) as opened:
+        if opened is not None:
+            yield opened
+            return
         with (
             TemporaryDirectory() as folder,
-            open_store(Path(folder) / "answers.db", root=Path.cwd()) as opened,
+            open_store(Path(folder) / "answers.db", root=Path.cwd()) as temporary,
         ):
-            yield opened
-    elif isinstance(store, str | Path):
-        with open_store(store) as opened:
-            yield opened
-    else:
-        yield store
+            yield temporary
 
 
 @contextmanager
@@ -327,41 +332,62 @@ def _options(
             "no such folder", "`public` takes the folder with the public inputs", Path(public)
         )
     return ScoreOptions(
-        rubric,
-        policy,
-        None if public is None else Path(public),
-        _track(track),
-        tier,
-        concurrency,
-        max_cost,
+        rubric=rubric,
+        policy=policy,
+        public=_path(public),
+        track=_track(track),
+        tier=tier,
+        concurrency=concurrency,
+        max_cost=max_cost,
         questions=questions,
     )
 
 
+def _check_rubric(rubric: Rubric | None, run: Run, track: str | None) -> None:
+    """ConfigError if the rubric is for another track than the run's."""
+    track = run.track or track
+    if rubric is not None and rubric_for(track, run.task, rubric) is not rubric:
+        raise ConfigError(
+            f"rubric {rubric.id} is for track {rubric.track}, the run is of {track}",
+            "give another rubric",
+        )
+
+
 def _judge(judge: Judge | str | Sequence[str] | None) -> Judge:
-    if judge is None or isinstance(judge, str):
-        return select_judge(() if judge is None else (judge,))
-    return select_judge(tuple(judge)) if isinstance(judge, Sequence) else judge
+    if judge is None:
+        return select_judge(())
+    if isinstance(judge, str):
+        return select_judge((judge,))
+    if isinstance(judge, Sequence):
+        return select_judge(tuple(judge))
+    return judge
 
 
-def _run(run: Run | str | Path) -> Run:
+def _load(run: Run | str | Path) -> Run:
     return run if isinstance(run, Run) else load_run(run)
 
 
-def _named(run: Run, track: str | None, tier: Tier | None) -> Run:
+def _path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _with_track_and_tier(run: Run, track: str | None, tier: Tier | None) -> Run:
+    """The run with this track and tier where its files do not say."""
     return run.model_copy(update={"track": run.track or _track(track), "tier": run.tier or tier})
 
 
 def _track(track: str | None) -> str | None:
-    """The track, which must be known: ConfigError else."""
+    """The name of the track; ConfigError if it is unknown."""
     return None if track is None else TRACKS.get(track).name
 
 
 def _each(paths: Paths) -> Iterator[Path]:
-    return iter([Path(paths)] if isinstance(paths, str | Path) else map(Path, paths))
+    if isinstance(paths, str | Path):
+        paths = [paths]
+    return map(Path, paths)
 
 
-def _lost(error: AmbjudgeError, errors: list[AmbjudgeError] | None) -> None:
+def _report(error: AmbjudgeError, errors: list[AmbjudgeError] | None) -> None:
     if errors is None:
         warn(str(error))
     else:

@@ -161,9 +161,12 @@ def settings() -> list[str]:
 
 def said_of_fields(module: ModuleType) -> dict[tuple[str, str], str]:
     """(class, field) -> the text below the field in the source of a module."""
-    found = {}
+    found: dict[tuple[str, str], str] = {}
     for kind in ast.parse(inspect.getsource(module)).body:
         if isinstance(kind, ast.ClassDef):
+            bases = {base.id for base in kind.bases if isinstance(base, ast.Name)}
+            inherited = {field: text for (name, field), text in found.items() if name in bases}
+            found |= {(kind.name, field): text for field, text in inherited.items()}
             for pair in pairwise(kind.body):
                 match pair:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
@@ -228,16 +231,28 @@ def of_model(model: type[BaseModel], *modules: ModuleType) -> list[str]:
 
 def scorecard() -> list[str]:
     """The document that `score` writes."""
+    from ambjudge.error_codes import models as code_models
+    from ambjudge.error_codes import output_facts
     from ambjudge.judge.card import fields, stage_results
     from ambjudge.judge.card.scorecard import ScoreCard
-    from ambjudge.trajectories import models
-    from ambjudge.trajectories.record import quotes
+    from ambjudge.trajectories import models, summary
+    from ambjudge.trajectories.record import facts, quotes
 
     top = (
         "# Scorecard\n\nOne JSON object a run, as `ambjudge score --json` writes it. [As JSON"
         " Schema](scorecard.schema.json)."
     )
-    return [top, *of_model(ScoreCard, fields, stage_results, models, quotes)]
+    modules = (
+        fields,
+        stage_results,
+        code_models,
+        output_facts,
+        models,
+        summary,
+        facts,
+        quotes,
+    )
+    return [top, *of_model(ScoreCard, *modules)]
 
 
 def run() -> list[str]:
