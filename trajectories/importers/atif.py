@@ -152,11 +152,11 @@ def _add_trial(draft: Draft, path: Path) -> None:
             _add_trial_result(draft, result)
             return
         reward_file = folder / "verifier" / "reward.txt"
-        if is_file(reward_file) and inside(folder, reward_file):
-            if reward_file.stat().st_size <= _MAX_REWARD_BYTES:
-                reward = number(reward_file.read_text("utf-8", "replace").strip())
-                draft.add_outcomes(reward, "verifier/reward.txt", "reward")
-                return
+        is_readable = is_file(reward_file) and inside(folder, reward_file)
+        if is_readable and reward_file.stat().st_size <= _MAX_REWARD_BYTES:
+            reward = number(reward_file.read_text("utf-8", "replace").strip())
+            draft.add_outcomes(reward, "verifier/reward.txt", "reward")
+            return
 
 
 def _add_trial_result(draft: Draft, result: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""Drafts to the shapes of other formats: OpenAI chat messages and Anthropic's Messages API.
+"""Converts drafts to other formats: OpenAI chat messages and Anthropic's Messages API.
 
-What a tool answered goes back as plain text where only its text is known (exit code null, one
-stream), and as the harness's JSON with exit code and both streams elsewhere.
+A tool's result becomes plain text if only its text is known (exit code null, one stream); otherwise
+it stays the harness's JSON with exit code and both streams.
 """
 
 from __future__ import annotations
@@ -13,18 +13,24 @@ from typing import Any
 from ...plugins import Door
 from ..reading.json_bytes import loads
 from ..reading.messages import content_text
-from .draft import Draft
+from .draft import RESULT_KEYS, Draft
 from .fields import as_object, as_objects, parse_object, unwrap_text
 
 Exporter = Callable[[Draft], dict[str, Any]]
-"""The value to write as JSON; what the format has no place for is counted in `Draft.lost`."""
+"""Returns the value to write as JSON, and counts in `Draft.lost` what has no place in it."""
+
+
+def _problem(name: str, loaded: Any) -> str:
+    return "" if callable(loaded) else "it is not a function"
+
+
 EXPORTERS: Door[Exporter] = Door(
     "exporters",
     "format",
     {"openai": f"{__name__}:to_openai", "anthropic": f"{__name__}:to_anthropic"},
-    lambda name, loaded: "" if callable(loaded) else "it is no function",
+    _problem,
 )
-_DATA = re.compile(r"data:([\w.+/-]{1,100});base64,", re.ASCII)
+_DATA_URL = re.compile(r"data:([\w.+/-]{1,100});base64,", re.ASCII)
 
 
 def to_openai(draft: Draft) -> dict[str, Any]:
@@ -33,128 +39,166 @@ def to_openai(draft: Draft) -> dict[str, Any]:
     if draft.system_prompt is not None:
         messages.append({"role": "system", "content": draft.system_prompt})
     for message in draft.messages:
+        content = message.get("content")
         if message.get("role") in ("tool", "function"):
-            message = {**message, "content": plain_result(message.get("content"))[0]}
-        elif isinstance(message.get("content"), list):
-            message = {**message, "content": [_openai_block(block) for block in message["content"]]}
+            content, _ = plain_result(content)
+            message = {**message, "content": content}
+        elif isinstance(content, list):
+            message = {**message, "content": [_openai_block(block) for block in content]}
         messages.append(message)
-    return {**({"model": draft.model} if draft.model else {}), "messages": messages}
+    model = {"model": draft.model} if draft.model else {}
+    return {**model, "messages": messages}
 
 
 def to_anthropic(draft: Draft) -> dict[str, Any]:
-    """`model`, `system` and `messages` of content blocks; answers to calls are blocks of one user
-    message.
+    """`model`, `system` and `messages` of content blocks.
 
-    What that API has no place for is counted in `draft.lost`: later system messages become user
-    messages.
+    Results of calls are blocks of one user message. What the API has no place for is counted in
+    `draft.lost`; later system messages become user messages.
     """
-    system: list[dict[str, Any]] = []
-    messages: list[dict[str, Any]] = []
-    asked = 0
-    """Calls so far, to name those without an id, which the API wants; answers without one follow in
-    order."""
-    waiting: list[str] = []
-    if draft.system_prompt is not None:
-        system.append({"type": "text", "text": draft.system_prompt})
-    for message in draft.messages:
+    return _AnthropicWriter(draft).write()
+
+
+class _AnthropicWriter:
+    """Collects the messages of a draft as content blocks."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._system: list[dict[str, Any]] = []
+        self._messages: list[dict[str, Any]] = []
+        self._n_calls = 0
+        """Calls so far; those without an id are named by it, as the API wants ids."""
+        self._open_call_ids: list[str] = []
+        """Calls of the last reply; results without an id answer them in order."""
+
+    def write(self) -> dict[str, Any]:
+        draft = self._draft
+        if draft.system_prompt is not None:
+            self._system.append({"type": "text", "text": draft.system_prompt})
+        for message in draft.messages:
+            self._add(message)
+        value: dict[str, Any] = {"model": draft.model} if draft.model else {}
+        if self._system:
+            value["system"] = unwrap_text(self._system)
+        for message in self._messages:
+            if message["role"] == "user":
+                message["content"] = unwrap_text(message["content"])
+        value["messages"] = self._messages
+        return value
+
+    def _add(self, message: dict[str, Any]) -> None:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
-            thoughts = as_objects(message.get("reasoning_details"))
-            blocks = [
-                block
-                for block in thoughts
-                if block.get("type") in ("thinking", "redacted_thinking")
-            ]
-            if (
-                message.get("reasoning_details") or message.get("reasoning_content")
-            ) and not blocks:
-                draft.lost["thoughts without a signature"] += 1
-            blocks += _blocks(content, draft)
-            waiting = []
-            for call in as_objects(message.get("tool_calls")):
-                asked += 1
-                function = as_object(call.get("function"))
-                waiting.append(call.get("id") or f"call-{asked}")
-                blocks.append(
-                    {
-                        "type": "tool_use",
-                        "id": waiting[-1],
-                        "name": content_text(function.get("name")),
-                        "input": _input(function.get("arguments"), draft),
-                    }
-                )
-            messages.append({"role": "assistant", "content": blocks})
+            self._add_assistant(message)
         elif role in ("tool", "function"):
-            text, failed = plain_result(content)
-            call_id = message.get("tool_call_id") or (waiting[0] if waiting else None)
-            if call_id in waiting:
-                waiting.remove(call_id)
-            result = {"type": "tool_result", "tool_use_id": call_id, "content": text}
-            _user(messages, [result | {"is_error": True} if failed else result])
-        elif role in ("system", "developer") and not messages:
-            system += _blocks(content, draft)
+            self._add_result(message)
+        elif role not in ("system", "developer"):
+            self._add_user_blocks(_content_blocks(content, self._draft))
+        elif not self._messages:
+            self._system += _content_blocks(content, self._draft)
         else:
-            if role in ("system", "developer"):
-                draft.lost["later system messages, now user messages"] += 1
-            _user(messages, _blocks(content, draft))
-    head: dict[str, Any] = {"model": draft.model} if draft.model else {}
-    if system:
-        head["system"] = unwrap_text(system)
-    for message in messages:
-        if message["role"] == "user":
-            message["content"] = unwrap_text(message["content"])
-    return {**head, "messages": messages}
+            self._draft.lost["later system messages, now user messages"] += 1
+            self._add_user_blocks(_content_blocks(content, self._draft))
+
+    def _add_assistant(self, message: dict[str, Any]) -> None:
+        blocks = [
+            block
+            for block in as_objects(message.get("reasoning_details"))
+            if block.get("type") in ("thinking", "redacted_thinking")
+        ]
+        has_reasoning = message.get("reasoning_details") or message.get("reasoning_content")
+        if has_reasoning and not blocks:
+            self._draft.lost["thoughts without a signature"] += 1
+        blocks += _content_blocks(message.get("content"), self._draft)
+        self._open_call_ids = []
+        for call in as_objects(message.get("tool_calls")):
+            self._n_calls += 1
+            call_id = call.get("id") or f"call-{self._n_calls}"
+            self._open_call_ids.append(call_id)
+            function = as_object(call.get("function"))
+            blocks.append(
+                {
+                    "type": "tool_use",
+                    "id": call_id,
+                    "name": content_text(function.get("name")),
+                    "input": _arguments_object(function.get("arguments"), self._draft),
+                }
+            )
+        self._messages.append({"role": "assistant", "content": blocks})
+
+    def _add_result(self, message: dict[str, Any]) -> None:
+        text, failed = plain_result(message.get("content"))
+        call_id = message.get("tool_call_id")
+        if not call_id:
+            call_id = self._open_call_ids[0] if self._open_call_ids else None
+        if call_id in self._open_call_ids:
+            self._open_call_ids.remove(call_id)
+        block = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+        if failed:
+            block["is_error"] = True
+        self._add_user_blocks([block])
+
+    def _add_user_blocks(self, blocks: list[dict[str, Any]]) -> None:
+        """Add to the user message with the results of the last reply, or begin a new one.
+
+        In the API, results come before other blocks of a message.
+        """
+        if _ends_with_result(self._messages):
+            self._messages[-1]["content"] += blocks
+        elif blocks:
+            self._messages.append({"role": "user", "content": blocks})
+
+
+def _ends_with_result(messages: list[dict[str, Any]]) -> bool:
+    if not messages or messages[-1]["role"] != "user":
+        return False
+    return bool(messages[-1]["content"][-1].get("type") == "tool_result")
 
 
 def plain_result(content: Any) -> tuple[Any, bool]:
-    """A tool's answer without the harness's JSON where that says nothing more, and whether it was
-    marked as an error."""
-    body, keys = parse_object(content), {"exit_code", "stdout", "stderr"}
-    if not keys <= set(body) <= {*keys, "is_error"}:
+    """A tool's result as plain text, if the harness's JSON says no more than that.
+
+    The second value is whether the result is marked as an error.
+    """
+    body = parse_object(content)
+    if not set(RESULT_KEYS) <= set(body) <= {*RESULT_KEYS, "is_error"}:
         return content, False
     failed, stdout, stderr = body.get("is_error") is True, body["stdout"], body["stderr"]
-    texts = isinstance(stdout, str) and isinstance(stderr, str) and body["exit_code"] is None
-    alone = texts and not (stdout and stderr) and (failed or not stderr)
-    return stdout or stderr if alone else content, failed
+    are_texts = isinstance(stdout, str) and isinstance(stderr, str)
+    # stderr alone is only plain text if the mark for an error says where it came from.
+    is_one_stream = not (stdout and stderr) and (failed or not stderr)
+    if are_texts and body["exit_code"] is None and is_one_stream:
+        return stdout or stderr, failed
+    return content, failed
 
 
-def _user(messages: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> None:
-    """Add to the user message that answers the last reply, or begin one; answers stand before
-    words."""
-    if (
-        messages
-        and messages[-1]["role"] == "user"
-        and messages[-1]["content"][-1].get("type") == "tool_result"
-    ):
-        messages[-1]["content"] += blocks
-    elif blocks:
-        messages.append({"role": "user", "content": blocks})
-
-
-def _blocks(content: Any, draft: Draft) -> list[dict[str, Any]]:
+def _content_blocks(content: Any, draft: Draft) -> list[dict[str, Any]]:
+    """The blocks of a message's content for Anthropic's API."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    found = []
+    blocks = []
     for block in as_objects(content):
         kind = block.get("type")
-        source = (
-            block.get("image") if kind == "image" else as_object(block.get("image_url")).get("url")
-        )
-        if isinstance(source, str):
-            match = _DATA.match(source)
-            image = {"type": "url", "url": source}
-            if match:
-                image = {"type": "base64", "media_type": match[1], "data": source[match.end() :]}
-            found.append({"type": "image", "source": image})
+        image_url = as_object(block.get("image_url")).get("url")
+        url = block.get("image") if kind == "image" else image_url
+        if isinstance(url, str):
+            blocks.append({"type": "image", "source": _image_source(url)})
         elif kind in ("input_audio", "file", "audio", "video", "data"):
             draft.lost["audio, video and file blocks"] += 1
         else:
-            found.append(block)
-    return found
+            blocks.append(block)
+    return blocks
+
+
+def _image_source(url: str) -> dict[str, Any]:
+    data_url = _DATA_URL.match(url)
+    if data_url is None:
+        return {"type": "url", "url": url}
+    return {"type": "base64", "media_type": data_url[1], "data": url[data_url.end() :]}
 
 
 def _openai_block(block: Any) -> Any:
-    """Images of other formats as `image_url`; everything else as it is."""
+    """An image of another format as `image_url`; any other block as it is."""
     if not isinstance(block, dict) or block.get("type") != "image":
         return block
     source = as_object(block.get("source"))
@@ -164,8 +208,8 @@ def _openai_block(block: Any) -> Any:
     return {"type": "image_url", "image_url": {"url": url}} if isinstance(url, str) else block
 
 
-def _input(arguments: Any, draft: Draft) -> dict[str, Any]:
-    """Arguments as an object, which that API wants; broken ones are kept as text under `arguments`."""
+def _arguments_object(arguments: Any, draft: Draft) -> dict[str, Any]:
+    """Arguments as an object, which the API wants; others are kept as text under `arguments`."""
     if isinstance(arguments, dict):
         return arguments
     text = content_text(arguments)

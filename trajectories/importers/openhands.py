@@ -1,10 +1,11 @@
-"""OpenHands event lists: the exported trajectory, event files, and evaluation output (`history`,
-one instance a line).
+"""OpenHands event lists: exported trajectories, event files, and evaluation output.
 
-Actions of one model response are one turn; their arguments come from the response itself. An exit
-code of -1 is that project's "unknown or still running" and becomes null. Both event shapes are
-read: `action`/`observation` with `args`, `extras` and `cause`, and the later one with
-`tool_call_id` and `llm_message`. Source: OpenHands `openhands/events/serialization`,
+Evaluation output has one instance a line, with its events in `history`. Actions of one model
+response are one turn; their arguments come from the response itself. An exit code of -1 is that
+project's "unknown or still running" and becomes null.
+
+Both event formats are read: version 0 has `action`/`observation` with `args`, `extras` and `cause`;
+version 1 has `tool_call_id` and `llm_message`. Source: OpenHands `openhands/events/serialization`,
 `openhands/events/observation/commands.py`, `frontend/src/types/v1/core`.
 """
 
@@ -19,7 +20,7 @@ from ..reading.json_bytes import number, text_or_none
 from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft, parse_call
-from .fields import as_id, as_object, as_objects
+from .fields import as_id, as_object, as_objects, first_nonempty
 from .files import read_runs
 from .recognise import has_keys
 
@@ -42,6 +43,7 @@ _BOOKKEEPING = {
     "loop_recovery",
     "loop_detection",
 }
+"""Actions and observations of the harness itself."""
 _NOT_ARGUMENTS = {
     "thought",
     "confirmation_state",
@@ -50,6 +52,9 @@ _NOT_ARGUMENTS = {
     "kernel_init_code",
     "include_extra",
 }
+"""Fields of an action's `args` that the model did not write."""
+
+Event = dict[str, Any]
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
@@ -58,254 +63,272 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 
 def _is_event(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        isinstance(value.get("action"), str | dict)
-        or "observation" in value
-        or "llm_message" in value
-    )
+    if not isinstance(value, dict):
+        return False
+    return _is_action(value) or "observation" in value or "llm_message" in value
 
 
-def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
-    head = as_object(value)
-    listed = value if isinstance(value, list) else head.get("trajectory") or head.get("history")
-    # The oldest evaluation output pairs each action with its observation.
-    flat = [
-        event
-        for item in (listed if isinstance(listed, list) else ())
-        for event in (item if isinstance(item, list) else [item])
-    ]
-    if not any(_is_event(event) for event in flat):
-        raise InputError(f"{where}holds no OpenHands events", _EXPECTED, path)
-    metadata = as_object(head.get("metadata"))
-    task = as_id(head.get("instance_id"))
+def _is_action(event: Event) -> bool:
+    return isinstance(event.get("action"), str | dict)
+
+
+def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
+    header = as_object(value)
+    events = _event_list(value, header)
+    if not any(map(_is_event, events)):
+        raise InputError(f"{location}holds no OpenHands events", _EXPECTED, path)
+    metadata = as_object(header.get("metadata"))
+    task = as_id(header.get("instance_id"))
     draft = Draft(
-        task or name, "openhands", task=task, agent=text_or_none(metadata.get("agent_class"))
+        task or name,
+        "openhands",
+        agent=text_or_none(metadata.get("agent_class")),
+        model=text_or_none(as_object(metadata.get("llm_config")).get("model")),
+        task=task,
     )
-    draft.model = text_or_none(as_object(metadata.get("llm_config")).get("model"))
-    _Reader(draft).take(flat)
-    metrics = as_object(head.get("metrics"))
-    draft.add_totals(cost_usd=metrics.get("accumulated_cost") or None)
-    draft.add_outcomes(head.get("test_result"), "test_result")
+    _EventReader(draft).add_all(events)
+    cost = as_object(header.get("metrics")).get("accumulated_cost")
+    draft.add_totals(cost_usd=cost or None)
+    draft.add_outcomes(header.get("test_result"), "test_result")
     for key in ("resolved", "error"):
-        draft.add_outcomes(head.get(key), key, key)
+        draft.add_outcomes(header.get(key), key, key)
     return draft
 
 
-def _grouped(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Actions of one model response together, before the observations that stand between them; any
-    other event alone."""
-    at = 0
-    while at < len(events):
-        event, key = events[at], _response_id(events[at])
-        at += 1
-        same = [event]
-        held: list[dict[str, Any]] = []
-        while key and _is_action(event) and at < len(events) and _response_id(events[at]) == key:
-            (same if _is_action(events[at]) else held).append(events[at])
-            at += 1
-        yield same
-        yield from ([other] for other in held)
+def _event_list(value: Any, header: dict[str, Any]) -> list[Any]:
+    """The events of a run; the oldest evaluation output pairs actions with their observations."""
+    items = value if isinstance(value, list) else first_nonempty(header, "trajectory", "history")
+    events: list[Any] = []
+    for item in items if isinstance(items, list) else ():
+        events += item if isinstance(item, list) else [item]
+    return events
 
 
-class _Reader:
-    """Events to messages: which action an observation answers, and when."""
+def _group_by_response(events: list[Event]) -> Iterator[list[Event]]:
+    """Actions of one model response together, then the events between them; other events alone."""
+    index = 0
+    while index < len(events):
+        event = events[index]
+        index += 1
+        actions, between = [event], []
+        response_id = _response_id(event)
+        if response_id and _is_action(event):
+            while index < len(events) and _response_id(events[index]) == response_id:
+                group = actions if _is_action(events[index]) else between
+                group.append(events[index])
+                index += 1
+        yield actions
+        for other in between:
+            yield [other]
+
+
+class _EventReader:
+    """Adds events to a draft as messages, and knows which action an observation answers."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.calls: dict[str, str | None] = {}
-        """Event id to call id, in the first shape."""
-        self.last: str | None = None
+        self._call_ids: dict[str, str | None] = {}
+        """Call id by event id, in version 0."""
+        self._last_call_id: str | None = None
 
-    def take(self, events: list[Any]) -> None:
-        if strange := sum(not isinstance(event, dict) for event in events):
-            self.draft.lost["events that are no objects"] += strange
-        for group in _grouped(as_objects(events)):
-            event = group[0]
-            action, args = event.get("action"), as_object(event.get("args"))
-            if isinstance(action, dict) and not event.get("llm_message"):
-                self._turn(group)
-            elif "llm_message" in event:
-                self._message(event)
-            elif "tool_call_id" in event:
-                self._result(event)
-            elif action == "message" and event.get("source") == "user":
-                self.draft.elapsed(event.get("timestamp"))
-                self._images(args)
-                self.draft.user(args.get("content"))
-            elif action == "system":
-                self.draft.agent = self.draft.agent or text_or_none(args.get("agent_class"))
-                self.draft.system(args.get("content"))
-            elif isinstance(action, str) and action not in _BOOKKEEPING:
-                if event.get("source") == "user":
-                    self.draft.lost["commands that the user ran"] += 1
-                else:
-                    self._turn(group)
-            elif (
-                isinstance(event.get("observation"), str)
-                and event["observation"] not in _BOOKKEEPING
-            ):
-                self._observation(event)
-            elif isinstance(event.get("system_prompt"), dict):
-                self.draft.system(event["system_prompt"].get("text"))
-            else:
-                self.draft.lost["bookkeeping events"] += 1
+    def add_all(self, values: list[Any]) -> None:
+        events = as_objects(values)
+        if len(events) < len(values):
+            self.draft.lost["events that are no objects"] += len(values) - len(events)
+        for group in _group_by_response(events):
+            self._add(group)
 
-    def _message(self, event: dict[str, Any]) -> None:
-        """What the user or the agent says in the later shape."""
-        since, message = (
-            self.draft.elapsed(event.get("timestamp")),
-            as_object(event.get("llm_message")),
-        )
-        texts = _texts(message.get("content"))
+    def _add(self, group: list[Event]) -> None:
+        """Add an event, or the actions of one response."""
+        event = group[0]
+        action, observation = event.get("action"), event.get("observation")
+        if isinstance(action, dict) and not event.get("llm_message"):
+            self._add_turn(group)
+        elif "llm_message" in event:
+            self._add_message(event)
+        elif "tool_call_id" in event:
+            self._add_result(event)
+        elif isinstance(action, str) and action not in _BOOKKEEPING:
+            self._add_action(group)
+        elif isinstance(observation, str) and observation not in _BOOKKEEPING:
+            self._add_observation(event)
+        elif isinstance(event.get("system_prompt"), dict):
+            self.draft.system(event["system_prompt"].get("text"))
+        else:
+            self.draft.lost["bookkeeping events"] += 1
+
+    def _add_action(self, group: list[Event]) -> None:
+        """Add an action of version 0, or the actions of one response."""
+        event = group[0]
+        action, args = event["action"], as_object(event.get("args"))
+        is_users = event.get("source") == "user"
+        if action == "message" and is_users:
+            self.draft.elapsed(event.get("timestamp"))
+            self._count_images(args)
+            self.draft.user(args.get("content"))
+        elif action == "system":
+            self.draft.agent = self.draft.agent or text_or_none(args.get("agent_class"))
+            self.draft.system(args.get("content"))
+        elif is_users:
+            self.draft.lost["commands that the user ran"] += 1
+        else:
+            self._add_turn(group)
+
+    def _add_message(self, event: Event) -> None:
+        """Add what the user or the agent says, in version 1."""
+        ts = self.draft.elapsed(event.get("timestamp"))
+        message = as_object(event.get("llm_message"))
+        text = _joined_texts(message.get("content"))
         if message.get("role") == "assistant":
-            self.draft.assistant(texts or None, reasoning=_reasoning(message), ts=since)
+            self.draft.assistant(text or None, reasoning=_reasoning(message), ts=ts)
         elif message:
-            self.draft.user(texts)
+            self.draft.user(text)
         for block in as_objects(message.get("content")):
-            self._images(block)
+            self._count_images(block)
 
-    def _turn(self, actions: list[dict[str, Any]]) -> None:
+    def _add_turn(self, actions: list[Event]) -> None:
+        """Add the actions of one model response."""
         response = _response(actions[0])
-        choice = next(iter(as_objects(response.get("choices"))), {})
+        choices = as_objects(response.get("choices"))
+        choice = choices[0] if choices else {}
         message, usage = as_object(choice.get("message")), as_object(response.get("usage"))
         requested = {as_id(call.get("id")): call for call in as_objects(message.get("tool_calls"))}
-        calls, thoughts = [], []
+        calls: list[Call] = []
+        thoughts: list[str] = []
         for event in actions:
             args = as_object(event.get("args"))
             if event["action"] == "message":
-                self._images(args)
+                self._count_images(args)
                 thoughts.append(content_text(args.get("content")))
                 continue
-            thoughts.append(content_text(args.get("thought")) or _texts(event.get("thought")))
-            calls.append(
-                _later_call(event)
-                if isinstance(event["action"], dict)
-                else self._call(event, requested)
+            thoughts.append(
+                content_text(args.get("thought")) or _joined_texts(event.get("thought"))
             )
-            spent = number(as_object(event.get("llm_metrics")).get("accumulated_cost"))
-            self.draft.add_totals(cost_usd=spent or None)
-        text = (
-            message.get("content") if text_or_none(content_text(message.get("content"))) else None
-        )
+            if isinstance(event["action"], dict):
+                calls.append(_call_v1(event))
+            else:
+                calls.append(self._call_v0(event, requested))
+            cost = number(as_object(event.get("llm_metrics")).get("accumulated_cost"))
+            self.draft.add_totals(cost_usd=cost or None)
         self.draft.model = self.draft.model or text_or_none(response.get("model"))
-        stamps = [self.draft.elapsed(event.get("timestamp")) for event in actions]
+        times = [self.draft.elapsed(event.get("timestamp")) for event in actions]
+        known_times = [ts for ts in times if ts is not None]
+        content = message.get("content")
+        if not text_or_none(content_text(content)):
+            content = "\n".join(thought for thought in thoughts if thought)
         self.draft.assistant(
-            text or "\n".join(filter(None, thoughts)) or None,
+            content or None,
             calls,
             reasoning=_reasoning({**message, **actions[0]}),
-            ts=next((stamp for stamp in stamps if stamp is not None), None),
+            ts=known_times[0] if known_times else None,
             input_tokens=usage.get("prompt_tokens"),
             output_tokens=usage.get("completion_tokens"),
             finish=choice.get("finish_reason"),
         )
 
-    def _call(self, event: dict[str, Any], requested: dict[str | None, dict[str, Any]]) -> Call:
-        """An action of the first shape, with the arguments that the response itself has for it."""
-        meta, key = as_object(event.get("tool_call_metadata")), as_id(event.get("id")) or ""
-        call_id = as_id(meta.get("tool_call_id")) or f"event-{key or self.draft.turns}"
+    def _call_v0(self, event: Event, requested: dict[str | None, dict[str, Any]]) -> Call:
+        """The call of an action in version 0, with the arguments that the response has for it."""
+        metadata = as_object(event.get("tool_call_metadata"))
+        event_id = as_id(event.get("id")) or ""
+        call_id = as_id(metadata.get("tool_call_id")) or f"event-{event_id or self.draft.turns}"
         function = as_object(as_object(requested.get(call_id)).get("function"))
-        own = {
+        args = {
             name: value
             for name, value in as_object(event.get("args")).items()
             if name not in _NOT_ARGUMENTS
         }
-        self.calls[key] = self.last = call_id
-        name = (
-            text_or_none(function.get("name"))
-            or text_or_none(meta.get("function_name"))
-            or event["action"]
-        )
-        return Call(name, function.get("arguments", own), call_id)
+        self._call_ids[event_id] = self._last_call_id = call_id
+        name = text_or_none(function.get("name")) or text_or_none(metadata.get("function_name"))
+        return Call(name or event["action"], function.get("arguments", args), call_id)
 
-    def _observation(self, event: dict[str, Any]) -> None:
-        """What came back in the first shape."""
-        since, extras = self.draft.elapsed(event.get("timestamp")), as_object(event.get("extras"))
-        meta, cause = as_object(extras.get("metadata")), as_id(event.get("cause"))
-        call_id = self.last if cause is None else self.calls.get(cause)
-        text = _whole(meta, event.get("content"))
-        self._images(extras)
+    def _add_observation(self, event: Event) -> None:
+        """Add a result in version 0."""
+        ts, extras = self.draft.elapsed(event.get("timestamp")), as_object(event.get("extras"))
+        metadata, cause = as_object(extras.get("metadata")), as_id(event.get("cause"))
+        call_id = self._last_call_id if cause is None else self._call_ids.get(cause)
+        text = _full_output(metadata, event.get("content"))
+        self._count_images(extras)
         if call_id is None:
             self.draft.user(text)
             return
+        exit_code = _exit_code(metadata.get("exit_code", extras.get("exit_code")))
         failed = event["observation"] in ("error", "user_rejected")
-        code = _exit_code(meta.get("exit_code", extras.get("exit_code")))
-        self.draft.result(call_id, text, exit_code=code, failed=failed, ts=since)
+        self.draft.result(call_id, text, exit_code=exit_code, failed=failed, ts=ts)
 
-    def _result(self, event: dict[str, Any]) -> None:
-        """What came back in the later shape."""
-        call_id, seen = as_id(event.get("tool_call_id")), as_object(event.get("observation"))
-        since = self.draft.elapsed(event.get("timestamp"))
+    def _add_result(self, event: Event) -> None:
+        """Add a result in version 1."""
+        call_id, observation = as_id(event.get("tool_call_id")), as_object(event.get("observation"))
+        ts = self.draft.elapsed(event.get("timestamp"))
         refusal = text_or_none(event.get("error")) or text_or_none(event.get("rejection_reason"))
         if refusal is not None:
-            self.draft.result(call_id, refusal, failed=True, ts=since)
+            self.draft.result(call_id, refusal, failed=True, ts=ts)
             return
-        body = next((seen[key] for key in ("content", "output", "message") if seen.get(key)), "")
-        problem = content_text(seen["error"]) if isinstance(seen.get("error"), str) else ""
-        failed = seen.get("is_error") is True or seen.get("error") is True or bool(problem)
-        for block in as_objects(body):
-            self._images(block)
-        text, code = (
-            _whole(as_object(seen.get("metadata")), body),
-            _exit_code(seen.get("exit_code")),
+        content = first_nonempty(observation, "content", "output", "message") or ""
+        for block in as_objects(content):
+            self._count_images(block)
+        # `error` is a text in some observations and a flag in others.
+        error = observation.get("error")
+        error_text = error if isinstance(error, str) else ""
+        failed = observation.get("is_error") is True or error is True or bool(error_text)
+        self.draft.result(
+            call_id,
+            _full_output(as_object(observation.get("metadata")), content),
+            stderr=error_text,
+            exit_code=_exit_code(observation.get("exit_code")),
+            failed=failed,
+            ts=ts,
         )
-        self.draft.result(call_id, text, stderr=problem, exit_code=code, failed=failed, ts=since)
 
-    def _images(self, holder: dict[str, Any]) -> None:
+    def _count_images(self, holder: dict[str, Any]) -> None:
         urls = holder.get("image_urls")
         if isinstance(urls, list) and urls:
             self.draft.lost["images"] += len(urls)
 
 
-def _later_call(event: dict[str, Any]) -> Call:
-    """An action of the later shape."""
+def _call_v1(event: Event) -> Call:
+    """The call of an action in version 1."""
     call = parse_call(as_object(event.get("tool_call")))
-    if not isinstance(call.arguments, str | dict):
-        call.arguments = {key: value for key, value in event["action"].items() if key != "kind"}
-    return Call(
-        text_or_none(event.get("tool_name")) or call.name,
-        call.arguments,
-        as_id(event.get("tool_call_id")) or call.id,
-    )
+    arguments = call.arguments
+    if not isinstance(arguments, str | dict):
+        arguments = {key: value for key, value in event["action"].items() if key != "kind"}
+    name = text_or_none(event.get("tool_name")) or call.name
+    return Call(name, arguments, as_id(event.get("tool_call_id")) or call.id)
 
 
-def _is_action(event: dict[str, Any]) -> bool:
-    return isinstance(event.get("action"), str | dict)
+def _response(event: Event) -> dict[str, Any]:
+    return as_object(as_object(event.get("tool_call_metadata")).get("model_response"))
 
 
-def _response_id(event: dict[str, Any]) -> str | None:
+def _response_id(event: Event) -> str | None:
     return as_id(event.get("llm_response_id")) or text_or_none(_response(event).get("id"))
 
 
-def _whole(meta: dict[str, Any], content: Any) -> str:
-    return "".join(content_text(part) for part in (meta.get("prefix"), content, meta.get("suffix")))
+def _full_output(metadata: dict[str, Any], content: Any) -> str:
+    """A command's output with what OpenHands took off both of its ends."""
+    parts = (metadata.get("prefix"), content, metadata.get("suffix"))
+    return "".join(content_text(part) for part in parts)
 
 
 def _exit_code(value: Any) -> Any:
     return None if number(value) == -1 else value
 
 
-def _response(event: dict[str, Any]) -> dict[str, Any]:
-    return as_object(as_object(event.get("tool_call_metadata")).get("model_response"))
+def _joined_texts(content: Any) -> str:
+    texts = (content_text(block.get("text")) for block in as_objects(content))
+    return "\n".join(text for text in texts if text)
 
 
-def _texts(content: Any) -> str:
-    return "\n".join(
-        text for block in as_objects(content) if (text := content_text(block.get("text")))
+def _reasoning(message: dict[str, Any]) -> str | list[dict[str, Any]] | None:
+    return as_objects(message.get("thinking_blocks")) or text_or_none(
+        message.get("reasoning_content")
     )
 
 
-def _reasoning(event: dict[str, Any]) -> str | list[dict[str, Any]] | None:
-    return as_objects(event.get("thinking_blocks")) or text_or_none(event.get("reasoning_content"))
-
+_KEYS = ("action", "observation", "llm_message", "tool_call_id")
+_PREFIXES = ("", "history.", "trajectory.")
 
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
-    has_keys(
-        *(
-            f"{where}{key} {where}source"
-            for where in ("", "history.", "trajectory.")
-            for key in ("action", "observation", "llm_message", "tool_call_id")
-        )
-    ),
+    has_keys(*(f"{prefix}{key} {prefix}source" for prefix in _PREFIXES for key in _KEYS)),
 )
