@@ -43,8 +43,8 @@ from .ranking import possible_ranks
 from .run_arrays import RunArrays, build_arrays
 
 MIN_LABELS, FEW_LABELS, TUNE_FROM = 5, 25, 50
-"""Labelled runs of a group. Below the first nothing is corrected. Below the second its
-variance is that pooled over groups, or the mean of the pooled one and a larger own one. From the third on
+"""Labelled runs of a group. Below the first nothing is corrected. Below the second its variance is
+that pooled over groups, or the mean of the pooled one and a larger own one. From the third on
 lambda is tuned."""
 POPULATIONS: tuple[Population, ...] = ("same", "new")
 

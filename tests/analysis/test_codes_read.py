@@ -169,7 +169,7 @@ def test_what_facts_show_is_no_rate_but_a_bound(rules) -> None:
     )
     assert shown > 0
     assert (row["value"], row["read"], row["runs"]) == (None, 0, N)
-    assert f"it shows in {shown} of all" in row["reason"]
+    assert f"it fired in {shown} of all" in row["reason"]
     counts = rules["codes_read"].filter(pl.col("code") == "E3").row(0, named=True)
     assert (counts["present"], counts["fired_unread"], counts["absent"]) == (shown, shown, 0)
 
