@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rejudge": ("rejudge", "Bring stored verdicts up to date by judging only what changed."),
     "ask": ("ask", "Ask a model one question about every run; its quotes are checked."),
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
+    "tasks": ("tasks", "Show what tasks demand of their outputs, as data or as read in briefs."),
     "analyze": ("analyze", "Write tables, figures and a report, with intervals for all estimates."),
     "leaderboard": ("leaderboard", "Rank agents overall, by track and by task, with intervals."),
     "compare": ("compare", "Test the difference of two agents, releases, judges or rubrics."),

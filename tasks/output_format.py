@@ -88,19 +88,23 @@ class OutputFormat(BaseModel):
 NO_DEMANDS = OutputFormat()
 
 
-class _TaskFile(OutputFormat):
+class TaskFile(OutputFormat):
     """A format as it stands in a file, with what is said about it."""
 
     source: str = ""
     """Where the demands come from."""
     aliases: tuple[str, ...] = ()
     """Other names of the task."""
+    brief_sha256: str = ""
+    """Of the brief that a model read; empty for a file that was written by hand."""
 
 
 def read_format(file: Path) -> OutputFormat:
     """The format in a YAML file; ConfigError if it holds anything else."""
-    task_file = _read_task_file(file)
-    return OutputFormat.model_validate(task_file.model_dump(exclude={"source", "aliases"}))
+    task_file = read_task_file(file)
+    return OutputFormat.model_validate(
+        task_file.model_dump(exclude={"source", "aliases", "brief_sha256"})
+    )
 
 
 @cache
@@ -108,7 +112,7 @@ def published_formats() -> Mapping[str, OutputFormat]:
     """Formats of the benchmark's published tasks by task id and alias."""
     formats: dict[str, OutputFormat] = {}
     for file in sorted(Path(__file__).parent.glob("*.yaml")):
-        for name in (file.stem, *_read_task_file(file).aliases):
+        for name in (file.stem, *read_task_file(file).aliases):
             formats[name] = read_format(file)
     return formats
 
@@ -118,9 +122,10 @@ def published_format(task: str | None) -> OutputFormat:
     return published_formats().get(task or "", NO_DEMANDS)
 
 
-def _read_task_file(file: Path) -> _TaskFile:
+def read_task_file(file: Path) -> TaskFile:
+    """A task's file as it stands; ConfigError if it is not in the form of docs/tasks.md."""
     try:
-        return _TaskFile.model_validate(_read_mapping(file))
+        return TaskFile.model_validate(_read_mapping(file))
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(map(str, first["loc"])) or "demands"

@@ -42,9 +42,14 @@ _LISTS = {
 _SINGLE = {"dtype": "dtype", "unit": "unit", "axes": "axes"}
 
 
+def brief_sha256(brief: str) -> str:
+    """Identifies a brief; equal for all runs that were given it."""
+    return hashlib.sha256(brief.encode()).hexdigest()
+
+
 def brief_request(run: Run, rubric: Rubric) -> Request:
     """The question about a run's brief; the rubric is that of the run, which the answer ignores."""
-    sha256 = hashlib.sha256(run.brief.encode()).hexdigest()
+    sha256 = brief_sha256(run.brief)
     brief_alone = Run(
         id=f"brief {sha256[:12]}",
         path=run.path,

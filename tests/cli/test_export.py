@@ -381,7 +381,9 @@ def test_a_number_no_table_can_hold_is_one_line(
             "is not a row of csv",
             id="scorecards as csv",
         ),
-        pytest.param(["CARDS", "--out", "CARDS"], "is an input of this command", id="over its input"),
+        pytest.param(
+            ["CARDS", "--out", "CARDS"], "is an input of this command", id="over its input"
+        ),
         pytest.param(
             ["CARDS", "--out", "STORE", "--format", "csv"], "is a store", id="over a store"
         ),

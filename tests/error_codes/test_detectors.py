@@ -290,7 +290,10 @@ QUOTED = {
 
 @pytest.mark.parametrize("name", GALLERY)
 def test_on_real_runs_every_finding_names_turns_says_one_sentence_and_quotes_the_run(name):
-    folder = DATA / json.loads((DATA / "golden" / "scores" / f"{name}.json").read_text("utf-8"))["folder"]
+    folder = (
+        DATA
+        / json.loads((DATA / "golden" / "scores" / f"{name}.json").read_text("utf-8"))["folder"]
+    )
     run = load_run(folder)
     check_detector(
         *detectors("paper"), *detectors("harness"), run=run, public=DATA / "recorded" / "public"

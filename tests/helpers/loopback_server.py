@@ -229,6 +229,10 @@ def good_reply(
                     else []
                 )
             }
+        elif "demands" in entry:
+            line = re.search(r"^\[brief\] \w+\n(.{1,150})", record_of(body), re.MULTILINE)
+            demand = {"quote": line.group(1) if line else "", "kind": "axes", "values": ["2"]}
+            reply[name] = {"demands": [demand]}
         elif "segments" in entry:
             last = int(re.search(r"every turn from 1 to (\d+)", prompt_of(body)).group(1))
             reply[name] = {
@@ -275,7 +279,13 @@ def _content(behaviour: str, body: dict) -> str | None:
                 entry["value"] = float(argument)
         case "false_quote":
             invented = {"turn": 1, "quote": "words that nobody ever wrote in this run"}
-            for entry in [*reply.values(), *(reply.get("plan", {}).get("commitments", []))]:
+            nested = [
+                *reply.get("plan", {}).get("commitments", []),
+                *reply.get("brief", {}).get("demands", []),
+            ]
+            for entry in nested:
+                entry["quote"] = "words of no brief" if "brief" in reply else invented
+            for entry in reply.values():
                 entry |= (
                     {"evidence": [invented]}
                     if "evidence" in entry

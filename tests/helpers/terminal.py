@@ -60,7 +60,7 @@ class Screen:
         if command == "H":
             row, _, column = parameters.partition(";")
             self._row, self._column = int(row or 1) - 1, int(column or 1) - 1
-        elif command == "J" and parameters == "2" or parameters.startswith("?1049"):
+        elif (command == "J" and parameters == "2") or parameters.startswith("?1049"):
             for line in self._rows:
                 line[:] = " " * len(line)
 
