@@ -86,7 +86,9 @@ def interval(
     if len(drawn) < REPLICATES // 2:
         return "-"
     drawn.sort()
-    return f"{drawn[int(0.025 * len(drawn))]:.2f}-{drawn[min(int(0.975 * len(drawn)), len(drawn) - 1)]:.2f}"
+    low = drawn[int(0.025 * len(drawn))]
+    high = drawn[min(int(0.975 * len(drawn)), len(drawn) - 1)]
+    return f"{low:.2f}-{high:.2f}"
 
 
 def show(value: float | None) -> str:

@@ -62,7 +62,18 @@ def messages(path):
 
 async def fill(place, runs):
     async with transcripts_db(place) as db:
-        await db.insert([Transcript(transcript_id=str(n), source_type="run", source_id=str(n), source_uri=str(p), messages=[*messages(p)]) for n, p in enumerate(runs)])
+        await db.insert(
+            [
+                Transcript(
+                    transcript_id=str(n),
+                    source_type="run",
+                    source_id=str(n),
+                    source_uri=str(p),
+                    messages=[*messages(p)],
+                )
+                for n, p in enumerate(runs)
+            ]
+        )
 
 runs = sorted(Path(sys.argv[1]).rglob("conversation.json")) * int(sys.argv[2])
 with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +81,13 @@ with tempfile.TemporaryDirectory() as folder:
         place = f"{folder}/{len(some)}"
         asyncio.run(fill(place, some))
         started = time.process_time()
-        scan([nothing()], transcripts=transcripts_from(place), scans=f"{folder}/scans", max_processes=1, display="none")
+        scan(
+            [nothing()],
+            transcripts=transcripts_from(place),
+            scans=f"{folder}/scans",
+            max_processes=1,
+            display="none",
+        )
         used = time.process_time() - started
 print(1000 * used / len(runs))
 """

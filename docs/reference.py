@@ -194,7 +194,8 @@ def values_of(schema: Mapping[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     bounded = low is not None and high is not None and high < 1e6
     kind = schema.get("type", "any")
-    return f"{kind if isinstance(kind, str) else ' or '.join(kind)}{f' {low:g} to {high:g}' if bounded else ''}"
+    name = kind if isinstance(kind, str) else " or ".join(kind)
+    return f"{name} {low:g} to {high:g}" if bounded else name
 
 
 def documents(

@@ -45,7 +45,7 @@ def test_a_link_stays_and_permissions_too(tmp_path: Path) -> None:
 def test_what_fails_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("old")
-    with pytest.raises(KeyError), whole(path) as part:
+    with pytest.raises(KeyError), whole(path) as part:  # noqa: PT012
         part.write_text("half")
         raise KeyError
     with (

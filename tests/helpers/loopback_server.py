@@ -41,8 +41,8 @@ from __future__ import annotations
 
 import argparse
 import email.utils
+import itertools
 import json
-import os
 import re
 import socket
 import struct
@@ -350,6 +350,12 @@ def whole_prompt(body: dict) -> str:
     )
 
 
+def _common_length(first: str, second: str) -> int:
+    """Characters that two texts begin with alike."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 class PromptCache:
     """Counts as a provider with a prompt cache does: what begins like an earlier, answered prompt
     is read, not written.
@@ -364,11 +370,8 @@ class PromptCache:
     def count(self, prompt: str) -> tuple[int, int]:
         """(tokens read from the cache, tokens written into it)."""
         with self._lock:
-            same = (
-                max((len(os.path.commonprefix([prompt, old])) for old in self._seen), default=0)
-                // 512
-                * 128
-            )
+            lengths = [_common_length(prompt, old) for old in self._seen]
+            same = max(lengths, default=0) // 512 * 128
             read = same if same >= 1_024 else 0
             return read, len(prompt) // 4 - read
 

@@ -213,6 +213,9 @@ def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
 def test_an_edited_pattern_is_an_edit_of_the_code(monkeypatch):
     """Patterns are data files: what a run shows by them must not stand when they change."""
     before, read = code_sha256(), Path.read_bytes
-    edited = lambda path: read(path) + b"\n" * (path.name == "failures.yaml")
+
+    def edited(path: Path) -> bytes:
+        return read(path) + b"\n" * (path.name == "failures.yaml")
+
     monkeypatch.setattr(Path, "read_bytes", edited)
     assert code_sha256.__wrapped__() != before

@@ -23,8 +23,8 @@ from ambjudge.rubrics.model import Rubric
 from ambjudge.testing import ScriptedJudge, tiny_run
 from ambjudge.trajectories.models import Run
 from ambjudge.views.collection import Collection
-from ambjudge.views.scorecard_differences import difference_lines
 from ambjudge.views.run_rows import row_of
+from ambjudge.views.scorecard_differences import difference_lines
 from ambjudge.views.scorecard_panel import scorecard_lines
 
 

@@ -73,7 +73,10 @@ def test_rules(votes: list, decision: float | str) -> None:
 
 @given(st.lists(st.sampled_from([0.0, 0.2, 0.5, 1.0]), min_size=1, max_size=9))
 def test_a_majority_always_wins_and_order_does_not_matter(values: list[float]) -> None:
-    decide = lambda vs: combine(REQUEST, [ballot(v) for v in vs]).results[0].value
+
+    def decide(votes: list[float]) -> float | None:
+        return combine(REQUEST, [ballot(vote) for vote in votes]).results[0].value
+
     for value in set(values):
         if values.count(value) * 2 > len(values):
             assert decide(values) == value

@@ -92,7 +92,8 @@ class LengthJudge:
             return CriterionResult(
                 id=criterion.id, value=None, status="unscored", reason="judge_error", detail="503"
             )
-        text = f"{self.evidence_sha256(request)}{criterion.text}{self.model}{self.prompt}{self.temperature}"
+        evidence = self.evidence_sha256(request)
+        text = f"{evidence}{criterion.text}{self.model}{self.prompt}{self.temperature}"
         choice = int(hashlib.sha256(text.encode()).hexdigest(), 16) % len(criterion.values)
         return CriterionResult(
             id=criterion.id, value=criterion.values[choice], status="scored", rationale="parity"

@@ -38,7 +38,7 @@ async def run(server, script: str, runs=None) -> Report:
     return await selftest(ApiJudge("m", server.url, retry=Retry(attempts=1)), runs)
 
 
-async def test_a_judge_that_always_says_yes_fails_where_evidence_is_gone_and_the_null_model_stands_beside(
+async def test_a_judge_that_always_says_yes_fails_where_evidence_is_gone(
     judge_server,
 ) -> None:
     report = await run(judge_server, "good")

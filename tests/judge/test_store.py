@@ -411,7 +411,8 @@ ref = store.add_run(run)
 number = int(sys.argv[2])
 print("ready", flush=True)
 while True:
-    store.add_reply(ref, RUBRIC, "S1", [key(number)], Reply((scored(rationale="x" * 500),), raw=(str(number) * 99,)))
+    reply = Reply((scored(rationale="x" * 500),), raw=(str(number) * 99,))
+    store.add_reply(ref, RUBRIC, "S1", [key(number)], reply)
     print(number, flush=True)
     number += 1
 """
@@ -461,7 +462,8 @@ with open_store(target) as store:
     random.Random(worker).shuffle(numbers)
     for at in range(0, 40, 4):
         keys = [key(n) for n in numbers[at : at + 4]]
-        reply = Reply(tuple(scored(worker / 10) for _ in keys), raw=(f"same{{at}}", f"mine{{worker}}"))
+        results = tuple(scored(worker / 10) for _ in keys)
+        reply = Reply(results, raw=(f"same{{at}}", f"mine{{worker}}"))
         store.add_reply(ref, RUBRIC, "S1", keys, reply)
 """
 

@@ -322,7 +322,9 @@ def test_a_file_of_a_sub_agent_is_a_run(tmp_path: Path) -> None:
 
 
 def test_later_events_of_openhands(tmp_path: Path) -> None:
-    text = lambda value: [{"type": "text", "text": value}]
+    def text(value: str) -> list[dict]:
+        return [{"type": "text", "text": value}]
+
     call = {
         "id": "call_1",
         "type": "function",

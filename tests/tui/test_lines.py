@@ -13,13 +13,13 @@ from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record.quotes import Evidence
-from ambjudge.views.scorecard_differences import difference_lines
 from ambjudge.views.run_columns import codes_text
-from ambjudge.views.run_tabs import file_lines, json_lines, plan_lines
 from ambjudge.views.run_rows import row_of
+from ambjudge.views.run_tabs import file_lines, json_lines, plan_lines
+from ambjudge.views.runs_summary import mean, summary_lines
+from ambjudge.views.scorecard_differences import difference_lines
 from ambjudge.views.scorecard_panel import scorecard_lines
 from ambjudge.views.styled_lines import StyledLine
-from ambjudge.views.runs_summary import mean, summary_lines
 
 DATA = Path(__file__).parents[1] / "data"
 CARDS = {

@@ -22,8 +22,8 @@ from ambjudge.judge.engine import make_scorecard
 from ambjudge.sanitize import replaced
 from ambjudge.trajectories.record.quotes import Evidence
 from ambjudge.web.marked_text import Mark, apart, marked, room_for_each, weight
-from ambjudge.web.site_links import pages_of
 from ambjudge.web.site import DATA, FIELDS, MOST_BYTES, Site, row_values
+from ambjudge.web.site_links import pages_of
 from chromium import browse
 from filter_cases import FINDS, MARKED, REFUSES, ROWS
 from html_page import Page as HtmlPage
