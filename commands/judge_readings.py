@@ -75,9 +75,9 @@ def read_runs(
         precision: Mapping[str, float] = {}
         if store is not None:
             from ..judge.store.reuse import StoredJudge
-            from ..judge.trust.judge_precision import shares_right
+            from ..judge.trust.judge_precision import precision_by_code
 
-            reader, precision = StoredJudge(reader, store), shares_right(store, judge.name)
+            reader, precision = StoredJudge(reader, store), precision_by_code(store, judge.name)
 
         async def read(path: Path) -> Reading:
             prepared = scope.prepare(scope.apply(load_conversation(path)), options.policy)

@@ -220,7 +220,7 @@ def next_(
     runs = cohort(stored_cards(obj, [cards])).runs
     plan = label_plan(runs, budget, already=sorted(labelled), seed=seed)
     if out:
-        files = export_labels(drawn_labels(plan, annotator), Path(out), keep=True)
+        files = export_labels(drawn_labels(plan, annotator), Path(out), keep_existing=True)
         console.note(f"{len(files)} files to fill in below {out}", obj["quiet"])
     if as_json:
         console.raw(json.dumps(plan.to_dicts(), ensure_ascii=False, default=str))

@@ -320,11 +320,11 @@ class StoringScorer(RunScorer):
         from .questions.verdict_keys import identity
         from .store.group_commit import GroupCommit
         from .store.reuse import StoredJudge, StoredOnly
-        from .trust.judge_precision import shares_right
+        from .trust.judge_precision import precision_by_code
 
         super().__init__(judge, options, budget)
         self.store = store
-        self.precision = shares_right(store, judge.name)
+        self.precision = precision_by_code(store, judge.name)
         guarded = self.judge
         self._needs_judge = _Limited(StoredJudge(guarded, store, planned=True), options.concurrency)
         stored_judge = StoredOnly if options.stored_only else StoredJudge
@@ -391,10 +391,10 @@ class _Limited(JudgeWrapper):
 def unchanged_cards(store: Store, judge: Judge, options: ScoreOptions) -> CardCache:
     """The scorecards in a store that this judge would give again under these options."""
     from .store.card_cache import CardCache
-    from .trust.judge_precision import shares_right
+    from .trust.judge_precision import precision_by_code
 
     rubric = options.scope().rubric
-    keys = card_keys(judge, options, shares_right(store, judge.name))
+    keys = card_keys(judge, options, precision_by_code(store, judge.name))
     return CardCache(store, judge.name, keys, rubric.sha256 if rubric else None)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.store import Store
-    from ..judge.trust.human_labels import Drawn, Labels
+    from ..judge.trust.human_labels import Labels, Sampling
     from ..trajectories.models import Run
     from ..views.label_storage import LabelStorage
 
@@ -283,7 +283,7 @@ class Browser(App[None]):
     def on_label_run(self, event: LabelRun) -> None:
         self._label(event.run, event.card)
 
-    def _label(self, run: Run, card: ScoreCard | None, drawn: Drawn | None = None) -> None:
+    def _label(self, run: Run, card: ScoreCard | None, drawn: Sampling | None = None) -> None:
         """Label a run, `drawn` for it or chosen by hand; in the place of the run labelled before,
         if that is still shown."""
         from .label_screen import LabelScreen

@@ -24,7 +24,7 @@ from .screen_requests import LabelNext
 
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
-    from ..judge.trust.human_labels import Drawn
+    from ..judge.trust.human_labels import Sampling
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run
 
@@ -68,7 +68,7 @@ class LabelScreen(ReadingScreen):
         rubric: Rubric,
         card: ScoreCard | None,
         storage: LabelStorage,
-        drawn: Drawn | None = None,
+        drawn: Sampling | None = None,
     ) -> None:
         super().__init__(f"Label · {run.id} · {run.task or ''} · annotator {storage.annotator}")
         self.run, self.rubric, self.card, self.storage = run, rubric, card, storage

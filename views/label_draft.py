@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..error_codes.paper_codes import CODES
-from ..judge.trust.human_labels import Drawn, LabelledCode, Labels, problems
+from ..judge.trust.human_labels import LabelledCode, Labels, Sampling, problems
 from ..trajectories.stages import Stage
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Draft:
         rubric: Rubric,
         annotator: str,
         earlier: Labels | None = None,
-        drawn: Drawn | None = None,
+        drawn: Sampling | None = None,
     ) -> None:
         """Start from earlier labels, or from what the run's tier decides without a judgement.
 
@@ -30,7 +30,7 @@ class Draft:
         """
         self.run, self.rubric = run, rubric
         labels = earlier or Labels(run=run.id, annotator=annotator)
-        if not labels.begun:
+        if not labels.has_labels:
             labels = labels.model_copy(update={"criteria": _decided_by_tier(run, rubric)})
         labels = labels.model_copy(update={"drawn": labels.drawn or drawn})
         self.now = self._saved = labels

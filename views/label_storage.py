@@ -44,7 +44,7 @@ class LabelStorage:
         Files that hold no labels, and runs that were sampled but not labelled, are left out.
         """
         every = chain(self._in_files(), self._in_store())
-        return {labels.run: labels for labels in every if labels.begun}
+        return {labels.run: labels for labels in every if labels.has_labels}
 
     def _in_store(self, run_id: str | None = None) -> Iterable[Labels]:
         return stored_labels(self.store, run_id, self.annotator) if self.store is not None else ()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...judge.trust.human_labels import Drawn, Labels
+from ...judge.trust.human_labels import Labels, Sampling
 from .run_arrays import code_columns, select_runs
 
 SEED = 20260601
@@ -105,7 +105,7 @@ def drawn_labels(plan: pl.DataFrame, annotator: str) -> list[Labels]:
         Labels(
             run=row["run_id"],
             annotator=annotator,
-            drawn=Drawn(
+            drawn=Sampling(
                 probability=row["probability"], stratum=row["stratum"], size=row["stratum_size"]
             ),
         )

@@ -1,9 +1,8 @@
-"""The harness's own verdicts, as its reports keep them under `llm_judge`, in the form of an
-annotator's labels.
+"""The harness's own verdicts (`llm_judge` in its reports), as labels of an annotator `harness`.
 
-So `ambjudge agreement` holds any judge against the one that the benchmark itself asked. Only S1-S3
-are taken, criterion by criterion: the harness's failure codes are of another taxonomy, its S4 and
-S5 are measured, and branch eval_report_gen keeps stage means alone (AutoMedBench/AutoMedBench,
+With them, `ambjudge agreement` compares any judge with the one that the benchmark itself used. Only
+S1-S3 are read, criterion by criterion: the harness's failure codes are of another taxonomy, its S4
+and S5 are measured, and branch eval_report_gen records stage means alone (AutoMedBench/AutoMedBench,
 llm_judge.py of each branch, `JudgeVerdict`).
 """
 
@@ -22,60 +21,68 @@ from ...trajectories.reading.layout import report_file, side_file
 from .human_labels import Labels
 
 ANNOTATOR = "harness"
-_ITEM = re.compile(r"s([1-3])([a-z])_\w{1,60}")
-_LEVEL = "s3_validate_score"
+_CRITERION_FIELD = re.compile(r"s([1-3])([a-z])_\w{1,60}")
+_S3_FIELD = "s3_validate_score"
+"""The field of rubrics in which S3 is one criterion."""
 
 
 def harness_labels(run: Run) -> tuple[Labels | None, list[str]]:
-    """The verdicts that came with the run, judged again or at first, and what of them could not be
-    taken.
+    """The verdicts that came with the run (the later ones if it was judged twice), and a line for
+    each that could not be read.
 
-    None when no report has any, and for a reply that the harness could not parse: it writes zeros
-    without a word then, and a judge's failure is no grade. Raises InputError when the report cannot
-    be read.
+    No labels if no report has any, or if the harness could not parse its judge's reply: it then
+    writes zeros without a word, and a judge's failure is not a grade. InputError if the report
+    cannot be read.
     """
     path = side_file(run.folder, "detail_report_new-rubrics.json") or report_file(run.folder)
-    data = flat_report(read_json(path)) if path is not None else None
-    said = data.get("llm_judge") if isinstance(data, dict) else None
-    if path is None or not isinstance(said, dict) or not said:
+    report = None if path is None else flat_report(read_json(path))
+    verdicts = report.get("llm_judge") if isinstance(report, dict) else None
+    if path is None or not isinstance(verdicts, dict) or not verdicts:
         return None, ["no llm_judge in a report"]
-    if not any(text_or_none(value) for key, value in said.items() if key.endswith("_rationale")):
+    rationales = [value for field, value in verdicts.items() if field.endswith("_rationale")]
+    if not any(text_or_none(rationale) for rationale in rationales):
         return None, [
             f"{path.name}: llm_judge gives no reason for anything, as after a reply that was not"
             " parsed"
         ]
-    criteria, left = _criteria(said, rubric_for(run.track, run.task))
-    lost = [f"{path.name}: llm_judge.{line}" for line in left]
+    criteria, unread = _criteria(verdicts, rubric_for(run.track, run.task))
+    problems = [f"{path.name}: llm_judge.{line}" for line in unread]
     if not criteria:
-        return None, lost or [f"{path.name}: llm_judge has no verdict on a single criterion"]
-    notes = [text_or_none(said.get(key)) for key in ("judge_model", "overall_rationale")]
+        return None, problems or [f"{path.name}: llm_judge has no verdict on a single criterion"]
+    notes = [text_or_none(verdicts.get(field)) for field in ("judge_model", "overall_rationale")]
     labels = Labels(
-        run=run.id, annotator=ANNOTATOR, criteria=criteria, notes="\n".join(n for n in notes if n)
+        run=run.id,
+        annotator=ANNOTATOR,
+        criteria=criteria,
+        notes="\n".join(note for note in notes if note),
     )
-    return labels, lost
+    return labels, problems
 
 
 def _criteria(
-    said: dict[str, Any], rubric: Rubric
+    verdicts: dict[str, Any], rubric: Rubric
 ) -> tuple[dict[str, int | float | None], list[str]]:
-    """Values by criterion id, and the fields that are no value of the rubric."""
+    """Values by criterion id, and a line for each field that is not a value of its scale."""
     scales = {criterion.id: criterion.values for criterion in rubric.criteria()}
-    found: dict[str, int | float | None] = {}
-    left = []
-    for key, value in said.items():
-        match = _ITEM.fullmatch(key)
-        id = (
-            f"S{match[1]}{match[2]}"
-            if match
-            else "S3"
-            if key == _LEVEL and "S3" in scales
-            else None
-        )
-        if id is None:
+    values: dict[str, int | float | None] = {}
+    unread = []
+    for field, raw_value in verdicts.items():
+        id = _criterion_id(field)
+        if id is None or (field == _S3_FIELD and id not in scales):
             continue
-        level = number(value)
-        if level is None or not any(math.isclose(level, one) for one in scales.get(id, ())):
-            left.append(f"{key} is {str(value)[:40]!r}, no value of {id} in rubric {rubric.id}")
+        value = number(raw_value)
+        if value is None or not any(math.isclose(value, level) for level in scales.get(id, ())):
+            unread.append(
+                f"{field} is {str(raw_value)[:40]!r}, no value of {id} in rubric {rubric.id}"
+            )
         else:
-            found[id] = int(level) if level == int(level) else level
-    return found, left
+            values[id] = int(value) if value == int(value) else value
+    return values, unread
+
+
+def _criterion_id(field: str) -> str | None:
+    """The criterion that a field of the verdicts is about; None for other fields."""
+    match = _CRITERION_FIELD.fullmatch(field)
+    if match is not None:
+        return f"S{match[1]}{match[2]}"
+    return "S3" if field == _S3_FIELD else None

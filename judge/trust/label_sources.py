@@ -1,9 +1,8 @@
-"""Human labels from wherever they are: label files, folders of them, JSON Lines, verdict stores,
-plain values.
+"""Human labels from label files, folders of them, JSON Lines, verdict stores, or plain values.
 
-Strict where labels are kept or exported: a field that is not ours is an error, and a file holds one
-annotator's labels of one run. Not strict where they are only compared with: other people's notes
-stand in label files, and so may many labels.
+Strict where labels are stored or exported: an unknown field is an error, and a file holds one
+annotator's labels of one run. Not strict where labels are only compared with: their files may hold
+other people's notes, and many labels.
 """
 
 from __future__ import annotations
@@ -22,19 +21,24 @@ several of these."""
 
 
 def each_label(source: Source, *, strict: bool) -> Iterator[tuple[Path, Labels | InputError]]:
-    """(where, labels) of every label of a source, in the order of names; what breaks the format
-    comes as its error, and the rest goes on."""
-    for where, item in _items(source, strict):
+    """Every label of a source with its location, in the order of names.
+
+    A label that breaks the format comes as its error, and reading continues.
+    """
+    for location, item in _items(source, strict):
+        if isinstance(item, InputError):
+            yield location, item
+            continue
         try:
-            yield (
-                where,
-                item if isinstance(item, InputError) else parse_labels(item, where, strict=strict),
-            )
+            labels = parse_labels(item, location, strict=strict)
         except InputError as error:
-            yield where, error
+            yield location, error
+        else:
+            yield location, labels
 
 
 def _items(source: Source, strict: bool) -> Iterator[tuple[Path, Any]]:
+    """Every label as plain values, or the error of reading it, with its location."""
     if isinstance(source, Mapping):
         yield Path("label"), source
     elif not isinstance(source, str | Path):
@@ -46,24 +50,28 @@ def _items(source: Source, strict: bool) -> Iterator[tuple[Path, Any]]:
         with open_store(source, create=False) as store:
             for run, annotator, body in store.labels():
                 yield Path(f"{store.location} ({annotator} on {run})"), loads(body)
-    elif (path := Path(source)).is_dir():
-        files = [*path.rglob("*.json"), *(() if strict else path.rglob("*.jsonl"))]
+    elif Path(source).is_dir():
+        files = [*Path(source).rglob("*.json")]
+        if not strict:
+            files += Path(source).rglob("*.jsonl")
         for file in sorted(files):
-            yield from _of_file(file, strict)
+            yield from _items_of_file(file, strict)
     else:
-        yield from _of_file(path, strict)
+        yield from _items_of_file(Path(source), strict)
 
 
-def _of_file(path: Path, strict: bool) -> Iterator[tuple[Path, Any]]:
+def _items_of_file(path: Path, strict: bool) -> Iterator[tuple[Path, Any]]:
     try:
         if path.suffix == ".jsonl" and not strict:
-            yield from ((Path(f"{path}:{line}"), item) for line, item in read_jsonl(path))
+            for line, item in read_jsonl(path):
+                yield Path(f"{path}:{line}"), item
             return
         data = read_json(path)
     except InputError as error:
         yield path, error
         return
     if isinstance(data, list) and not strict:
-        yield from ((Path(f"{path}:{place}"), item) for place, item in enumerate(data, 1))
+        for position, item in enumerate(data, 1):
+            yield Path(f"{path}:{position}"), item
     else:
         yield path, data

@@ -16,7 +16,7 @@ from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.session import ScoreOptions, run_session
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.human_labels import import_labels, parse_labels
-from ambjudge.judge.trust.judge_precision import LEAST, shares_right
+from ambjudge.judge.trust.judge_precision import MIN_READINGS, precision_by_code
 from ambjudge.trajectories.models import Segmentation
 from ambjudge.trajectories.record import check_quote
 from tiny_runs import SUBMIT, say, write_run
@@ -229,18 +229,18 @@ async def test_labels_say_how_often_a_reader_was_right(tmp_path, judge_server):
             "E3",
             "E5",
         }
-        assert shares_right(store, "reader") == {}
-        for number, card in enumerate(known.cards[: LEAST - 1]):
+        assert precision_by_code(store, "reader") == {}
+        for number, card in enumerate(known.cards[: MIN_READINGS - 1]):
             label(store, card.run.id, **saw(*(["E3"] if number else [])))
-        assert shares_right(store, "reader") == {}, "too few to speak of a share"
+        assert precision_by_code(store, "reader") == {}, "too few to speak of a share"
         # nobody looked for codes: no evidence against the reader
         label(store, known.cards[5].run.id)
-        assert shares_right(store, "reader") == {}
+        assert precision_by_code(store, "reader") == {}
         label(store, known.cards[4].run.id, **saw("E3", "E1"))
-        assert shares_right(store, "reader") == {"E3": 4 / 5, "E5": 0.0}
-        assert shares_right(store, "another") == {}
+        assert precision_by_code(store, "reader") == {"E3": 4 / 5, "E5": 0.0}
+        assert precision_by_code(store, "another") == {}
         label(store, known.cards[0].run.id, annotator="a2", **saw("E3", "E5"))
-        assert shares_right(store, "reader") == {"E3": 5 / 6, "E5": 1 / 6}
+        assert precision_by_code(store, "reader") == {"E3": 5 / 6, "E5": 1 / 6}
 
 
 async def test_cards_carry_that_share_as_the_confidence(tmp_path, judge_server):
