@@ -72,7 +72,8 @@ def say(what: str, seconds: float, ideal: float) -> None:
 
 
 def copies(folder: Path, count: int) -> list[Path]:
-    """Copies of the recorded runs, each with a sentence of its own, so that nothing is asked twice."""
+    """Copies of the recorded runs, each with a sentence of its own, so that nothing is asked
+    twice."""
     for number, run in enumerate(islice(cycle(sorted(RUNS.iterdir())), count)):
         place = folder / f"{number:04}-{run.name}"
         shutil.copytree(run, place)

@@ -290,7 +290,8 @@ def mistake_step(folder: Path) -> None:
 
 
 def sound(folder: Path) -> None:
-    """Every code and episode of every run names turns that the run has; AssertionError otherwise."""
+    """Every code and episode of every run names turns that the run has; AssertionError
+    otherwise."""
     runs = [run for run in iter_runs(folder) if not isinstance(run, Exception)]
     for run in runs:
         ctx = code_context(run, segment(run))

@@ -85,7 +85,8 @@ def sections(record: Record) -> dict[str, str]:
 
 
 def visible(title: str, parts: dict[str, str], seen: frozenset[str] = frozenset()) -> set[str]:
-    """Lines that a reader of a section can see: its own, and those of sections that it refers to."""
+    """Lines that a reader of a section can see: its own, and those of sections that it refers
+    to."""
     body = parts.get(title, "")
     lines = {line.strip() for line in body.split("\n")}
     if "with these changes …]" in body:

@@ -151,7 +151,8 @@ def _as_json(value: dict[str, Any]) -> str:
 
 
 def write(folders: Sequence[Path], with_scores: bool) -> bool:
-    """Write the files that changed and print the differences; whether scores were left unwritten."""
+    """Write the files that changed and print the differences; whether scores were left
+    unwritten."""
     refused = False
     for path, text in _texts(folders):
         before = path.read_text("utf-8") if path.exists() else ""

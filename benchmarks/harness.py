@@ -182,7 +182,8 @@ def compare(name: str, checkout: Path, n: int, rng: random.Random, like: str) ->
 
 
 def compare_formulas(name: str, checkout: Path, n: int, rng: random.Random) -> int:
-    """The same for submissions without files, seen as a report alone and scored like the harness."""
+    """The same for submissions without files, seen as a report alone and scored like the
+    harness."""
     what, wrong_ones = TRACKS[name], 0
     with branch(checkout, what.branch) as load, tempfile.TemporaryDirectory() as folder:
         first = made(name, Path(folder), rng)

@@ -30,7 +30,8 @@ def loopback():
 
 @pytest.fixture
 def judge_server() -> Iterator:
-    """A fresh scripted OpenAI-compatible server: `url`, `script`, `requests`, `headers`, `count`."""
+    """A fresh scripted OpenAI-compatible server: `url`, `script`, `requests`, `headers`,
+    `count`."""
     server = loopback_server.JudgeServer().start()
     yield server
     server.stop()

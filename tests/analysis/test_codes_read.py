@@ -1,4 +1,5 @@
-"""What nobody read stays unknown: in frames, files, rates, counts, effects, figures and sentences."""
+"""What nobody read stays unknown: in frames, files, rates, counts, effects, figures and
+sentences."""
 
 from __future__ import annotations
 

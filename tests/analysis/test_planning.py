@@ -1,4 +1,5 @@
-"""Tasks, repeats and labels for a result, held against the textbook's power of the paired t test."""
+"""Tasks, repeats and labels for a result, held against the textbook's power of the paired t
+test."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def test_tasks_are_those_of_the_textbook(effect: float, target: float) -> None:
 
 
 def test_power_never_falls_with_more_tasks() -> None:
-    """Where the noncentral t underflows it must not become NaN, which would send the search astray."""
+    """Where the noncentral t underflows it must not become NaN, which would send the search
+    astray."""
     noise = ErrorComponents(100.0, 500.0, 24, 12, 2)
     found = [t_test_power(5, noise.se(tasks, 12), tasks - 1) for tasks in range(2, 3000, 7)]
     assert found == sorted(found)

@@ -86,7 +86,8 @@ def test_ac1_of_the_paradox():
 
 
 def test_intervals_resample_tasks():
-    """Labels that agree by task give wider intervals than the same labels spread over many tasks."""
+    """Labels that agree by task give wider intervals than the same labels spread over many
+    tasks."""
     rng = np.random.default_rng(1)
     good = rng.random(10) < 0.5
     human = rng.integers(0, 2, 300).astype(float)

@@ -1,4 +1,5 @@
-"""The report holds everything, fetches nothing, escapes every text, and renders in a real browser."""
+"""The report holds everything, fetches nothing, escapes every text, and renders in a real
+browser."""
 
 from __future__ import annotations
 

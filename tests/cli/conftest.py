@@ -33,7 +33,8 @@ def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 @pytest.fixture
 def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Run a command line with a terminal of its own as stdout; (exit code, what the terminal got)."""
+    """Run a command line with a terminal of its own as stdout; (exit code, what the terminal
+    got)."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AMBJUDGE_STORE", "none")
 

@@ -1,4 +1,5 @@
-"""export as a user runs it: every table in every format, whole files or none, errors of one line."""
+"""export as a user runs it: every table in every format, whole files or none, errors of one
+line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The reference is written from the program, and every link of the documentation leads somewhere."""
+"""The reference is written from the program, and every link of the documentation leads
+somewhere."""
 
 from __future__ import annotations
 

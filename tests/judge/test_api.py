@@ -429,7 +429,8 @@ def loopback_cache(server):
 
 # Other questions
 async def test_a_cut_repair_leaves_what_was_said_alone(judge_server) -> None:
-    """Only what is still missing may be asked again: not the codes that the reader could not tell."""
+    """Only what is still missing may be asked again: not the codes that the reader could not
+    tell."""
     server = judge_server
     first = prompted(await judge_of(server, "cannot_tell").judge(request("diagnosis")))
     assert first == {"no_evidence": 5, None: 1}

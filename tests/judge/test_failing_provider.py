@@ -73,7 +73,8 @@ def folder(tmp_path) -> Path:
 
 
 def assert_said(store, says_highest) -> None:
-    """Every scored value is the one that the server stands for, which differs by run and criterion."""
+    """Every scored value is the one that the server stands for, which differs by run and
+    criterion."""
     lines = {run.ref: load_run(run.path).turns[0].text for run in store.iter_runs()}
     values = Counter()
     for verdict in store.iter_verdicts():

@@ -95,7 +95,7 @@ def test_what_does_not_end_is_cut_off(kind, model) -> None:
 
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_the_doctor_and_provider_batches_end_too(kind, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(endpoints, "_LONGEST_S", 0.5)
+    monkeypatch.setattr(endpoint, "_MAX_REQUEST_S", 0.5)
     monkeypatch.setattr(doctor, "_SERVER_TIMEOUT_S", 0.5)
 
     async def asked_for_batch(url: str) -> None:
@@ -107,7 +107,7 @@ def test_the_doctor_and_provider_batches_end_too(kind, capsys, monkeypatch) -> N
     with serving(ENDLESS[kind][0]) as url:
         monkeypatch.setenv("AMBJUDGE_API_BASE", f"{url}/v1")
         assert run(["doctor"]) == 1
-        with pytest.raises((JudgeError, endpoints.NotThere)):
+        with pytest.raises((JudgeError, endpoint.NotThere)):
             asyncio.run(asked_for_batch(url))
     seen = capsys.readouterr()
     assert (seen.err, "problem  server" in seen.out) == ("", True)

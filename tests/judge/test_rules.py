@@ -167,7 +167,8 @@ async def test_an_edited_criterion_is_left_to_a_reader_and_unscored() -> None:
 
 
 async def test_what_facts_decide_equals_the_labels() -> None:
-    """A floor against regressions, not a claim: the labels were seen while the rules were written."""
+    """A floor against regressions, not a claim: the labels were seen while the rules were
+    written."""
     equal = scored = 0
     for name in RUNS:
         gold = json.loads((RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8"))[

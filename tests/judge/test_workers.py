@@ -1,4 +1,5 @@
-"""Several processes score what one does, to the byte, and whoever kills one of them loses nothing."""
+"""Several processes score what one does, to the byte, and whoever kills one of them loses
+nothing."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from ambjudge.trajectories.reading.json_bytes import (
 )
 from ambjudge.trajectories.reading.load import MAX_MESSAGES, iter_runs, load_run
 from ambjudge.trajectories.reading.messages import MAX_TEXT
+from conversations import round_trip
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,6 @@ GOOD = json.dumps(
     {"messages": [{"role": "user", "content": "task ü"}, {"role": "assistant", "content": "done"}]},
     ensure_ascii=False,
 )
-from conversations import round_trip
 
 
 def head(value: str) -> bytes:

@@ -169,7 +169,8 @@ def test_answers_to_submissions_of_every_branch_name_the_cases():
 
 
 def test_a_breach_without_a_conversation_is_a_disqualified_run_with_its_cost():
-    """eval_seg, docker/agent/agent_loop.py:370: the agent exits before it writes conversation.json."""
+    """eval_seg, docker/agent/agent_loop.py:370: the agent exits before it writes
+    conversation.json."""
     run = load("segmentation")
     assert (run.format, run.path.name, run.task, run.brief) == (
         "trace",

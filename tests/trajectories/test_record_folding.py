@@ -1,4 +1,5 @@
-"""What is folded as noise, what never is, and that every line which stays is the transcript's own."""
+"""What is folded as noise, what never is, and that every line which stays is the transcript's
+own."""
 
 from __future__ import annotations
 

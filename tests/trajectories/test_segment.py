@@ -338,7 +338,8 @@ def test_a_look_takes_the_stage_around_it(tmp_path: Path) -> None:
 
 
 def _at_real_size(run: Run, looks: int) -> Run:
-    """Log noise before every output and `looks` looks at the machine after every turn but the last."""
+    """Log noise before every output and `looks` looks at the machine after every turn but the
+    last."""
     rng = random.Random(run.id)
     noise = "".join(
         f"{i:3d}%|{'█' * (i % 9):9}| {i}/100 [00:01<00:02]\rDEBUG pool-{i} reused\nCollecting"

@@ -1,4 +1,5 @@
-"""Collections: folders, files of scorecards and stores become rows, without reading trajectories."""
+"""Collections: folders, files of scorecards and stores become rows, without reading
+trajectories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A run as a person reads it: stages, failures, codes, evidence, search, folds, tabs, the next run."""
+"""A run as a person reads it: stages, failures, codes, evidence, search, folds, tabs, the next
+run."""
 
 from __future__ import annotations
 
