@@ -56,9 +56,11 @@ def strict_result(
         return result
     if result.id in contradicted:
         reason = "a fact of the run speaks against it"
-    elif by_rules or any(vote.judge == RULES and vote.value for vote in result.votes):
-        return result
-    elif any(evidence.check != "not_found" for evidence in result.evidence):
+    elif (
+        by_rules
+        or any(vote.judge == RULES and vote.value for vote in result.votes)
+        or any(evidence.check != "not_found" for evidence in result.evidence)
+    ):
         return result
     else:
         reason = "no quoted words were found in the run"
