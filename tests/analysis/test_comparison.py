@@ -46,7 +46,7 @@ def test_agents_of_a_track_agree_with_the_paired_t_test_and_its_equivalence_test
     found = compare(*split_sides(track, "agent", ("agent-1", "agent-2")), by="agent", margin=margin)
     first, second = task_means(track, "agent-1"), task_means(track, "agent-2")
     t = stats.ttest_rel(first, second)
-    assert found.joined == "task"
+    assert found.paired_by == "task"
     assert found.new.value == pytest.approx((first - second).mean())
     assert found.new.p == pytest.approx(t.pvalue)
     assert found.p_equivalent == pytest.approx(ttost_paired(first, second, -margin, margin)[0])
@@ -85,12 +85,12 @@ def test_judges_are_paired_by_run(table) -> None:
     assert infer_kind(both, ("mild", "strict")) == "judge"
     found = compare(*split_sides(both, "judge", ("mild", "strict")), by="judge", margin=4)
     t = stats.ttest_1samp(noise, 0)
-    assert (found.joined, found.runs) == ("run", (one.height, one.height))
+    assert (found.paired_by, found.runs) == ("run", (one.height, one.height))
     assert (found.new.value, found.new.p) == pytest.approx((noise.mean(), t.pvalue))
     assert found.p_equivalent == pytest.approx(ttost_paired(noise, np.zeros(len(noise)), -4, 4)[0])
     assert found.same.lo is None, "one run a task: nothing says how repeats differ"
     assert found.verdict == "equivalent"
-    assert "the difference is found, and smaller than that" in comparison_sentences(found)[1]
+    assert "the difference is significant, but smaller than that" in comparison_sentences(found)[1]
 
 
 def test_releases_are_paired_by_run_where_they_share_runs_and_by_task_else(table) -> None:
@@ -98,7 +98,7 @@ def test_releases_are_paired_by_run_where_they_share_runs_and_by_task_else(table
     again = simulate(seed=2).frame().with_columns(sha256=pl.format("other {}", "run_id"))
     for second, joined in ((later, "run"), (again, "task")):
         found = compare(make_side("old", table), make_side("new", second))
-        assert found.joined == joined
+        assert found.paired_by == joined
         assert found.runs == (table.height, table.height)
         naive = table["overall"].mean() - second["overall"].mean()
         assert abs(found.new.value - naive) < 2, "tracks weigh the same, runs do not"
@@ -109,7 +109,7 @@ def test_what_was_not_read_has_no_point(table) -> None:
     found = compare(make_side("old", table), make_side("new", unread))
     assert (found.new.value, found.verdict) == (None, "cannot say")
     assert comparison_sentences(found) == [
-        "Nothing can be said: new: too little of its runs was read for a point."
+        "Nothing can be said: new: its runs have too few judged criteria for a point score."
     ]
     assert any("too few judged criteria for a point score" in note for note in found.new.warnings)
 
