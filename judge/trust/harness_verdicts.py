@@ -2,8 +2,8 @@
 
 With them, `ambjudge agreement` compares any judge with the one that the benchmark itself used. Only
 S1-S3 are read, criterion by criterion: the harness's failure codes are of another taxonomy, its S4
-and S5 are measured, and branch eval_report_gen records stage means alone (AutoMedBench/AutoMedBench,
-llm_judge.py of each branch, `JudgeVerdict`).
+and S5 are measured, and branch eval_report_gen records stage means alone
+(AutoMedBench/AutoMedBench, llm_judge.py of each branch, `JudgeVerdict`).
 """
 
 from __future__ import annotations
