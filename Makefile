@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The tests start the command many times; without byte code each start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help score test test-slow lint types unit data bench bench-statistics fuzz golden golden-scores docs clean
+.PHONY: help score check test test-slow lint types unit data bench bench-statistics fuzz golden golden-scores docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
@@ -32,6 +32,12 @@ score: $(VENV)/.core  ## install, score an example run, print its scorecard
 
 test: lint types unit  ## lint, types and tests
 
+# What a change leaves to be regenerated: seconds, where `make test` takes minutes.
+check: lint types  ## before a commit: lint, types, layout, documents, schema, golden cards, screens
+	$(BIN)/pytest tests/test_house.py tests/cli/test_documents.py tests/cli/test_reference.py \
+	  tests/error_codes/test_detectors.py tests/judge/test_golden.py tests/tui/test_screens.py \
+	  tests/cli/test_commands.py -k "not process" --numprocesses 2
+
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,9 +60,10 @@ bench: $(VENV)/.test data test-slow bench-statistics  ## benchmarks; figures go 
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(BIN)/python benchmarks/killed.py --runs 200 --ways workers,shards
 	$(BIN)/python benchmarks/faults.py
-	$(BIN)/ambjudge -q simulate --out build/cards.jsonl
-	$(BIN)/ambjudge -q site build/cards.jsonl --out build/pages
-	$(BIN)/python benchmarks/browser.py build/pages --pages 300
+	mkdir -p .build
+	$(BIN)/ambjudge -q simulate --out .build/cards.jsonl
+	$(BIN)/ambjudge -q site .build/cards.jsonl --out .build/pages
+	$(BIN)/python benchmarks/browser.py .build/pages --pages 300
 
 COHORTS ?= 100
 SEED ?= 70000
@@ -73,13 +80,13 @@ golden: $(VENV)/.test  ## write tests/data/golden/details anew after a deliberat
 golden-scores: $(VENV)/.test  ## the same for scores and codes, which must not move without a reason
 	$(BIN)/python benchmarks/golden.py --scores
 
-docs: $(VENV)/.core  ## the documentation as a site in build/site; to read it: python -m http.server -d build/site
+docs: $(VENV)/.core  ## the documentation as a site in .build/site; to read it: python -m http.server -d .build/site
 	$(BIN)/pip install --quiet --editable '.[docs]'
-	$(BIN)/python docs/reference.py build/docs
+	$(BIN)/python docs/reference.py .build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .build data dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 .PHONY: schema
 schema: $(VENV)/.core  ## write judge/card/scorecard.schema.json after a change of the scorecard's models
