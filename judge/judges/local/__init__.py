@@ -1,1 +1,4 @@
-"""A judge that is a model on this machine (`judge`), and its short reasons (`rationale`)."""
+"""A judge that is a model on this machine.
+
+`judge` is the judge, `likelihoods` scores its answers, `rationale` writes its short reasons.
+"""

@@ -1,12 +1,11 @@
-"""The local judge: a causal language model that scores items by the likelihood of their allowed
-answers.
+"""The local judge: a causal language model that scores items by the likelihood of their answers.
 
 A run's record is read once (prefill) for all questions on it: its key-value cache stays until
-another run is asked about. The items of a question are answered in one more pass over it: they are
-laid side by side behind the record, each seeing the record and itself but not the others (a block
-mask), so N items cost little and the cache is never copied. Every item is asked with its answers in
-both orders and the probabilities are averaged, because small models favour the first option. What
-has no answers to choose from (a list of commitments, a number) is left unscored.
+another run is asked about. The items of a question are answered in one more pass: they are placed
+side by side behind the record, each attending to the record and itself but not to the others (a
+block mask), so N items cost little and the cache is never copied. Every item is asked with its
+answers in both orders and the probabilities are averaged, because small models favour the first
+option. What has no answers to choose from (a list of commitments, a number) is left unscored.
 
 With `rationale=True` each verdict gets a short explanation with a quote (`rationale`), which never
 changes it.
@@ -32,32 +31,37 @@ from ....trajectories.record.quotes import QuoteIndex
 from ...base import EXTRA_QUESTIONS, QuestionName, Reply, Request, Usage, is_criteria
 from ...card.stage_results import CriterionResult, Vote, unscored
 from ...questions import prompts
+from ...questions.forms import NOT_APPLICABLE
 from ...questions.items import PLAN_ITEM, AskItem
 from ...questions.replies import describe_omissions
 from .likelihoods import (
     LETTERS,
-    NOT_APPLICABLE,
-    PROMPTS,
+    QUESTION_PROMPT,
     RATIONALE_PROMPT,
-    Answer,
+    SYSTEM_PROMPT,
+    AnswerLikelihoods,
     EvidenceTooLong,
-    Scorer,
-    named,
+    LikelihoodScorer,
+    value_label,
     weight_files,
 )
-from .rationale import REASON_TOKENS, RationaleWriter, quotable
+from .rationale import REASON_TOKENS, RationaleWriter, quotable_pieces
 
 DEFAULT_BUDGET = 12_000
 """Characters of a record; small models lose the thread of longer ones, and prefill time grows with
 it."""
 MIN_MASS = 0.5
-"""Abstain when less of the probability than this lies on the allowed answers: the model did not
+"""Abstain if the allowed answers have less of the probability than this: the model did not
 understand the question."""
+_HASHED_BYTES = 1 << 20
+"""Of the beginning and the end of each weight file."""
 
 
 class LocalJudge:
-    """Answers with the model at PATH. Loaded at the first question; one at a time (the model is the
-    bottleneck)."""
+    """Answers with the model at PATH, one question at a time, as the model is the bottleneck.
+
+    The model is loaded at the first question.
+    """
 
     members: tuple[str, ...] = ()
     questions: frozenset[QuestionName] = EXTRA_QUESTIONS - {"brief"}
@@ -71,8 +75,11 @@ class LocalJudge:
         rationale: bool = False,
         reason_tokens: int = REASON_TOKENS,
     ) -> None:
-        """`rationale`: explain each verdict with a quote and a reason of at most `reason_tokens`
-        tokens."""
+        """`evidence_budget`: characters of a record. `min_mass`: see MIN_MASS.
+
+        `rationale`: explain each verdict with a quote and a reason of at most `reason_tokens`
+        tokens.
+        """
         self.path = Path(path).expanduser()
         if not self.path.exists():
             raise JudgeError(
@@ -80,9 +87,9 @@ class LocalJudge:
             )
         self.evidence_budget, self.min_mass = max(MIN_BUDGET, evidence_budget), min_mass
         self.rationale, self.reason_tokens = rationale, max(1, reason_tokens)
-        self._scorer: Scorer | None = None
+        self._scorer: LikelihoodScorer | None = None
         self._writer: RationaleWriter | None = None
-        self._weights: str | None = None
+        self._weights_sha256: str | None = None
         self._waiting: list[tuple[Request, asyncio.Future[Reply]]] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -92,35 +99,41 @@ class LocalJudge:
 
     @property
     def prompt_sha256(self) -> str:
-        return prompts.prompt_sha256((*PROMPTS, RATIONALE_PROMPT) if self.rationale else PROMPTS)
+        names = (SYSTEM_PROMPT, QUESTION_PROMPT)
+        if self.rationale:
+            names = (*names, RATIONALE_PROMPT)
+        return prompts.prompt_sha256(names)
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
-        # Named only when on: verdicts without rationales keep their keys.
-        explained = {"rationale": self.reason_tokens} if self.rationale else {}
-        return {
+        parameters: dict[str, str | int | float | bool | None] = {
             "weights": self._fingerprint(),
             "evidence_budget": self.evidence_budget,
             "packing": PACKING,
             "min_mass": self.min_mass,
             "orders": 2,
-            **explained,
         }
+        # Part of the key only if on, so that verdicts without rationales keep their keys.
+        if self.rationale:
+            parameters["rationale"] = self.reason_tokens
+        return parameters
 
     def _fingerprint(self) -> str:
-        """Of the weight files' names, sizes and first and last megabyte: the same weights at
-        another place are the same judge."""
-        if self._weights is None:
+        """Hash of the weight files' names, sizes, first and last megabyte.
+
+        The same weights at another place are the same judge.
+        """
+        if self._weights_sha256 is None:
             digest = hashlib.sha256()
             for file in weight_files(self.path):
                 size = file.stat().st_size
                 digest.update(f"{file.name}\0{size}\0".encode())
                 with file.open("rb") as stream:
-                    digest.update(stream.read(1 << 20))
-                    stream.seek(max(0, size - (1 << 20)))
-                    digest.update(stream.read(1 << 20))
-            self._weights = digest.hexdigest()
-        return self._weights
+                    digest.update(stream.read(_HASHED_BYTES))
+                    stream.seek(max(0, size - _HASHED_BYTES))
+                    digest.update(stream.read(_HASHED_BYTES))
+            self._weights_sha256 = digest.hexdigest()
+        return self._weights_sha256
 
     def evidence_sha256(self, request: Request) -> str:
         return self._record(request).sha256
@@ -133,27 +146,29 @@ class LocalJudge:
             ),
         )
 
-    async def judge(self, request: Request) -> Reply:
-        """Questions on the run that was read last go first: to read a run costs far more than to
-        ask about it."""
-        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._waiting.append((request, answer))
-        if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._work())
-        return await answer
+    # The queue of requests.
 
-    async def _work(self) -> None:
-        content = ""
+    async def judge(self, request: Request) -> Reply:
+        """The reply, once the requests before it are answered.
+
+        Requests on the run that was read last go first: to read a run costs far more than to ask
+        about it.
+        """
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, reply))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._answer_waiting())
+        return await reply
+
+    async def _answer_waiting(self) -> None:
+        last_run = ""
         while self._waiting:
-            place = next(
-                (i for i, (r, _) in enumerate(self._waiting) if r.run.content_sha256 == content), 0
-            )
-            request, answer = self._waiting.pop(place)
+            request, answer = self._waiting.pop(self._next_index(last_run))
             if answer.cancelled():
                 continue
-            content = request.run.content_sha256
+            last_run = request.run.content_sha256
             try:
-                reply = await asyncio.to_thread(self._judge, request)
+                reply = await asyncio.to_thread(self._reply, request)
             except BaseException as error:
                 if not answer.done():
                     answer.set_exception(error)
@@ -163,134 +178,150 @@ class LocalJudge:
                 if not answer.done():
                     answer.set_result(reply)
 
-    def _judge(self, request: Request) -> Reply:
+    def _next_index(self, last_run: str) -> int:
+        for index, (request, _) in enumerate(self._waiting):
+            if request.run.content_sha256 == last_run:
+                return index
+        return 0
+
+    # One reply.
+
+    def _reply(self, request: Request) -> Reply:
         record = self._record(request)
-        if request.question == "stages" and (hidden := len(request.run.turns) - len(record.turns)):
-            return Reply(
-                unscored(request.criteria, "truncated", f"{hidden} turns are not in the record")
-            )
-        asked = _choices(request)
-        results: list[CriterionResult] = []
+        hidden_turns = len(request.run.turns) - len(record.turns)
+        if request.question == "stages" and hidden_turns:
+            detail = f"{hidden_turns} turns are not in the record"
+            return Reply(unscored(request.criteria, "truncated", detail))
+        choices = _choices(request)
+        if not choices:
+            return Reply(self._in_order(request, []), Usage())
+        if self._scorer is None:
+            self._scorer = LikelihoodScorer.load(self.path)
+        try:
+            answers, input_tokens, cached_tokens = self._scorer.answers(record.text, choices)
+        except EvidenceTooLong as error:
+            return Reply(unscored(request.criteria, "truncated", str(error)))
+        results = [
+            self._result(request, choice, answer, record)
+            for choice, answer in zip(choices, answers, strict=True)
+        ]
+        output_tokens = 0
         warnings: list[str] = []
-        written = 0
-        tokens = cached = 0
-        if asked:
-            if self._scorer is None:
-                self._scorer = Scorer.load(self.path)
-            try:
-                answers, tokens, cached = self._scorer.answers(record.text, asked)
-            except EvidenceTooLong as error:
-                return Reply(unscored(request.criteria, "truncated", str(error)))
-            results = [
-                self._result(request, c, a, record) for c, a in zip(asked, answers, strict=True)
-            ]
-            if request.question == "stages":
-                results = [_stages_of(request, results)]
-            elif self.rationale:
-                written = self._explain(request, asked, record, results, warnings)
-        found = {r.id: r for r in results}
-        none = (
+        if request.question == "stages":
+            results = [_stages_result(request, results)]
+        elif self.rationale:
+            output_tokens, warnings = self._add_rationales(
+                self._scorer, request, choices, record, results
+            )
+        usage = Usage(
+            calls=1,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cost_usd=0.0,
+            cached_tokens=cached_tokens,
+        )
+        return Reply(self._in_order(request, results), usage, warnings=tuple(warnings))
+
+    def _in_order(
+        self, request: Request, results: Sequence[CriterionResult]
+    ) -> tuple[CriterionResult, ...]:
+        """A result for every item, in the order of the request."""
+        by_id = {result.id: result for result in results}
+        no_choice = (
             f"a local judge chooses between at most {len(LETTERS)} answers, and this is no such"
             " choice"
         )
-        ordered = tuple(
-            found.get(c.id) or CriterionResult.unscored(c.id, "no_evidence", none)
-            for c in request.criteria
+        return tuple(
+            by_id.get(item.id) or CriterionResult.unscored(item.id, "no_evidence", no_choice)
+            for item in request.criteria
         )
-        usage = Usage(
-            calls=1 if asked else 0,
-            input_tokens=tokens,
-            output_tokens=written,
-            cost_usd=0.0,
-            cached_tokens=cached,
-        )
-        return Reply(ordered, usage, warnings=tuple(warnings))
 
-    def _explain(
+    def _add_rationales(
         self,
+        scorer: LikelihoodScorer,
         request: Request,
-        asked: Sequence[Criterion],
+        choices: Sequence[Criterion],
         record: Record,
         results: list[CriterionResult],
-        warnings: list[str],
-    ) -> int:
-        """Add a rationale to every scored result, in place; value and status stay. Returns the
-        tokens written."""
-        assert self._scorer is not None
-        assert self._scorer.kept is not None
-        _, tokens, cache = self._scorer.kept
-        prefix = len(tokens)
+    ) -> tuple[int, list[str]]:
+        """Add a rationale to every scored result, in place; value and status stay.
+
+        Returns the number of tokens written, and warnings.
+        """
+        assert scorer.evidence is not None
         if self._writer is None:
-            self._writer = RationaleWriter(
-                self._scorer.model, self._scorer.tokenizer, self.reason_tokens
-            )
-        quotes, written = QuoteIndex(request.run), 0
-        pieces = quotable(record, quotes)
-        for place, (criterion, result) in enumerate(zip(asked, results, strict=True)):
+            self._writer = RationaleWriter(scorer.model, scorer.tokenizer, self.reason_tokens)
+        writer = self._writer
+        quotes = QuoteIndex(request.run)
+        pieces = quotable_pieces(record, quotes)
+        prefix_length = len(scorer.evidence.tokens)
+        tokens = 0
+        warnings = []
+        for index, (criterion, result) in enumerate(zip(choices, results, strict=True)):
             if result.status != "scored" or not pieces:
                 continue
-            question = self._scorer.explanation_ids(criterion, result)
-            matcher = self._writer.matcher(pieces)
-            if (
-                matcher is None
-                or prefix + len(question) + self._writer.longest > self._scorer.context
-            ):
-                why = (
-                    "the record cannot be quoted"
-                    if matcher is None
-                    else "the model's context is full"
+            question = scorer.explanation_ids(criterion, result)
+            matcher = writer.matcher(pieces)
+            problem = None
+            if matcher is None:
+                problem = "the record cannot be quoted"
+            elif prefix_length + len(question) + writer.max_tokens > scorer.context:
+                problem = "the model's context is full"
+            else:
+                rationale, written = writer.write(
+                    scorer.evidence.cache, prefix_length, question, matcher
                 )
-                warnings.append(f"{self.name}, {criterion.id}: no rationale, {why}")
-                continue
-            found, count = self._writer.write(cache, prefix, question, matcher)
-            written += count
-            if found is None:
-                warnings.append(
-                    f"{self.name}, {criterion.id}: no rationale, the model did not finish it"
-                )
-                continue
-            cited = quotes.check(found.turn, found.quote)
-            said = f"{found.reason} ({result.rationale})"
-            results[place] = result.model_copy(update={"rationale": said, "evidence": (cited,)})
-        return written
+                tokens += written
+                if rationale is None:
+                    problem = "the model did not finish it"
+                else:
+                    evidence = quotes.check(rationale.turn, rationale.quote)
+                    text = f"{rationale.reason} ({result.rationale})"
+                    results[index] = result.model_copy(
+                        update={"rationale": text, "evidence": (evidence,)}
+                    )
+            if problem is not None:
+                warnings.append(f"{self.name}, {criterion.id}: no rationale, {problem}")
+        return tokens, warnings
 
     def _result(
-        self, request: Request, criterion: Criterion, answer: Answer, record: Record
+        self, request: Request, criterion: Criterion, answer: AnswerLikelihoods, record: Record
     ) -> CriterionResult:
-        best = max(answer.probabilities, key=lambda value: answer.probabilities[value])
-        chance = answer.probabilities[best]
-        spread = ", ".join(f"{value} {p:.2f}" for value, p in answer.probabilities.items())
+        """The verdict that the likeliest answer means; `refused` if the model abstains."""
+        probabilities = answer.probabilities
+        best = max(probabilities, key=lambda value: probabilities[value])
+        listed = ", ".join(f"{value} {p:.2f}" for value, p in probabilities.items())
         if answer.mass < self.min_mass:
             detail = (
                 f"abstained: only {answer.mass:.0%} of the probability lies on the allowed answers"
-                f" ({spread})"
+                f" ({listed})"
             )
             return CriterionResult.unscored(criterion.id, "refused", detail)
         if best == NOT_APPLICABLE:
-            detail = f"judged not applicable (probabilities {spread})"
             return CriterionResult(
-                id=criterion.id, value=None, status="not_applicable", detail=detail
+                id=criterion.id,
+                value=None,
+                status="not_applicable",
+                detail=f"judged not applicable (probabilities {listed})",
             )
-        value = next(level.value for level in criterion.scale if named(level) == best)
-        if value == 0 and record.truncated and is_criteria(request.question):
+        (level,) = [level for level in criterion.scale if value_label(level) == best]
+        # What was left out of the record may be what meets the criterion.
+        if level.value == 0 and record.truncated and is_criteria(request.question):
             detail = f"judged not met, while {describe_omissions(record)}"[:400]
             return CriterionResult.unscored(criterion.id, "truncated", detail)
-        vote = Vote(judge=self.name, value=value, probability=chance)
-        said: JsonValue = None
-        if isinstance(criterion, AskItem):
-            texts = {level.value: level.text for level in criterion.scale}
-            said = value > 0.5 if criterion.answer.kind == "yes_no" else texts[value]
+        value: float | None = level.value
+        reply: JsonValue = None
+        if isinstance(criterion, AskItem) and criterion.answer.kind == "yes_no":
+            reply = level.value > 0.5
+        elif isinstance(criterion, AskItem):
+            reply, value = level.text, None
         return CriterionResult(
             id=criterion.id,
-            value=(
-                None
-                if isinstance(criterion, AskItem) and criterion.answer.kind != "yes_no"
-                else value
-            ),
+            value=value,
             status="scored",
-            rationale=f"most likely answer (probabilities {spread})",
-            votes=(vote,),
-            answer=said,
+            rationale=f"most likely answer (probabilities {listed})",
+            votes=(Vote(judge=self.name, value=level.value, probability=probabilities[best]),),
+            answer=reply,
         )
 
 
@@ -307,39 +338,48 @@ _STAGE_TEXTS = (
 
 
 def _choices(request: Request) -> tuple[Criterion, ...]:
-    """The items that are choices between few enough answers; the stages become one choice a turn."""
+    """The items that are choices between few enough answers; of the stages one choice a turn."""
     if request.question == "stages":
-        scale = tuple(Level(value=i / 4, text=text) for i, text in enumerate(_STAGE_TEXTS))
-        return tuple(
-            Criterion(
-                id=f"turn{turn.index}",
-                title=f"stage of turn {turn.index}",
-                text="Which stage of the work is this turn?",
-                scale=scale,
-                evidence=("executions",),
-                source="ours",
-            )
-            for turn in request.run.turns
-        )
+        return _stage_choices(request)
+    return tuple(item for item in request.criteria if _is_choice(item))
+
+
+def _stage_choices(request: Request) -> tuple[Criterion, ...]:
+    scale = tuple(Level(value=index / 4, text=text) for index, text in enumerate(_STAGE_TEXTS))
     return tuple(
-        item
-        for item in request.criteria
-        if item.id != PLAN_ITEM
-        and (not isinstance(item, AskItem) or item.answer.kind in ("yes_no", "choice"))
-        and len(item.scale) <= len(LETTERS) - (item.conditional is not None)
+        Criterion(
+            id=f"turn{turn.index}",
+            title=f"stage of turn {turn.index}",
+            text="Which stage of the work is this turn?",
+            scale=scale,
+            evidence=("executions",),
+            source="ours",
+        )
+        for turn in request.run.turns
     )
 
 
-def _stages_of(request: Request, results: Sequence[CriterionResult]) -> CriterionResult:
-    """The turns' answers as one; unscored when the model abstained on one of them."""
-    name = request.criteria[0].id
-    if (lost := next((r for r in results if r.value is None), None)) is not None:
-        return lost.model_copy(update={"id": name})
-    labels: JsonValue = [STAGES[round(4 * (r.value or 0.0))] for r in results]
+def _is_choice(item: Criterion) -> bool:
+    if item.id == PLAN_ITEM:
+        return False
+    if isinstance(item, AskItem) and item.answer.kind not in ("yes_no", "choice"):
+        return False
+    answers = len(item.scale) + (item.conditional is not None)
+    return answers <= len(LETTERS)
+
+
+def _stages_result(request: Request, results: Sequence[CriterionResult]) -> CriterionResult:
+    """The turns' stages as one answer; unscored if the model abstained on one of them."""
+    item_id = request.criteria[0].id
+    stages: list[JsonValue] = []
+    for result in results:
+        if result.value is None:
+            return result.model_copy(update={"id": item_id})
+        stages.append(STAGES[round(4 * result.value)])
     return CriterionResult(
-        id=name,
+        id=item_id,
         value=None,
         status="scored",
-        answer=labels,
+        answer=stages,
         rationale="most likely stage of each turn",
     )

@@ -1,14 +1,13 @@
-"""Short rationales of a local judge: where in the record to look and why, as JSON that a grammar
-keeps in form.
+"""Short rationales of a local judge: a turn, a quote and a reason, in a form that a grammar keeps.
 
-A rationale explains a verdict that stands already; it never changes it. The model may write only
+A rationale explains a verdict that was given already; it never changes it. The model can write only
 `{"turn": T, "quote": Q, "reason": R}`, evidence before reason: T is a turn that it was shown, Q
-consists of words that stand in that turn, R is plain text, and both end after a number of tokens.
-So a rationale always parses and never cites what is not there; whether the words are the right ones
-is another question.
+consists of words of that turn, R is plain text, and both end after a number of tokens. So a
+rationale always parses and never cites what does not exist; whether the words are the right ones is
+another question.
 
 Needs llguidance (extra `local`). The evidence is not read again: its key-value cache is used and
-given back as it was.
+restored.
 """
 
 from __future__ import annotations
@@ -26,70 +25,84 @@ from ....trajectories.record.quotes import QuoteIndex
 QUOTE_TOKENS = 20
 REASON_TOKENS = 32
 _FORM_TOKENS = 24
-"""At most for the braces, keys and the number around them."""
-_SHORTEST = 8
-"""Characters of a quote; shorter ones stand anywhere."""
-_LONGEST = 160
-"""Characters of a reason."""
-_MOST_QUOTABLE = 400
-"""Pieces of the record that may be quoted from; the grammar grows with them."""
-_UNQUOTED = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd]+')
-"""What JSON would have to escape, and what `sanitize` left: quotes are taken from the text between.
-"""
-_PLAIN = r'[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd]'
+"""The most that the braces, keys and the number take."""
+_MIN_QUOTE_CHARS = 8
+"""A shorter quote occurs anywhere."""
+_MAX_REASON_CHARS = 160
+_MAX_PIECES = 400
+"""Pieces of the record that can be quoted; the grammar grows with them."""
+_NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd]+')
+"""What JSON would have to escape, and what `sanitize` put in: quotes are taken from between."""
+_PLAIN_CHAR = r'[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd]'
 
 
 @dataclass(frozen=True)
 class Rationale:
-    """Turn (1-based, 0 for the plan), words from it, and one sentence."""
+    """Why a verdict was given."""
 
     turn: int
+    """1-based; 0 is the plan."""
     quote: str
+    """Words of the turn."""
     reason: str
+    """One sentence."""
 
 
-def quotable(packed: Record, quotes: QuoteIndex) -> dict[int, tuple[str, ...]]:
-    """Pieces of the shown evidence that can be quoted as they stand, by turn; the facts and our
-    headings are none."""
-    found: dict[int, tuple[str, ...]] = {}
-    count = 0
-    heading = re.compile(
-        rf"^\[(?:turn (\d+)(?:, [^\]\n]*)?|(plan\.md))\] {re.escape(packed.nonce)}$", re.MULTILINE
+def quotable_pieces(record: Record, quotes: QuoteIndex) -> dict[int, tuple[str, ...]]:
+    """Pieces of the record that can be quoted literally, by turn.
+
+    The facts and the record's own headings are no such pieces.
+    """
+    nonce = re.escape(record.nonce)
+    turn_heading = re.compile(
+        rf"^\[(?:turn (\d+)(?:, [^\]\n]*)?|(plan\.md))\] {nonce}$", re.MULTILINE
     )
-    ours = re.compile(rf"^\[[^\n]*\] {re.escape(packed.nonce)}$", re.MULTILINE)
-    for match in heading.finditer(packed.text):
-        turn = int(match.group(1) or 0)
-        end = ours.search(packed.text, match.end())
-        body = packed.text[match.end() : end.start() if end else len(packed.text)]
-        pieces = dict.fromkeys(piece.strip() for piece in _UNQUOTED.split(body))
-        good = [
-            p for p in pieces if len(p) >= _SHORTEST and quotes.check(turn, p).check == "verified"
+    any_heading = re.compile(rf"^\[[^\n]*\] {nonce}$", re.MULTILINE)
+    by_turn: dict[int, tuple[str, ...]] = {}
+    room = _MAX_PIECES
+    for heading in turn_heading.finditer(record.text):
+        turn = int(heading.group(1) or 0)
+        next_heading = any_heading.search(record.text, heading.end())
+        end = next_heading.start() if next_heading else len(record.text)
+        body = record.text[heading.end() : end]
+        pieces = dict.fromkeys(piece.strip() for piece in _NEEDS_ESCAPE.split(body))
+        verified = [
+            piece
+            for piece in pieces
+            if len(piece) >= _MIN_QUOTE_CHARS and quotes.check(turn, piece).check == "verified"
         ]
-        good = good[: max(0, _MOST_QUOTABLE - count)]
-        count += len(good)
-        if good:
-            found[turn] = tuple(good)
-    return found
+        selected = verified[:room]
+        room -= len(selected)
+        if selected:
+            by_turn[turn] = tuple(selected)
+    return by_turn
 
 
-def grammar(pieces: Mapping[int, Sequence[str]], quote_tokens: int, reason_tokens: int) -> str:
-    """The grammar of a rationale that quotes from these pieces (not empty), in llguidance's Lark."""
-    rules, turns = [], []
+def rationale_grammar(
+    pieces: Mapping[int, Sequence[str]], quote_tokens: int, reason_tokens: int
+) -> str:
+    """The grammar of a rationale that quotes from these pieces, in llguidance's dialect of Lark.
+
+    There must be at least one piece.
+    """
+    rules, alternatives = [], []
     for turn, texts in pieces.items():
         names = [f"P{turn}_{number}" for number in range(len(texts))]
-        rules += [
-            f'{name}: %regex {{"substring_words": {json.dumps(text)}}} & /(?s:.{{{_SHORTEST},}})/'
-            for name, text in zip(names, texts, strict=True)
-        ]
+        for name, text in zip(names, texts, strict=True):
+            words = json.dumps(text)
+            rules.append(
+                f'{name}: %regex {{"substring_words": {words}}} & /(?s:.{{{_MIN_QUOTE_CHARS},}})/'
+            )
         rules.append(f"quote{turn}[max_tokens={quote_tokens}]: {' | '.join(names)}")
-        turns.append(f'"{turn}, \\"quote\\": \\"" quote{turn}')
-    start = f'start: "{{\\"turn\\": " ({" | ".join(turns)}) "\\", \\"reason\\": \\"" reason "\\"}}"'
-    reason = f"reason[max_tokens={reason_tokens}]: /{_PLAIN}{{1,{_LONGEST}}}/"
+        alternatives.append(f'"{turn}, \\"quote\\": \\"" quote{turn}')
+    turns = " | ".join(alternatives)
+    start = f'start: "{{\\"turn\\": " ({turns}) "\\", \\"reason\\": \\"" reason "\\"}}"'
+    reason = f"reason[max_tokens={reason_tokens}]: /{_PLAIN_CHAR}{{1,{_MAX_REASON_CHARS}}}/"
     return "\n".join([start, reason, *rules])
 
 
 class RationaleWriter:
-    """Writes rationales with one model. Greedy, so that the same evidence gives the same words."""
+    """Writes rationales with one model, greedily: the same evidence gives the same words."""
 
     def __init__(self, model: Any, tokenizer: Any, reason_tokens: int = REASON_TOKENS) -> None:
         try:
@@ -100,10 +113,10 @@ class RationaleWriter:
                 "pip install 'ambjudge[local]'",
             ) from None
         self._model, self._reason_tokens = model, reason_tokens
-        size = int(model.get_output_embeddings().weight.shape[0])
+        vocabulary_size = int(model.get_output_embeddings().weight.shape[0])
         try:
-            self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size)
-        # raised as ValueError or as a panic's type, depending on the tokenizer
+            self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=vocabulary_size)
+        # It raises ValueError or a panic's type, depending on the tokenizer.
         except Exception as error:
             raise JudgeError(
                 f"local judge: the tokenizer cannot be used for rationales: {type(error).__name__}",
@@ -111,78 +124,81 @@ class RationaleWriter:
             ) from None
 
     @property
-    def longest(self) -> int:
-        """Tokens of a rationale, at the most."""
+    def max_tokens(self) -> int:
+        """The most tokens that a rationale takes."""
         return QUOTE_TOKENS + self._reason_tokens + _FORM_TOKENS
 
     def matcher(self, pieces: Mapping[int, Sequence[str]]) -> Any | None:
-        """What keeps a rationale in form, fresh for each; None when the pieces make no grammar."""
+        """A matcher that keeps one rationale in form; None if the pieces give no valid grammar."""
         from llguidance import LLMatcher
 
-        found = LLMatcher(
-            self._tokens, grammar(pieces, QUOTE_TOKENS, self._reason_tokens), log_level=0
-        )
-        return None if found.is_error() else found
+        grammar = rationale_grammar(pieces, QUOTE_TOKENS, self._reason_tokens)
+        matcher = LLMatcher(self._tokens, grammar, log_level=0)
+        return None if matcher.is_error() else matcher
 
     def write(
-        self, cache: Any, prefix: int, question: Sequence[int], matcher: Any
+        self, cache: Any, prefix_length: int, question: Sequence[int], matcher: Any
     ) -> tuple[Rationale | None, int]:
-        """A rationale after `question`, and how many tokens it took; None when the model could not
-        finish it.
+        """A rationale after `question`, and the number of tokens that it took.
 
-        `cache` holds the keys and values of the `prefix` tokens before, and holds just them again
-        afterwards.
+        None if the model could not finish it. `cache` holds the keys and values of the
+        `prefix_length` tokens before the question, and just these again afterwards.
         """
-        import torch
-
-        made: list[int] = []
-        feed = list(question)
-        at = prefix
+        written: list[int] = []
+        next_tokens = list(question)
+        position = prefix_length
         try:
-            while len(made) < self.longest and not matcher.is_stopped():
-                logits = self._step(cache, at, feed)
-                at += len(feed)
-                feed = list(matcher.compute_ff_tokens())
-                if not feed:
-                    allowed = (
-                        torch.frombuffer(bytearray(matcher.compute_logit_bias()), dtype=torch.uint8)
-                        > 0
-                    )
-                    if not allowed.any():
-                        break
-                    feed = [int(logits.masked_fill(~allowed, float("-inf")).argmax())]
-                if not matcher.consume_tokens(feed):
+            while len(written) < self.max_tokens and not matcher.is_stopped():
+                logits = self._logits(cache, position, next_tokens)
+                position += len(next_tokens)
+                next_tokens = _choose_tokens(matcher, logits)
+                if not next_tokens or not matcher.consume_tokens(next_tokens):
                     break
-                made += feed
+                written += next_tokens
         finally:
-            if (extra := cache.get_seq_length() - prefix) > 0:
+            extra = cache.get_seq_length() - prefix_length
+            if extra > 0:
                 cache.crop(-extra)
         if not matcher.is_accepting():
-            return None, len(made)
-        return parse(self._tokens.decode_bytes(made)), len(made)
+            return None, len(written)
+        return parse_rationale(self._tokens.decode_bytes(written)), len(written)
 
-    def _step(self, cache: Any, at: int, feed: Sequence[int]) -> Any:
-        """Logits of the next token after `feed`, on the CPU."""
+    def _logits(self, cache: Any, position: int, tokens: Sequence[int]) -> Any:
+        """Logits of the token after these tokens, which begin at `position`; on the CPU."""
         import torch
 
         device = self._model.device
         with torch.inference_mode():
-            positions = torch.arange(at, at + len(feed), device=device)
-            out = self._model(
-                torch.tensor([list(feed)], device=device),
+            positions = torch.arange(position, position + len(tokens), device=device)
+            output = self._model(
+                torch.tensor([list(tokens)], device=device),
                 past_key_values=cache,
                 use_cache=True,
                 logits_to_keep=1,
                 position_ids=positions[None],
                 cache_position=positions,
             )
-            return out.logits[0, -1].float().cpu()
+            return output.logits[0, -1].float().cpu()
 
 
-def parse(text: bytes) -> Rationale | None:
-    """The rationale in what was written; None if it is none after all.
+def _choose_tokens(matcher: Any, logits: Any) -> list[int]:
+    """The tokens that the grammar forces, else the likeliest that it allows; [] if it allows none."""
+    import torch
 
-    A limit on tokens can fall inside a character of several bytes: its beginning is dropped.
+    forced = list(matcher.compute_ff_tokens())
+    if forced:
+        return forced
+    bias = torch.frombuffer(bytearray(matcher.compute_logit_bias()), dtype=torch.uint8)
+    allowed = bias > 0
+    if not allowed.any():
+        return []
+    return [int(logits.masked_fill(~allowed, float("-inf")).argmax())]
+
+
+def parse_rationale(text: bytes) -> Rationale | None:
+    """The rationale that the model wrote; None if it is none after all.
+
+    A limit on tokens can fall inside a character of several bytes, whose beginning is dropped.
     """
     try:
         data = json.loads(text.decode("utf-8", "ignore"))
