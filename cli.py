@@ -117,8 +117,9 @@ def _accept_global_options(command: click.Command) -> None:
     """Let a command and its subcommands take the group's options after their names too."""
     names = {name for param in command.params for name in param.opts}
     for shared in app.params:
-        is_shared = isinstance(shared, click.Option) and shared.expose_value
-        if is_shared and not names.intersection(shared.opts):
+        if not isinstance(shared, click.Option) or not shared.expose_value:
+            continue
+        if not names.intersection(shared.opts):
             command.params.append(_hidden_copy(shared))
     if "--version" not in names:
         command.params.append(

@@ -41,7 +41,7 @@ def score_bands(good: float, okay: float) -> Mapping[str, Bands]:
 
 @dataclass(frozen=True)
 class HarnessBranch:
-    """How a track's branch of the public harness adds up scores; used by `--like harness` alone."""
+    """How a track's branch of the public harness adds up scores; used by `--policy harness` alone."""
 
     missing: Literal["renormalize", "zero"] = "zero"
     """How unscored stages count."""
@@ -110,7 +110,7 @@ class Track:
     """Unit of the quantities measured in the files."""
     branch: HarnessBranch | None = None
     """How the track's branch of the public harness adds up scores; None: it has no branch, and
-    `--like harness` changes nothing."""
+    `--policy harness` changes nothing."""
     items: Mapping[str, str] = field(default_factory=dict)
     """Like `PLAN_ITEMS`, for the track's own rubric; criteria left out are never contradicted by
     facts."""

@@ -10,7 +10,7 @@ and now and then a breach. We see it three ways: files with public inputs and a 
 scores; files and the report; the report alone. `--formulas` submissions a track and tier have right
 files and are seen once, as a report alone.
 
-With `--like harness` every stage, Agentic, Task and Overall must be the harness's to the last digit
+With `--policy harness` every stage, Agentic, Task and Overall must be the harness's to the last digit
 it prints. By default S4, S5, Task and the limit of S1 must be, but for submissions spoiled in a way
 that docs/harness.md lists: these bear its name and are counted apart. Any other difference is
 printed and makes the exit code 1. Submissions on which the harness raises are left out.
@@ -234,7 +234,7 @@ def main() -> int:
     parser.add_argument("--n", type=int, default=300, help="submissions a track")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--track", choices=sorted(TRACKS), action="append")
-    parser.add_argument("--like", choices=("paper", "harness"), default="paper")
+    parser.add_argument("--policy", choices=("paper", "harness"), default="paper")
     parser.add_argument(
         "--formulas",
         type=int,
@@ -251,7 +251,7 @@ def main() -> int:
         return 2
     place, wrong = Path(checkout), 0
     for name in args.track or TRACKS:
-        wrong += compare(name, place, args.n, random.Random(args.seed), args.like) if args.n else 0
+        wrong += compare(name, place, args.n, random.Random(args.seed), args.policy) if args.n else 0
         if args.formulas and name != "vqa open":
             wrong += compare_formulas(name, place, args.formulas, random.Random(args.seed))
     return 1 if wrong else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -133,7 +133,7 @@ def _compare_judges(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str
     )
 
 
-def _check_annotators(existing: tuple[str, ...], *names: str) -> None:
+def _check_annotators(existing: Sequence[str], *names: str) -> None:
     for name in names:
         if name not in existing:
             raise InputError(

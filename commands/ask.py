@@ -18,7 +18,7 @@ from .campaign import BatchStep, campaign, make_plan, run_flags, select_shard
 from .forecast import forecast_json, format_cost, format_tokens
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import STORE, campaign_options, json_option, run_facts_options
+from .options import STORE, campaign_options, json_option
 from .path_types import LocalPath
 from .runs import list_runs
 from .sessions import existing_paths, required_store, score_options
@@ -51,7 +51,6 @@ _USAGE = (
 @option("--number", is_flag=True, help="The answer is a number.")
 @option("--text", is_flag=True, help="The answer is one or two sentences.")
 @option("--schema", metavar="FILE", type=LocalPath(), help="The answer is JSON by this schema.")
-@run_facts_options
 @STORE
 @campaign_options
 @json_option("Print JSON Lines, one run each.")

@@ -12,7 +12,7 @@ import click
 from .. import console
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import JSON, JUDGE, MAX_COST, PATHS, RUBRIC, STORE, run_facts_options
+from .options import JSON, JUDGE, MAX_COST, PATHS, RUBRIC, STORE
 
 if TYPE_CHECKING:
     from ..error_codes.detectors.answers import AnswerCode
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 @JUDGE
 @MAX_COST
 @RUBRIC
-@run_facts_options
 @STORE
 @JSON
 @click.pass_obj

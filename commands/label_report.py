@@ -11,7 +11,7 @@ from ..trajectories.stages import stage_title
 
 if TYPE_CHECKING:
     from ..judge.trust.against_labels import LabelReport
-    from ..judge.trust.comparison import CodesBy, Figures
+    from ..judge.trust.comparison import CodeOrigin, Figures
     from ..judge.trust.measures import Calibration, Figure
 
 _Select = Callable[["Figures"], "Figure | None"]
@@ -19,7 +19,7 @@ _Select = Callable[["Figures"], "Figure | None"]
 _Row = tuple[str, list["Figure | None"]]
 """A row of a table: its name and a figure for each split."""
 
-_CODE_SOURCES: tuple[tuple[CodesBy, str], ...] = (
+_CODE_SOURCES: tuple[tuple[CodeOrigin, str], ...] = (
     ("reading", "reading alone"),
     ("facts", "facts and findings"),
     ("both", "both"),
@@ -87,7 +87,7 @@ def _criteria_figure(path: str) -> _Select:
     return select
 
 
-def _code_figure(source: CodesBy, name: str) -> _Select:
+def _code_figure(source: CodeOrigin, name: str) -> _Select:
     def select(figures: Figures) -> Figure | None:
         if figures.codes is None or source not in figures.codes:
             return None
@@ -96,7 +96,7 @@ def _code_figure(source: CodesBy, name: str) -> _Select:
     return select
 
 
-def _clean_runs_figure(source: CodesBy) -> _Select:
+def _clean_runs_figure(source: CodeOrigin) -> _Select:
     def select(figures: Figures) -> Figure | None:
         if figures.codes is None or source not in figures.codes:
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,7 +71,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 def _show_boards(
     table: pl.DataFrame,
     runs: pl.DataFrame,
-    score_basis: Mapping[str, Any],
+    score_basis: dict[str, Any],
     outcome: str,
     with_ratings: bool,
 ) -> None:

@@ -135,13 +135,6 @@ model_options = combined(
         help="Ask a model N times; the majority counts.",
     ),
     option(
-        "--pictures",
-        heading="Judge",
-        is_flag=True,
-        default=None,
-        help="Show a model one output of each kind.",
-    ),
-    option(
         "--timeout",
         heading="Judge",
         type=float,

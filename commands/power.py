@@ -156,7 +156,8 @@ def _effect_size(flags: dict[str, Any]) -> float:
             "nothing says what is to be detected",
             "give --difference SIZE, or --code E3 --effect SIZE, or --labels DIR --half-width SIZE",
         )
-    return abs(effect if is_effect else difference)
+    size: float = effect if is_effect else difference
+    return abs(size)
 
 
 def _plan_labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:

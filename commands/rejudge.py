@@ -162,7 +162,7 @@ def _with_stored_judge(
     stored = {
         name: parameters.get(key)
         for name, key in _STORED_OPTIONS.items()
-        if settings.get(name, flags[name]) is None
+        if settings.get(name, flags.get(name)) is None
     }
     return replace(
         how,

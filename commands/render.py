@@ -30,7 +30,7 @@ MOST_QUOTES = 2
 MOST_LINES = 12
 """Lines of a list of problems that are shown without --verbose."""
 JUDGE_HINT = "--judge MODEL has them judged"
-EVIDENCE_HINT = "--strict-evidence leaves out verdicts without proof"
+EVIDENCE_HINT = "a policy with strict_evidence leaves out verdicts without proof"
 
 
 def bill(usage: Usage) -> str:

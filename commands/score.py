@@ -118,7 +118,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         elif how.dry_run or how.batch:
             list_runs(paths)
             return 2
-        runs, options = select_shard(how, run_sources(paths) if how.shard else paths, options)
+        runs: Iterable[str | Path | RunSource] = paths
+        if how.shard is not None:
+            runs, options = select_shard(how, run_sources(paths), options)
         out = place_of(flags["out"]) if flags["out"] else None
         part = None
         if how.shard is not None and not how.dry_run:

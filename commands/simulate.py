@@ -97,9 +97,9 @@ def _write(file: Path, lines: Iterable[str], truth_file: Path, truth: dict[str, 
         ) from error
 
 
-def _parse_switches(texts: Iterable[str]) -> dict[str, float | int]:
+def _parse_switches(texts: Iterable[str]) -> dict[str, Any]:
     """NAME=NUMBER pairs by the simulator's names. ConfigError for anything else."""
-    switches: dict[str, float | int] = {}
+    switches: dict[str, Any] = {}
     for text in texts:
         name, _, number = (part.strip() for part in text.partition("="))
         name = _SIZES.get(name, name)

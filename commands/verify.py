@@ -59,9 +59,9 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
                     console.say(f"  {problem}")
     if not correct + wrong:
         return 2
-    for problems, count in counts.items():
+    for (first, *_), count in counts.items():
         if count > 1:
-            console.say(f"{count - 1} more: {problems[0]}")
+            console.say(f"{count - 1} more: {first}")
     console.note(f"{correct} of {correct + wrong} scorecards add up", obj["quiet"])
     return 1 if wrong or unreadable else 0
 

@@ -101,7 +101,7 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
     add(
         "quotes found",
         missed,
-        f"{rate}: verdicts on the others are not proven (score --strict-evidence)",
+        f"{rate}: verdicts on the others are not proven (strict_evidence in a --policy file)",
         "note",
     )
     against = (table["contradictions"] > 0).fill_null(False)

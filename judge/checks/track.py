@@ -32,7 +32,7 @@ class CheckedTrack(Track):
     """The cases that were delivered, if that is not shown by a file in a folder of each."""
     workspace: Callable[[Run, int | None], Workspace] | None = field(default=None, kw_only=True)
     """What the public harness's branch reads from the agent's workspace; the second argument is
-    the number of expected cases. Used by `--like harness` alone."""
+    the number of expected cases. Used by `--policy harness` alone."""
 
 
 def checked_track(name: str | None) -> CheckedTrack | None:

@@ -1,4 +1,4 @@
-"""Where the benchmark's text and its public harness part: what each choice of `--like` does
+"""Where the benchmark's text and its public harness part: what each choice of `like` does
 (docs/harness.md has the ids).
 
 `paper` is the benchmark's text, and ours where that is silent. `harness` is what the branches of

@@ -1,5 +1,5 @@
 """What the runner of the public harness's vqa branch finds in an agent's workspace, and does with
-it (`--like harness`).
+it (`--policy harness`).
 
 Facts after inference_verifier.py and tool_usage.py of AutoMedBench/AutoMedBench, branch eval_vqa.
 Nothing of the agent's is run: answer_postprocess.py counts when it parses and defines

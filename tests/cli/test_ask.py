@@ -229,7 +229,7 @@ def test_through_a_providers_batch(
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "bad.json"), "the answer's schema"),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "none.json"), "no such file"),
         (("ask", "runs", QUESTION, "--judge", "m", "--out", "a.txt"), "names no format"),
-        (("ask", "runs", QUESTION, "--judge", "m", "--track", "chess"), "unknown track 'chess'"),
+        (("--config", "chess.toml", "ask", "runs", QUESTION, "--judge", "m"), "unknown track 'ch"),
         (("ask", "runs", QUESTION, "--judge", "m", "--store", "none"), "needs a store"),
         (("ask", "nowhere", QUESTION, "--judge", "m"), "no such file or folder"),
     ],
@@ -238,6 +238,7 @@ def test_what_is_wrong_is_one_line(
     asking, out, tmp_path: Path, args: tuple[str, ...], says: str
 ) -> None:
     (tmp_path / "list.json").write_text("[1]", "utf-8")
+    (tmp_path / "chess.toml").write_text('track = "chess"', "utf-8")
     (tmp_path / "bad.json").write_text('{"type": 7}', "utf-8")
     code, text, told = out(*args)
     assert (code, text, told.count("\n"), says in told) == (2, "", 1, True), told

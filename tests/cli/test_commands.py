@@ -533,10 +533,9 @@ def test_a_rubric_given_for_one_track_leaves_the_others_alone(out, stored, tmp_p
     assert "1 run of another track than the given rubric" in err
 
 
-def test_answer_level_codes_of_a_vqa_run(out) -> None:
-    _, text, _ = out(
-        "codes", RECORDED / "runs" / "vqa-lite-01", "--public", RECORDED / "public", "--json"
-    )
+def test_answer_level_codes_of_a_vqa_run(out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBJUDGE_PUBLIC", str(RECORDED / "public"))
+    _, text, _ = out("codes", RECORDED / "runs" / "vqa-lite-01", "--json")
     (data,) = lines(text)
     assert {a["code"] for a in data["answers"]} == {"PLC001"}
     assert len(data["answers"]) == 5, "21 % of 24 answers are stand-ins"

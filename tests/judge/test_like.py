@@ -1,4 +1,4 @@
-"""`--like harness`: each listed difference (docs/harness.md) on files made for it, by the paper's
+"""`--policy harness`: each listed difference (docs/harness.md) on files made for it, by the paper's
 rules and by the harness's."""
 
 from __future__ import annotations
