@@ -1,14 +1,14 @@
-"""What changed between two rubrics, sorted by what it costs: stale verdicts, or only a new sum.
+"""What changed between two rubrics, and what it costs: stale verdicts, or only a new sum.
 
-`diff_rubrics(a, b)` compares meaning, so layout, comments and order never show; `render_diff`
-writes it as text.
+`diff_rubrics(before, after)` compares meaning, so layout, comments and order do not count;
+`render_diff` writes the result as text.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pydantic import Field
 
@@ -20,13 +20,12 @@ JUDGED_FIELDS = ("title", "text", "scale", "conditional", "evidence", "preamble"
 """A change here makes the criterion's verdicts stale (the fields of `criterion_sha256`)."""
 SUMMED_FIELDS = ("weight", "requires", "credit", "tiers")
 """A change here only changes how verdicts are combined."""
-BOUND_FIELDS = ("meaning",)
-"""A change here leaves the rules and presumed values that are bound to the criterion without it."""
+_HEADER_FIELDS = ("id", "version", "track", "tasks", "title", "source", "derived")
 _WIDTH = 110
 
 
 class Change(Node):
-    """One field before and after, as text; None where it was not set."""
+    """One field before and after, as text; None if it was not set."""
 
     field: str
     before: str | None
@@ -39,10 +38,10 @@ class CriterionDiff(Node):
     id: str
     changes: tuple[Change, ...]
     stale: bool
-    """Its stored verdicts no longer answer the question that is asked now."""
+    """Whether its stored verdicts no longer answer the question that is asked now."""
     newly_asked: bool
-    """It is now asked in a tier where it was credited or did not apply, so verdicts may be missing
-    there."""
+    """Whether it is now asked in a tier where it was credited or did not apply: verdicts may be
+    missing there."""
 
 
 class RubricDiff(Node):
@@ -53,8 +52,9 @@ class RubricDiff(Node):
     before_sha256: str
     after_sha256: str
     header: tuple[Change, ...] = ()
-    """id, version, track, tasks, title, source, derived."""
+    """Changes of id, version, track, tasks, title, source, derived."""
     stage_weights: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """Weights before and after, of stages whose weight changed."""
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     added_texts: dict[str, str] = Field(default_factory=dict)
@@ -63,80 +63,85 @@ class RubricDiff(Node):
 
     @property
     def same(self) -> bool:
-        """Nothing of the meaning differs."""
+        """Whether both rubrics have the same meaning."""
         return self.before_sha256 == self.after_sha256
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """Criteria whose stored verdicts go stale; added ones have none yet."""
-        return tuple(c.id for c in self.changed if c.stale)
+        """Criteria whose stored verdicts become stale; added criteria have none yet."""
+        return tuple(criterion.id for criterion in self.changed if criterion.stale)
 
 
-def diff_rubrics(a: Rubric, b: Rubric) -> RubricDiff:
-    """The difference from `a` to `b`, criteria matched by id."""
-    old, new = ({c.id: c for c in rubric.criteria()} for rubric in (a, b))
-    header = ("id", "version", "track", "tasks", "title", "source", "derived")
+def diff_rubrics(before: Rubric, after: Rubric) -> RubricDiff:
+    """The difference between two rubrics, with criteria matched by id."""
+    old = {criterion.id: criterion for criterion in before.criteria()}
+    new = {criterion.id: criterion for criterion in after.criteria()}
+    added, removed = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
+    common = sorted(old.keys() & new.keys())
+    diffs = [_diff_criterion(old[name], new[name]) for name in common]
     return RubricDiff(
-        before=f"{a.id} {a.version}",
-        after=f"{b.id} {b.version}",
-        before_sha256=a.sha256,
-        after_sha256=b.sha256,
-        header=tuple(_changes(a, b, header)),
-        stage_weights={
-            stage: (a.stages[stage].weight, b.stages[stage].weight)
-            for stage in sorted(set(a.stages) & set(b.stages))
-            if a.stages[stage].weight != b.stages[stage].weight
-        },
-        added=tuple(sorted(set(new) - set(old))),
-        removed=tuple(sorted(set(old) - set(new))),
-        added_texts={name: new[name].text for name in sorted(set(new) - set(old))},
-        removed_texts={name: old[name].text for name in sorted(set(old) - set(new))},
-        changed=tuple(
-            found
-            for name in sorted(set(old) & set(new))
-            if (found := _criterion_diff(old[name], new[name])).changes
-        ),
+        before=f"{before.id} {before.version}",
+        after=f"{after.id} {after.version}",
+        before_sha256=before.sha256,
+        after_sha256=after.sha256,
+        header=tuple(_changes(before, after, _HEADER_FIELDS)),
+        stage_weights=_changed_weights(before, after),
+        added=tuple(added),
+        removed=tuple(removed),
+        added_texts={name: new[name].text for name in added},
+        removed_texts={name: old[name].text for name in removed},
+        changed=tuple(diff for diff in diffs if diff.changes),
     )
 
 
-def _criterion_diff(a: Criterion, b: Criterion) -> CriterionDiff:
+def _changed_weights(before: Rubric, after: Rubric) -> dict[str, tuple[float, float]]:
+    weights = {}
+    for name in sorted(before.stages.keys() & after.stages.keys()):
+        pair = before.stages[name].weight, after.stages[name].weight
+        if pair[0] != pair[1]:
+            weights[name] = pair
+    return weights
+
+
+def _diff_criterion(before: Criterion, after: Criterion) -> CriterionDiff:
     return CriterionDiff(
-        id=a.id,
-        changes=tuple(_changes(a, b, (*JUDGED_FIELDS, *SUMMED_FIELDS, *BOUND_FIELDS, "source"))),
-        stale=criterion_sha256(a) != criterion_sha256(b),
-        newly_asked=bool(_asked(b) - _asked(a)),
+        id=before.id,
+        changes=tuple(_changes(before, after, (*JUDGED_FIELDS, *SUMMED_FIELDS, "source"))),
+        stale=criterion_sha256(before) != criterion_sha256(after),
+        newly_asked=bool(_judged_tiers(after) - _judged_tiers(before)),
     )
 
 
-def _asked(criterion: Criterion) -> set[Tier]:
+def _judged_tiers(criterion: Criterion) -> set[Tier]:
     """Tiers in which the criterion needs a verdict."""
-    return set(TIERS if criterion.tiers is None else criterion.tiers) - set(criterion.credit)
+    tiers = TIERS if criterion.tiers is None else criterion.tiers
+    return set(tiers) - set(criterion.credit)
 
 
-def _changes(a: Node, b: Node, fields: tuple[str, ...]) -> Iterator[Change]:
+def _changes(before: Node, after: Node, fields: Sequence[str]) -> Iterator[Change]:
     for field in fields:
-        before, after = _words(getattr(a, field)), _words(getattr(b, field))
-        if before != after:
-            yield Change(field=field, before=before, after=after)
+        old, new = _field_text(getattr(before, field)), _field_text(getattr(after, field))
+        if old != new:
+            yield Change(field=field, before=old, after=new)
 
 
-def _words(value: Any) -> str | None:
+def _field_text(value: Any) -> str | None:
     if value is None or value == ():
         return None
-    if isinstance(value, tuple):
-        if all(isinstance(item, Level) for item in value):
-            return "\n".join(
-                f"{level.value:g}: {level.text}" for level in sorted(value, key=lambda x: -x.value)
-            )
-        return ", ".join(sorted(map(str, value)))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    if not isinstance(value, tuple):
+        return str(value)
+    if all(isinstance(item, Level) for item in value):
+        levels = sorted(value, key=lambda level: -level.value)
+        return "\n".join(f"{level.value:g}: {level.text}" for level in levels)
+    return ", ".join(sorted(map(str, value)))
 
 
 def render_diff(diff: RubricDiff) -> str:
-    """The difference as unified text: a block a criterion, headed by what it means for stored
-    verdicts.
+    """The difference as unified text: a block a criterion, headed by its effect on verdicts.
 
-    Empty when nothing differs. The text is the rubric's own: pass it through `sanitize` before a
+    Empty if nothing differs. The text comes from the rubrics: pass it through `sanitize` before a
     terminal.
     """
     if diff.same:
@@ -146,7 +151,7 @@ def render_diff(diff: RubricDiff) -> str:
         f"+++ {diff.after} ({diff.after_sha256[:12]})",
     ]
     if diff.header:
-        lines += ["@@ rubric: no new call @@", *_body(diff.header)]
+        lines += ["@@ rubric: no new call @@", *_change_lines(diff.header)]
     for stage, (before, after) in sorted(diff.stage_weights.items()):
         lines += [
             f"@@ {stage} weight: no new call @@",
@@ -154,40 +159,33 @@ def render_diff(diff: RubricDiff) -> str:
             f"+weight: {after:g}",
         ]
     for name in diff.removed:
-        lines += [
-            f"@@ {name} removed: its verdicts are kept, and no longer used @@",
-            *_marked("-", f"text: {diff.removed_texts[name]}"),
-        ]
+        lines.append(f"@@ {name} removed: its verdicts are kept, and no longer used @@")
+        lines += _signed_lines("-", f"text: {diff.removed_texts[name]}")
     for name in diff.added:
-        lines += [
-            f"@@ {name} added: to be judged @@",
-            *_marked("+", f"text: {diff.added_texts[name]}"),
-        ]
-    for item in diff.changed:
-        lines += [f"@@ {item.id}: {_effect(item)} @@", *_body(item.changes)]
+        lines.append(f"@@ {name} added: to be judged @@")
+        lines += _signed_lines("+", f"text: {diff.added_texts[name]}")
+    for criterion in diff.changed:
+        lines.append(f"@@ {criterion.id}: {_effect(criterion)} @@")
+        lines += _change_lines(criterion.changes)
     return "\n".join(lines) + "\n"
 
 
-def _effect(
-    item: CriterionDiff,
-) -> Literal["verdicts go stale", "no new call", "asked in more tiers"]:
-    return (
-        "verdicts go stale"
-        if item.stale
-        else "asked in more tiers"
-        if item.newly_asked
-        else "no new call"
-    )
+def _effect(criterion: CriterionDiff) -> str:
+    if criterion.stale:
+        return "verdicts go stale"
+    return "asked in more tiers" if criterion.newly_asked else "no new call"
 
 
-def _body(changes: tuple[Change, ...]) -> Iterator[str]:
+def _change_lines(changes: Sequence[Change]) -> Iterator[str]:
     for change in changes:
-        for sign, value in (("-", change.before), ("+", change.after)):
-            if value is not None:
-                yield from _marked(sign, f"{change.field}: {value}")
+        if change.before is not None:
+            yield from _signed_lines("-", f"{change.field}: {change.before}")
+        if change.after is not None:
+            yield from _signed_lines("+", f"{change.field}: {change.after}")
 
 
-def _marked(sign: str, text: str) -> Iterator[str]:
+def _signed_lines(sign: str, text: str) -> Iterator[str]:
+    """The text wrapped into lines that begin with + or -."""
     for paragraph in text.splitlines():
         for line in textwrap.wrap(paragraph, _WIDTH, subsequent_indent="  ") or [""]:
             yield f"{sign}{line}"

@@ -1,11 +1,9 @@
-"""Rubrics from YAML: read, validated with line numbers, hashed by meaning.
+"""Loads rubrics from YAML: read, validated with line numbers, hashed by meaning.
 
-- `load_rubric(id_or_path)`: a built-in rubric by its id, or any file
-- `rubric_for(track, task, given)`: the one that judges a run: the given one, else the built-in one
-  that fits
-- `validate_file(path)`: every problem of a file; `file_notes(path)`: what is valid and may yet not be
-  meant
-- `criterion_sha256`, `rubric_sha256`: what verdicts and scorecards are keyed by
+- `load_rubric(id_or_path)`: a built-in rubric by its id, or any file.
+- `rubric_for(track, task, preferred)`: the rubric that judges a run.
+- `validate_file(path)`: every problem of a file; `file_notes(path)`: what may be unintended.
+- `criterion_sha256`, `rubric_sha256`: the keys of verdicts and scorecards.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from .validate import Problem, did_you_mean, find_notes, find_problems
 
 _FOLDER = Path(__file__).parent
 _FALLBACK = "workflow"
+"""Id of the rubric for tracks that have none, derived from the shared workflow."""
 _STARTER = _FOLDER / "starter.txt"
 BINARY: tuple[dict[str, Any], ...] = (
     {"value": 1.0, "text": "Yes, and evidence shows it."},
@@ -36,78 +35,95 @@ BINARY: tuple[dict[str, Any], ...] = (
 
 
 @lru_cache(maxsize=1)
-def _files() -> dict[str, tuple[Path, bool]]:
-    """Rubric id -> its file and whether it is ours: those of this folder, then those that tracks of
-    packages bring."""
-    found = {path.stem: (path, True) for path in sorted(_FOLDER.glob("*.yaml"))}
-    for path in (
-        Path(rubric) for track in TRACKS for rubric in track.rubrics if isinstance(rubric, Path)
-    ):
-        if path.stem in found:
-            warn(
-                f"rubric {path} left out: one with the id {path.stem} is there already (rename the"
-                " file and its id)"
-            )
-        else:
-            found[path.stem] = path, False
-    return found
+def _rubric_files() -> dict[str, tuple[Path, bool]]:
+    """The file of each rubric by id, and whether it ships with ambjudge.
+
+    Tracks of other packages add theirs; one with the id of another rubric is left out.
+    """
+    files = {path.stem: (path, True) for path in sorted(_FOLDER.glob("*.yaml"))}
+    for track in TRACKS:
+        for rubric in track.rubrics:
+            if not isinstance(rubric, Path):
+                continue
+            if rubric.stem in files:
+                warn(
+                    f"rubric {rubric} left out: another one has the id {rubric.stem} (rename the"
+                    " file and its id)"
+                )
+            else:
+                files[rubric.stem] = rubric, False
+    return files
 
 
 def builtin_ids() -> tuple[str, ...]:
     """Ids of the rubrics that come with the package and with tracks of other packages."""
-    return tuple(_files())
+    return tuple(_rubric_files())
 
 
 def load_rubric(id_or_path: Rubric | str | Path) -> Rubric:
-    """The built-in rubric with this id, else the rubric of this file (a `Path`, or a text with `/`
-    or a suffix); one that is loaded already as it is.
+    """The built-in rubric with this id, or the rubric of a file.
 
-    Raises RubricError naming file, line, column and what was expected; of several problems the
-    first.
+    A file is a `Path`, or text with `/` or a suffix. A loaded rubric is returned as it is. Raises
+    RubricError with file, line, column and what was expected; of several problems, the first.
     """
     if isinstance(id_or_path, Rubric):
         return id_or_path
     if isinstance(id_or_path, str) and not _looks_like_path(id_or_path):
-        if id_or_path not in builtin_ids():
-            known = builtin_ids()
-            hint = (
-                did_you_mean(id_or_path[:80], known)
-                or f"one of {', '.join(known)}, or a .yaml file"
-            )
-            raise RubricError(f"no rubric {id_or_path[:80]!r}", hint)
-        return _builtin(id_or_path)
+        _check_id(id_or_path)
+        return _load_builtin(id_or_path)
     path = Path(id_or_path)
     document = read_document(path)
     problems = find_problems(document)
     if problems:
-        first, more = problems[0], len(problems) - 1
-        hint = first.hint + (f"; {more} more: ambjudge rubric validate {path}" if more else "")
+        first = problems[0]
+        hint = first.hint
+        if len(problems) > 1:
+            hint += f"; {len(problems) - 1} more: ambjudge rubric validate {path}"
         raise error_at(path, (first.line, first.column), first.message, hint)
     return build_rubric(document)
 
 
+def _looks_like_path(text: str) -> bool:
+    return any(character in text for character in "/\\.")
+
+
+def _check_id(rubric_id: str) -> None:
+    ids = builtin_ids()
+    if rubric_id not in ids:
+        suggestion = did_you_mean(rubric_id[:80], ids)
+        hint = suggestion or f"one of {', '.join(ids)}, or a .yaml file"
+        raise RubricError(f"no rubric {rubric_id[:80]!r}", hint)
+
+
+@lru_cache(maxsize=64)
+def _load_builtin(rubric_id: str) -> Rubric:
+    path, is_shipped = _rubric_files()[rubric_id]
+    # Tests validate the shipped ones: the JSON Schema costs more than all the rest of loading.
+    return build_rubric(read_document(path)) if is_shipped else load_rubric(path)
+
+
 def rubric_for(
-    track: TrackName | None, task: str | None = None, given: Rubric | None = None
+    track: TrackName | None, task: str | None = None, preferred: Rubric | None = None
 ) -> Rubric:
     """The rubric of a track, or its variant whose `tasks` words begin a part of the task's name.
 
-    Tracks without one get `workflow`, the rubric derived from the shared workflow. `given` is taken
-    instead, but for runs whose track is known to be another than its own: an edited rubric of one
-    track must not judge the others.
+    Tracks without a rubric get `workflow`, the rubric derived from the shared workflow. `preferred`
+    is returned instead unless the run's track is known to be another than its own: an edited rubric
+    of one track must not judge the others.
     """
-    if given is not None and (given.track is None or track is None or given.track == track):
-        return given
-    known = TRACKS.find(track)
-    rubrics = (
-        [_builtin(r.stem if isinstance(r, Path) else r) for r in known.rubrics]
-        if known is not None
-        else []
-    )
-    parts = f"-{task.lower().replace('_', '-')}" if task else ""
+    if preferred is not None and (track is None or preferred.track in (None, track)):
+        return preferred
+    definition = TRACKS.find(track)
+    rubrics = [] if definition is None else [_load_track_rubric(r) for r in definition.rubrics]
+    task_parts = f"-{task.lower().replace('_', '-')}" if task else ""
     for variant in rubrics[1:]:
-        if any(f"-{word}" in parts for word in variant.tasks):
+        if any(f"-{word}" in task_parts for word in variant.tasks):
             return variant
-    return rubrics[0] if rubrics else _builtin(_FALLBACK)
+    return rubrics[0] if rubrics else _load_builtin(_FALLBACK)
+
+
+def _load_track_rubric(rubric: str | Path) -> Rubric:
+    return _load_builtin(rubric.stem if isinstance(rubric, Path) else rubric)
 
 
 def validate_file(path: str | Path) -> list[Problem]:
@@ -115,46 +131,44 @@ def validate_file(path: str | Path) -> list[Problem]:
     try:
         return find_problems(read_document(Path(path)))
     except RubricError as error:
-        return [Problem.of(error)]
+        return [Problem.from_error(error)]
 
 
 def file_notes(path: str | Path) -> list[Problem]:
-    """What may not be meant in a file that has no problem."""
+    """What may be unintended in a file without problems."""
     return find_notes(read_document(Path(path)))
 
 
 def build_rubric(document: Document) -> Rubric:
-    """A rubric from a valid document: shorthands expanded, items in canonical order, hash set."""
-    data = expand(document.value)
-    rubric = Rubric.model_validate(data)
+    """The rubric of a valid document: shorthands expanded, items in canonical order, hash set."""
+    rubric = Rubric.model_validate(_canonical(document.value))
     return rubric.model_copy(update={"sha256": rubric_sha256(rubric)})
 
 
-def expand(data: dict[str, Any]) -> dict[str, Any]:
-    """The document with its shorthands written out and what has no order in meaning brought into
-    one order.
+def _canonical(data: dict[str, Any]) -> dict[str, Any]:
+    """The document with its shorthands expanded, and everything without a meaningful order sorted.
 
     Line breaks inside texts are layout, so every run of white space becomes one space.
     """
     result = {**data, "tasks": sorted(data.get("tasks", ())), "stages": {}}
     for key in ("title", "source", "preamble"):
         if key in data:
-            result[key] = _flat(data[key])
-    told = {"preamble": result["preamble"]} if "preamble" in data else {}
+            result[key] = _one_line(data[key])
+    preamble = {"preamble": result["preamble"]} if "preamble" in data else {}
     for name in sorted(data["stages"]):
         stage = data["stages"][name]
-        items = [_criterion(item) | told for item in stage.get("criteria", ())]
-        result["stages"][name] = {**stage, "criteria": sorted(items, key=_id)}
+        criteria = [_canonical_criterion(item) | preamble for item in stage.get("criteria", ())]
+        result["stages"][name] = {**stage, "criteria": sorted(criteria, key=_criterion_id)}
     return result
 
 
-def _criterion(data: dict[str, Any]) -> dict[str, Any]:
+def _canonical_criterion(data: dict[str, Any]) -> dict[str, Any]:
     result = dict(data)
     for key in ("title", "text", "source", "conditional"):
         if result.get(key) is not None:
-            result[key] = _flat(result[key])
+            result[key] = _one_line(result[key])
     scale = BINARY if result["scale"] == "binary" else result["scale"]
-    levels = [{"value": level["value"], "text": _flat(level["text"])} for level in scale]
+    levels = [{"value": level["value"], "text": _one_line(level["text"])} for level in scale]
     result["scale"] = sorted(levels, key=lambda level: -level["value"])
     result["requires"] = sorted(result.get("requires", ()))
     for key, order in (("credit", TIERS), ("tiers", TIERS), ("evidence", EVIDENCE_SCOPES)):
@@ -163,37 +177,37 @@ def _criterion(data: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _flat(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _id(criterion: dict[str, Any]) -> str:
+def _criterion_id(criterion: dict[str, Any]) -> str:
     return str(criterion["id"])
 
 
-@lru_cache(maxsize=64)
-def _builtin(rubric_id: str) -> Rubric:
-    path, ours = _files()[rubric_id]
-    # Ours are validated by the tests: the JSON Schema costs more than all the rest of loading.
-    return build_rubric(read_document(path)) if ours else load_rubric(path)
-
-
-def _looks_like_path(text: str) -> bool:
-    return any(sign in text for sign in "/\\.")
-
-
-def _hash(value: Any) -> str:
-    text = json.dumps(
-        value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False
-    )
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def rubric_sha256(rubric: Rubric) -> str:
-    """Hash of a rubric's meaning: the same for any layout, comments, order of keys or of criteria."""
+    """Hash of a rubric's meaning; layout, comments and the order of criteria do not count."""
     data = _without_unset(rubric.model_dump(mode="json", exclude={"sha256"}))
     for stage in data["stages"].values():
-        stage["criteria"] = sorted(map(_without_unset, stage["criteria"]), key=_id)
+        stage["criteria"] = sorted(map(_without_unset, stage["criteria"]), key=_criterion_id)
+    return _hash(data)
+
+
+@lru_cache(maxsize=4096)
+def criterion_sha256(criterion: Criterion) -> str:
+    """Hash of everything in a criterion that decides a verdict.
+
+    Its id, title, text, scale, condition and evidence scopes, and the preamble told before it. Not
+    weight, requires, credit, tiers, source: they decide how verdicts are combined, so editing them
+    makes none stale. Not `meaning` either: a judge never sees it, and an edit that changes the
+    meaning changes the text. The title counts, because a judge may be shown it as a heading:
+    reusing a verdict on words that the judge never saw would be wrong, while a needless call costs
+    only a few cents.
+    """
+    fields = {"id", "title", "text", "scale", "conditional", "evidence", "preamble"}
+    data = _without_unset(criterion.model_dump(mode="json", include=fields))
+    data["scale"] = sorted(data["scale"], key=lambda level: -float(level["value"]))
+    data["evidence"] = sorted(data["evidence"])
     return _hash(data)
 
 
@@ -205,42 +219,34 @@ def _without_unset(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=4096)
-def criterion_sha256(criterion: Criterion) -> str:
-    """Hash of everything in a criterion that decides a verdict: id, title, text, scale, condition,
-    evidence scopes, and the preamble told before it.
-
-    Not weight, requires, credit, tiers, source: they decide how verdicts are combined, so editing
-    them makes none stale. Not `meaning` either: a judge never sees it, and an edit that changes
-    the meaning changes the text. The title counts, because a judge may be shown it as a heading:
-    reusing a verdict on words that the judge never saw would be wrong, while a needless call is
-    only a few cents.
-    """
-    fields = {"id", "title", "text", "scale", "conditional", "evidence", "preamble"}
-    kept = _without_unset(criterion.model_dump(mode="json", include=fields))
-    kept["scale"] = sorted(kept["scale"], key=lambda level: -float(level["value"]))
-    kept["evidence"] = sorted(kept["evidence"])
-    return _hash(kept)
+def _hash(value: Any) -> str:
+    text = json.dumps(
+        value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def starter_rubric(rubric_id: str | None = None) -> str:
-    """A rubric to begin one's own with, as commented YAML that is valid at once: a copy of the one
-    with this id, under an id of its own, or one of two criteria for runs of any kind."""
+    """A valid rubric to start from, as commented YAML.
+
+    A copy of the rubric with this id under another id or, without an id, a rubric of two criteria
+    for runs of any kind. Raises RubricError for an unknown id.
+    """
     if rubric_id is None:
         return _STARTER.read_text(encoding="utf-8")
     if rubric_id not in builtin_ids():
-        load_rubric(rubric_id)  # says what is wrong with the id, or that it is a file
+        load_rubric(rubric_id)  # raises an error, unless it is a file
         raise RubricError(
-            f"{rubric_id[:80]!r} is no id",
+            f"{rubric_id[:80]!r} is not an id",
             f"copy the file, or give one of {', '.join(builtin_ids())}",
         )
-    text = _files()[rubric_id][0].read_text(encoding="utf-8")
+    path, _ = _rubric_files()[rubric_id]
+    text = path.read_text(encoding="utf-8")
     return re.sub(rf"^id: *{rubric_id}\b", f"id: my-{rubric_id}", text, count=1, flags=re.MULTILINE)
 
 
 def dump_rubric(rubric: Rubric) -> str:
-    """The rubric as YAML that `load_rubric` reads back to an equal one; comments are not part of a
-    rubric."""
+    """The rubric as YAML that `load_rubric` reads back to an equal one; comments are lost."""
     import yaml
 
     data = rubric.model_dump(mode="json", exclude={"sha256"}, exclude_defaults=True)

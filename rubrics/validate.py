@@ -1,5 +1,7 @@
-"""What is wrong with a rubric document: its shape by the published JSON Schema, its meaning by
-rules of our own."""
+"""Finds what is wrong with a rubric document.
+
+The published JSON Schema checks its shape, rules of this module its meaning.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,36 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RubricError
 from ..tracks import TRACKS
 from ..trajectories.stages import STAGES
 from .document import Document, Step
 
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
 SCHEMA_PATH = Path(__file__).with_name("rubric.schema.json")
 COMPUTED = ("S4", "S5")
 """Stages that are computed from the output files and have a weight only."""
-_TAKEN = re.compile(r"[SE][0-9].*|plan")
+_RESERVED_ID = re.compile(r"[SE][0-9].*|plan")
+"""Ids of stages, error codes and the plan, which a custom group's criteria must not have."""
+_MAX_MESSAGE = 200
+
+_Path = tuple[Step, ...]
+"""Keys and indices that lead to a value of the document."""
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing wrong with a file, at a line and column from 1 (0: the file as a whole)."""
+    """One thing that is wrong with a file, at a line and column from 1.
+
+    0 stands for the file as a whole.
+    """
 
     line: int
     column: int
@@ -34,16 +47,18 @@ class Problem:
     path: Path | None = None
 
     @classmethod
-    def of(cls, error: RubricError) -> Problem:
-        """A problem from the error that stopped the reading."""
+    def from_error(cls, error: RubricError) -> Problem:
+        """The problem that made the file unreadable."""
         line, column = error.position
-        place = f"{error.path}:{line}:{column}: " if line else f"{error.path}: "
-        return cls(line, column, error.message.removeprefix(place), error.hint, error.path)
+        prefix = f"{error.path}:{line}:{column}: " if line else f"{error.path}: "
+        return cls(line, column, error.message.removeprefix(prefix), error.hint, error.path)
 
     def __str__(self) -> str:
-        place = "" if self.path is None else f"{self.path}:"
-        place += f"{self.line}:{self.column}:" if self.line else ""
-        return f"{place} {self.message}{f' ({self.hint})' if self.hint else ''}".strip()
+        location = "" if self.path is None else f"{self.path}:"
+        if self.line:
+            location += f"{self.line}:{self.column}:"
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{location} {self.message}{hint}".strip()
 
 
 def schema() -> dict[str, Any]:
@@ -54,7 +69,7 @@ def schema() -> dict[str, Any]:
 
 
 def find_problems(document: Document) -> list[Problem]:
-    """All problems, in order of lines. Rules of meaning are only asked where the shape is right."""
+    """All problems in order of lines; the meaning is checked only if the shape is right."""
     problems = list(_shape_problems(document))
     if not problems:
         problems = list(_meaning_problems(document))
@@ -62,214 +77,208 @@ def find_problems(document: Document) -> list[Problem]:
 
 
 def find_notes(document: Document) -> list[Problem]:
-    """What is valid and may yet not be meant: a stage of the benchmark left out, weights that look
-    like shares and are none."""
-    stages, found = document.value["stages"], []
-    absent = [stage for stage in STAGES if stage not in stages]
-    if absent and len(absent) < len(STAGES):
-        hint = (
-            "there is an Overall for all five stages of the benchmark, and nothing beside them,"
-            " only"
-        )
-        found.append(_problem(document, ("stages",), f"no {', '.join(absent)}", hint, key=True))
-    weights = {stage: float(part["weight"]) for stage, part in stages.items()}
+    """What is valid but may be unintended.
+
+    Stages of the benchmark that are left out, and weights that look like shares but do not add up
+    to 1.
+    """
+    stages = document.value["stages"]
+    notes = []
+    missing = [stage for stage in STAGES if stage not in stages]
+    if missing and len(missing) < len(STAGES):
+        hint = "only rubrics with exactly the benchmark's five stages have an Overall"
+        notes.append(_problem(document, ("stages",), f"no {', '.join(missing)}", hint, key=True))
+    weights = {name: float(stage["weight"]) for name, stage in stages.items()}
     total = math.fsum(weights.values())
-    if len(set(weights.values())) > 1 and not math.isclose(total, 1.0, abs_tol=1e-6):
+    are_different = len(set(weights.values())) > 1
+    if are_different and not math.isclose(total, 1.0, abs_tol=1e-6):
+        message = f"the weights add up to {total:g}, not to 1"
         shares = ", ".join(
-            f"{stage} {weight:g} counts {weight / total:.3f}" for stage, weight in weights.items()
+            f"{name} {weight:g} counts {weight / total:.3f}" for name, weight in weights.items()
         )
-        found.append(
-            _problem(
-                document,
-                ("stages",),
-                f"the weights add up to {total:g}, not to 1",
-                shares,
-                key=True,
-            )
-        )
-    return found
-
-
-def _where(path: tuple[Step, ...]) -> str:
-    """A path as words: criteria are named by `criteria[2]`, as editors and other tools do."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
+        notes.append(_problem(document, ("stages",), message, shares, key=True))
+    return notes
 
 
 def _problem(
-    document: Document, path: tuple[Step, ...], message: str, hint: str, key: bool = False
+    document: Document, path: _Path, message: str, hint: str, key: bool = False
 ) -> Problem:
+    """A problem of the value at `path`, or of its key."""
     line, column = document.position(path, key)
-    place = _where(path)
-    return Problem(line, column, f"{place}: {message}" if place else message, hint, document.path)
+    name = _path_text(path)
+    text = f"{name}: {message}" if name else message
+    return Problem(line, column, text, hint, document.path)
+
+
+def _path_text(path: _Path) -> str:
+    """A path in the notation of editors and other tools: `stages.S1.criteria[2]`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
 
 
 def _shape_problems(document: Document) -> Iterator[Problem]:
     from jsonschema import Draft202012Validator
 
     if not isinstance(document.value, dict):
-        yield _problem(
-            document, (), "is no mapping", "expected a mapping with id, version, stages, ..."
-        )
+        hint = "expected a mapping with id, version, stages, ..."
+        yield _problem(document, (), "is not a mapping", hint)
         return
     for error in Draft202012Validator(schema()).iter_errors(document.value):
-        path: tuple[Step, ...] = tuple(error.absolute_path)
-        rule, wanted, found = error.validator, error.validator_value, error.instance
-        hint = error.schema.get("description", "see docs/rubrics.md")
-        if "propertyNames" in error.absolute_schema_path:
-            yield _problem(
-                document, (*path, found), "no name of a stage", f"expected {hint}", key=True
-            )
-        elif rule == "additionalProperties":
-            known = list(error.schema["properties"])
-            for name in sorted(set(found) - set(known)):
-                hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
-                yield _problem(document, (*path, name), "unknown key", hint, key=True)
-        elif rule == "required":
-            yield _problem(document, path, error.message, "add it")
-        elif rule == "pattern":
-            yield _problem(document, path, f"{found[:60]!r} has the wrong form", f"expected {hint}")
-        else:
-            said = (
-                error.message
-                if len(error.message) <= 200
-                else f"{error.message[:60]} ... {error.message[-120:]}"
-            )
-            near = did_you_mean(found, wanted) if rule == "enum" else ""
-            yield _problem(document, path, said, near or hint)
+        yield from _schema_problems(document, error)
 
 
-def did_you_mean(word: Any, known: Iterable[str]) -> str:
-    """A question that names the one that is spelled most like it; nothing where none is."""
-    close = difflib.get_close_matches(str(word), list(known), 1)
+def _schema_problems(document: Document, error: ValidationError) -> Iterator[Problem]:
+    """An error of the JSON Schema in the words of rubrics."""
+    path: _Path = tuple(error.absolute_path)
+    rule, value = error.validator, error.instance
+    schema_of_value: Any = error.schema
+    hint = schema_of_value.get("description", "see docs/rubrics.md")
+    if "propertyNames" in error.absolute_schema_path:
+        expected = f"expected {hint}"
+        yield _problem(document, (*path, value), "not a stage name", expected, key=True)
+    elif rule == "additionalProperties":
+        allowed = list(schema_of_value["properties"])
+        for name in sorted(set(value) - set(allowed)):
+            suggestion = did_you_mean(name, allowed) or f"known: {', '.join(allowed)}"
+            yield _problem(document, (*path, name), "unknown key", suggestion, key=True)
+    elif rule == "required":
+        yield _problem(document, path, error.message, "add it")
+    elif rule == "pattern":
+        message = f"{value[:60]!r} has the wrong form"
+        yield _problem(document, path, message, f"expected {hint}")
+    else:
+        message = error.message
+        if len(message) > _MAX_MESSAGE:
+            message = f"{message[:60]} ... {message[-120:]}"
+        allowed_values: Any = error.validator_value
+        suggestion = did_you_mean(value, allowed_values) if rule == "enum" else ""
+        yield _problem(document, path, message, suggestion or hint)
+
+
+def did_you_mean(word: Any, candidates: Iterable[str]) -> str:
+    """A question that names the candidate spelled most like the word; "" if none is close."""
+    close = difflib.get_close_matches(str(word), list(candidates), 1)
     return f"did you mean {close[0]}?" if close else ""
 
 
 def _meaning_problems(document: Document) -> Iterator[Problem]:
     stages, track = document.value["stages"], document.value.get("track")
     if set(stages) <= set(COMPUTED):
-        yield _problem(
-            document,
-            ("stages",),
-            "no stage has criteria",
-            "S4 and S5 are computed; add what is to be judged",
-        )
+        hint = "S4 and S5 are computed; add what is to be judged"
+        yield _problem(document, ("stages",), "no stage has criteria", hint)
     if track is not None and track not in TRACKS.entries:
         hint = did_you_mean(track, TRACKS.names) or f"known: {', '.join(TRACKS.names)}"
         yield _problem(document, ("track",), f"unknown track {track}", hint)
-    elsewhere: dict[str, str] = {}
+    stage_of_id: dict[str, str] = {}
     for stage in sorted(stages):
         criteria = stages[stage].get("criteria", [])
-        base: tuple[Step, ...] = ("stages", stage, "criteria")
-        ours = stage in STAGES
+        path: _Path = ("stages", stage, "criteria")
         if stage in COMPUTED and criteria:
-            yield _problem(
-                document,
-                base,
-                f"{stage} has criteria",
-                "S4 and S5 are computed; give them a weight only",
-                key=True,
-            )
+            hint = "S4 and S5 are computed; give them a weight only"
+            yield _problem(document, path, f"{stage} has criteria", hint, key=True)
             continue
-        seen: dict[str, int] = {}
+        yield from _id_problems(document, path, criteria, stage, stage_of_id)
         for index, criterion in enumerate(criteria):
-            at, name = (*base, index), criterion["id"]
-            if ours and not re.fullmatch(f"{stage}[a-z]?", name):
-                yield _problem(
-                    document,
-                    (*at, "id"),
-                    f"{name} stands under {stage}",
-                    f"expected an id like {stage}a",
-                )
-            elif not ours and _TAKEN.fullmatch(name):
-                hint = "S and E with a number name the benchmark's stages and error codes"
-                yield _problem(document, (*at, "id"), f"the id {name} under {stage}", hint)
-            if elsewhere.get(name, stage) != stage:
-                yield _problem(
-                    document,
-                    (*at, "id"),
-                    f"the id {name} stands under {elsewhere[name]} too",
-                    "rename one",
-                )
-            if name in seen:
-                line = document.position((*base, seen[name], "id"))[0]
-                yield _problem(
-                    document, (*at, "id"), f"the id {name} is there twice", f"first on line {line}"
-                )
-            if name == stage and len(criteria) > 1:
-                yield _problem(
-                    document, (*at, "id"), f"{name} is not the only criterion", f"name it {stage}a"
-                )
-            seen.setdefault(name, index)
-            elsewhere.setdefault(name, stage)
-            yield from _scale_problems(document, at, criterion)
-            tiers, credit = criterion.get("tiers"), criterion.get("credit", [])
-            for slot, tier in enumerate(credit):
-                if tiers is not None and tier not in tiers:
-                    yield _problem(
-                        document,
-                        (*at, "credit", slot),
-                        f"{tier} is credited, but the item does not apply there",
-                        f"add {tier} to tiers, or remove it here",
-                    )
-        yield from _requires_problems(document, base, criteria, seen)
+            yield from _scale_problems(document, (*path, index), criterion)
+            yield from _credit_problems(document, (*path, index), criterion)
+        yield from _requires_problems(document, path, criteria)
+
+
+def _id_problems(
+    document: Document,
+    path: _Path,
+    criteria: list[dict[str, Any]],
+    stage: str,
+    stage_of_id: dict[str, str],
+) -> Iterator[Problem]:
+    """Problems with the ids of a stage's criteria.
+
+    `stage_of_id` has the ids of the stages before; those of this one are added.
+    """
+    index_of_id: dict[str, int] = {}
+    for index, criterion in enumerate(criteria):
+        name = criterion["id"]
+        id_path = (*path, index, "id")
+        if stage in STAGES and not re.fullmatch(f"{stage}[a-z]?", name):
+            hint = f"expected an id like {stage}a"
+            yield _problem(document, id_path, f"{name} is under {stage}", hint)
+        if stage not in STAGES and _RESERVED_ID.fullmatch(name):
+            hint = "S and E with a number name the benchmark's stages and error codes"
+            yield _problem(document, id_path, f"the id {name} under {stage}", hint)
+        other_stage = stage_of_id.setdefault(name, stage)
+        if other_stage != stage:
+            message = f"the id {name} is also under {other_stage}"
+            yield _problem(document, id_path, message, "rename one")
+        if name in index_of_id:
+            first_line = document.position((*path, index_of_id[name], "id"))[0]
+            message = f"the id {name} occurs twice"
+            yield _problem(document, id_path, message, f"first on line {first_line}")
+        if name == stage and len(criteria) > 1:
+            message = f"{name} is not the only criterion"
+            yield _problem(document, id_path, message, f"name it {stage}a")
+        index_of_id.setdefault(name, index)
 
 
 def _scale_problems(
-    document: Document, at: tuple[Step, ...], criterion: dict[str, Any]
+    document: Document, path: _Path, criterion: Mapping[str, Any]
 ) -> Iterator[Problem]:
     if criterion["scale"] == "binary":
         return
     values = [level["value"] for level in criterion["scale"]]
     for index, value in enumerate(values):
         if value in values[:index]:
-            yield _problem(
-                document,
-                (*at, "scale", index, "value"),
-                f"the value {value} is there twice",
-                "one level a value",
-            )
-    for needed in (0, 1):
-        if needed not in values:
-            yield _problem(
-                document,
-                (*at, "scale"),
-                f"no level has the value {needed}",
-                "a scale runs from 0 to 1",
-            )
+            message = f"the value {value} occurs twice"
+            value_path = (*path, "scale", index, "value")
+            yield _problem(document, value_path, message, "one level a value")
+    for end in (0, 1):
+        if end not in values:
+            message = f"no level has the value {end}"
+            yield _problem(document, (*path, "scale"), message, "a scale runs from 0 to 1")
+
+
+def _credit_problems(
+    document: Document, path: _Path, criterion: Mapping[str, Any]
+) -> Iterator[Problem]:
+    tiers = criterion.get("tiers")
+    if tiers is None:
+        return
+    for index, tier in enumerate(criterion.get("credit", [])):
+        if tier not in tiers:
+            message = f"{tier} is credited, but the item does not apply there"
+            hint = f"add {tier} to tiers, or remove it here"
+            yield _problem(document, (*path, "credit", index), message, hint)
 
 
 def _requires_problems(
-    document: Document,
-    base: tuple[Step, ...],
-    criteria: list[dict[str, Any]],
-    known: dict[str, int],
+    document: Document, path: _Path, criteria: list[dict[str, Any]]
 ) -> Iterator[Problem]:
-    needs = {criterion["id"]: criterion.get("requires", []) for criterion in criteria}
+    requirements = {criterion["id"]: criterion.get("requires", []) for criterion in criteria}
     for index, criterion in enumerate(criteria):
-        for slot, needed in enumerate(criterion.get("requires", [])):
-            at = (*base, index, "requires", slot)
-            if needed not in known:
-                hint = did_you_mean(needed, known) or "name one of this stage"
-                yield _problem(document, at, f"no criterion {needed} in this stage", hint)
-            elif _reaches(needs, needed, criterion["id"]):
-                yield _problem(
-                    document,
-                    at,
-                    f"{criterion['id']} requires itself through {needed}",
-                    "break the circle",
-                )
+        name = criterion["id"]
+        for position, required in enumerate(criterion.get("requires", [])):
+            item_path = (*path, index, "requires", position)
+            if required not in requirements:
+                hint = did_you_mean(required, requirements) or "name one of this stage"
+                message = f"no criterion {required} in this stage"
+                yield _problem(document, item_path, message, hint)
+            elif _leads_to(requirements, required, name):
+                message = f"{name} requires itself through {required}"
+                yield _problem(document, item_path, message, "break the circle")
 
 
-def _reaches(needs: dict[str, list[str]], start: str, target: str) -> bool:
-    todo, done = [start], set()
-    while todo:
-        name = todo.pop()
+def _leads_to(requirements: Mapping[str, list[str]], start: str, target: str) -> bool:
+    """Whether `start` is `target`, or requires it directly or through others."""
+    pending, visited = [start], set()
+    while pending:
+        name = pending.pop()
         if name == target:
             return True
-        if name not in done:
-            done.add(name)
-            todo.extend(needs.get(name, []))
+        if name not in visited:
+            visited.add(name)
+            pending.extend(requirements.get(name, []))
     return False
