@@ -249,7 +249,7 @@ class Browser(App[None]):
         for row, path in zip(rows, self._paths(rows), strict=True):
             card = next(store.cards(path, judge=judge.name), None)
             if card is not None:
-                changed.append(self.collection.keep(row, card))
+                changed.append(self.collection.remember(row, card))
         text = f"{len(changed)} runs judged by {judge.name}" + (
             f", {unscored} criteria unscored" if unscored else ""
         )

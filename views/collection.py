@@ -1,8 +1,7 @@
-"""What the browser shows: a folder of runs, a file of scorecards, or a store; listed without
-reading trajectories.
+"""What the browser shows: a folder of runs, a file of scorecards, or a store.
 
-Listing gives rows in batches, from whatever scorecards there are. A run is read when it is opened
-or scored.
+Runs are listed in batches from whatever scorecards there are, without reading trajectories. A run
+is read when it is opened or scored.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BATCH = 500
-_BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What reading a row from values that are no scorecard raises."""
+"""Rows that are listed at a time."""
+_NO_SCORECARD = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""What `row_of` raises for values that are no scorecard."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,10 @@ class Opened:
 
 
 class Collection:
-    """Runs and their scorecards under one path. Methods may be called from worker threads, one at a
-    time each."""
+    """Runs and their scorecards under one path.
+
+    Methods may be called from worker threads, each method from one thread at a time.
+    """
 
     def __init__(
         self,
@@ -59,19 +61,20 @@ class Collection:
         new_store: Callable[[], Store] | None = None,
         cards: Path | None = None,
     ) -> None:
-        """`path` is a folder or a conversation; neither a store nor `cards` need be there.
+        """`path` is a folder, a conversation, or the file of `cards` or of the store.
 
-        With only `cards` (`path` is that file) or only a store (`path` is its file), they say which
-        runs there are. Options and store are made when they are first needed, as importing their
-        modules takes longer than drawing; `new_store` makes one where labels or verdicts are to be
-        kept and there is none yet.
+        In the latter cases the scorecards say which runs there are. Options and store are made when
+        they are first needed, as importing their modules takes longer than drawing; `new_store`
+        makes a store where labels or verdicts are to be stored and there is none yet.
         """
         self.path, self.cards_file = path, cards
         self._make_options, self._open_store, self._new_store = options, store, new_store
         self.skipped = 0
         """Scorecards of the file that could not be read."""
         self._scored: dict[int, bytes] = {}
+        """Compressed JSON of scorecards made here, by row number."""
         self._offsets: dict[int, int] = {}
+        """Where a row's scorecard begins in the file of scorecards."""
 
     @cached_property
     def options(self) -> ScoreOptions:
@@ -79,41 +82,42 @@ class Collection:
         return self._make_options()
 
     @cached_property
-    def _given_rubric(self) -> Rubric | None:
+    def _own_rubric(self) -> Rubric | None:
         from ..rubrics.load import load_rubric
 
         return load_rubric(self.options.rubric) if self.options.rubric else None
 
     def rubric_of(self, track: TrackName | None, task: str | None) -> Rubric:
-        """The rubric that judges a run. RubricError when the one that was named cannot be used."""
+        """The rubric that judges a run. RubricError if the user's rubric cannot be used."""
         from ..rubrics.load import rubric_for
 
-        return rubric_for(track, task, self._given_rubric)
+        return rubric_for(track, task, self._own_rubric)
 
     def rubric_of_card(self, card: ScoreCard) -> Rubric | None:
-        """The rubric that a scorecard names, as far as it is at hand: the given one, a built-in
-        one, else the store's."""
+        """The rubric that a scorecard names: the user's, a built-in one, else the store's.
+
+        None if it is none of these.
+        """
         from ..rubrics.load import load_rubric
 
         try:
-            given = self._given_rubric
-            rubric = (
-                given
-                if given is not None and given.id == card.rubric.id
-                else load_rubric(card.rubric.id)
-            )
+            rubric = self._own_rubric
+            if rubric is None or rubric.id != card.rubric.id:
+                rubric = load_rubric(card.rubric.id)
         except AmbjudgeError:
             return None if self.store is None else self.store.rubric(card.rubric.sha256)
         return rubric if rubric.id == card.rubric.id else None
 
     @cached_property
     def store(self) -> Store | None:
-        """The verdict store, if there is one. StoreError when it cannot be used."""
+        """The verdict store, if there is one. StoreError if it cannot be used."""
         return self._open_store()
 
     def store_to_write(self) -> Store | None:
-        """The store, made now where there is none; None where none is wanted. StoreError when it
-        cannot be made."""
+        """The store, made now if there is none; None if the user wants none.
+
+        StoreError if it cannot be made.
+        """
         if self.store is None and self._new_store is not None:
             self.__dict__["store"] = self._new_store()
         return self.store
@@ -130,49 +134,57 @@ class Collection:
         return self.path.name or str(self.path)
 
     def batches(self) -> Iterator[list[RunRow]]:
-        """All rows, some hundred at a time, numbered from 0. InputError when the path holds nothing
-        to show."""
-        conversation = self.path != self.cards_file and self.path.suffix == ".json"
-        rows = self._from_folder() if self.path.is_dir() or conversation else self._from_cards()
+        """All rows, BATCH at a time, numbered from 0. InputError if the path holds no runs."""
+        is_conversation = self.path != self.cards_file and self.path.suffix == ".json"
+        if self.path.is_dir() or is_conversation:
+            rows = self._rows_of_folder()
+        else:
+            rows = self._rows_of_cards()
         while batch := list(islice(rows, BATCH)):
             yield batch
 
-    def _from_folder(self) -> Iterator[RunRow]:
+    def _rows_of_folder(self) -> Iterator[RunRow]:
+        """A row for every conversation in the folder, scored where a scorecard names it."""
         from ..trajectories.reading.layout import find_conversations, run_id
 
-        known = {row.id: (offset, row) for offset, row in self._of_file()}
+        # A file of scorecards may come from another machine, so that paths in it say nothing here;
+        # the store knows runs by their path.
+        scored = {row.id: (offset, row) for offset, row in self._rows_of_file()}
         if self.store is not None:
-            known |= {row.path: (offset, row) for offset, row in self._of_store(self.store)}
+            scored |= {row.path: (offset, row) for offset, row in self._rows_of_store(self.store)}
         for number, path in enumerate(find_conversations(self.path)):
             id = run_id(path)
-            found = known.get(str(path.absolute())) or known.get(id)
-            yield (
-                self._numbered(number, *found)._replace(path=str(path))
-                if found
-                else waiting(number, path, id)
-            )
+            match = scored.get(str(path.absolute())) or scored.get(id)
+            if match is None:
+                yield waiting(number, path, id)
+            else:
+                offset, row = match
+                yield self._numbered(number, offset, row)._replace(path=str(path))
 
-    def _from_cards(self) -> Iterator[RunRow]:
+    def _rows_of_cards(self) -> Iterator[RunRow]:
+        """A row for every scorecard, then for every run of the store that has none."""
         store = self.store if self.cards_file is None else None
-        number, seen = -1, set()
-        for number, (offset, row) in enumerate(
-            self._of_store(store) if store is not None else self._of_file()
-        ):
-            seen.add(row.path)
-            yield self._numbered(number, offset, row)
+        rows = self._rows_of_store(store) if store is not None else self._rows_of_file()
+        count = 0
+        scored_paths = set()
+        for offset, row in rows:
+            scored_paths.add(row.path)
+            yield self._numbered(count, offset, row)
+            count += 1
         for run in store.iter_runs() if store is not None else ():
-            if str(run.path) not in seen:
-                number += 1
-                yield waiting(number, run.path, run.id)._replace(
-                    agent=run.agent,
-                    model=run.model,
-                    task=run.task,
-                    track=run.track,
-                    tier=run.tier,
-                    repeat=run.repeat,
-                    turns=run.turns,
-                )
-        if number < 0:
+            if str(run.path) in scored_paths:
+                continue
+            yield waiting(count, run.path, run.id)._replace(
+                agent=run.agent,
+                model=run.model,
+                task=run.task,
+                track=run.track,
+                tier=run.tier,
+                repeat=run.repeat,
+                turns=run.turns,
+            )
+            count += 1
+        if not count:
             raise InputError(
                 "holds no scorecards",
                 "make some with: ambjudge score PATH --json --out FILE",
@@ -184,27 +196,30 @@ class Collection:
             self._offsets[number] = offset
         return row._replace(number=number)
 
-    def _of_store(self, store: Store) -> Iterator[tuple[int | None, RunRow]]:
-        """The store's scorecards as rows without numbers."""
+    def _rows_of_store(self, store: Store) -> Iterator[tuple[int | None, RunRow]]:
+        """The store's scorecards as rows that have no number yet."""
         for path, card in store.iter_card_data():
             try:
                 yield None, row_of(0, card, path)
-            except _BROKEN:
+            except _NO_SCORECARD:
                 self.skipped += 1
 
-    def _of_file(self) -> Iterator[tuple[int | None, RunRow]]:
-        """Each line of the file of scorecards as a row without number, and where it begins; broken
-        ones are counted."""
+    def _rows_of_file(self) -> Iterator[tuple[int | None, RunRow]]:
+        """Lines of the file of scorecards as rows without a number, and where each begins.
+
+        Lines that are no scorecard are counted in `skipped`.
+        """
         if self.cards_file is None:
             return
         try:
             with self.cards_file.open("rb") as file:
                 for offset, line in bounded_lines(file):
-                    if line.strip():
-                        try:
-                            yield offset, row_of(0, json.loads(line))
-                        except (*_BROKEN, RecursionError):
-                            self.skipped += 1
+                    if not line.strip():
+                        continue
+                    try:
+                        yield offset, row_of(0, json.loads(line))
+                    except (*_NO_SCORECARD, RecursionError):
+                        self.skipped += 1
         except OSError as error:
             raise InputError(
                 f"cannot be read: {error.strerror}", "check the path", self.cards_file
@@ -213,8 +228,10 @@ class Collection:
     # One run.
 
     def card(self, row: RunRow) -> ScoreCard | None:
-        """The scorecard behind a row; None when there is none. InputError or StoreError when it is
-        broken."""
+        """The scorecard behind a row; None if there is none.
+
+        InputError or StoreError if it is broken.
+        """
         from ..judge.card.verify import parse_card
 
         if row.number in self._scored:
@@ -228,27 +245,28 @@ class Collection:
         return None
 
     def cards_of(self, row: RunRow) -> list[ScoreCard]:
-        """Every scorecard in force of a run, one a judge and rubric, the newest first."""
-        own = self.card(row)
-        found = [own] if own is not None else []
-        seen = {(c.judge.name, c.rubric.id, c.rubric.sha256) for c in found}
-        for card in self.store.cards(Path(row.path)) if self.store is not None else ():
-            key = (card.judge.name, card.rubric.id, card.rubric.sha256)
-            if key not in seen:
-                seen.add(key)
-                found.append(card)
-        return found
+        """All scorecards of a run, one for each judge and rubric; the row's own comes first."""
+        cards: dict[tuple[str, str, str], ScoreCard] = {}
+        shown = self.card(row)
+        candidates = [] if shown is None else [shown]
+        if self.store is not None:
+            candidates += self.store.cards(Path(row.path))
+        for card in candidates:
+            cards.setdefault((card.judge.name, card.rubric.id, card.rubric.sha256), card)
+        return list(cards.values())
 
     def conversation(self, row: RunRow) -> Path | None:
-        """Where the run's conversation is; scorecards may name it from another folder than the
-        present one."""
+        """Where the run's conversation is; None if it is not there.
+
+        A scorecard may name it relative to another folder than the present one.
+        """
         from ..trajectories.reading.layout import resolve_run_path
 
         base = (self.cards_file or self.path).absolute().parent
         return resolve_run_path(Path(row.path), (base, *base.parents[:3]))
 
     def open(self, row: RunRow) -> Opened:
-        """Read a run and its scorecard; what cannot be read is missing and noted. Scores nothing."""
+        """Read a run and its scorecard, without scoring; notes say what cannot be read."""
         from ..trajectories.reading.load import load_conversation
 
         notes: list[str] = []
@@ -257,50 +275,48 @@ class Collection:
             card = self.card(row)
         except (AmbjudgeError, OSError, ValueError) as error:
             notes.append(f"scorecard: {error}")
-        where = self.conversation(row)
-        if where is None:
+        path = self.conversation(row)
+        if path is None:
             notes.append(f"{row.path}: the conversation is not there; only the scorecard is shown")
         else:
             try:
-                run = load_conversation(where)
+                run = load_conversation(path)
             except AmbjudgeError as error:
                 notes.append(str(error))
         if run is not None and card is not None and card.run.sha256 != run.sha256:
             notes.append("the scorecard was made from another version of this run; score it again")
-        return Opened(row, run, card, None if run is None else stages_of(run, card), tuple(notes))
+        segmentation = stages_of(run, card) if run is not None else None
+        return Opened(row, run, card, segmentation, tuple(notes))
 
     def score(self, row: RunRow) -> RunRow:
-        """Score a run by the rules judge and remember its card; the row that now stands for it."""
+        """Score a run by rules and remember its scorecard; the run's new row."""
         from ..judge.engine import make_scorecard
         from ..trajectories.reading.load import load_conversation
 
-        where = self.conversation(row)
-        if where is None:
+        path = self.conversation(row)
+        if path is None:
             return row._replace(state="error", error="the conversation is not there")
         try:
-            run = load_conversation(where)
-            named = {
-                "track": run.track or self.options.track,
-                "tier": run.tier or self.options.tier,
-            }
+            run = load_conversation(path)
+            track = run.track or self.options.track
+            tier = run.tier or self.options.tier
             card = make_scorecard(
-                run.model_copy(update=named),
-                rubric=self.rubric_of(run.track or self.options.track, run.task),
+                run.model_copy(update={"track": track, "tier": tier}),
+                rubric=self.rubric_of(track, run.task),
                 policy=self.options.policy,
                 public=self.options.public,
             )
         except AmbjudgeError as error:
             return row._replace(state="error", error=str(error))
-        # A fault of ours on one run must not end the reading of all the others.
         except Exception as error:
-            log.exception("scoring %s", where)
-            return row._replace(
-                state="error", error=f"internal error: {type(error).__name__}: {error}"[:300]
-            )
-        return self.keep(row, card)
+            # A fault of ours on one run must not stop the scoring of all the others.
+            log.exception("scoring %s", path)
+            message = f"internal error: {type(error).__name__}: {error}"
+            return row._replace(state="error", error=message[:300])
+        return self.remember(row, card)
 
-    def keep(self, row: RunRow, card: ScoreCard) -> RunRow:
-        """Remember a card for a row, compressed; the row that now stands for it."""
+    def remember(self, row: RunRow, card: ScoreCard) -> RunRow:
+        """Hold a scorecard for a row in memory, compressed; the run's new row."""
         data = card.to_dict()
         self._scored[row.number] = zlib.compress(json.dumps(data, ensure_ascii=True).encode(), 1)
         return row_of(row.number, data, Path(row.path))

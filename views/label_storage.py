@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LabelStorage:
-    """One annotator's labels of a collection. Nothing is written before the first label is saved."""
+    """One annotator's labels of a collection. Nothing is written until a label is saved."""
 
     def __init__(self, annotator: str, folder: Path, store: Store | None = None) -> None:
         self.annotator, self.folder, self.store = annotator, folder, store

@@ -1,4 +1,4 @@
-"""A run's plan, its files and its scorecard's JSON as lines for the side panel."""
+"""The tabs beside a scorecard: the run's plan, its files, and the scorecard as JSON."""
 
 from __future__ import annotations
 
@@ -20,17 +20,14 @@ _LONGEST_PLAN = 20_000
 
 
 def plan_lines(run: Run) -> list[StyledLine]:
-    """plan.md with headings, lists, quotes, emphasis and code told apart; nothing in it becomes a
-    link."""
+    """plan.md with styles for headings, lists, quotes, emphasis and code, and without links."""
     plan = run.plan
     if plan.text is None:
         image = " There is a plan.png." if plan.image_exists else ""
         return [line((f"No plan.md.{image}", "dim"))]
-    where = f"written in turn {plan.turn}" if plan.turn else "turn of writing unknown"
-    head = (
-        f"plan.md from the {plan.source} · {where} · plan.png:"
-        f" {'yes' if plan.image_exists else 'no'}"
-    )
+    origin = f"written in turn {plan.turn}" if plan.turn else "turn of writing unknown"
+    image = "yes" if plan.image_exists else "no"
+    head = f"plan.md from the {plan.source} · {origin} · plan.png: {image}"
     target = Target("evidence", "plan", (plan.turn,) if plan.turn else ())
     lines = [line((head, "dim"), target=target), line("")]
     fenced = False
@@ -72,22 +69,20 @@ def _inline(text: str) -> list[StyledText]:
 
 
 _MOST_FILES = 5_000
+"""Delivered files that are listed."""
 
 
 def file_lines(run: Run) -> list[StyledLine]:
     """The run's own files and what it delivered, by case."""
     lines = [line((str(run.path), "dim"), indent=2), line("")]
-    for path in (
-        run.path,
-        run.plan.path,
-        run.plan.image_path,
-        run.report.path if run.report else None,
-    ):
-        if path is not None:
-            full, folder = path.absolute(), run.folder.absolute()
-            lines.append(
-                line(str(full.relative_to(folder)) if full.is_relative_to(folder) else path.name)
-            )
+    folder = run.folder.absolute()
+    report = run.report.path if run.report else None
+    for path in (run.path, run.plan.path, run.plan.image_path, report):
+        if path is None:
+            continue
+        full = path.absolute()
+        inside = full.is_relative_to(folder)
+        lines.append(line(str(full.relative_to(folder)) if inside else path.name))
     outputs = run.outputs
     lines += heading(f"Delivered: {len(outputs.files)} files, {len(outputs.cases)} cases")
     if outputs.root is None:

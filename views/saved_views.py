@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """A filter and an order. `sort` is the key of a column, None for the order of the collection."""
+    """A filter and an order. `sort` is the key of a column; None leaves the order as it is."""
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - read by pydantic, never changed
 

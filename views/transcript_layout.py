@@ -1,5 +1,4 @@
-"""Where every row of a transcript comes from: blocks of lines, folds and wrapping, without any
-widget.
+"""Where every row of a transcript comes from: blocks of lines, folds and wrapping.
 
 A transcript of 10 MB has some 130,000 lines, so nothing here keeps an object a row: a block holds
 its lines and one array of row counts, and a row is found by two bisections. Text stays raw; the
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 FOLD_OVER = 60
 HEAD = 24
 TAIL = 8
-"""An output longer than FOLD_OVER lines shows its first HEAD and last TAIL lines until it is
-unfolded."""
+"""An output of over FOLD_OVER lines shows its first HEAD and last TAIL lines until unfolded."""
 LONGEST = 4000
 """Characters of one line that are shown; what is cut is counted on a row of its own."""
 NARROWEST = 10
@@ -36,8 +34,8 @@ FOLD = -2
 """`Row.line` of a block's title and of its fold marker."""
 
 PROSE = frozenset({"text", "reasoning", "reply", "brief"})
-"""Kinds of blocks that wrap between words; code and output wrap at the last column, as a terminal
-does."""
+"""Kinds of blocks that wrap between words. Code and output wrap at the last column, as in a
+terminal."""
 
 
 @dataclass(slots=True)
@@ -57,7 +55,7 @@ class Block:
     folded: bool = False
     hidden: bool = False
     ends: array[int] = field(default_factory=lambda: array("L"))
-    """Rows up to and including each shown position (cumulative)."""
+    """Rows up to and including each drawn position (cumulative)."""
 
     @property
     def foldable(self) -> bool:
@@ -73,7 +71,7 @@ class Block:
         """Positions before the first line: 1 for a title."""
         return 1 if self.title else 0
 
-    def shown(self) -> int:
+    def positions(self) -> int:
         """How many positions are drawn: title, lines, fold marker."""
         if self.hidden:
             return 0
@@ -89,7 +87,7 @@ class Block:
         return FOLD if position == HEAD else len(self.lines) - TAIL + position - HEAD - 1
 
     def position_of(self, line: int) -> int:
-        """The position at which a line is drawn; the fold marker's when it is hidden by the fold."""
+        """The position at which a line is drawn; the fold marker's if the fold hides it."""
         if line == TITLE:
             return 0
         if line == FOLD:
@@ -100,8 +98,10 @@ class Block:
         return self.lead + (HEAD if line < hidden_until else line - hidden_until + HEAD + 1)
 
     def offsets(self, line: int, width: int) -> list[int]:
-        """Where the rows of a line begin in its text. A line over LONGEST has one more row, which
-        counts the rest."""
+        """Where the rows of a line begin in its text.
+
+        A line over LONGEST has one more row, which says how much is cut.
+        """
         if line < 0:
             return [0]
         text = self.lines[line]
@@ -110,12 +110,13 @@ class Block:
         return [*cuts(text[:LONGEST], width, self.kind in PROSE), LONGEST]
 
     def measure(self, width: int) -> None:
-        """Count the rows of every shown position at this width."""
+        """Count the rows of every drawn position at this width."""
         words = self.kind in PROSE
         counts = array("L")
-        for position in range(self.shown()):
+        for position in range(self.positions()):
             line = self.line_at(position)
-            if line < 0 or 2 * len(text := self.lines[line]) <= width:
+            text = self.lines[line] if line >= 0 else ""
+            if 2 * len(text) <= width:
                 counts.append(1)
             elif not words and len(text) <= LONGEST and text.isascii():
                 counts.append(-(-len(text) // width))
@@ -130,7 +131,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One screen row: its block, its line (or TITLE, FOLD) and which row of the wrapped line it is."""
+    """One screen row: its block, its line (or TITLE, FOLD), and its place in the wrapped line."""
 
     block: int
     line: int
@@ -170,7 +171,7 @@ class Layout:
             self._index()
 
     def row(self, y: int) -> Row:
-        """What stands at row y; IndexError outside 0..height-1."""
+        """The block and line at row y. IndexError outside 0..height-1."""
         if not 0 <= y < self.height:
             raise IndexError(f"row {y} of {self.height}")
         number = bisect_right(self._starts, y) - 1
@@ -222,7 +223,7 @@ class Layout:
             self._index()
 
     def block_of_turn(self, turn: int) -> int:
-        """The first block of a turn, or of the next one that there is; the last block past the end."""
+        """The first block of a turn, or of the next turn with one; the last block past the end."""
         return min(bisect_left(self._turns, turn), max(0, len(self.blocks) - 1))
 
     def turn_row(self, turn: int) -> int:
@@ -241,8 +242,11 @@ class Layout:
 
 
 def blocks_of(run: Run, segmentation: Segmentation | None = None) -> Iterator[Block]:
-    """The blocks of a run, in reading order: the brief, and for each turn a heading, its text, its
-    actions and answers."""
+    """The blocks of a run in reading order.
+
+    First the brief, then for each turn a heading, its text, its actions with their observations,
+    and what the user said.
+    """
     stages = segmentation.turn_stages if segmentation else ()
     if run.brief:
         yield _block(0, None, "brief", "Brief", run.brief)
@@ -264,37 +268,42 @@ def blocks_of(run: Run, segmentation: Segmentation | None = None) -> Iterator[Bl
 def _action(turn: int, stage: Stage | None, action: Action) -> Iterator[Block]:
     name = " ".join(part for part in (action.tool, action.language, action.path) if part)
     yield _block(turn, stage, "code", name, action.code, action.language or _language(action.path))
-    rest = _other_arguments(action)
-    if rest:
-        yield _block(turn, stage, "code", "arguments", rest, "json")
-    seen = action.observation
-    if seen is None:
+    arguments = _other_arguments(action)
+    if arguments:
+        yield _block(turn, stage, "code", "arguments", arguments, "json")
+    observation = action.observation
+    if observation is None:
         yield Block(turn, stage, "error", "never answered", [], failed=True)
         return
-    failed = seen.kind in ("failed", "timeout", "blocked")
-    state = (
-        seen.kind
-        if seen.exit_code is None or seen.kind in ("timeout", "blocked")
-        else f"exit {seen.exit_code}"
-    )
-    time = "" if action.exec_time_s is None else f" · {action.exec_time_s:.1f} s"
-    if seen.stdout or not seen.stderr:
-        title = f"output · {state}{time}" + ("" if seen.stdout else " · empty")
-        yield _block(turn, stage, "output", title, seen.stdout, failed=failed)
-    if seen.stderr:
-        title = "stderr" if seen.stdout else f"stderr · {state}{time}"
-        yield _block(turn, stage, "error", title, seen.stderr, failed=failed)
+    failed = observation.kind in ("failed", "timeout", "blocked")
+    state: str = observation.kind
+    if observation.exit_code is not None and state not in ("timeout", "blocked"):
+        state = f"exit {observation.exit_code}"
+    if action.exec_time_s is not None:
+        state += f" · {action.exec_time_s:.1f} s"
+    if observation.stdout or not observation.stderr:
+        title = f"output · {state}" if observation.stdout else f"output · {state} · empty"
+        yield _block(turn, stage, "output", title, observation.stdout, failed=failed)
+    if observation.stderr:
+        title = "stderr" if observation.stdout else f"stderr · {state}"
+        yield _block(turn, stage, "error", title, observation.stderr, failed=failed)
 
 
 def _other_arguments(action: Action) -> str:
-    """Arguments that neither the code nor the title shows, as JSON: nothing that the agent wrote
-    stays unseen."""
-    shown = (action.code, action.language, action.path)
-    rest = {key: value for key, value in (action.arguments or {}).items() if value not in shown}
+    """Arguments that neither the code nor the title shows, as JSON; "" if there are none.
+
+    Nothing that the agent wrote stays unseen.
+    """
+    displayed = (action.code, action.language, action.path)
+    arguments = {
+        name: value for name, value in (action.arguments or {}).items() if value not in displayed
+    }
+    if not arguments:
+        return ""
     try:
-        return json.dumps(rest, indent=2, ensure_ascii=False, default=str) if rest else ""
+        return json.dumps(arguments, indent=2, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
-        return str(len(rest)) + " arguments that are nested too deep to show"
+        return f"{len(arguments)} arguments that are nested too deep to show"
 
 
 def _block(
@@ -322,4 +331,6 @@ _SUFFIXES = {
 
 
 def _language(path: str | None) -> str | None:
-    return _SUFFIXES.get(path.rsplit(".", 1)[-1].lower()) if path and "." in path else None
+    if not path or "." not in path:
+        return None
+    return _SUFFIXES.get(path.rsplit(".", 1)[-1].lower())

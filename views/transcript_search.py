@@ -1,4 +1,4 @@
-"""Search in a transcript, and finding the words of a quote again; pure functions over blocks."""
+"""Search in a transcript, and the place of quoted words in it."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ class Span:
 
 
 def search(blocks: Sequence[Block], needle: str) -> list[tuple[int, int]]:
-    """(block, line) of every line that holds the text, ignoring case, in order. Headings of turns
-    are not searched."""
-    wanted = needle.casefold()
-    if not wanted:
+    """(block, line) of every line that holds the text, ignoring case, in order.
+
+    Headings of turns are not searched.
+    """
+    folded = needle.casefold()
+    if not folded:
         return []
-    return [
-        (number, line)
-        for number, block in enumerate(blocks)
-        if block.kind != "turn"
-        for line, text in enumerate(block.lines)
-        if wanted in text.casefold()
-    ]
+    hits = []
+    for number, block in enumerate(blocks):
+        if block.kind != "turn":
+            for line, text in enumerate(block.lines):
+                if folded in text.casefold():
+                    hits.append((number, line))
+    return hits
 
 
 def occurrences(text: str, needle: str) -> list[tuple[int, int]]:
     """(start, end) of each occurrence in one line, ignoring case."""
-    return (
-        [match.span() for match in re.finditer(re.escape(needle), text, re.IGNORECASE)]
-        if needle
-        else []
-    )
+    if not needle:
+        return []
+    return [match.span() for match in re.finditer(re.escape(needle), text, re.IGNORECASE)]
 
 
 def locate(quote: str, blocks: Sequence[Block], numbers: Sequence[int]) -> list[Span]:
-    """Where a quote stands in these blocks, white space and ellipses aside; [] when it does not.
+    """Where a quote first stands in the blocks of these numbers; [] if nowhere.
 
-    The first place is taken. Parts around an ellipsis must follow each other in one block.
+    White space may differ. Parts around an ellipsis must follow each other in one block.
     """
     parts = split_at_ellipses(" ".join(quote[:_LONGEST_QUOTE].split()))
     if not parts:
@@ -61,26 +61,33 @@ def locate(quote: str, blocks: Sequence[Block], numbers: Sequence[int]) -> list[
     for number in numbers:
         block = blocks[number]
         text = "\n".join(block.lines)
-        found: list[tuple[int, int]] = []
-        position = 0
-        for pattern in patterns:
-            match = pattern.search(text, position)
-            if match is None:
-                break
-            found.append(match.span())
-            position = match.end()
-        else:
-            return [span for start, end in found for span in _spans(number, block, start, end)]
+        stretches = _in_order(patterns, text)
+        if stretches:
+            return [span for start, end in stretches for span in _spans(number, block, start, end)]
     return []
 
 
+def _in_order(patterns: Sequence[re.Pattern[str]], text: str) -> list[tuple[int, int]]:
+    """Where the patterns match one after the other; [] unless all do."""
+    stretches = []
+    position = 0
+    for pattern in patterns:
+        match = pattern.search(text, position)
+        if match is None:
+            return []
+        stretches.append(match.span())
+        position = match.end()
+    return stretches
+
+
 def _spans(number: int, block: Block, start: int, end: int) -> list[Span]:
-    """A stretch of a block's text as one span a line."""
-    begins = [0, *accumulate(len(line) + 1 for line in block.lines)]
+    """Characters `start` to `end` of a block's text as one span for each line."""
+    line_starts = [0, *accumulate(len(line) + 1 for line in block.lines)]
     spans = []
-    line = bisect_right(begins, start) - 1
-    while line < len(block.lines) and begins[line] < end:
-        low, high = max(start - begins[line], 0), min(end - begins[line], len(block.lines[line]))
+    line = bisect_right(line_starts, start) - 1
+    while line < len(block.lines) and line_starts[line] < end:
+        low = max(start - line_starts[line], 0)
+        high = min(end - line_starts[line], len(block.lines[line]))
         if low < high:
             spans.append(Span(number, line, low, high))
         line += 1
