@@ -136,9 +136,9 @@ def _check_output(out: str | None, site: str | None) -> None:
 
 def _write_report(analysis: Analysis, out: Path, title: str, site: str | None, quiet: bool) -> None:
     from ..analysis.report.html_report import write_report
-    from ..web.site_links import pages_of
+    from ..web.site_links import links_to_site
 
-    links = pages_of(Path(site), out) if site else None
+    links = links_to_site(Path(site), out) if site else None
     progress = console.Progress("report", None, quiet)
     progress.busy("drawing figures and writing tables")
     try:

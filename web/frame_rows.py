@@ -17,24 +17,25 @@ from ..views.run_rows import RunRow
 def rows_of_frame(
     table: pl.DataFrame, first: int
 ) -> Iterator[tuple[RunRow, tuple[tuple[str, float], ...]]]:
-    """A row a run of a run frame, numbered from `first`, and the scores of its groups of criteria
-    that are no S1-S5."""
-    told = [name for name in table.columns if name.startswith(OUTCOME)]
-    groups = [name for name in table.columns if name.startswith(GROUP)]
-    for number, row in enumerate(
-        table.with_columns(_open=insufficiently_read()).iter_rows(named=True), first
-    ):
-        yield (
-            _row(number, row, told),
-            tuple(
-                (name.removeprefix(GROUP), row[name]) for name in groups if row[name] is not None
-            ),
+    """A row for each run of a frame, numbered from `first`.
+
+    With each come the scores of its groups of criteria beside S1-S5, as (name, score).
+    """
+    outcome_columns = [name for name in table.columns if name.startswith(OUTCOME)]
+    group_columns = [name for name in table.columns if name.startswith(GROUP)]
+    rows = table.with_columns(_open=insufficiently_read()).iter_rows(named=True)
+    for number, row in enumerate(rows, first):
+        groups = tuple(
+            (name.removeprefix(GROUP), row[name]) for name in group_columns if row[name] is not None
         )
+        yield _row(number, row, outcome_columns), groups
 
 
-def _row(number: int, row: dict[str, Any], told: list[str]) -> RunRow:
-    known = {code: row.get(f"{code}_read") for code in CODES}
-    point, lo, hi = not row["_open"], row["overall_lo"], row["overall_hi"]
+def _row(number: int, row: dict[str, Any], outcome_columns: list[str]) -> RunRow:
+    readings = {code: row.get(f"{code}_read") for code in CODES}
+    is_point = not row["_open"]
+    low, high = row["overall_lo"], row["overall_hi"]
+    has_range = low is not None and high is not None and (not is_point or row["presumed"])
     rubric = " ".join(text for text in (row["rubric"], row["rubric_version"]) if text)
     return RunRow(
         number=number,
@@ -49,9 +50,9 @@ def _row(number: int, row: dict[str, Any], told: list[str]) -> RunRow:
         repeat=row["repeat"],
         turns=row["turns"],
         stages=tuple(row[stage] for stage in STAGES),
-        agentic=row["agentic"] if point else None,
+        agentic=row["agentic"] if is_point else None,
         task_score=row["task_score"],
-        overall=row["overall"] if point else None,
+        overall=row["overall"] if is_point else None,
         codes=tuple(code for code in CODES if row[code]),
         primary=row["primary_failure"],
         ended=row["ended"],
@@ -64,16 +65,14 @@ def _row(number: int, row: dict[str, Any], told: list[str]) -> RunRow:
         rubric=rubric or None,
         cost=row["cost_usd"],
         unknown=tuple(
-            code for code in CODES if not row[code] and known[code] not in (None, "absent")
+            code for code in CODES if not row[code] and readings[code] not in (None, "absent")
         ),
-        read=any(known[code] in ("absent", "cannot_tell") for code in BY_READING),
+        read=any(readings[code] in ("absent", "cannot_tell") for code in BY_READING),
         presumed=int((row["presumed"] or 0) > 0),
-        span=(
-            (lo, hi)
-            if lo is not None and hi is not None and (not point or row["presumed"])
-            else None
-        ),
+        span=(low, high) if has_range else None,
         outcomes={
-            name.removeprefix(OUTCOME).lower(): row[name] for name in told if row[name] is not None
+            name.removeprefix(OUTCOME).lower(): row[name]
+            for name in outcome_columns
+            if row[name] is not None
         },
     )

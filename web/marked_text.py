@@ -1,5 +1,4 @@
-"""Text of a run as HTML: made visible, escaped, cut in the middle to the room it has, quoted words
-marked at their place."""
+"""Text of a run as HTML: sanitised, escaped, cut to the room there is, with quotes marked."""
 
 from __future__ import annotations
 
@@ -11,13 +10,13 @@ from markupsafe import Markup, escape
 from ..sanitize import sanitize
 
 AROUND = 160
-"""Characters kept on either side of a quote that stands in what would be cut."""
-_HEAD = 0.6
-"""Of what is kept of a long text, the part that stands before the cut."""
+"""Characters that are shown on either side of a quote in the middle of a cut text."""
+_HEAD_SHARE = 0.6
+"""Share of the room of a cut text that goes to its beginning; the rest goes to its end."""
 
 
 class Mark(NamedTuple):
-    """Characters `start` to `end` of a text are a quote; `anchor` is the name that links lead to."""
+    """A quote, characters `start` to `end` of a text; `anchor` is the name that links lead to."""
 
     start: int
     end: int
@@ -30,58 +29,66 @@ def weight(text: str) -> int:
 
 
 def room_for_each(weights: Sequence[int], budget: int) -> int:
-    """The largest room that every text may take when all together take no more than `budget`."""
-    left, room = budget, 0
-    for number, size in enumerate(sorted(weights)):
-        room = max(0, left) // (len(weights) - number)
+    """The largest room for each text with which all together take no more than `budget`.
+
+    What small texts leave unused goes to the larger ones.
+    """
+    if not weights:
+        return budget
+    unused, room = budget, 0
+    for count, size in enumerate(sorted(weights)):
+        room = max(0, unused) // (len(weights) - count)
         if size > room:
             return room
-        left -= size
-    return max(room, *weights, 0) if weights else budget
+        unused -= size
+    return max(room, *weights, 0)
 
 
-def apart(marks: Sequence[Mark]) -> tuple[list[Mark], dict[str, str]]:
-    """The marks in order and without overlaps; of those that others cover, which one stands for
-    them."""
-    kept: list[Mark] = []
-    covered: dict[str, str] = {}
+def disjoint(marks: Sequence[Mark]) -> tuple[list[Mark], dict[str, str]]:
+    """The marks in order and without overlaps.
+
+    For marks that lie wholly within others, the second value says whose anchor stands for theirs.
+    """
+    separate: list[Mark] = []
+    covered_by: dict[str, str] = {}
     for mark in sorted(marks):
-        end = kept[-1].end if kept else 0
+        end = separate[-1].end if separate else 0
         if mark.end > end:
-            kept.append(mark._replace(start=max(mark.start, end)))
+            separate.append(mark._replace(start=max(mark.start, end)))
         else:
-            covered[mark.anchor] = kept[-1].anchor
-    return kept, covered
+            covered_by[mark.anchor] = separate[-1].anchor
+    return separate, covered_by
 
 
 def marked(text: str, marks: Sequence[Mark], room: int) -> Markup:
-    """The text with its marks, which are apart; where it weighs more than `room`, the middle is
-    left out and the characters counted."""
+    """The text with its marks, which must be disjoint.
+
+    Of a text that weighs more than `room` the middle is left out, and its characters are counted.
+    """
     size = weight(text)
     if size <= room:
-        return _piece(text, 0, len(text), marks)
-    out, at = Markup(), 0
-    for start, end in _kept(len(text), len(text) * room // size, marks):
-        out += _gap(start - at) + _piece(text, start, end, marks)
-        at = end
-    return out + _gap(len(text) - at)
+        return _stretch(text, 0, len(text), marks)
+    html, position = Markup(), 0
+    for start, end in _shown_stretches(len(text), len(text) * room // size, marks):
+        html += _gap(start - position) + _stretch(text, start, end, marks)
+        position = end
+    return html + _gap(len(text) - position)
 
 
 def _gap(count: int) -> Markup:
-    return (
-        Markup('<span class="cut">… {:,} characters left out …</span>').format(count)
-        if count
-        else Markup()
-    )
+    if not count:
+        return Markup()
+    return Markup('<span class="cut">… {:,} characters left out …</span>').format(count)
 
 
-def _kept(length: int, room: int, marks: Sequence[Mark]) -> Iterator[tuple[int, int]]:
-    """Stretches to show, apart and in order: the beginning, what stands around each mark, the end."""
-    head = int(room * _HEAD)
-    wanted = [(0, head), *((max(0, m.start - AROUND), min(length, m.end + AROUND)) for m in marks)]
-    wanted.append((length - (room - head), length))
+def _shown_stretches(length: int, room: int, marks: Sequence[Mark]) -> Iterator[tuple[int, int]]:
+    """Disjoint stretches in order: the beginning, the surroundings of each mark, the end."""
+    head = int(room * _HEAD_SHARE)
+    stretches = [(0, head), (length - (room - head), length)]
+    for mark in marks:
+        stretches.append((max(0, mark.start - AROUND), min(length, mark.end + AROUND)))
     low, high = 0, 0
-    for start, end in sorted(wanted):
+    for start, end in sorted(stretches):
         if start > high:
             yield low, high
             low = start
@@ -89,16 +96,15 @@ def _kept(length: int, room: int, marks: Sequence[Mark]) -> Iterator[tuple[int, 
     yield low, high
 
 
-def _piece(text: str, start: int, end: int, marks: Sequence[Mark]) -> Markup:
-    out, at = Markup(), start
+def _stretch(text: str, start: int, end: int, marks: Sequence[Mark]) -> Markup:
+    html, position = Markup(), start
     for mark in marks:
         if start <= mark.start and mark.end <= end:
-            out += _safe(text[at : mark.start])
-            out += Markup('<mark id="{}">{}</mark>').format(
-                mark.anchor, _safe(text[mark.start : mark.end])
-            )
-            at = mark.end
-    return out + _safe(text[at:end])
+            html += _safe(text[position : mark.start])
+            quote = _safe(text[mark.start : mark.end])
+            html += Markup('<mark id="{}">{}</mark>').format(mark.anchor, quote)
+            position = mark.end
+    return html + _safe(text[position:end])
 
 
 def _safe(text: str) -> Markup:

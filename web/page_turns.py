@@ -1,12 +1,10 @@
-"""The turns of a run as a page shows them: pieces of text with quotes marked, and beside each turn
-what rests on it."""
+"""The turns of a run as a page shows them: texts with marked quotes, and what rests on each."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 from markupsafe import Markup
 
@@ -14,29 +12,30 @@ from ..trajectories.models import Run, Segmentation
 from ..trajectories.stages import Stage
 from ..views.transcript_layout import Block, blocks_of
 from ..views.transcript_search import Span, locate
-from .marked_text import Mark, apart, marked, room_for_each, weight
+from .marked_text import Mark, disjoint, marked, room_for_each, weight
 
 _FIRST = 2 / 3
-"""Of the turns that are shown of a very long run, the part that comes from its beginning."""
+"""Share of the turns of a very long run's page that come from its beginning."""
 _GIST = 110
 """Characters of a turn's first words beside its number."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a run a page shows: turns, pieces of turns, bytes of their text, characters of a
-    judge's sentence."""
+    """How much of a run a page shows."""
 
     turns: int
     pieces: int
+    """Texts of turns: replies, code, outputs."""
     text: int
+    """Bytes of those texts."""
     words: int
+    """Characters of a judge's sentence."""
 
 
 @dataclass
 class Citation:
-    """What rests on a turn (0: plan and brief): a criterion, a code or a promise of the plan, with
-    the words quoted there."""
+    """A criterion, a code or a promise of the plan that rests on a turn (0: plan and brief)."""
 
     turn: int
     quote: str
@@ -93,85 +92,106 @@ class TurnView:
 def turns_of(
     run: Run, stages: Segmentation, citations: Sequence[Citation], limits: Limits
 ) -> list[TurnView]:
-    """The turns to show, plan and brief first as turn 0; tells each citation where it stands."""
-    shown = _shown(len(run.turns), {citation.turn for citation in citations}, limits.turns)
+    """The turns of the page, with brief and plan as turn 0 before them.
+
+    Each citation is told where on the page it stands.
+    """
+    cited = {citation.turn for citation in citations}
+    selected = _selected_turns(len(run.turns), cited, limits.turns)
     blocks: dict[int, list[Block]] = defaultdict(list)
     if run.plan.text:
-        blocks[0].append(
-            Block(
-                0, None, "plan", f"plan.md, from the {run.plan.source}", run.plan.text.split("\n")
-            )
-        )
+        title = f"plan.md, from the {run.plan.source}"
+        blocks[0].append(Block(0, None, "plan", title, run.plan.text.split("\n")))
     views: dict[int, TurnView] = {}
     for block in blocks_of(run, stages):
-        if block.turn not in shown:
+        if block.turn not in selected:
             continue
         if block.kind == "turn":
             views[block.turn] = TurnView(block.turn, block.stage, block.failed, "")
         else:
             blocks[block.turn].append(block)
     if blocks[0]:
-        views = {
-            0: TurnView(0, None, False, "Brief and plan" if run.plan.text else "Brief"),
-            **views,
-        }
-    _fill(views, blocks, citations, limits)
-    before = 0
+        before = TurnView(0, None, False, "Brief and plan" if run.plan.text else "Brief")
+        views = {0: before, **views}
+    _limit_pieces(views, blocks, limits.pieces)
+    marks = _place_citations(views, blocks, citations)
+    _add_pieces(views, blocks, marks, limits.text)
+    previous = 0
     for number, view in views.items():
-        view.skipped = max(0, number - before - 1)
-        before = number
+        view.skipped = max(0, number - previous - 1)
+        previous = number
     return list(views.values())
 
 
-def _shown(turns: int, cited: set[int], most: int) -> set[int]:
-    """Turns on the page: all, or the first ones, those that something rests on, and the last ones."""
+def _selected_turns(turns: int, cited: set[int], most: int) -> set[int]:
+    """Turns on the page: all, or the first ones, cited ones between, and the last ones."""
     if turns <= most:
         return set(range(turns + 1))
     first = int(most * _FIRST)
-    between = sorted(n for n in cited if first < n <= turns - (most - first) // 2)
-    middle = between[: (most - first) // 2]
-    return {*range(first + 1), *middle, *range(turns - (most - first - len(middle)) + 1, turns + 1)}
+    others = most - first
+    cited_later = sorted(turn for turn in cited if first < turn <= turns - others // 2)
+    middle = cited_later[: others // 2]
+    last = others - len(middle)
+    return {*range(first + 1), *middle, *range(turns - last + 1, turns + 1)}
 
 
-def _fill(
+def _limit_pieces(views: dict[int, TurnView], blocks: dict[int, list[Block]], most: int) -> None:
+    """Leave out blocks beyond the limit of the page, and give each turn its gist."""
+    for number, view in views.items():
+        selected = blocks[number][:most]
+        view.left_out = len(blocks[number]) - len(selected)
+        most -= len(selected)
+        blocks[number] = selected
+        view.gist = view.gist or _gist(selected)
+
+
+def _gist(blocks: Sequence[Block]) -> str:
+    """The first words of a turn; reasoning only says how the agent came to them."""
+    for block in blocks:
+        if block.kind != "reasoning":
+            text = " ".join(line[:_GIST] for line in block.lines[:_GIST])
+            gist = " ".join(text.split())[:_GIST]
+            if gist:
+                return gist
+    return ""
+
+
+def _place_citations(
+    views: dict[int, TurnView], blocks: dict[int, list[Block]], citations: Sequence[Citation]
+) -> dict[int, list[Mark]]:
+    """Note each citation beside its turn; the marks of quoted words, by the id of their block."""
+    marks: dict[int, list[Mark]] = defaultdict(list)
+    for number, citation in enumerate(citations):
+        view = views.get(citation.turn)
+        if view is None:
+            continue
+        turn_blocks = blocks[citation.turn]
+        spans = []
+        if citation.quote:
+            spans = locate(citation.quote, turn_blocks, range(len(turn_blocks)))
+        citation.found = bool(spans)
+        citation.anchor = f"q{number}" if spans else f"t{citation.turn}"
+        for block, mark in _marks(spans, turn_blocks, f"q{number}"):
+            marks[id(block)].append(mark)
+        view.notes.append(citation)
+    covered_by: dict[str, str] = {}
+    for block_id, overlapping in marks.items():
+        marks[block_id], covered = disjoint(overlapping)
+        covered_by |= covered
+    for citation in citations:
+        citation.anchor = covered_by.get(citation.anchor, citation.anchor)
+    return marks
+
+
+def _add_pieces(
     views: dict[int, TurnView],
     blocks: dict[int, list[Block]],
-    citations: Sequence[Citation],
-    limits: Limits,
+    marks: dict[int, list[Mark]],
+    budget: int,
 ) -> None:
-    """Puts pieces and notes into the views."""
-    left = limits.pieces
-    for number, view in views.items():
-        kept = blocks[number][:left]
-        view.left_out, left = len(blocks[number]) - len(kept), left - len(kept)
-        blocks[number] = kept
-        first = (
-            " ".join(line[:_GIST] for line in b.lines[:_GIST])
-            for b in kept
-            if b.kind != "reasoning"
-        )
-        view.gist = view.gist or next(
-            (gist for words in first if (gist := " ".join(words.split())[:_GIST])), ""
-        )
-    marks: dict[int, list[Mark]] = defaultdict(list)
-    for n, citation in enumerate(citations):
-        cited = views.get(citation.turn)
-        if cited is None:
-            continue
-        own = blocks[citation.turn]
-        spans = locate(citation.quote, own, range(len(own))) if citation.quote else []
-        citation.found, citation.anchor = bool(spans), f"q{n}" if spans else f"t{citation.turn}"
-        for block, mark in _marks(spans, own, f"q{n}"):
-            marks[id(block)].append(mark)
-        cited.notes.append(citation)
-    covered: dict[str, str] = {}
-    for key, some in marks.items():
-        marks[key], hidden = apart(some)
-        covered |= hidden
-    for citation in citations:
-        citation.anchor = covered.get(citation.anchor, citation.anchor)
+    """Give every turn its texts as HTML, cut so that all together weigh no more than `budget`."""
     texts = {id(block): "\n".join(block.lines) for number in views for block in blocks[number]}
-    room = room_for_each([weight(text) for text in texts.values()], limits.text)
+    room = room_for_each([weight(text) for text in texts.values()], budget)
     for number, view in views.items():
         for block in blocks[number]:
             body = marked(texts[id(block)], marks[id(block)], room)
@@ -179,21 +199,21 @@ def _fill(
 
 
 def _marks(spans: Sequence[Span], blocks: Sequence[Block], anchor: str) -> list[tuple[Block, Mark]]:
-    """Spans of lines as marks of whole texts, one for lines that follow each other; the first one
-    bears the anchor."""
-    out: list[tuple[Block, Mark]] = []
+    """Spans of lines as marks of whole texts, one for spans with only white space between.
+
+    The first mark has the anchor itself.
+    """
+    marks: list[tuple[Block, Mark]] = []
     for span in spans:
         block = blocks[span.block]
-        begin = [0, *accumulate(len(line) + 1 for line in block.lines[: span.line])][-1]
-        mark = Mark(
-            begin + span.start, begin + span.end, anchor if not out else f"{anchor}-{len(out)}"
-        )
-        if (
-            out
-            and out[-1][0] is block
-            and not "\n".join(block.lines)[out[-1][1].end : mark.start].strip()
-        ):
-            out[-1] = block, out[-1][1]._replace(end=mark.end)
-        else:
-            out.append((block, mark))
-    return out
+        line_start = sum(len(line) + 1 for line in block.lines[: span.line])
+        start, end = line_start + span.start, line_start + span.end
+        if marks and marks[-1][0] is block:
+            previous = marks[-1][1]
+            between = "\n".join(block.lines)[previous.end : start]
+            if not between.strip():
+                marks[-1] = block, previous._replace(end=end)
+                continue
+        name = f"{anchor}-{len(marks)}" if marks else anchor
+        marks.append((block, Mark(start, end, name)))
+    return marks

@@ -1,5 +1,7 @@
-"""The site: a page a run, written while scorecards stream by; beside them the table, the comparison
-and the report."""
+"""The site: a page for each run, the table of runs, the comparison of two, and the report.
+
+Pages are written while scorecards stream by, so that a cohort of any size takes little memory.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
@@ -33,7 +34,7 @@ from ..views.run_filter import FILTER_HELP
 from ..views.run_rows import RunRow, row_of
 from .frame_rows import rows_of_frame
 from .run_page import LIMITS, Contents
-from .site_links import DATA, PAGES, Pages
+from .site_links import DATA, PAGES, SiteLinks
 
 if TYPE_CHECKING:
     from ..analysis.report.results import Analysis
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 ASSETS = ("site.css", "run_filter.js", "site.js")
 MOST_IN_CELL = 300
-"""Characters of a text, items of a list in the table."""
-_PAGE = re.compile(r"[a-z0-9_-]+-[0-9a-f]{8}(-\d+)?\.html")
-"""What `Site._name` makes."""
+"""Characters of a text, and items of a list, in the table."""
+_PAGE_FILE = re.compile(r"[a-z0-9_-]+-[0-9a-f]{8}(-\d+)?\.html")
+"""File names that `Site._page_name` makes."""
 MOST_BYTES = 300_000
-"""Of a page."""
+"""Size of a page."""
 FIELDS = (
     "page",
     "id",
@@ -81,11 +82,11 @@ FIELDS = (
     "outcomes",
     "span",
 )
-"""Of a row of the table, as `RunRow` names them."""
+"""The fields of `RunRow` that the table of the site holds, and the page of the run."""
 
 
 class Site:
-    """Writes into a folder: `add` for every scorecard, then `finish`. Memory grows by a name a run."""
+    """Writes a site into a folder: `add` for every scorecard, then `finish`."""
 
     def __init__(
         self,
@@ -95,64 +96,71 @@ class Site:
         title: str = "Runs",
         rubric: Rubric | None = None,
     ) -> None:
-        """`near` are folders from which scorecards may name their runs; `rubric` has the words of
-        criteria where it is no built-in one. InputError when `out` holds something else."""
+        """`near` are folders from which scorecards may name their runs; `rubric` is the user's own.
+
+        InputError if `out` holds other files.
+        """
         self.out, self.near, self.title, self.rubric = out, near, title, rubric
-        self.pages = Pages()
+        self.links = SiteLinks()
         self.without_transcript = 0
         """Pages that hold the scorecard alone."""
         self.without_page = 0
-        """Runs that came as numbers of a frame."""
-        self._rows = 0
-        self._names: set[str] = set()
-        self._rubrics: dict[tuple[str, ...], int] = {}
-        self._titles: list[list[tuple[str, str]]] = []
+        """Runs of a frame, which has numbers and no words."""
+        self._row_count = 0
+        self._page_names: set[str] = set()
+        self._criteria_numbers: dict[tuple[str, ...], int] = {}
+        """Numbers of the lists of criteria ids, which many rows share."""
+        self._criteria: list[list[tuple[str, str]]] = []
+        """Those lists, as (id, title)."""
         with cannot_be_written(out):
-            if out.is_dir() and not (out / DATA).is_file() and not all(map(_begun, out.iterdir())):
+            is_site = not out.is_dir() or (out / DATA).is_file()
+            if not is_site and not all(map(_is_unfinished_site, out.iterdir())):
                 raise InputError(
                     "holds other files", "give a new or empty folder, or a site to write anew", out
                 )
             (out / PAGES).mkdir(parents=True, exist_ok=True)
-        self._new = NewFile(out / DATA)
-        self._data: IO[str] = self._new.part.open("w", encoding="utf-8")
+        self._new_data = NewFile(out / DATA)
+        self._data: IO[str] = self._new_data.part.open("w", encoding="utf-8")
         self._data.write(f"window.AMBJUDGE = {{fields: {json.dumps(FIELDS)}, rows: [\n")
 
     def add(self, card: ScoreCard) -> None:
-        """Writes the page of a scorecard and its row."""
-        name = self._name(card)
-        self.pages.add(card.run.id, name)
+        """Write the page of a scorecard and its row."""
+        name = self._page_name(card)
+        self.links.add(card.run.id, name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
-        values = row_values(row_of(self._rows, card.to_dict()), name)
+        row = row_of(self._row_count, card.to_dict())
         results = [result for stage in card.stages.values() for result in stage.criteria]
         results = results[:MOST_IN_CELL]
-        values += [
-            self._rubric(card, [result.id for result in results]),
-            [criterion_mark(result).text for result in results],
-        ]
+        criteria = self._criteria_of(card, tuple(result.id for result in results))
+        marks = [criterion_mark(result).text for result in results]
         groups = [(name, stage.score) for name, stage in card.stages.items() if name not in STAGES]
-        self._row([*values, _clean(tuple(groups))])
+        self._write_row([*row_values(row, name), criteria, marks, _cell(tuple(groups))])
 
     def add_frame(self, table: pl.DataFrame) -> None:
-        """Writes the rows of runs of which a frame has the numbers alone."""
-        none = self._number(())
-        for row, groups in rows_of_frame(table, self._rows):
-            self._row([*row_values(row, ""), none, [], _clean(groups)])
+        """Write the rows of a run frame; its runs have no pages."""
+        no_criteria = self._criteria_number((), {})
+        for row, groups in rows_of_frame(table, self._row_count):
+            self._write_row([*row_values(row, ""), no_criteria, [], _cell(groups)])
             self.without_page += 1
 
-    def _row(self, values: list[Any]) -> None:
-        self._data.write((",\n" if self._rows else "") + json.dumps(values, separators=(",", ":")))
-        self._rows += 1
+    def _write_row(self, values: list[Any]) -> None:
+        separator = ",\n" if self._row_count else ""
+        self._data.write(separator + json.dumps(values, separators=(",", ":")))
+        self._row_count += 1
 
     def finish(self, report: str | None = None, unread: int = 0) -> None:
-        """Writes the rest, and removes pages of an earlier site that are no longer part of it."""
-        self._data.write(f"\n], rubrics: {json.dumps(self._titles)}}};\n")
+        """Write the other files, and remove pages of an earlier site that are not part of this one.
+
+        `report` is its HTML; `unread` counts inputs that could not be read.
+        """
+        self._data.write(f"\n], rubrics: {json.dumps(self._criteria)}}};\n")
         self._data.close()
-        self._new.keep()
+        self._new_data.keep()
         for asset in ASSETS:
             self._write(asset, _asset(asset))
         common = {
             "title": self.title,
-            "runs": self._rows,
+            "runs": self._row_count,
             "bare": self.without_page,
             "unread": unread,
             "report": report is not None,
@@ -165,26 +173,26 @@ class Site:
             self._write("report.html", report)
         else:
             (self.out / "report.html").unlink(missing_ok=True)
-        for old in (self.out / PAGES).iterdir():
-            if old.suffix == ".html" and old.stem not in self._names:
-                old.unlink()
+        for page in (self.out / PAGES).iterdir():
+            if page.suffix == ".html" and page.stem not in self._page_names:
+                page.unlink()
 
-    def _name(self, card: ScoreCard) -> str:
-        """A file name for the page of a card, the same each time: harmless on every system, and no
-        two alike."""
+    def _page_name(self, card: ScoreCard) -> str:
+        """A unique file name for the page of a card: the same each time, safe on all systems."""
         key = "\0".join((card.run.id, card.run.sha256, card.judge.name, card.rubric.sha256))
         digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:8]
         stem = re.sub(r"[^a-z0-9_-]+", "-", card.run.id[:200].lower()).strip("-")[:60] or "run"
         name, number = f"{stem}-{digest}", 1
-        while name in self._names:
+        while name in self._page_names:
             number += 1
             name = f"{stem}-{digest}-{number}"
-        self._names.add(name)
+        self._page_names.add(name)
         return name
 
     def _page(self, card: ScoreCard) -> str:
-        rubric = self._words(card)
-        run, note = self._run(card)
+        """The page's HTML, with as much of the transcript as fits into MOST_BYTES."""
+        rubric = self._rubric_of(card)
+        run, note = self._run_of(card)
         self.without_transcript += run is None
         template = _templates().get_template("run.html")
         page = ""
@@ -204,50 +212,45 @@ class Site:
                 break
         return page
 
-    def _run(self, card: ScoreCard) -> tuple[Run | None, str]:
-        """The run that a card is of. Another one at its path is not shown: a card may name any
-        file."""
-        where = resolve_run_path(Path(card.run.path), self.near)
-        if where is None:
+    def _run_of(self, card: ScoreCard) -> tuple[Run | None, str]:
+        """The run that a card is of; without one, a note that says why.
+
+        Another conversation at the card's path is not shown: a card may name any file.
+        """
+        path = resolve_run_path(Path(card.run.path), self.near)
+        if path is None:
             return None, ""
         try:
-            run = load_conversation(where)
+            run = load_conversation(path)
         except AmbjudgeError:
             return None, "The conversation cannot be read: its turns cannot be shown."
         if run.sha256 != card.run.sha256:
-            return (
-                None,
-                (
-                    "The conversation has changed since this scorecard was made: its turns are not"
-                    " shown."
-                ),
+            note = (
+                "The conversation has changed since this scorecard was made: its turns are not"
+                " shown."
             )
+            return None, note
         return run, ""
 
-    def _words(self, card: ScoreCard) -> Rubric | None:
-        """The rubric that a card names: the given one, else a built-in one, never a file that a
-        card names."""
-        given = self.rubric
-        return (
-            given
-            if given is not None and given.id == card.rubric.id
-            else _rubric_named(card.rubric.id)
-        )
+    def _rubric_of(self, card: ScoreCard) -> Rubric | None:
+        """The rubric that a card names: the user's or a built-in one, never a file of that name."""
+        if self.rubric is not None and self.rubric.id == card.rubric.id:
+            return self.rubric
+        return _builtin_rubric(card.rubric.id)
 
-    def _rubric(self, card: ScoreCard, ids: Sequence[str]) -> int:
-        """The number of the list of criteria that a card has."""
-        rubric = self._words(card)
-        return self._number(
-            tuple(ids), {c.id: c.title for c in rubric.criteria()} if rubric else card.rubric.titles
-        )
+    def _criteria_of(self, card: ScoreCard, ids: tuple[str, ...]) -> int:
+        """The number of the card's list of criteria."""
+        rubric = self._rubric_of(card)
+        titles: Mapping[str, str] = card.rubric.titles
+        if rubric is not None:
+            titles = {criterion.id: criterion.title for criterion in rubric.criteria()}
+        return self._criteria_number(ids, titles)
 
-    def _number(
-        self, ids: tuple[str, ...], titles: Mapping[str, str] = MappingProxyType({})
-    ) -> int:
-        if ids not in self._rubrics:
-            self._rubrics[ids] = len(self._titles)
-            self._titles.append([(sanitize(id), sanitize(titles.get(id, ""))) for id in ids])
-        return self._rubrics[ids]
+    def _criteria_number(self, ids: tuple[str, ...], titles: Mapping[str, str]) -> int:
+        if ids not in self._criteria_numbers:
+            self._criteria_numbers[ids] = len(self._criteria)
+            self._criteria.append([(sanitize(id), sanitize(titles.get(id, ""))) for id in ids])
+        return self._criteria_numbers[ids]
 
     def _write(self, name: str, text: str) -> None:
         with whole(self.out / name) as new:
@@ -267,24 +270,22 @@ def build(
     report: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Analysis:
-    """Writes the site of these paths in one pass over their scorecards (`cohorts.cohort` says what
-    they can be); the analysis that its report shows. Scorecards may name runs in the folders around
-    `paths`, and in `runs`.
+    """Write the site of a source in one pass over its scorecards; the analysis of its report.
 
-    InputError when nothing can be read, or `out` cannot be written or holds other files.
+    `cohorts.cohort` says what a source can be. Scorecards may name runs in the folders around
+    `paths`, and in `runs`. With `judge`, only its scorecards are shown. `tell` gets notes for the
+    user. InputError if nothing can be read, or `out` cannot be written or holds other files.
     """
     from ..analysis.report.results import analyse
     from ..analysis.tables.card_sources import each_card
 
     problems: list[str] = []
-    near = [
-        base
-        for path in [*paths, *([runs] if runs else [])]
-        if "://" not in path
-        for base in _bases(Path(path))
-    ]
-    named = scoring.options.rubric if scoring is not None and scoring.options is not None else None
-    rubric = load_rubric(named) if named else None
+    near: list[Path] = []
+    for path in [*paths, *([runs] if runs else [])]:
+        if "://" not in path:
+            near += _folders_around(Path(path))
+    options = scoring.options if scoring is not None else None
+    rubric = load_rubric(options.rubric) if options is not None and options.rubric else None
     site = Site(out, near=near, title=title, rubric=rubric)
 
     def cards() -> Iterator[ScoreCard | pl.DataFrame]:
@@ -295,28 +296,28 @@ def build(
                 site.add(item)
             yield item
 
-    found = analyse(cards(), on_card=on_card, judge=judge, only=None if report else ())
-    found = replace(found, cohort=replace(found.cohort, problems=(*problems, *found.problems)))
-    text = None
+    analysis = analyse(cards(), on_card=on_card, judge=judge, only=None if report else ())
+    cohort = replace(analysis.cohort, problems=(*problems, *analysis.problems))
+    analysis = replace(analysis, cohort=cohort)
+    report_html = None
     if report:
         from ..analysis.figures import draw_all
         from ..analysis.report.html_report import render
 
-        text = render(
-            found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site.pages
-        )
-    site.finish(text, len(found.problems))
+        figures = draw_all(analysis.tables, analysis.runs, png=False, narrow=True)
+        report_html = render(analysis, figures, title, site.links)
+    site.finish(report_html, len(analysis.problems))
     if site.without_transcript:
         tell(
             f"{site.without_transcript:,} pages without a transcript; --runs says where the"
             " runs are"
         )
-    return found
+    return analysis
 
 
 def _asset(name: str) -> str:
     """A file of the site; the filter script begins with the fields that it filters by."""
-    text = (HERE / name).read_text("utf-8")
+    text = (FOLDER / name).read_text("utf-8")
     if name == "run_filter.js":
         return f"const FILTER_FIELDS = {json.dumps(filter_fields())};\n{text}"
     return text
@@ -324,62 +325,68 @@ def _asset(name: str) -> str:
 
 def row_values(row: RunRow, page: str) -> list[Any]:
     """FIELDS of a row, as the scripts of the site read them."""
-    named = {**row._asdict(), "page": page}
-    return [_clean(named[field]) for field in FIELDS]
+    values = {**row._asdict(), "page": page}
+    return [_cell(values[field]) for field in FIELDS]
 
 
-def _bases(path: Path) -> Iterator[Path]:
+def _folders_around(path: Path) -> Iterator[Path]:
     """Folders from which scorecards at a path may name their runs."""
-    base = path.absolute()
-    yield from (base, *base.parents[:3]) if base.is_dir() else base.parents[:4]
+    folder = path.absolute() if path.is_dir() else path.absolute().parent
+    yield from (folder, *folder.parents[:3])
 
 
-def _begun(entry: Path) -> bool:
-    """Whether this is of a site whose writing was broken off before it had its data."""
+def _is_unfinished_site(entry: Path) -> bool:
+    """Whether an entry of a folder comes from a site whose writing was interrupted."""
     if entry.name == PAGES and entry.is_dir():
         return all(
-            _PAGE.fullmatch(page.name) or page.name.endswith(PART) for page in entry.iterdir()
+            _PAGE_FILE.fullmatch(page.name) or page.name.endswith(PART) for page in entry.iterdir()
         )
     return entry.name.endswith(PART)
 
 
-def _clean(value: Any) -> Any:
+def _cell(value: Any) -> Any:
+    """A value for the table: texts sanitised, texts and lists cut."""
     if isinstance(value, tuple):
-        return [_clean(item) for item in value[:MOST_IN_CELL]]
+        return [_cell(item) for item in value[:MOST_IN_CELL]]
     if isinstance(value, Mapping):
-        return {_clean(name): _clean(item) for name, item in islice(value.items(), MOST_IN_CELL)}
+        return {_cell(name): _cell(item) for name, item in islice(value.items(), MOST_IN_CELL)}
     return sanitize(value[:MOST_IN_CELL]) if isinstance(value, str) else value
 
 
 @cache
-def _rubric_named(id: str) -> Rubric | None:
-    """The built-in rubric that a card names."""
+def _builtin_rubric(id: str) -> Rubric | None:
+    """The built-in rubric of this id; None if there is none."""
     return load_rubric(id) if id in builtin_ids() else None
 
 
 @cache
 def _templates() -> Environment:
-    """Every text is made visible and escaped where it enters a page; a name that is not there is an
-    error."""
-    made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+    """The templates. Every text is sanitised and escaped where it enters a page.
+
+    A name that a template uses and nobody defines is an error.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_sanitised,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["STAGE_NAMES"] = STAGE_NAMES
-    made.filters["cut"] = _cut
-    return made
+    environment.globals["STAGE_NAMES"] = STAGE_NAMES
+    environment.filters["cut"] = _cut
+    return environment
 
 
-def _shown(value: Any) -> Any:
+def _sanitised(value: Any) -> Any:
     if value is None:
         return ""
-    return sanitize(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    is_untrusted = isinstance(value, str) and not isinstance(value, Markup)
+    return sanitize(value) if is_untrusted else value
 
 
 def _cut(text: str, most: int) -> str:
-    """A text of at most so many characters, its end cut with a word how much."""
-    return text if len(text) <= most else f"{text[:most]} … {len(text) - most:,} more characters"
+    """A text of at most so many characters, and how many more there are."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]} … {len(text) - most:,} more characters"

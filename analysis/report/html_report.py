@@ -82,7 +82,7 @@ def write_report(
     """Write tables/, tables.json, figures/ and report.html into a folder; return the paths.
 
     The folder is made if it does not exist. `links`: a site with pages of the runs
-    (`web.site_links.pages_of`). InputError if the folder cannot be written.
+    (`web.site_links.links_to_site`). InputError if the folder cannot be written.
     """
     from ...errors import InputError
     from ..figures import draw_all, write

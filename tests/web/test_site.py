@@ -21,9 +21,9 @@ from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.engine import make_scorecard
 from ambjudge.sanitize import replaced
 from ambjudge.trajectories.record.quotes import Evidence
-from ambjudge.web.marked_text import Mark, apart, marked, room_for_each, weight
+from ambjudge.web.marked_text import Mark, disjoint, marked, room_for_each, weight
 from ambjudge.web.site import DATA, FIELDS, MOST_BYTES, Site, row_values
-from ambjudge.web.site_links import pages_of
+from ambjudge.web.site_links import links_to_site
 from chromium import browse
 from filter_cases import FINDS, MARKED, REFUSES, ROWS
 from html_page import Page as HtmlPage
@@ -211,7 +211,7 @@ def test_the_report_leads_to_the_runs(tmp_path: Path) -> None:
     for card in cards().values():
         site.add(card)
     found = analyse(str(CARDS), only=["clusters", "checks", "codes", "codes_read", "stages"])
-    site.finish(render(found, [], links=site.pages))
+    site.finish(render(found, [], links=site.links))
     links = Page(tmp_path / "site" / "report.html").links
     assert "index.html" in links
     runs = [link for link in links if link.startswith("pages/")]
@@ -281,7 +281,7 @@ def test_written_anew_it_holds_the_present_runs_and_never_takes_a_foreign_folder
 
 def test_a_long_text_is_cut_around_its_quotes() -> None:
     text = "<" * 10_000 + "quoted words" + ">" * 10_000
-    marks, covered = apart(
+    marks, covered = disjoint(
         [Mark(10_005, 10_020, "q1"), Mark(10_000, 10_012, "q0"), Mark(10_003, 10_009, "q2")]
     )
     assert covered == {"q2": "q0"}
@@ -425,7 +425,7 @@ def test_hostile_pages_run_nothing(hostile: Path, tmp_path: Path) -> None:
 
 def test_a_report_elsewhere_leads_to_the_pages_of_a_site(site: Path, tmp_path: Path) -> None:
     found = analyse(str(CARDS), only=["clusters"])
-    pages = pages_of(site, tmp_path)
+    pages = links_to_site(site, tmp_path)
     (tmp_path / "report.html").write_text(render(found, [], links=pages), "utf-8")
     links = [
         link.partition("#")[0] for link in Page(tmp_path / "report.html").links if "pages/" in link
@@ -433,7 +433,7 @@ def test_a_report_elsewhere_leads_to_the_pages_of_a_site(site: Path, tmp_path: P
     assert links
     assert all((tmp_path / unquote(link)).resolve().is_file() for link in links)
     with pytest.raises(InputError, match="is no site"):
-        pages_of(tmp_path, tmp_path)
+        links_to_site(tmp_path, tmp_path)
 
 
 def test_runs_of_a_frame_have_rows_and_no_pages(tmp_path: Path) -> None:
