@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ...trajectories.record.quotes import PLAN_TURN, Evidence
+if TYPE_CHECKING:
+    from ...trajectories.record.quotes import Evidence
 
 UNKNOWN = "–"
 """Stands in place of a score that is not known."""
@@ -72,21 +73,29 @@ def bar(score: float | None, width: int = 8) -> str:
 PLAN_LOCATION = "plan or brief"
 
 
+def _is_plan(turn: int) -> bool:
+    # The module loads pydantic, which the first screen of the browser does without.
+    from ...trajectories.record.quotes import PLAN_TURN
+
+    return turn == PLAN_TURN
+
+
 def _location(turn: int) -> str:
-    return PLAN_LOCATION if turn == PLAN_TURN else f"turn {turn}"
+    return PLAN_LOCATION if _is_plan(turn) else f"turn {turn}"
 
 
 def turn_ranges(turns: Sequence[int]) -> str:
     """1-3, 5 for [1, 2, 3, 5]; 0 is the plan or the brief."""
     ranges: list[list[int]] = []
     for turn in sorted(set(turns)):
-        if ranges and ranges[-1][-1] != PLAN_TURN and turn == ranges[-1][-1] + 1:
+        previous = ranges[-1][-1] if ranges else None
+        if previous is not None and turn == previous + 1 and not _is_plan(previous):
             ranges[-1][-1] = turn
         else:
             ranges.append([turn, turn])
     words = []
     for first, last in ranges:
-        if last == PLAN_TURN:
+        if _is_plan(last):
             words.append(PLAN_LOCATION)
         else:
             words.append(str(first) if first == last else f"{first}-{last}")
@@ -163,9 +172,9 @@ class Turns:
     def text(self) -> str:
         if not self.numbers:
             return "no single turn"
-        if self.numbers == (PLAN_TURN,):
-            return PLAN_LOCATION
-        return f"turn{'s' if len(self.numbers) > 1 else ''} {turn_ranges(self.numbers)}"
+        if len(self.numbers) == 1:
+            return _location(self.numbers[0])
+        return f"turns {turn_ranges(self.numbers)}"
 
 
 @dataclass(frozen=True, slots=True)
