@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..console import paint, say, style_of, table, wrap
-from ..judge.card.read_share import total_words
+from ..judge.card.read_share import format_total
 from ..judge.card.view import (
     evidence_words,
     mark_legend,
@@ -246,9 +246,9 @@ def row(card: ScoreCard) -> Row:
             name: (score_text(stage.score, stage.presumed), style_of(stage.score))
             for name, stage in card.stages.items()
         },
-        agentic=total_words(card.agentic, card.agentic_bounds, standing, presumed, 2),
+        agentic=format_total(card.agentic, card.agentic_bounds, standing, presumed, 2),
         task=score_text(card.task),
-        overall=total_words(
+        overall=format_total(
             card.overall, card.overall_bounds, card.standing, presumed, overall_digits
         ),
         codes=" ".join(codes) or "–",

@@ -303,10 +303,10 @@ class _Sink:
         if gist.read_share is not None and gist.standing != "read":
             self.read_shares.append(gist.read_share)
         self.quotes += gist.quotes
-        self.quotes_found += gist.found
+        self.quotes_found += gist.quotes_found
         self.contradictions += gist.contradictions
         self.strict_evidence |= gist.strict
-        self.missing_criteria.update(gist.missed)
+        self.missing_criteria.update(gist.unscored)
         if self.asks_codes:
             self.codes_unread += gist.codes_unread
 

@@ -35,26 +35,25 @@ from .stage_results import CriterionResult, StageResult
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
 
 RULES = "rules"
-"""The name of the judge without a model; on the command line its earlier one, `heuristic`, means it
-too."""
+"""The name of the judge without a model; the command line also takes its former name, `heuristic`."""
 TaskFrom = Literal["report", "outcome", "gate", "policy", "outputs"]
 
 Medal = Literal["good", "okay", "fail"]
 Rating = Literal["A", "B", "C", "F"]
 FailureKind = Literal["breach", "timeout", "no_output", "below_band"]
-"""Why a run is rated F: disqualified; never submitted; no output counts; submitted, and its outputs
-are not good enough."""
+"""Why a run is rated F: it was disqualified; it never submitted; no output counts; it submitted
+outputs that are not good enough."""
 
 
 class RunInfo(Frozen):
     id: str
-    """Name of the run, of its folder where it has none."""
+    """Name of the run, or of its folder if it has none."""
     path: str
-    """The conversation file, as it was given."""
+    """The conversation file, as it was named."""
     sha256: str
-    """Of the conversation's bytes."""
+    """Hash of the conversation's bytes."""
     agent: str | None
-    """Who did the run."""
+    """The agent that did the run."""
     model: str | None
     """The agent's language model."""
     task: str | None
@@ -62,67 +61,67 @@ class RunInfo(Frozen):
     track: TrackName | None
     """Kind of task; decides the rubric and the checks of the outputs."""
     tier: Tier | None
-    """How much help the brief gave."""
+    """How much guidance the brief gave."""
     repeat: Whole | None
-    """Which of several runs of the agent on the task."""
+    """Number of the run among several of the agent on the task."""
     turns: Whole
-    """How many there are."""
+    """Number of turns."""
     format: str
-    """What the conversation file looked like."""
+    """Format of the conversation file."""
 
 
 class RubricInfo(Frozen):
     """The rubric that the run was judged by."""
 
     id: str
-    """Its name."""
+    """Name of the rubric."""
     version: str
-    """As the file says."""
+    """Version that its file states."""
     sha256: str
-    """Of everything in it that decides a verdict or a score."""
+    """Hash of everything in it that decides a verdict or a score."""
     titles: dict[str, str] = Field(default_factory=dict, exclude_if=lambda titles: not titles)
-    """Of the criteria by id, where the rubric is not one that ships with ambjudge."""
+    """Titles of the criteria by id, unless the rubric ships with ambjudge."""
 
 
 class JudgeInfo(Frozen):
     name: str
     """`rules`, a model, `local:NAME`, `replay:NAME` or `panel`."""
     members: tuple[str, ...] = ()
-    """Of a panel."""
+    """Names of a panel's members."""
     prompt_sha256: str | None = None
-    """Of the words around the questions; null for rules."""
+    """Hash of the prompts; null for rules."""
     calls: Whole = 0
-    """Requests that this scorecard took; what the store answered is not counted."""
+    """Requests that this scorecard took; answers from the store are not counted."""
     input_tokens: Whole | None = 0
-    """Null where the provider did not say."""
+    """Null if the provider reported no count."""
     output_tokens: Whole | None = 0
-    """Null where the provider did not say."""
+    """Null if the provider reported no count."""
     cached_tokens: Whole | None = 0
-    """Of the input tokens, those that a provider read from its cache; None where it did not say."""
+    """Input tokens that a provider read from its cache; null if it reported no count."""
     cache_write_tokens: Whole | None = 0
-    """Of the input tokens, those that it wrote into its cache."""
+    """Input tokens that a provider wrote into its cache."""
     cost_usd: Annotated[Amount, round_to(6)] | None = 0.0
-    """None when a price is unknown."""
+    """Null if a price is unknown."""
 
 
 class Policy(Frozen):
     """The choices that the numbers depend on."""
 
     like: Like = "paper"
-    """Whose rules where the benchmark's text and its public harness part; `harness` decides the
-    others."""
+    """Whose rules apply where the benchmark's text and its public harness differ; `harness` decides
+    the other choices too."""
     missing: Literal["renormalize", "zero"] = "renormalize"
-    """What is unscored is left out of a mean, or counts 0."""
+    """Whether unscored criteria and stages are left out of a mean or count 0."""
     breach: Literal["zero-all", "from-stage", "from-turn", "ignored"] = "zero-all"
-    """`from-turn`, `ignored`: as the track's branch of the harness, and for `like: harness` alone.
-    """
+    """What a breach sets to 0. `from-turn` and `ignored` follow the track's branch of the harness,
+    for `like: harness` alone."""
     completeness_gate: bool = True
-    """Whether Task is 0 where cases lack a result."""
+    """Whether Task is 0 if any case lacks a result."""
     malformed: Literal["formula", "zero"] = "formula"
     """S5 of a malformed submission: by its formula, or 0 as the paper's text says."""
     strict_evidence: bool = False
-    """What a reader says is met counts only with words that were found in the run and no fact
-    against it; else unscored."""
+    """Whether a criterion judged met counts only if its quote was found and no fact contradicts it;
+    otherwise it is unscored."""
 
 
 class PartScore(Frozen):
@@ -131,11 +130,11 @@ class PartScore(Frozen):
     by: str
     """What the cases are split by."""
     name: str
-    """Of the part: `lesion`, say."""
+    """Name of the part, for example `lesion`."""
     value: Unit
     """The metric, 0 to 1."""
     cases: Whole | None = None
-    """How many the part has."""
+    """Number of cases in the part."""
 
 
 class Grades(Frozen):
@@ -143,18 +142,17 @@ class Grades(Frozen):
     not say."""
 
     medal: Medal | None = None
-    """Of Task, by the track's published limits."""
+    """Medal for Task, by the track's published limits."""
     rating: Rating | None = None
-    """A and B are resolved, C is not, F failed."""
+    """A and B: resolved; C: not resolved; F: failed."""
     progress: Unit | None = None
     """Share of the way to the better limit, 0 to 1."""
     failure: FailureKind | None = None
     """Why it is rated F."""
     pass_rate: Unit | None = None
-    """Of images: the share of cases nearly as good as a classical baseline."""
+    """Images: share of cases nearly as good as a classical baseline."""
     shuffled: Unit | None = None
-    """The Task metric of a control, in which outputs were held against the references of other
-    cases."""
+    """The Task metric of a control that compares outputs with the references of other cases."""
     parts: tuple[PartScore, ...] = ()
     """The metric by classes, tissues or kinds of question."""
 
@@ -168,57 +166,56 @@ class PlanItem(Frozen):
     """One commitment of plan.md and its fate, with the words that show it."""
 
     commitment: str
-    """What the plan says will be done."""
+    """What the plan promises."""
     state: Literal["kept", "broken", "dropped"]
-    """What became of it."""
+    """The fate of the promise."""
     turns: tuple[Whole, ...] = ()
-    """Where that shows."""
+    """The turns that show it."""
     quote: Evidence | None = None
-    """The words that show it, checked."""
+    """The words that show it, checked against the run."""
 
 
 class ScoreCardFields(Frozen):
     """The data of a scorecard, and what follows from it. `ScoreCard` adds JSON and display."""
 
     schema_: Literal["ambjudge.scorecard/1"] = Field(default=SCHEMA, alias="schema")
-    """Name and version of this form."""
+    """Name and version of this document format."""
     ambjudge: str
-    """The version that made it."""
+    """The version of ambjudge that made it."""
     run: RunInfo
-    """What was judged."""
+    """The run that was judged."""
     rubric: RubricInfo
-    """By what."""
+    """The rubric that it was judged by."""
     judge: JudgeInfo
-    """By whom, and what it took."""
+    """The judge, and what it cost."""
     policy: Policy
     """The choices that the numbers depend on."""
     stages: dict[str, StageResult]
-    """S1-S5 by the benchmark's rubrics; by one of the user's own the stages, or groups of criteria,
-    that it declares."""
+    """S1-S5 by the benchmark's rubrics; the stages or groups of criteria that a rubric of the
+    user's own declares."""
     read_share: Unit
-    """Of the weight of what is judged (S1-S3), what was read (scored, credited, or zeroed by a
-    breach)."""
+    """Share of the weight of the judged stages (S1-S3) that was read: scored, credited, or zeroed
+    by a breach."""
     presumed_share: Unit
-    """Of that weight, what is presumed; the rest has no value."""
+    """Share of that weight that is presumed; what remains has no value."""
     agentic: Unit | None
     """Weighted mean of the stages: how the work was done."""
     agentic_bounds: tuple[Unit, Unit]
-    """Least and most, whatever a judge would say of what is presumed or unscored; no interval of
-    chance."""
+    """Worst and best case over what is presumed or unscored; not a statistical interval."""
     task: Unit | None
     """The benchmark's score of the result."""
     task_from: TaskFrom | None = None
     """report: the harness's number; outcome: one of `outcomes`, which the user named; gate: 0 by
-    the completeness gate; policy: 0 by disqualification; outputs: 0 as no output counts and no
+    the completeness gate; policy: 0 by disqualification; outputs: 0, as no output counts and no
     report says otherwise."""
     grades: Grades = Grades()
     """What the benchmark's own analysis says beside the scores."""
     overall: Percent | None
-    """50 Agentic + 50 Task; null where Task is unknown."""
+    """50 Agentic + 50 Task; null if Task is unknown."""
     overall_bounds: tuple[Percent, Percent]
-    """Least and most, as of Agentic."""
+    """Worst and best case, as for Agentic."""
     outcomes: dict[str, Outcome] = Field(default_factory=dict)
-    """By name, what another harness found out about the run."""
+    """Results that another harness recorded about the run, by name."""
     imported: str | None = None
     """The format that the run was imported from."""
     codes: tuple[FiredCode, ...] = ()
@@ -226,12 +223,12 @@ class ScoreCardFields(Frozen):
     codes_read: dict[str, CodeReading]
     """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read."""
     unproven: tuple[FiredCode, ...] = ()
-    """Readings whose quote stands nowhere in the run: listed, not fired."""
+    """Readings whose quote was not found in the run: listed, not fired."""
     facts: tuple[FactInfo, ...] = ()
-    """Those that `codes` and `unproven` name."""
+    """The facts that `codes` and `unproven` name."""
     plan: tuple[PlanItem, ...] = ()
-    """What the plan promised and what became of it, as read; empty where nobody read the run or
-    there is no plan."""
+    """The promises of the plan and their fates, as read; empty if nobody read the run or there is
+    no plan."""
     stages_from: Literal["rules", "judge", "mixed"] = "rules"
     """Who labelled the turns."""
     primary_failure: str | None = None
@@ -239,22 +236,21 @@ class ScoreCardFields(Frozen):
     episodes: tuple[EpisodeInfo, ...] = ()
     """Failed steps of the run, in order of their first turn."""
     answer_codes: dict[str, Whole] = Field(default_factory=dict)
-    """Answer-level code -> answers that earn it, when answer files are there."""
+    """Answer-level code -> number of answers that earn it, if there are answer files."""
     segments: tuple[Segment, ...] = ()
     """Consecutive turns of one stage."""
     turn_stages: tuple[Stage, ...] = ()
     """The stage of every turn."""
     stage_use: dict[Stage, StageUse] = Field(default_factory=dict)
-    """Calls, failures and seconds by stage, as in `ambjudge.segments/1`; empty when nobody counted.
-    """
+    """Calls, failures and seconds by stage, as in `ambjudge.segments/1`; empty if not counted."""
     resources: CardResources
     """What the run used."""
     status: CardStatus
     """How the run ended."""
     plugins: tuple[str, ...] = ()
-    """Packages that had a say: what they added, name, version and SHA-256 of the module."""
+    """Packages that took part: what each added, its name, version and SHA-256 of the module."""
     contradictions: tuple[Contradiction, ...] = ()
-    """Verdicts that facts speak against; with `strict_evidence` they are unscored."""
+    """Verdicts that facts contradict; with `strict_evidence` they are unscored."""
     warnings: tuple[str, ...] = ()
     """What a reader of this scorecard should know, in sentences."""
 
@@ -264,7 +260,7 @@ class ScoreCardFields(Frozen):
 
     @property
     def presumed(self) -> int:
-        """How many of the criteria that the scores rest on are presumed."""
+        """Number of presumed criteria that the scores rest on."""
         return sum(stage.presumed for stage in self.stages.values())
 
     @property
@@ -279,58 +275,60 @@ class ScoreCardFields(Frozen):
 
     @property
     def quotes(self) -> tuple[int, int]:
-        """Quotes that criteria and codes rest on, and how many of them stand in the run.
+        """Number of quotes that criteria and codes rest on, and of those found in the run.
 
-        What a reader says is met and quotes nothing for counts as one quote that does not; rules
-        need no words.
+        A criterion that a model judged met without a quote counts as a quote that was not found.
         """
         results = [result for stage in self.stages.values() for result in stage.criteria]
-        cited = [evidence for result in results for evidence in result.evidence]
-        cited += [code.quote for code in (*self.codes, *self.unproven) if code.quote is not None]
-        bare = sum(
-            r.status == "scored" and bool(r.value) and not r.evidence and not self._by_rules(r)
-            for r in results
-        )
-        return len(cited) + bare, sum(evidence.check != "not_found" for evidence in cited)
+        quotes = [quote for result in results for quote in result.evidence]
+        quotes += [code.quote for code in (*self.codes, *self.unproven) if code.quote is not None]
+        unquoted = sum(self._lacks_quote(result) for result in results)
+        found = sum(quote.check != "not_found" for quote in quotes)
+        return len(quotes) + unquoted, found
+
+    def _lacks_quote(self, result: CriterionResult) -> bool:
+        """Whether a model judged a criterion met and quoted nothing; rules need no quote."""
+        if result.status != "scored" or not result.value or result.evidence:
+            return False
+        by_rules = any(vote.judge == RULES and vote.value for vote in result.votes)
+        return self.judge.name != RULES and not by_rules
 
     @property
     def gist(self) -> Gist:
         """What a summary of many cards counts."""
         reasons = Counter[str](
-            r.reason
+            result.reason
             for stage in self.stages.values()
-            for r in stage.criteria
-            if r.reason is not None
+            for result in stage.criteria
+            if result.reason is not None
         )
+        quotes, quotes_found = self.quotes
         return Gist(
-            any(stage.score is None for stage in self.stages.values()),
-            self.standing,
-            self.read_share,
-            *self.quotes,
-            len(self.contradictions),
-            self.policy.strict_evidence,
-            "not_read" in self.codes_read.values(),
-            dict(reasons),
-        )
-
-    def _by_rules(self, result: CriterionResult) -> bool:
-        return self.judge.name == RULES or any(
-            vote.judge == RULES and vote.value for vote in result.votes
+            incomplete=any(stage.score is None for stage in self.stages.values()),
+            standing=self.standing,
+            read_share=self.read_share,
+            quotes=quotes,
+            quotes_found=quotes_found,
+            contradictions=len(self.contradictions),
+            strict=self.policy.strict_evidence,
+            codes_unread="not_read" in self.codes_read.values(),
+            unscored=dict(reasons),
         )
 
 
 class Gist(NamedTuple):
-    """What a summary of many cards counts of each."""
+    """What a summary of many scorecards counts of each; a store keeps it in this order."""
 
     incomplete: bool
     """A stage has no score."""
     standing: Standing
     read_share: float | None
     quotes: int
-    found: int
+    quotes_found: int
     contradictions: int
     strict: bool
-    """By strict evidence."""
+    """Scored with strict evidence."""
     codes_unread: bool
-    missed: dict[str, int]
+    """Some codes were not read."""
+    unscored: dict[str, int]
     """Criteria without a verdict, by reason."""

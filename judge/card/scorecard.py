@@ -18,26 +18,20 @@ class ScoreCard(ScoreCardFields):
     """
 
     def to_json(self) -> str:
-        """One line of JSON, rounded as the contract says."""
+        """One line of JSON, rounded (4 decimals, Overall 2)."""
         return self.model_dump_json()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same, as plain values."""
+        """The JSON document as plain values."""
         return self.model_dump(mode="json")
 
     def __repr__(self) -> str:
         """One line."""
-        parts = (
-            ("Agentic", self.agentic, self.agentic_bounds, 2),
-            ("Overall", self.overall, self.overall_bounds, 1),
-        )
-        said = ", ".join(
-            f"{name} {'unknown' if value is None else f'{value:.{digits}f}'}"
-            f" [{low:.{digits}f}–{high:.{digits}f}]"
-            for name, value, (low, high), digits in parts
-        )
+        agentic = _with_bounds(self.agentic, self.agentic_bounds, 2)
+        overall = _with_bounds(self.overall, self.overall_bounds, 1)
         return (
-            f"<ScoreCard {self.run.id}: {said}, rubric {self.rubric.id}, judge {self.judge.name}>"
+            f"<ScoreCard {self.run.id}: Agentic {agentic}, Overall {overall},"
+            f" rubric {self.rubric.id}, judge {self.judge.name}>"
         )
 
     __str__ = __repr__
@@ -47,8 +41,13 @@ class ScoreCard(ScoreCardFields):
         return card_html(self)
 
 
+def _with_bounds(value: float | None, bounds: tuple[float, float], digits: int) -> str:
+    point = "unknown" if value is None else f"{value:.{digits}f}"
+    return f"{point} [{bounds[0]:.{digits}f}–{bounds[1]:.{digits}f}]"
+
+
 class CardLine:
-    """A scorecard as its line of JSON, which is parsed when the card itself is asked for."""
+    """A scorecard as its line of JSON, parsed only if the card itself is needed."""
 
     def __init__(self, line: str, gist: Gist) -> None:
         self._line, self.gist = line, gist
@@ -58,5 +57,5 @@ class CardLine:
 
     @cached_property
     def card(self) -> ScoreCard:
-        """ValueError where the line is none."""
+        """ValueError if the line is not a scorecard."""
         return ScoreCard.model_validate_json(self._line)

@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 
 CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "unscored"]
-"""presumed: nobody read it; the commonest value of labelled runs stands in the point score, and
-bounds go over the scale."""
+"""presumed: nobody read it; the point score takes the most frequent value of labelled runs, the
+bounds cover the whole scale."""
 UnscoredReason = Literal[
     "judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"
 ]
-"""no_evidence: a reader cannot tell; not_read: no fact decides it and nobody read the run; the
+"""no_evidence: the judge cannot tell; not_read: no fact decides it and nobody read the run; the
 others are failures."""
 
 
 class Vote(Frozen):
-    """What one member of a panel, or one sample, said."""
+    """The answer of one member of a panel, or one sample of a judge."""
 
     judge: str
-    """Its name; of a panel the member's."""
+    """Name of the judge; of a panel, the member's."""
     value: Unit | None
-    """What it gave, 0 to 1; null where it gave none."""
+    """0 to 1; null if it gave none."""
     reason: UnscoredReason | None = None
     """Why there is no value."""
     sample: Whole = 0
-    """Which of several answers of one judge, from 0."""
+    """Number of the answer among several of one judge, from 0."""
     probability: Unit | None = None
     """The probability that a likelihood-scoring judge gives its value."""
     answer: JsonValue = None
-    """What has no value: a choice, a number, words, the stages of all turns."""
+    """An answer that is no value: a choice, a number, a text, the stages of all turns."""
 
 
 class CriterionResult(Frozen):
@@ -48,32 +48,32 @@ class CriterionResult(Frozen):
     unscored one has a reason."""
 
     id: str
-    """As the rubric has it."""
+    """Id of the criterion in the rubric."""
     value: Unit | None
     """0 to 1, on the criterion's scale."""
     status: CriterionStatus
-    """How it came to its value, or that it has none."""
+    """How it got its value, or that it has none."""
     reason: UnscoredReason | None = None
     """Why it is unscored."""
     detail: str = ""
-    """More words on an unscored, presumed or not applicable criterion; on one about plan.png,
-    whether the picture was looked at."""
+    """Explains an unscored, presumed or inapplicable criterion; for one about plan.png, says
+    whether the judge looked at the picture."""
     rationale: str = ""
-    """The judge's reason, in its words."""
+    """The judge's reason, in its own words."""
     evidence: tuple[Evidence, ...] = ()
     """Turns and quotes that the value rests on, checked against the run."""
     votes: tuple[Vote, ...] = ()
-    """What members of a panel, or several samples, said; empty where one judge answered once."""
+    """Answers of a panel's members or of several samples; empty if one judge answered once."""
     answer: JsonValue = None
-    """What a reply says beside or instead of a value: a diagnosis' turns, facts and confidence, the
-    stages of all turns, the answer to an ad-hoc question."""
+    """What a reply says beside or instead of a value: turns, facts and confidence of a diagnosis,
+    the stages of all turns, the answer to an ad-hoc question."""
 
     @classmethod
     def unscored(
-        cls, id: str, reason: UnscoredReason, detail: str = "", **more: Any
+        cls, id: str, reason: UnscoredReason, detail: str = "", **fields: Any
     ) -> CriterionResult:
-        """An item without a value, and why."""
-        return cls(id=id, value=None, status="unscored", reason=reason, detail=detail, **more)
+        """An unscored item with its reason."""
+        return cls(id=id, value=None, status="unscored", reason=reason, detail=detail, **fields)
 
     @property
     def judged(self) -> float | None:
@@ -93,21 +93,21 @@ class StageResult(Frozen):
     unscored."""
 
     score: Unit | None
-    """0 to 1; null where nothing can be said."""
+    """0 to 1; null if unknown."""
     method: Literal["judge", "deterministic", "unscored", "policy"]
-    """How it came about."""
+    """Where the score comes from."""
     bounds: tuple[Unit, Unit]
-    """Least and most, whatever a judge would say of what is presumed or unscored."""
+    """Worst and best case over what is presumed or unscored."""
     failure: str | None = None
     """Harness taxonomy code of this stage (E1-E5), if one fired."""
     cap: Unit | None = None
-    """A rule's upper limit on the score of this stage, when one is in force."""
+    """Upper limit on the score of this stage, if a rule is in force."""
     cap_reason: str = ""
     """The rule, in words."""
     criteria: tuple[CriterionResult, ...] = ()
     """Verdicts, in the rubric's order."""
     checks: StageChecks | None = None
-    """Of S4 and S5: what was found about the outputs."""
+    """S4 and S5: what is known about the outputs."""
     parts: dict[str, Unit] = Field(default_factory=dict, exclude_if=lambda parts: not parts)
     """With `like: harness`, what a score of answers is made of beside criteria and checks:
     `env_ready`, `model_loaded` and `smoke_forward` of S2; `counted` in Agentic and `tool_usage` of

@@ -16,7 +16,7 @@ from ...trajectories.record.facts import FactInfo
 from ...trajectories.record.quotes import Evidence
 from ...trajectories.stages import stage_title
 from .fields import PlanItem, ScoreCardFields
-from .read_share import Standing, total_words
+from .read_share import Standing, format_total
 from .stage_results import CriterionResult
 from .view_parts import (
     MARK_MEANINGS,
@@ -197,8 +197,8 @@ def totals(card: ScoreCardFields) -> tuple[str, str]:
     """Agentic and Overall: points, points on presumed criteria with their range, or ranges."""
     standing, presumed = card.standing, card.presumed > 0
     return (
-        total_words(card.agentic, card.agentic_bounds, standing, presumed, 2, UNKNOWN),
-        total_words(card.overall, card.overall_bounds, standing, presumed, 1, UNKNOWN),
+        format_total(card.agentic, card.agentic_bounds, standing, presumed, 2, UNKNOWN),
+        format_total(card.overall, card.overall_bounds, standing, presumed, 1, UNKNOWN),
     )
 
 
