@@ -1,11 +1,10 @@
-"""The pages of the reference, written from the program itself: commands, settings, documents, error
-codes, doors, Python.
+"""Write the reference from the program itself: commands, settings, documents, error codes, doors,
+Python.
 
     python docs/reference.py FOLDER
 
-FOLDER gets what the site is built from (`make docs`): the pages of docs/ as they are, the changes,
-and `reference/`. Nothing of the reference is kept in the repository, so that none of it can be out
-of date.
+FOLDER gets what the site is built from (`make docs`): the pages of docs/, the changelog, and
+`reference/`. The repository does not keep the reference, so it cannot be out of date.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from pydantic import BaseModel
 
 ROOT = Path(__file__).parents[1]
 WITHOUT_SETTINGS = ("import", "label", "rubric show", "verify")
-"""Commands of whose options some have the name of a setting that they do not read."""
+"""Commands that have an option with the name of a setting but do not read the setting."""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -49,185 +48,198 @@ def code(*texts: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Words of ours as Markdown: what looks like a tag is none."""
+    """A text as Markdown in which nothing is taken for a tag or for emphasis."""
     return text.replace("<", "&lt;").replace("*", "\\*")
 
 
 def options(command: click.Command, name: str, context: click.Context) -> Iterator[list[str]]:
-    """A row an option: its names and values; its help with its default and its setting."""
+    """A row for each option: its names and values; its help with its default and its setting."""
     for option in command.params:
-        if not isinstance(option, click.Option) or option.hidden:
-            continue
-        names = [*option.opts, *option.secondary_opts]
-        value = option.make_metavar(context) if not option.is_flag and not option.count else ""
-        shown = (
-            code(*names)
-            + (f" {code(value)}" if value else "")
-            + (", repeatable" if option.multiple else "")
-        )
-        said = re.sub(r"  \[(?:default: )?(.+)\]$", r" Default: \1.", plain(option.help or ""))
-        given = option.get_default(context)
-        if (
-            "Default" not in said
-            and isinstance(given, int | float | str)
-            and not (option.is_flag or option.count)
-        ):
-            said += f" Default: {code(given)}."
-        setting = names[0].removeprefix("--").replace("-", "_")
-        if setting in config.SETTINGS and not name.startswith(WITHOUT_SETTINGS):
-            said += f" Setting: [{code(setting)}](settings.md)."
-        yield [shown, said]
+        if isinstance(option, click.Option) and not option.hidden:
+            yield [_option_names(option, context), _option_help(option, name, context)]
+
+
+def _option_names(option: click.Option, context: click.Context) -> str:
+    names = code(*option.opts, *option.secondary_opts)
+    if not option.is_flag and not option.count:
+        names += f" {code(option.make_metavar(context))}"
+    return f"{names}, repeatable" if option.multiple else names
+
+
+def _option_help(option: click.Option, command: str, context: click.Context) -> str:
+    # The help texts end with the default in brackets.
+    text = re.sub(r"  \[(?:default: )?(.+)\]$", r" Default: \1.", plain(option.help or ""))
+    default = option.get_default(context)
+    has_value = not (option.is_flag or option.count)
+    if "Default" not in text and has_value and isinstance(default, int | float | str):
+        text += f" Default: {code(default)}."
+    setting = option.opts[0].removeprefix("--").replace("-", "_")
+    if setting in config.SETTINGS and not command.startswith(WITHOUT_SETTINGS):
+        text += f" Setting: [{code(setting)}](settings.md)."
+    return text
 
 
 def commands() -> list[str]:
     """Every command with its help, options and examples."""
     context = cli.app.make_context("ambjudge", [], resilient_parsing=True)
     lines = ["# Commands", "", plain(inspect.cleandoc(cli.app.help or "")), ""]
-    heads = ["Option", "Does"]
-    lines += [*table(heads, options(cli.app, "", context)), "", "## Exit codes", ""]
-    lines += [plain(" ".join(cli._EPILOG.partition("\b\nExample")[0].replace("\b", "").split()))]
-
-    def each(command: click.Command, name: str, parent: click.Context) -> None:
-        here = click.Context(command, info_name=name, parent=parent)
-        usage = f"{here.command_path} {' '.join(command.collect_usage_pieces(here))}"
-        lines.extend(
-            ["", f"{'###' if ' ' in name else '##'} {name}", "", "```text", usage, "```", ""]
-        )
-        text = (command.help or "").replace("\b\n", "")
-        lines.extend(plain(inspect.cleandoc(text)).split("\n"))
-        if rows := list(options(command, name, here)):
-            lines.extend(["", *table(heads, rows)])
-        if command.epilog:
-            shown = command.epilog.replace("\b\n", "").split("\n")[1:]
-            lines.extend(["", "```text", *(line.strip() for line in shown), "```"])
-        if isinstance(command, click.Group):
-            for below in command.list_commands(here):
-                if (found := command.get_command(here, below)) is not None:
-                    each(found, f"{name} {below}", here)
-
+    lines += table(["Option", "Does"], options(cli.app, "", context))
+    lines += ["", "## Exit codes", "", plain(" ".join(cli.EXIT_CODES.replace("\b", "").split()))]
     for name in COMMANDS:
-        found = cli.app.get_command(context, name)
-        assert found is not None
-        each(found, name, context)
+        command = cli.app.get_command(context, name)
+        assert command is not None
+        lines += _command_section(command, name, context)
+    return lines
+
+
+def _command_section(command: click.Command, name: str, parent: click.Context) -> list[str]:
+    """Usage, help, options and examples of a command, then its subcommands."""
+    context = click.Context(command, info_name=name, parent=parent)
+    usage = f"{context.command_path} {' '.join(command.collect_usage_pieces(context))}"
+    level = "###" if " " in name else "##"
+    lines = ["", f"{level} {name}", "", "```text", usage, "```", ""]
+    lines += plain(inspect.cleandoc((command.help or "").replace("\b\n", ""))).split("\n")
+    rows = list(options(command, name, context))
+    if rows:
+        lines += ["", *table(["Option", "Does"], rows)]
+    if command.epilog:
+        examples = command.epilog.replace("\b\n", "").split("\n")[1:]
+        lines += ["", "```text", *(line.strip() for line in examples), "```"]
+    if isinstance(command, click.Group):
+        for subname in command.list_commands(context):
+            subcommand = command.get_command(context, subname)
+            if subcommand is not None:
+                lines += _command_section(subcommand, f"{name} {subname}", context)
     return lines
 
 
 def settings() -> list[str]:
     """Every setting, its variable and its values; the errors that the program can end with."""
-    lines = [
+    flags = _flags_of_commands()
+    rows = [
+        [
+            code(name),
+            setting.kind.__name__,
+            _setting_values(setting),
+            code(f"AMBJUDGE_{name.upper()}"),
+            code(f"--{name.replace('_', '-')}") if name in flags else "",
+        ]
+        for name, setting in config.SETTINGS.items()
+    ]
+    error_rows = [
+        [code(name), str(kind.exit_code), plain(inspect.getdoc(kind) or "")]
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, ambjudge.AmbjudgeError)
+    ]
+    return [
         "# Settings and errors",
         "",
         plain(inspect.getdoc(config) or ""),
         "",
         plain(inspect.getdoc(config.find_file) or ""),
-    ]
-    rows = []
-    for name, (kind, allowed) in config.SETTINGS.items():
-        low, high = config._RANGES.get(name, (0, 0))
-        values = (
-            code(*allowed)
-            if allowed
-            else f"{low:g} to {high:g}"
-            if high
-            else {"list": "names"}.get(kind.__name__, "")
-        )
-        rows.append(
-            [
-                code(name),
-                kind.__name__,
-                values,
-                code(f"AMBJUDGE_{name.upper()}"),
-                code(f"--{name.replace('_', '-')}"),
-            ]
-        )
-    lines += [
         "",
-        *table(["Setting", "Type", "Values", "Variable", "Option"], rows),
+        "`score`, `rejudge` and `ask` take most of them as flags; others read the settings.",
+        "",
+        *table(["Setting", "Type", "Values", "Variable", "Flag"], rows),
         "",
         "## Errors",
         "",
+        *table(["Error", "Exit code", "Is"], error_rows),
     ]
-    kinds = [
-        e
-        for _, e in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(e, ambjudge.AmbjudgeError)
+
+
+def _flags_of_commands() -> set[str]:
+    """The options of all commands as the settings spell them."""
+    options = [
+        param
+        for name in COMMANDS
+        for param in commands_door().get(name).params
+        if isinstance(param, click.Option) and not param.hidden
     ]
-    rows = [
-        [code(kind.__name__), str(kind.exit_code), plain(inspect.getdoc(kind) or "")]
-        for kind in kinds
-    ]
-    return [*lines, *table(["Error", "Exit code", "Is"], rows)]
+    return {option.opts[0].removeprefix("--").replace("-", "_") for option in options}
 
 
-def said_of_fields(module: ModuleType) -> dict[tuple[str, str], str]:
-    """(class, field) -> the text below the field in the source of a module."""
-    found: dict[tuple[str, str], str] = {}
-    for kind in ast.parse(inspect.getsource(module)).body:
-        if isinstance(kind, ast.ClassDef):
-            bases = {base.id for base in kind.bases if isinstance(base, ast.Name)}
-            inherited = {field: text for (name, field), text in found.items() if name in bases}
-            found |= {(kind.name, field): text for field, text in inherited.items()}
-            for pair in pairwise(kind.body):
-                match pair:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
-                        value=ast.Constant(value=str(text))
-                    ):
-                        found[kind.name, name] = inspect.cleandoc(text)
-    return found
+def _setting_values(setting: config.Setting) -> str:
+    if setting.choices:
+        return code(*setting.choices)
+    if setting.is_bounded:
+        return f"{setting.low:g} to {setting.high:g}"
+    return "names" if setting.kind is list else ""
 
 
-def values_of(schema: Mapping[str, Any]) -> str:
+def field_docs(module: ModuleType) -> dict[tuple[str, str], str]:
+    """(class, field) -> the docstring below the field in the source of a module."""
+    docs: dict[tuple[str, str], str] = {}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+        inherited = {field: text for (name, field), text in docs.items() if name in bases}
+        docs |= {(node.name, field): text for field, text in inherited.items()}
+        for pair in pairwise(node.body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                    value=ast.Constant(value=str(text))
+                ):
+                    docs[node.name, name] = inspect.cleandoc(text)
+    return docs
+
+
+def describe_type(schema: Mapping[str, Any]) -> str:
     """What a JSON Schema allows, in a few words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
-    if kinds := schema.get("anyOf", schema.get("oneOf")):
-        return " or ".join(dict.fromkeys(values_of(kind) for kind in kinds))
+    alternatives = schema.get("anyOf", schema.get("oneOf"))
+    if alternatives:
+        return " or ".join(dict.fromkeys(map(describe_type, alternatives)))
     if "enum" in schema or "const" in schema:
-        return code(*(json.dumps(value) for value in schema.get("enum", [schema.get("const")])))
+        values = schema.get("enum", [schema.get("const")])
+        return code(*(json.dumps(value) for value in values))
     if "prefixItems" in schema:
-        return f"[{', '.join(values_of(item) for item in schema['prefixItems'])}]"
+        return f"[{', '.join(map(describe_type, schema['prefixItems']))}]"
     if schema.get("type") == "array":
-        return f"list of {values_of(schema.get('items', {}))}"
-    if isinstance(more := schema.get("additionalProperties"), dict):
-        return f"object of {values_of(more)}"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    bounded = low is not None and high is not None and high < 1e6
+        return f"list of {describe_type(schema.get('items', {}))}"
+    if isinstance(schema.get("additionalProperties"), dict):
+        return f"object of {describe_type(schema['additionalProperties'])}"
     kind = schema.get("type", "any")
     name = kind if isinstance(kind, str) else " or ".join(kind)
-    return f"{name} {low:g} to {high:g}" if bounded else name
+    low, high = schema.get("minimum"), schema.get("maximum")
+    is_bounded = low is not None and high is not None and high < 1e6
+    return f"{name} {low:g} to {high:g}" if is_bounded else name
 
 
-def documents(
-    schema: Mapping[str, Any], said: Mapping[tuple[str, str], str], title: str
+def schema_tables(
+    schema: Mapping[str, Any], docs: Mapping[tuple[str, str], str], title: str
 ) -> list[str]:
     """A JSON Schema as tables: one of the document, one of each kind of part."""
     lines: list[str] = []
     for name, part in ((title, schema), *schema.get("$defs", {}).items()):
+        description = part.get("description", "").partition("\n\n")[0]
+        lines += ["", f"## {name}", "", plain(description)]
         fields = part.get("properties", {})
-        lines += ["", f"## {name}", "", plain(part.get("description", "").partition("\n\n")[0])]
         if not fields:
-            lines += ["", values_of({key: value for key, value in part.items() if key != "$ref"})]
-        needed = part.get("required", ())
+            own_type = {key: value for key, value in part.items() if key != "$ref"}
+            lines += ["", describe_type(own_type)]
+            continue
         rows = []
         for key, field in fields.items():
-            text = field.get("description") or said.get((name, key), "")
-            needs = ", needed" if key in needed else ""
-            rows.append([code(key), f"{values_of(field)}{needs}. {plain(text)}"])
-        lines += ["", *table(["Field", "Holds"], rows)] if rows else []
+            text = field.get("description") or docs.get((name, key), "")
+            needed = ", needed" if key in part.get("required", ()) else ""
+            rows.append([code(key), f"{describe_type(field)}{needed}. {plain(text)}"])
+        lines += ["", *table(["Field", "Holds"], rows)]
     return lines
 
 
-def of_model(model: type[BaseModel], *modules: ModuleType) -> list[str]:
-    """A pydantic model and the models in it, with what the source says of each field."""
-    said = {key: text for module in modules for key, text in said_of_fields(module).items()}
-    inherited_from = {base.__name__ for base in model.__mro__}
-    for (name, field), text in list(said.items()):
-        if name in inherited_from:
-            said[model.__name__, field] = text
-    return documents(
-        model.model_json_schema(by_alias=True, mode="serialization"), said, model.__name__
-    )
+def model_tables(model: type[BaseModel], *modules: ModuleType) -> list[str]:
+    """A pydantic model and the models in it, with the docstring of each field."""
+    docs = {key: text for module in modules for key, text in field_docs(module).items()}
+    base_names = {base.__name__ for base in model.__mro__}
+    for (name, field), text in list(docs.items()):
+        if name in base_names:
+            docs[model.__name__, field] = text
+    schema = model.model_json_schema(by_alias=True, mode="serialization")
+    return schema_tables(schema, docs, model.__name__)
 
 
 def scorecard() -> list[str]:
@@ -253,7 +265,7 @@ def scorecard() -> list[str]:
         facts,
         quotes,
     )
-    return [top, *of_model(ScoreCard, *modules)]
+    return [top, *model_tables(ScoreCard, *modules)]
 
 
 def run() -> list[str]:
@@ -264,7 +276,7 @@ def run() -> list[str]:
         "# Run\n\nWhat `ambjudge.load_run` makes of a [run folder](../run-folder.md); fields as in"
         " Python."
     )
-    return [top, *of_model(models.Run, models)]
+    return [top, *model_tables(models.Run, models)]
 
 
 def rubric() -> list[str]:
@@ -274,36 +286,39 @@ def rubric() -> list[str]:
         "# Rubric file\n\nYAML of this form; [how to write one](../rubrics.md). [As JSON"
         " Schema](rubric.schema.json)."
     )
-    return [top, *documents(schema, {}, "rubric")]
+    return [top, *schema_tables(schema, {}, "rubric")]
 
 
 def error_codes() -> list[str]:
-    """Both taxonomies, and what shows a code without a model."""
+    """Both taxonomies, and the detectors that find codes without a model."""
     from ambjudge.error_codes.registry import detectors
     from ambjudge.error_codes.taxonomy import taxonomy
 
     lines = ["# Error codes", "", "How they are found and read: [error codes](../error-codes.md)."]
     for name in ("paper", "harness"):
         lines += ["", f"## {name}: {taxonomy(name).title}"]
-        for one in taxonomy(name).codes:
-            lines += ["", f"### {name} {one.code}: {one.name}", "", plain(one.description)]
-            for head, texts in (("Counts", one.counts), ("Does not", one.does_not)):
-                lines += (
-                    ["", f"{head}:", "", *(f"- {plain(text)}" for text in texts)] if texts else []
-                )
-            near = [f"- {other}: {plain(text)}" for other, text in one.nearest.items()]
-            lines += ["", "Or another code:", "", *near] if near else []
+        for entry in taxonomy(name).codes:
+            lines += ["", f"### {name} {entry.code}: {entry.name}", "", plain(entry.description)]
+            lines += _bullets("Counts:", map(plain, entry.counts))
+            lines += _bullets("Does not:", map(plain, entry.does_not))
+            nearest = [f"{other}: {plain(text)}" for other, text in entry.nearest.items()]
+            lines += _bullets("Or another code:", nearest)
         rows = [
             [code(d.name), d.code, d.stage, d.fact or d.independence, plain(d.doc)]
             for d in detectors(name)
         ]
         heads = ["Detector", "Code", "Stage", "Rests on", "Finds"]
-        lines += ["", f"### {name}: shown without a model", "", *table(heads, rows)]
+        lines += ["", f"### {name}: found without a model", "", *table(heads, rows)]
     return lines
 
 
+def _bullets(head: str, texts: Iterable[str]) -> list[str]:
+    bullets = [f"- {text}" for text in texts]
+    return ["", head, "", *bullets] if bullets else []
+
+
 def doors() -> list[str]:
-    """What stands behind each door by itself."""
+    """The built-in names behind each door."""
     from ambjudge.analysis.report.report_tables import TABLES
     from ambjudge.error_codes.registry import DETECTORS
     from ambjudge.judge.select import JUDGES
@@ -317,8 +332,11 @@ def doors() -> list[str]:
         "Entry-point groups by which packages add to ambjudge; [how](../extending.md).",
     ]
     for door in (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, TABLES, commands_door()):
-        own = [(name, plugin.target) for name, plugin in door.entries.items() if not plugin.package]
-        rows = [[code(name), code(target)] for name, target in own]
+        rows = [
+            [code(name), code(plugin.target)]
+            for name, plugin in door.entries.items()
+            if not plugin.package
+        ]
         lines += [
             "",
             f"## ambjudge.{door.group}",
@@ -334,14 +352,20 @@ def python() -> list[str]:
     """The public names, as `help` shows them."""
     lines = ["# Python names", "", "`import ambjudge`; [in use](../python.md)."]
     for name in ambjudge.__all__:
-        found = getattr(ambjudge, name)
-        if not callable(found):
+        value = getattr(ambjudge, name)
+        if not callable(value):
             continue
-        shown = name if inspect.isclass(found) else f"{name}{inspect.signature(found)}"
-        shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", shown).replace(", *, ", ",\n    *, ")
-        lines += ["", f"## {name}", "", "```python", shown, "```", ""]
-        lines += inspect.cleandoc(found.__doc__ or "").split("\n")
+        lines += ["", f"## {name}", "", "```python", _signature(name, value), "```", ""]
+        lines += inspect.cleandoc(value.__doc__ or "").split("\n")
     return lines
+
+
+def _signature(name: str, value: Any) -> str:
+    """The call of a function without quotes around annotations; of a class its name."""
+    if inspect.isclass(value):
+        return name
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", f"{name}{inspect.signature(value)}")
+    return text.replace(", *, ", ",\n    *, ")
 
 
 PAGES = {
@@ -357,7 +381,7 @@ PAGES = {
 
 
 def write(folder: Path) -> None:
-    """All that the site is built from, in a folder that was empty or is an earlier one."""
+    """Write all that the site is built from; an earlier folder is replaced."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(
         ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.yml", "__pycache__")
