@@ -20,6 +20,8 @@ JUDGED_FIELDS = ("title", "text", "scale", "conditional", "evidence", "preamble"
 """A change here makes the criterion's verdicts stale (the fields of `criterion_sha256`)."""
 SUMMED_FIELDS = ("weight", "requires", "credit", "tiers")
 """A change here only changes how verdicts are combined."""
+BOUND_FIELDS = ("meaning",)
+"""A change here detaches the rules and presumed values that are bound to the criterion."""
 _HEADER_FIELDS = ("id", "version", "track", "tasks", "title", "source", "derived")
 _WIDTH = 110
 
@@ -104,9 +106,10 @@ def _changed_weights(before: Rubric, after: Rubric) -> dict[str, tuple[float, fl
 
 
 def _diff_criterion(before: Criterion, after: Criterion) -> CriterionDiff:
+    fields = (*JUDGED_FIELDS, *SUMMED_FIELDS, *BOUND_FIELDS, "source")
     return CriterionDiff(
         id=before.id,
-        changes=tuple(_changes(before, after, (*JUDGED_FIELDS, *SUMMED_FIELDS, "source"))),
+        changes=tuple(_changes(before, after, fields)),
         stale=criterion_sha256(before) != criterion_sha256(after),
         newly_asked=bool(_judged_tiers(after) - _judged_tiers(before)),
     )
