@@ -3,6 +3,8 @@ verdict."""
 
 import json
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -73,6 +75,11 @@ def test_every_binding_has_its_criterion_and_no_criterion_has_two_rules() -> Non
         assert len(bound) == len(set(bound))
 
 
+def reworded(text: str) -> str:
+    """A rubric file with two more words in its first criterion."""
+    return re.sub(r"(text: >-\s+)", r"\1In short: ", text, count=1)
+
+
 @pytest.fixture
 def edited_rubric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Edits a shipped rubric in a copy of their folder, as a contributor edits the tree."""
@@ -86,11 +93,11 @@ def edited_rubric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         for cached in caches:
             cached.cache_clear()
 
-    def edit(rubric_id: str, old: str, new: str) -> None:
+    def edit(rubric_id: str, change: Callable[[str], str]) -> None:
         path = folder / f"{rubric_id}.yaml"
         text = path.read_text("utf-8")
-        assert text.count(old) == 1
-        path.write_text(text.replace(old, new), "utf-8")
+        assert change(text) != text
+        path.write_text(change(text), "utf-8")
         forget()
 
     monkeypatch.setattr(load, "_FOLDER", folder)
@@ -109,14 +116,16 @@ def bound_to(rubric):
 def test_two_words_of_a_shipped_criterion_may_change_and_no_rule_is_lost(edited_rubric, id) -> None:
     sha256 = load_rubric(id).sha256
     before = {name: bound_to(load_rubric(name)) for name in builtin_ids()}
-    edited_rubric(id, "Is there a plan.md?", "Does a plan.md exist?")
+    edited_rubric(id, reworded)
     assert load_rubric(id).sha256 != sha256
     assert {name: bound_to(load_rubric(name)) for name in builtin_ids()} == before
     assert not any(binding.unmatched() for binding in all_bindings())
 
 
 def test_a_raised_meaning_unbinds_rule_and_presumption_and_is_reported(edited_rubric) -> None:
-    edited_rubric("detection", "- id: S2b\n", "- id: S2b\n        meaning: 2\n")
+    edited_rubric(
+        "detection", lambda text: text.replace("id: S2b\n", "id: S2b\n        meaning: 2\n")
+    )
     (criterion,) = [c for c in load_rubric("detection").criteria() if c.id == "S2b"]
     assert criterion.meaning == 2
     assert rule_for(criterion) is presumption_for(criterion) is None
@@ -135,7 +144,7 @@ def test_a_users_copy_is_bound_where_its_words_are_ours_whatever_its_id(tmp_path
         path.write_text(copy, "utf-8")
         assert bound_to(load_rubric(path)) == ours
         # The same ids in a rubric that is not ours promise nothing: only the words count.
-        path.write_text(copy.replace("Is there a plan.md?", "Does a plan.md exist?"), "utf-8")
+        path.write_text(reworded(copy), "utf-8")
         edited = bound_to(load_rubric(path))
         assert edited.pop("S1a") == (None, None) != ours["S1a"]
         assert edited == {name: bound for name, bound in ours.items() if name != "S1a"}
