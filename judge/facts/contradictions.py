@@ -54,13 +54,11 @@ def strict_result(
     """
     if result.status != "scored" or not result.value:
         return result
+    from_rules = by_rules or any(vote.judge == RULES and vote.value for vote in result.votes)
+    quote_found = any(evidence.check != "not_found" for evidence in result.evidence)
     if result.id in contradicted:
         reason = "a fact of the run speaks against it"
-    elif (
-        by_rules
-        or any(vote.judge == RULES and vote.value for vote in result.votes)
-        or any(evidence.check != "not_found" for evidence in result.evidence)
-    ):
+    elif from_rules or quote_found:
         return result
     else:
         reason = "no quoted words were found in the run"
