@@ -41,8 +41,7 @@ from .output_summary import (
     OutputSummary,
     defer_to_report,
     report_disagreements,
-    summary_from_report,
-    summary_from_submit_answer,
+    summary_without_files,
 )
 from .public_inputs import PublicInputs, find_public
 from .report_metrics import accuracy, scored_above_zero
@@ -99,54 +98,58 @@ def check_outputs(
     Broken deliverables never raise: they become facts.
     """
     policy = policy or Policy()
-    task, task_from = _task_score(run)
-    if run.track is None:
-        return OutputCheck(
-            track=None, s4_checks=OutputFacts(task_score=task), task=task, task_from=task_from
-        )
     track = checked_track(run.track)
     if track is None:
-        names = ", ".join(TRACKS.names)
-        warning = f"unknown track {run.track}: S4 and S5 stay unscored; known: {names}"
-        return OutputCheck(
-            track=run.track,
-            s4_checks=OutputFacts(task_score=task),
-            task=task,
-            task_from=task_from,
-            warnings=(warning,),
-        )
-
+        return _without_track(run)
     inputs = None if public is None else find_public(public, run.task)
     rules = LIKE["paper" if track.branch is None else policy.like]
     run = _with_visible_outputs(run, rules)
     warnings = []
     if public and inputs is None:
         warnings.append(f"no public inputs for {run.task or 'the task'} in the given folder")
-    other_files = _foreign_files(run)
-    if other_files:
+    foreign_files = _foreign_files(run)
+    opened = None
+    if foreign_files:
         warnings.append(
-            f"the brief asks for {', '.join(other_files)}, no files of {track.name}: they were not"
-            " opened"
+            f"the brief asks for {', '.join(foreign_files)}, no files of {track.name}: they were"
+            " not opened"
         )
-    try:
-        opened = None if other_files else _open_files(run, track, inputs, rules)
-    except Exception as error:
-        plugin = TRACKS.entries[track.name]
-        if not plugin.package:
-            raise
-        text = f"the check of track {track.name} ({plugin}) failed: {type(error).__name__}: {error}"
-        warning = f"{text[:_MAX_WARNING]}; S4 and S5 stay unscored"
-        return OutputCheck(track=track.name, warnings=(warning,))
-
-    summary: OutputSummary | None
-    if opened is not None:
+    else:
+        try:
+            opened = _open_files(run, track, inputs, rules)
+        except Exception as error:  # a package's check may raise anything
+            if not TRACKS.entries[track.name].package:
+                raise
+            return OutputCheck(track=track.name, warnings=(_failure_warning(track, error),))
+    if opened is None:
+        summary = summary_without_files(run, track, rules)
+    else:
         warnings += report_disagreements(run, opened)
         summary = defer_to_report(run, track, opened)
-    else:
-        summary = summary_from_report(run, track, rules)
-        if summary is None:
-            summary = summary_from_submit_answer(run, track)
     return _score_outputs(run, track, policy, rules, summary, tuple(warnings))
+
+
+def _without_track(run: Run) -> OutputCheck:
+    """The check of a run whose track is not stated or not known: Task alone."""
+    warnings: tuple[str, ...] = ()
+    if run.track is not None:
+        names = ", ".join(TRACKS.names)
+        warnings = (f"unknown track {run.track}: S4 and S5 stay unscored; known: {names}",)
+    task, task_from = _task_score(run)
+    return OutputCheck(
+        track=run.track,
+        s4_checks=OutputFacts(task_score=task),
+        task=task,
+        task_from=task_from,
+        warnings=warnings,
+    )
+
+
+def _failure_warning(track: CheckedTrack, error: Exception) -> str:
+    """The warning about a package's check that raised an error."""
+    plugin = TRACKS.entries[track.name]
+    text = f"the check of track {track.name} ({plugin}) failed: {type(error).__name__}: {error}"
+    return f"{text[:_MAX_WARNING]}; S4 and S5 stay unscored"
 
 
 def _with_visible_outputs(run: Run, rules: Rules) -> Run:
@@ -343,22 +346,9 @@ def _score_outputs(
     if track.output == "answers":
         answers = _check_answers(run, rules, summary, workspace)
 
-    validity = summary.parse_rate if track.output == "answers" else summary.output_valid
     digits = None if branch is None else branch.s4_digits
-    s4, s4_limits = _or_reported(
-        run,
-        "S4",
-        s4_score(summary.completion, validity, answers.s4_caps, digits),
-        s4_bounds(summary.completion, validity, answers.s4_caps, digits),
-        policy,
-    )
-    s5, s5_limits = _or_reported(
-        run,
-        "S5",
-        s5_score(summary.has_valid_results, summary.submission_valid, policy.malformed),
-        s5_bounds(summary.has_valid_results, summary.submission_valid, policy.malformed),
-        policy,
-    )
+    s4, s4_limits = _s4(run, track, policy, summary, answers.s4_caps, digits)
+    s5, s5_limits = _s5(run, policy, summary)
     breach_ignored = rules.branch and track.branch is not None and track.branch.breach_turns is None
     task, task_from = _task_score(
         run, gate_is_closed=closed, completion=summary.completion, breach_ignored=breach_ignored
@@ -444,6 +434,29 @@ def _artefact_missing(run: Run) -> bool:
         return False
     names = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
     return bool(run.output_format.validation_files_in(run.brief) - names)
+
+
+def _s4(
+    run: Run,
+    track: CheckedTrack,
+    policy: Policy,
+    summary: OutputSummary,
+    caps: tuple[Cap, ...],
+    digits: int | None,
+) -> tuple[float | None, Bounds]:
+    """S4 with its bounds."""
+    validity = summary.parse_rate if track.output == "answers" else summary.output_valid
+    score = s4_score(summary.completion, validity, caps, digits)
+    bounds = s4_bounds(summary.completion, validity, caps, digits)
+    return _or_reported(run, "S4", score, bounds, policy)
+
+
+def _s5(run: Run, policy: Policy, summary: OutputSummary) -> tuple[float | None, Bounds]:
+    """S5 with its bounds."""
+    results, submission = summary.has_valid_results, summary.submission_valid
+    score = s5_score(results, submission, policy.malformed)
+    bounds = s5_bounds(results, submission, policy.malformed)
+    return _or_reported(run, "S5", score, bounds, policy)
 
 
 def _or_reported(

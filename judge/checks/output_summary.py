@@ -73,7 +73,12 @@ class OutputSummary:
         return replace(self, **rates)  # type: ignore[arg-type]
 
 
-def summary_from_report(run: Run, track: Track, rules: Rules) -> OutputSummary | None:
+def summary_without_files(run: Run, track: Track, rules: Rules) -> OutputSummary:
+    """The summary by the report, else by the answer to submit_results."""
+    return _summary_from_report(run, track, rules) or _summary_from_submit_answer(run, track)
+
+
+def _summary_from_report(run: Run, track: Track, rules: Rules) -> OutputSummary | None:
     """The summary by the report's flags, rates and counts; None if it states none of them."""
     report = run.report
     if report is None:
@@ -147,7 +152,7 @@ def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
     return None
 
 
-def summary_from_submit_answer(run: Run, track: Track) -> OutputSummary:
+def _summary_from_submit_answer(run: Run, track: Track) -> OutputSummary:
     """The summary by the answer to submit_results.
 
     It says which files were missing, and nothing about the format of the others.

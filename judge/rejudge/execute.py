@@ -6,8 +6,10 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from ...errors import AmbjudgeError, ConfigError, JudgeError, StoreError
 from ..base import Judge, Usage
@@ -63,34 +65,7 @@ async def execute_plan(
     """
     scorer = scorer or _local_scorer(plan, store, judge, concurrency, budget)
     throttles_before = scorer.throttles
-    tally = AskTally(Usage(), 0, Counter())
-    calls = 0
-    lost: list[tuple[Path, AmbjudgeError]] = []
-
-    async def ask(needs: tuple[Need, ...]) -> AskTally | AmbjudgeError:
-        try:
-            return await scorer.fill_needs(needs)
-        except (JudgeError, StoreError, ConfigError):
-            raise  # no other run would fare better
-        except AmbjudgeError as error:
-            return error
-
-    def add_result(needs: tuple[Need, ...], result: AskTally | AmbjudgeError) -> None:
-        nonlocal tally, calls
-        calls += len(needs)
-        if isinstance(result, AskTally):
-            tally = AskTally(
-                usage=tally.usage + result.usage,
-                scored=tally.scored + result.scored,
-                unscored=tally.unscored + result.unscored,
-            )
-        else:
-            lost.append((needs[0].path, result))
-
-    def report_progress(_: Progress) -> None:
-        if on_progress is not None:
-            on_progress(Spending(Progress(calls, plan.calls), tally.usage))
-
+    results = _Results(plan.calls, on_progress)
     batch = uuid.uuid4().hex
     started = {"judge": judge.name, "calls": plan.calls, "verdicts": plan.stale}
     store.add_event("batch_started", started, batch)
@@ -98,33 +73,74 @@ async def execute_plan(
     try:
         summary = await run_batch(
             [tuple(needs) for _, needs in groupby(plan.needs, key=lambda need: need.path)],
-            ask,
+            partial(_fill_needs, scorer),
             concurrency=scorer.concurrency,
-            on_result=add_result,
-            on_progress=report_progress,
+            on_result=results.add,
+            on_progress=results.report,
             signals=signals,
         )
         ending = "batch_interrupted" if summary.interrupted else "batch_finished"
     finally:
         throttles = scorer.throttles - throttles_before
-        ended = {
-            "scored": tally.scored,
-            "unscored": dict(tally.unscored),
-            "calls": tally.usage.calls,
-            "input_tokens": tally.usage.input_tokens,
-            "output_tokens": tally.usage.output_tokens,
-            "cost_usd": tally.usage.cost_usd,
-            "throttles": throttles,
-        }
-        store.add_event(ending, ended, batch)
+        store.add_event(ending, {**results.as_event(), "throttles": throttles}, batch)
     return Execution(
         summary=summary,
-        usage=tally.usage,
-        scored=tally.scored,
-        unscored=tally.unscored,
-        lost=tuple(lost),
+        usage=results.tally.usage,
+        scored=results.tally.scored,
+        unscored=results.tally.unscored,
+        lost=tuple(results.lost),
         throttles=throttles,
     )
+
+
+async def _fill_needs(scorer: Scorer, needs: tuple[Need, ...]) -> AskTally | AmbjudgeError:
+    """Ask for the needs of one run; an error that concerns this run alone is returned."""
+    try:
+        return await scorer.fill_needs(needs)
+    except (JudgeError, StoreError, ConfigError):
+        raise  # no other run would fare better
+    except AmbjudgeError as error:
+        return error
+
+
+class _Results:
+    """What the calls came to so far."""
+
+    def __init__(self, planned_calls: int, on_progress: Callable[[Spending], None] | None) -> None:
+        self.tally = AskTally(Usage(), 0, Counter())
+        self.lost: list[tuple[Path, AmbjudgeError]] = []
+        self._calls, self._planned_calls = 0, planned_calls
+        self._on_progress = on_progress
+
+    def add(self, needs: tuple[Need, ...], result: AskTally | AmbjudgeError) -> None:
+        """Add the result of one run."""
+        self._calls += len(needs)
+        if not isinstance(result, AskTally):
+            self.lost.append((needs[0].path, result))
+            return
+        self.tally = AskTally(
+            usage=self.tally.usage + result.usage,
+            scored=self.tally.scored + result.scored,
+            unscored=self.tally.unscored + result.unscored,
+        )
+
+    def report(self, _: Progress) -> None:
+        """Report progress in calls; the batch itself counts runs."""
+        if self._on_progress is not None:
+            progress = Progress(self._calls, self._planned_calls)
+            self._on_progress(Spending(progress, self.tally.usage))
+
+    def as_event(self) -> dict[str, Any]:
+        """The results as the store records them."""
+        usage = self.tally.usage
+        return {
+            "scored": self.tally.scored,
+            "unscored": dict(self.tally.unscored),
+            "calls": usage.calls,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost_usd": usage.cost_usd,
+        }
 
 
 def _local_scorer(
