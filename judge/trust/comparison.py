@@ -271,14 +271,14 @@ def _item_figures(runs: _Runs, rater: _Rater) -> ItemFigures:
         values = [(item.label, rater(item)) for item in run]
         equal_counts.append([sum(equals_label(value, label) for label, value in values), len(run)])
         scored.append([(label, value) for label, value in values if value is not None])
-    levels = sorted({round(value, 6) for run in scored for pair in run for value in pair})
+    levels = sorted({round(value, 6) for pairs in scored for pair in pairs for value in pair})
     index = {level: position for position, level in enumerate(levels)}
     tables = []
-    for run in scored:
-        if run:
-            cells = [(index[round(label, 6)], index[round(value, 6)]) for label, value in run]
+    for pairs in scored:
+        if pairs:
+            cells = [(index[round(label, 6)], index[round(value, 6)]) for label, value in pairs]
             tables.append(_count_table(cells, len(levels)))
-    n_scored = sum(len(run) for run in scored)
+    n_scored = sum(len(pairs) for pairs in scored)
     return ItemFigures(
         equal=_share_over_runs(equal_counts),
         kappa=over_runs(tables, on_tables(cohen_kappa, len(levels)), n_scored),

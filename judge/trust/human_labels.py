@@ -254,8 +254,8 @@ def _problems_with_run(labels: Labels, run: Run) -> list[str]:
         turns_by_field[f"evidence.{id}"] = turns
     for code, label in labels.codes.items():
         turns_by_field[f"codes.{code}.turns"] = label.turns
-    for field, turns in turns_by_field.items():
-        outside = [turn for turn in turns if turn > last]
+    for field, field_turns in turns_by_field.items():
+        outside = [turn for turn in field_turns if turn > last]
         if outside:
             lines.append(f"{field}: turn {outside[0]} of a run with {last}")
     unlabelled = [turn for turn in range(1, last + 1) if turn not in labels.stages]
