@@ -1,8 +1,8 @@
-"""Planning: with what power a number of tasks, repeats and labels finds a difference of agents or
-the effect of a code.
+"""Power: how many tasks, repeats and labels detect a difference of agents or the effect of a code.
 
-Both have a squared error of the form between / tasks + within / (tasks x repeats), whose parts come
-from the cohort.
+Both have a squared standard error of the form between / tasks + within / (tasks · repeats), whose
+parts come from a cohort (`difference_noise`, `effect_noise`). Human labels add fixed + per_label /
+labels (`mean_error`, `effect_error`, `agreement_error`). `plan_sizes` solves for each number.
 """
 
 from __future__ import annotations
@@ -27,51 +27,65 @@ from .run_arrays import build_arrays, select_runs
 from .score_variance import VarianceComponents
 
 MOST = 100_000
-"""Tasks, repeats or labels: more are no plan."""
+"""The largest number of tasks, repeats or labels that is considered."""
 
 
 @dataclass(frozen=True)
 class ErrorComponents:
-    """What a squared error is made of; None with the reason when unknown. Repeats are runs of an
-    agent on a task in a tier."""
+    """The parts of a squared standard error; None with the reason if unknown.
+
+    Repeats are runs of an agent on a task and tier. The field names are those of the JSON output.
+    """
 
     between: float | None
-    """Part that only more tasks reduce, times tasks."""
+    """Only more tasks reduce it: se^2 = between / tasks + ..."""
     within: float | None
-    """Part that repeats reduce too, times tasks and repeats."""
+    """Repeats reduce it too: ... + within / (tasks · repeats)."""
     tasks: int
-    """As the cohort has them; so `repeats` and `tiers`."""
+    """Of the cohort; so are `repeats` (mean per cell) and `tiers`."""
     repeats: float
     tiers: int
     least_repeats: int = 1
     reason: str | None = None
 
     def se(self, tasks: int, repeats: float) -> float | None:
-        """The standard error with so many, or None."""
+        """The standard error with so many tasks and repeats; None if unknown."""
         if self.between is None or self.within is None or tasks < 2:
             return None
         return math.sqrt(self.between / tasks + self.within / (tasks * repeats))
 
 
-def difference_noise(parts: VarianceComponents, tiers: int | None = None) -> ErrorComponents:
-    """Of the difference of two agents, paired by task: 2 s2_agent_task and 2 s2_repeat / tiers."""
-    v = tiers or parts.n_tiers
-    known = parts.repeat is not None and parts.agent_task is not None
-    between, within = (2 * parts.agent_task, 2 * parts.repeat / v) if known else (None, None)  # type: ignore[operator]
-    return ErrorComponents(between, within, parts.n_tasks, parts.n_rep, v, reason=parts.reason)
+def difference_noise(components: VarianceComponents, tiers: int | None = None) -> ErrorComponents:
+    """The error of a difference of two agents, paired by task.
+
+    between = 2 s2_agent_task, within = 2 s2_repeat / tiers.
+    """
+    n_tiers = tiers or components.n_tiers
+    between = within = None
+    if components.repeat is not None and components.agent_task is not None:
+        between = 2 * components.agent_task
+        within = 2 * components.repeat / n_tiers
+    return ErrorComponents(
+        between=between,
+        within=within,
+        tasks=components.n_tasks,
+        repeats=components.n_rep,
+        tiers=n_tiers,
+        reason=components.reason,
+    )
 
 
 def effect_noise(
     table: pl.DataFrame, code: str, outcome: str = "overall", *, source: str = "any"
 ) -> ErrorComponents:
-    """Of a code's effect: its error for the same tasks is taken to fall with repeats, the rest with
-    tasks alone.
+    """The error of a code's effect: that for the same tasks falls with repeats, the rest does not.
 
-    Raises InputError with the reason where the cohort has no effect of this code.
+    InputError with the reason if the cohort has no effect of this code.
     """
-    found = code_effects(table, outcome, source=source).filter(pl.col("code") == code)
+    effects = code_effects(table, outcome, source=source).filter(pl.col("code") == code)
     new, same = (
-        found.filter(pl.col("population") == each).row(0, named=True) for each in ("new", "same")
+        effects.filter(pl.col("population") == population).row(0, named=True)
+        for population in ("new", "same")
     )
     if new["se"] is None or not new["n_clusters"]:
         raise InputError(
@@ -79,30 +93,37 @@ def effect_noise(
             "give a cohort in which it was read and fired",
         )
     runs, _ = select_runs(table, keep_breach=False)
-    cells = runs.select("agent", "task", "track", "tier").n_unique()
-    tasks, repeats = new["n_clusters"], runs.height / cells
-    within = min(same["se"] ** 2 if same["se"] is not None else 0.0, new["se"] ** 2)
+    n_cells = runs.select("agent", "task", "track", "tier").n_unique()
+    n_tasks, repeats = new["n_clusters"], runs.height / n_cells
+    variance_new = new["se"] ** 2
+    variance_same = same["se"] ** 2 if same["se"] is not None else 0.0
+    variance_same = min(variance_same, variance_new)
     return ErrorComponents(
-        (new["se"] ** 2 - within) * tasks,
-        within * tasks * repeats,
-        tasks,
-        repeats,
-        runs["tier"].n_unique(),
+        between=(variance_new - variance_same) * n_tasks,
+        within=variance_same * n_tasks * repeats,
+        tasks=n_tasks,
+        repeats=repeats,
+        tiers=runs["tier"].n_unique(),
         least_repeats=2,
     )
 
 
 def t_test_power(size: float, se: float, df: float, level: float = 0.05) -> float:
-    """The probability that a two-sided t test at `level` finds a true `size` (noncentral t)."""
+    """The power of a two-sided t test at `level` for a true value of `size` (noncentral t).
+
+    P(T > c) + P(T < -c) for T ~ t(df, size / se) and c = t_{1-level/2, df}.
+    """
     from scipy import special
 
     if se <= 0 or abs(size) / se > 35:
         return 1.0
-    bar, shift = t_quantile(1 - level / 2, df), abs(size) / se
-    # Findings of the wrong sign: for a larger shift below 1e-8, where the function underflows to
-    # NaN.
-    wrong = float(special.nctdtr(df, shift, -bar)) if shift < 4 else 0.0
-    return 1 - float(special.nctdtr(df, shift, bar)) + wrong
+    critical, noncentrality = t_quantile(1 - level / 2, df), abs(size) / se
+    # Significance with the wrong sign: below 1e-8 for a larger noncentrality, where the function
+    # underflows to NaN.
+    wrong_sign = 0.0
+    if noncentrality < 4:
+        wrong_sign = float(special.nctdtr(df, noncentrality, -critical))
+    return 1 - float(special.nctdtr(df, noncentrality, critical)) + wrong_sign
 
 
 def power(
@@ -112,26 +133,27 @@ def power(
     repeats: Sequence[int] = (5, 10, 20, 40),
     size: float | None = None,
 ) -> pl.DataFrame:
-    """By design: the smallest true value found with power .8 at level .05 (new tasks), and the
-    power for `size` if one is given.
+    """By tasks and repeats: the MDE80 for new tasks, and the power for `size` if one is given.
 
-    MDE = (t_.975 + t_.8) se with T-1 degrees of freedom; power by the noncentral t.
+    MDE = (t_.975 + t_.8) se with tasks - 1 degrees of freedom; power by the noncentral t.
     """
     rows = []
-    for t in tasks:
-        for n in repeats:
-            se = noise.se(t, n)
-            rows.append(
-                {
-                    "tasks": t,
-                    "repeats": n,
-                    "tiers": noise.tiers,
-                    "runs_per_agent": t * noise.tiers * n,
-                    "mde80": None if se is None else minimum_detectable_effect(se, t - 1),
-                    "power": None if se is None or size is None else t_test_power(size, se, t - 1),
-                    "reason": None if se is not None else noise.reason or "needs two tasks",
-                }
-            )
+    for n_tasks in tasks:
+        for n_repeats in repeats:
+            se = noise.se(n_tasks, n_repeats)
+            row: dict[str, Any] = {
+                "tasks": n_tasks,
+                "repeats": n_repeats,
+                "tiers": noise.tiers,
+                "runs_per_agent": n_tasks * noise.tiers * n_repeats,
+            }
+            if se is None:
+                row["reason"] = noise.reason or "needs two tasks"
+            else:
+                row["mde80"] = minimum_detectable_effect(se, n_tasks - 1)
+                if size is not None:
+                    row["power"] = t_test_power(size, se, n_tasks - 1)
+            rows.append(row)
     schema: dict[str, Any] = {
         **dict.fromkeys(("tasks", "repeats", "tiers", "runs_per_agent"), pl.Int64),
         "mde80": pl.Float64,
@@ -142,135 +164,156 @@ def power(
     return table.drop("power") if size is None else table
 
 
-def smallest_sufficient(enough: Callable[[int], bool], start: int) -> int | None:
-    """The smallest number from `start` to MOST that is enough, where more never hurt; None when not
-    even MOST are."""
-    if not enough(MOST):
+def smallest_sufficient(is_enough: Callable[[int], bool], start: int) -> int | None:
+    """The smallest number from `start` to MOST that is enough, by bisection; None if MOST is not.
+
+    `is_enough` must be monotone.
+    """
+    if not is_enough(MOST):
         return None
     low, high = start, MOST
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+        if is_enough(middle):
+            high = middle
+        else:
+            low = middle + 1
     return low
 
 
-def label_spread(whole: Cohort, labels: Labels, outcome: str = "overall") -> tuple[float, int]:
-    """The variance of a run's human score minus the judge's, by labels as drawn, and how many runs
-    are labelled.
+def label_variance(cohort: Cohort, labels: Labels, outcome: str = "overall") -> tuple[float, int]:
+    """The variance of human minus judge score of a run, weighted as drawn; and the labelled runs.
 
     InputError below MIN_LABELS.
     """
-    human, _ = human_scores(whole, labels, labels.usual)
-    d = build_arrays(whole.runs, outcome, keep_breach=True, need_codes=False)
-    both = (
-        pl.DataFrame({"run_id": d.table["run_id"], "judge": d.y})
-        .join(human, on="run_id")
-        .drop_nulls("human")
-    )
-    if both.height < MIN_LABELS:
+    human, _ = human_scores(cohort, labels, labels.usual)
+    runs = build_arrays(cohort.runs, outcome, keep_breach=True, need_codes=False)
+    judge = pl.DataFrame({"run_id": runs.table["run_id"], "judge": runs.y})
+    labelled = judge.join(human, on="run_id").drop_nulls("human")
+    n = labelled.height
+    if n < MIN_LABELS:
         raise InputError(
-            f"{both.height} labelled runs have {outcome}; {MIN_LABELS} are needed",
+            f"{n} labelled runs have {outcome}; {MIN_LABELS} are needed",
             "label more: ambjudge label next",
         )
-    gap = (both["human"] - both["judge"]).to_numpy()
-    weight = both["weight"].to_numpy()
-    mean = float(np.average(gap, weights=weight))
-    return (
-        float(np.average((gap - mean) ** 2, weights=weight)) * both.height / (both.height - 1),
-        both.height,
-    )
+    difference = (labelled["human"] - labelled["judge"]).to_numpy()
+    weight = labelled["weight"].to_numpy()
+    mean = float(np.average(difference, weights=weight))
+    variance = float(np.average((difference - mean) ** 2, weights=weight)) * n / (n - 1)
+    return variance, n
 
 
 @dataclass(frozen=True)
 class LabelErrorComponents:
-    """The squared error of a number that rests on labels: `fixed` + `per_label` / labels, from
-    `labels` labelled runs."""
+    """The squared error of a number that rests on labels: fixed + per_label / labels.
+
+    The field names are those of the JSON output.
+    """
 
     what: str
+    """The number, as a noun phrase."""
     fixed: float
+    """No label reduces it."""
     per_label: float
     labels: int
+    """The labels that there are."""
     of: str = "labelled runs"
+    """What is counted."""
 
     def half_width(self, labels: int) -> float:
-        """Of the 95 % interval with so many."""
+        """The half-width of the 95 % interval with so many labels."""
         return t_quantile(0.975, labels - 1) * math.sqrt(self.fixed + self.per_label / labels)
 
     def labels_for(self, half_width: float) -> int | None:
-        """The fewest labels whose interval is no wider; None: not even MOST."""
+        """The fewest labels with an interval no wider than this; None if even MOST are too few."""
         return smallest_sufficient(lambda labels: self.half_width(labels) <= half_width, MIN_LABELS)
 
 
-def mean_error(whole: Cohort, labels: Labels, outcome: str = "overall") -> LabelErrorComponents:
-    """Of an agent's corrected mean over these very runs. InputError below MIN_LABELS labelled runs."""
-    spread, n = label_spread(whole, labels, outcome)
-    what = f"an agent's corrected mean {outcome.removeprefix('outcome.')} over these very runs"
-    each = max(2, round(n / whole.runs["agent"].n_unique()))
-    return LabelErrorComponents(what, 0.0, spread, each, "labelled runs of each agent")
+def mean_error(cohort: Cohort, labels: Labels, outcome: str = "overall") -> LabelErrorComponents:
+    """The label error of an agent's corrected mean over these very runs.
+
+    InputError below MIN_LABELS labelled runs.
+    """
+    variance, n_labels = label_variance(cohort, labels, outcome)
+    n_agents = cohort.runs["agent"].n_unique()
+    name = outcome.removeprefix("outcome.")
+    return LabelErrorComponents(
+        what=f"an agent's corrected mean {name} over these very runs",
+        fixed=0.0,
+        per_label=variance,
+        labels=max(2, round(n_labels / n_agents)),
+        of="labelled runs of each agent",
+    )
 
 
 def effect_error(
-    whole: Cohort, labels: Labels, code: str, outcome: str = "overall"
+    cohort: Cohort, labels: Labels, code: str, outcome: str = "overall"
 ) -> LabelErrorComponents:
-    """Of a code's corrected effect: the judge's own fit to all runs has the error that no label
-    takes away.
+    """The label error of a code's corrected effect.
 
-    InputError with the reason where these labels correct nothing.
+    The error of the judge's own fit to all runs is the part that no label reduces. InputError with
+    the reason if these labels correct nothing.
     """
-    mine = labels.of(labels.usual)
-    there = mine.codes.drop("annotator").join(
-        whole.runs.select("run_id").unique(), on="run_id", how="semi"
-    )
-    human, notes = weighted(there.unique("run_id", keep="first"), mine.drawn)
-    found = corrected_code_effects(whole.runs, human, outcome, notes=notes).filter(
-        pl.col("code") == code
-    )
-    by_kind = {row["kind"]: row for row in found.to_dicts()}
-    now = by_kind["corrected"]
-    if now["se"] is None:
+    own_labels = labels.of(labels.usual)
+    run_ids = cohort.runs.select("run_id").unique()
+    codes = own_labels.codes.drop("annotator").join(run_ids, on="run_id", how="semi")
+    human, notes = weighted(codes.unique("run_id", keep="first"), own_labels.drawn)
+    effects = corrected_code_effects(cohort.runs, human, outcome, notes=notes)
+    rows = effects.filter(pl.col("code") == code).to_dicts()
+    by_kind = {row["kind"]: row for row in rows}
+    corrected = by_kind["corrected"]
+    if corrected["se"] is None:
         raise InputError(
-            f"no corrected effect of {code} to plan from: {now['reason']}",
+            f"no corrected effect of {code} to plan from: {corrected['reason']}",
             "label more: ambjudge label next",
         )
-    fixed = min(by_kind["judge"]["se"], now["se"]) ** 2
+    fixed = min(by_kind["judge"]["se"], corrected["se"]) ** 2
     return LabelErrorComponents(
-        f"the corrected effect of {code}",
-        fixed,
-        (now["se"] ** 2 - fixed) * now["labels"],
-        now["labels"],
+        what=f"the corrected effect of {code}",
+        fixed=fixed,
+        per_label=(corrected["se"] ** 2 - fixed) * corrected["labels"],
+        labels=corrected["labels"],
     )
 
 
-def agreement_error(whole: Cohort, labels: Labels, item: str) -> LabelErrorComponents:
-    """Of the raw agreement of judge and people on a criterion or code, labels drawn as these were.
-    InputError without an interval."""
-    rows = agreement(whole, labels).filter(
+def agreement_error(cohort: Cohort, labels: Labels, item: str) -> LabelErrorComponents:
+    """The label error of the raw agreement of judge and people on a criterion or code.
+
+    For labels that are drawn as these were. InputError if the agreement has no interval.
+    """
+    table = agreement(cohort, labels)
+    rows = table.filter(
         (pl.col("item") == item) & (pl.col("coefficient") == "agreement")
-    )
-    row = next(iter(rows.to_dicts()), None)
-    if row is None or row["lo"] is None:
-        items = ", ".join(agreement(whole, labels)["item"].unique().sort())
+    ).to_dicts()
+    if not rows or rows[0]["lo"] is None:
+        items = ", ".join(table["item"].unique().sort())
         raise InputError(
             f"no agreement on {item!r} to plan from", f"labelled are {items or 'none'}"
         )
+    row = rows[0]
     se = (row["hi"] - row["lo"]) / 2 / t_quantile(0.975, row["n"] - 1)
-    return LabelErrorComponents(f"the agreement on {item}", 0.0, se**2 * row["n"], row["n"])
+    return LabelErrorComponents(
+        what=f"the agreement on {item}", fixed=0.0, per_label=se**2 * row["n"], labels=row["n"]
+    )
 
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """What finds `size` with the power wanted: each number by itself, the others as the cohort has
-    them; None: not even MOST."""
+    """The numbers that detect `size` with power `target`, each with the others as in the cohort.
+
+    None: not even MOST are enough. The field names are those of the JSON output.
+    """
 
     noise: ErrorComponents
     size: float
     target: float
     power_now: float | None
+    """With the tasks and repeats of the cohort."""
     tasks: int | None
     repeats: int | None
     labels: int | None = None
     labelled: str | None = None
-    """What is counted, where labels were asked for."""
+    """What `labels` counts; None without labels."""
 
 
 def plan_sizes(
@@ -280,38 +323,45 @@ def plan_sizes(
     target: float = 0.8,
     judged: LabelErrorComponents | None = None,
 ) -> PowerPlan:
-    """Plans for a true value of `size`. `judged`: labels are to correct the judge's error, of both
-    means or of the effect.
+    """Plan for a true value of `size`.
 
-    Raises InputError where the cohort does not tell its variances.
+    `judged`: the error of labels that correct the judge, for both means or for the effect.
+    InputError if the variances of the cohort are unknown.
     """
     if noise.se(max(noise.tasks, 2), 1) is None:
         raise InputError(
             f"nothing to plan from: {noise.reason}",
             "give a cohort with repeats, two agents and two tasks",
         )
+    # A difference of two agents has the label error of both means.
+    is_difference = judged is not None and judged.of != LabelErrorComponents.of
+    n_corrections = 2 if is_difference else 1
 
-    means = 2 if judged is not None and judged.of != LabelErrorComponents.of else 1
-
-    def enough(tasks: int, repeats: float, labels: float = math.inf) -> bool:
+    def is_enough(tasks: int, repeats: float, labels: float = math.inf) -> bool:
         se = noise.se(tasks, repeats)
-        extra = means * judged.per_label / labels if judged is not None else 0.0
-        return (
-            se is not None
-            and t_test_power(size, math.hypot(se, math.sqrt(extra)), tasks - 1) >= target
-        )
+        if se is None:
+            return False
+        label_error = 0.0
+        if judged is not None:
+            label_error = n_corrections * judged.per_label / labels
+        return t_test_power(size, math.hypot(se, math.sqrt(label_error)), tasks - 1) >= target
 
-    t, n = noise.tasks, noise.repeats
-    now = noise.se(t, n)
+    tasks_now, repeats_now = noise.tasks, noise.repeats
+    se_now = noise.se(tasks_now, repeats_now)
+    power_now = None if se_now is None else t_test_power(size, se_now, tasks_now - 1)
+    labels, labelled = None, None
+    if judged is not None:
+        labels = smallest_sufficient(lambda n: is_enough(tasks_now, repeats_now, n), 1)
+        labelled = judged.of
     return PowerPlan(
-        noise,
-        size,
-        target,
-        None if now is None else t_test_power(size, now, t - 1),
-        smallest_sufficient(lambda tasks: enough(tasks, n), 2),
-        smallest_sufficient(lambda repeats: enough(t, repeats), noise.least_repeats),
-        smallest_sufficient(lambda labels: enough(t, n, labels), 1) if judged is not None else None,
-        judged.of if judged is not None else None,
+        noise=noise,
+        size=size,
+        target=target,
+        power_now=power_now,
+        tasks=smallest_sufficient(lambda n: is_enough(n, repeats_now), 2),
+        repeats=smallest_sufficient(lambda n: is_enough(tasks_now, n), noise.least_repeats),
+        labels=labels,
+        labelled=labelled,
     )
 
 
@@ -320,29 +370,27 @@ def format_power(power: float) -> str:
     return ">.99" if power > 0.995 else f"{power:.2f}".lstrip("0")
 
 
-def plan_sentences(found: PowerPlan, what: str, unit: str) -> list[str]:
-    """The plan in words; `what` is planned for, as in “a difference of two agents in mean overall”."""
-    t, n = found.noise.tasks, found.noise.repeats
-    now = f"{t} tasks with {n:.3g} runs of an agent on a task and tier"
-    chance = "unknown" if found.power_now is None else format_power(found.power_now)
-    target = f"{found.target:.2g}".lstrip("0")
-    out = [f"{what} of {found.size:g}{unit}: {now}, as now, find it with power {chance}."]
-    if found.power_now is not None and found.power_now >= found.target:
-        out[0] = out[0][:-1] + f"; {found.tasks} tasks would do for {target}."
-    elif found.tasks is None:
-        out.append(f"No number of tasks up to {MOST:,} reaches {target}.")
+def plan_sentences(plan: PowerPlan, subject: str, unit: str) -> list[str]:
+    """The plan in words; `subject` is like “A difference of two agents in mean overall”."""
+    noise = plan.noise
+    target = f"{plan.target:.2g}".lstrip("0")
+    power_now = "unknown" if plan.power_now is None else format_power(plan.power_now)
+    now = (
+        f"{subject} of {plan.size:g}{unit}: {noise.tasks} tasks with {noise.repeats:.3g} runs of an"
+        f" agent on a task and tier, as now, detect it with power {power_now}"
+    )
+    if plan.power_now is not None and plan.power_now >= plan.target:
+        sentences = [f"{now}; {plan.tasks} tasks would be enough for {target}."]
+    elif plan.tasks is None:
+        sentences = [f"{now}.", f"No number of tasks up to {MOST:,} reaches {target}."]
     else:
-        more = (
-            f"or {found.repeats} runs instead of {n:.3g}"
-            if found.repeats is not None
-            else "and no number of runs is enough with the tasks as now"
-        )
-        out.append(f"Power {target} takes {found.tasks} such tasks, {more}.")
-    if found.labelled:
-        need = (
-            f"{found.labels} {found.labelled}"
-            if found.labels
-            else "no number of labels is enough with these tasks"
-        )
-        out.append(f"Corrected by labels, with the tasks and runs as now: {need}.")
-    return out
+        alternative = "and no number of runs is enough with the tasks as now"
+        if plan.repeats is not None:
+            alternative = f"or {plan.repeats} runs instead of {noise.repeats:.3g}"
+        sentences = [f"{now}.", f"Power {target} takes {plan.tasks} such tasks, {alternative}."]
+    if plan.labelled:
+        need = "no number of labels is enough with these tasks"
+        if plan.labels:
+            need = f"{plan.labels} {plan.labelled}"
+        sentences.append(f"Corrected by labels, with the tasks and runs as now: {need}.")
+    return sentences
