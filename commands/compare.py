@@ -131,7 +131,9 @@ def _show_tables(comparison: Comparison) -> None:
     """Print the means of both sides, then the estimates."""
     from ..analysis.tables.number_format import number
 
-    sides = zip(comparison.names, comparison.means, comparison.runs, comparison.all_runs, strict=True)
+    sides = zip(
+        comparison.names, comparison.means, comparison.runs, comparison.all_runs, strict=True
+    )
     outcome = comparison.outcome.removeprefix("outcome.")
     console.table(
         [comparison.by.capitalize(), f"Mean {outcome}", "Runs compared"],

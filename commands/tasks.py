@@ -94,18 +94,21 @@ def read(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     before you score: S4 and S5 are computed from them.
     """
     settings, quiet = load(obj["config"]), obj["quiet"]
-    options = score_options(settings, flags)
-    if options.public is None:
+    folder = settings.get("public", flags["public"])
+    if folder is None:
         raise ConfigError("no folder to write to", "name the public inputs with --public DIR")
+    public = Path(folder)
+    public.mkdir(parents=True, exist_ok=True)
+    options = score_options(settings, flags)
     judge = judge_of(settings, flags)
     listed = list_runs(paths)
     if not listed.files:
         return 2
-    tasks, unreadable = _unread_tasks(listed.files, options.public)
+    tasks, unreadable = _unread_tasks(listed.files, public)
     from ..judge.session import make_scorer
 
     guarded = make_scorer(judge, options, None).judge
-    written = asyncio.run(_read_all(tasks, guarded, options.public, quiet))
+    written = asyncio.run(_read_all(tasks, guarded, public, quiet))
     console.note(f"{written} of {len(tasks)} briefs were read", quiet)
     is_complete = listed.is_complete and not unreadable and written == len(tasks)
     return 0 if is_complete else 1

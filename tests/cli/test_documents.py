@@ -17,6 +17,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _MODEL = re.compile(r" --judge (MODEL|\w+/\S+|local:\S+)")
 NOT_RUN = (
+    "tasks read",
     "browse",
     "ask",
     "import",

@@ -77,7 +77,6 @@ def test_what_the_brief_does_not_say_is_not_taken(out, runs, judge_server) -> No
         pytest.param(("--public", "public"), "refusal", 3, "refused", id="refused"),
         pytest.param(("--public", "public", "--judge", "rules"), "good", 3, "rules", id="rules"),
         pytest.param((), "good", 2, "--public DIR", id="no folder"),
-        pytest.param(("--public", "nowhere"), "good", 2, "nowhere", id="missing folder"),
     ],
 )
 def test_failures_are_one_line_and_no_file(
