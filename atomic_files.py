@@ -1,5 +1,5 @@
-"""Files that are whole under their names, or as they were: no reader sees half of one, whatever
-ends the writer."""
+"""Files that are complete under their names or stay as they were: no reader sees half a file,
+however the writer ends."""
 
 from __future__ import annotations
 
@@ -14,83 +14,90 @@ from pathlib import Path
 from .errors import InputError
 
 PART = ".ambjudge-part"
-"""How the name of a file ends that is being written; kill -9 leaves it, and the next command that
-writes there removes it."""
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_LINKS = 40
-_SWEPT: set[Path] = set()
+"""The suffix of a file that is being written. kill -9 leaves it, and the next command that writes
+in the folder removes it."""
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MOST_LINKS = 40
+_swept_folders: set[Path] = set()
+"""Folders in which this process has removed leftovers."""
 
 
 def file_behind(path: Path) -> Path | None:
-    """The file, there or not yet, that a path leads to through links; None for what is no file of
-    its own: a pipe, a terminal, a device, a folder, and a descriptor (`/dev/stdout`), even where
-    the shell has sent it into a file."""
-    here = Path(os.path.abspath(path))
-    for _ in range(_LINKS):
-        here = Path(os.path.realpath(here.parent), here.name)
-        if here.parts[1:2] in (("dev",), ("proc",)) and here.parts[1:3] != ("dev", "shm"):
+    """The regular file that a path leads to through links, existing or not.
+
+    None for anything else: a pipe, a terminal, a device, a folder, and a descriptor
+    (`/dev/stdout`), even if the shell has redirected it into a file.
+    """
+    target = Path(os.path.abspath(path))
+    for _ in range(_MOST_LINKS):
+        target = Path(os.path.realpath(target.parent), target.name)
+        is_system = target.parts[1:2] in (("dev",), ("proc",))
+        if is_system and target.parts[1:3] != ("dev", "shm"):
             return None
-        if not here.is_symlink():
-            return here if here.is_file() or not here.exists() else None
-        here = here.parent / here.readlink()
+        if not target.is_symlink():
+            return target if target.is_file() or not target.exists() else None
+        target = target.parent / target.readlink()
     return None
 
 
 class NewFile:
-    """A file beside the one of a name, to be written, which takes the name by `keep` or goes by
-    `drop`.
+    """A new file beside the one of a name: write to `part`, then `keep` or `drop` it.
 
-    InputError where nothing can be written, or the disk is full.
+    InputError if nothing can be written or the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
-        """`part` is what to write to; what is no file of its own (`file_behind`) is so itself."""
-        self.path, self.part, self._held = path, path, -1
-        with cannot_be_written(path):
-            self._real = file_behind(path)
-            if self._real is None:
+        """Without a regular file behind the path, `part` is the path itself."""
+        self.path = path
+        self.part = path
+        self._lock = -1
+        with write_errors_named(path):
+            self._target = file_behind(path)
+            if self._target is None:
                 return
-            self._real.parent.mkdir(parents=True, exist_ok=True)
-            _sweep(self._real.parent)
-            self.part = self._real.with_name(f".{secrets.token_hex(8)}{PART}")
-            self._held = os.open(
-                self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
-            )
-            held_alone(self._held)
+            folder = self._target.parent
+            folder.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(folder)
+            self.part = folder / f".{secrets.token_hex(8)}{PART}"
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            self._lock = os.open(self.part, flags, 0o666)
+            # As long as the lock is held, no other process takes the file for a leftover.
+            acquire_lock(self._lock)
 
     def keep(self, name: Path | None = None) -> None:
-        """Give it its name, or the one said, with the permissions of what had the name before."""
-        if self._real is None:
+        """Give the file its name, or another one, and the permissions of the file it replaces."""
+        if self._target is None:
             return
-        target = self._real if name is None else name
-        with cannot_be_written(self.path):
-            with suppress(OSError):  # nothing was there, or somebody else's
+        target = self._target if name is None else name
+        with write_errors_named(self.path):
+            # There may be no older file, or it may belong to someone else.
+            with suppress(OSError):
                 self.part.chmod(stat.S_IMODE(target.stat().st_mode))
-            self._close()
+            self._release()
             self.part.replace(target)
 
     def drop(self) -> None:
-        """Leave no trace of it."""
-        if self._real is not None:
-            self._close()
+        """Remove the file."""
+        if self._target is not None:
+            self._release()
             self.part.unlink(missing_ok=True)
 
-    def _close(self) -> None:
-        if self._held >= 0:
-            os.close(self._held)
-        self._held = -1
+    def _release(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A file to write to, which takes the name when all went well and is removed when not.
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a file to write to; it takes the name at the end and is removed after an exception.
 
-    Links are followed, folders made, permissions kept. What is no file (a pipe, a terminal) is
-    itself what to write to. InputError where it cannot be written.
+    Links are followed, folders made, permissions kept. A pipe or terminal is written to directly.
+    InputError if it cannot be written.
     """
     new = NewFile(path)
     try:
-        with cannot_be_written(path, new.part):
+        with write_errors_named(path, new.part):
             yield new.part
         new.keep()
     except BaseException:
@@ -99,44 +106,47 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def cannot_be_written(path: Path, part: Path | None = None) -> Iterator[None]:
-    """What the system refuses, as an error about that file; with `part`, only what concerns it, or
+def write_errors_named(path: Path, part: Path | None = None) -> Iterator[None]:
+    """Turn an OSError into an InputError about the file; with `part`, only one that concerns it, or
     a full disk."""
     try:
         yield
     except OSError as error:
-        if part is not None and error.errno not in _FULL and str(error.filename) != str(part):
+        concerns_file = part is None or str(error.filename) == str(part)
+        if not concerns_file and error.errno not in _DISK_FULL:
             raise
         raise InputError(
             f"cannot be written: {error.strerror}", "choose another place, or make room", path
         ) from error
 
 
-def held_alone(descriptor: int) -> bool:
-    """Whether no other process holds this file; from now on this one does, until it closes it or
-    ends."""
+def acquire_lock(descriptor: int) -> bool:
+    """Lock an open file until it is closed or this process ends; False if another process holds
+    it."""
     try:
         import fcntl
 
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:  # where there are no such locks, nothing is known to be left over
+    except ImportError:
+        # Without such locks nothing can be recognised as a leftover.
         return False
     except OSError:
         return False
     return True
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what killed commands left half written in a folder, once a process."""
-    if folder in _SWEPT:
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what killed commands left half written in a folder, once per process."""
+    if folder in _swept_folders:
         return
-    _SWEPT.add(folder)
+    _swept_folders.add(folder)
     for entry in os.scandir(folder):
-        if entry.name.endswith(PART) and entry.is_file(follow_symlinks=False):
-            with suppress(OSError):
-                descriptor = os.open(entry.path, os.O_RDWR)
-                try:
-                    if held_alone(descriptor):
-                        os.unlink(entry.path)
-                finally:
-                    os.close(descriptor)
+        if not entry.name.endswith(PART) or not entry.is_file(follow_symlinks=False):
+            continue
+        with suppress(OSError):
+            descriptor = os.open(entry.path, os.O_RDWR)
+            try:
+                if acquire_lock(descriptor):
+                    os.unlink(entry.path)
+            finally:
+                os.close(descriptor)

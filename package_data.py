@@ -1,4 +1,4 @@
-"""YAML that ships with the package: patterns, rules and guidance as data."""
+"""YAML files that ship with the package: patterns, rules and guidance as data."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 
 def yaml_loader() -> Any:
-    """The safe loader of libyaml where it is there (ten times faster), else the one in Python."""
+    """The safe loader of libyaml if it is installed (ten times faster), else the one in Python."""
     import yaml
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_shipped(file: Path) -> Any:
-    """The content of one of our own files. What comes from users is read by `rubrics.document`,
-    which names lines."""
+def read_package_yaml(file: Path) -> Any:
+    """The content of a YAML file of this package. `rubrics.document` reads those of users and names
+    lines."""
     import yaml
 
     return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml_loader())

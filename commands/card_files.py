@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
-from ..atomic_files import NewFile, cannot_be_written
+from ..atomic_files import NewFile, write_errors_named
 from ..errors import InputError
 from ..trajectories.reading.remote import (
     RemotePath,
@@ -43,14 +43,14 @@ class CardFile:
         is_direct = self._new.part == local_path
         # A pipe or descriptor may have other writers: append to it, line by line.
         mode, buffering = ("a", 1) if is_direct else ("w", -1)
-        with cannot_be_written(path):
+        with write_errors_named(path):
             self._file = self._new.part.open(
                 mode, buffering, encoding="utf-8", errors="backslashreplace"
             )
 
     def write(self, line: str) -> None:
         """Add a line."""
-        with cannot_be_written(self.path):
+        with write_errors_named(self.path):
             self._file.write(line + "\n")
 
     def keep(self) -> None:
@@ -88,7 +88,7 @@ class CardFile:
     def _close(self) -> None:
         if self._file.closed:
             return
-        with cannot_be_written(self.path):
+        with write_errors_named(self.path):
             self._file.flush()
             if self._new.part != self.path:
                 os.fsync(self._file.fileno())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import console
-from ..atomic_files import whole
+from ..atomic_files import atomic_write
 from ..errors import ConfigError, InputError
 from .grouped_help import command as grouped_command
 from .grouped_help import option
@@ -87,7 +87,7 @@ def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
 
 def _write(file: Path, lines: Iterable[str], truth_file: Path, truth: dict[str, Any]) -> None:
     try:
-        with whole(file) as part, part.open("w", encoding="utf-8") as stream:
+        with atomic_write(file) as part, part.open("w", encoding="utf-8") as stream:
             stream.writelines(f"{line}\n" for line in lines)
         text = json.dumps(truth, indent=1, allow_nan=False)
         truth_file.write_text(text + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..atomic_files import NewFile, file_behind, whole
+from ..atomic_files import NewFile, atomic_write, file_behind
 from ..errors import InputError
 from ..sanitize import sanitize
 
@@ -50,7 +50,7 @@ def write_text(out: Path | None, texts: Iterable[str]) -> None:
             _print(text)
         return
     with (
-        whole(out) as part,
+        atomic_write(out) as part,
         part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream,
     ):
         stream.writelines(texts)
@@ -75,7 +75,7 @@ def write_parquet(out: Path, tables: Iterable[pl.DataFrame]) -> None:
     """
     import polars as pl
 
-    with whole(out) as target, ExitStack() as stack:
+    with atomic_write(out) as target, ExitStack() as stack:
         parts: list[Path] = []
         for table in tables:
             part = NewFile(target)

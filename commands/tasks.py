@@ -180,7 +180,7 @@ class _TaskBrief:
 
 def _write(brief: _TaskBrief, answer: ReadBrief, public: Path) -> Path:
     """Write a task's file, with the words of the brief as comments; its path."""
-    from ..atomic_files import whole
+    from ..atomic_files import atomic_write
     from ..judge.checks.public_inputs import TASK_FILE
     from ..judge.questions.briefs import brief_sha256
     from ..sanitize import sanitize_line
@@ -196,6 +196,6 @@ def _write(brief: _TaskBrief, answer: ReadBrief, public: Path) -> Path:
         lines.append(text if quote is None else f"{text}  # {sanitize_line(quote)}")
     file = public / brief.task / TASK_FILE
     file.parent.mkdir(parents=True, exist_ok=True)
-    with whole(file) as part:
+    with atomic_write(file) as part:
         part.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file

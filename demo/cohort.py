@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ..package_data import read_shipped
+from ..package_data import read_package_yaml
 
 JUDGE = "replay:answers"
 SETTINGS = (
@@ -22,7 +22,7 @@ SETTINGS = (
 
 def files() -> Iterator[tuple[str, str]]:
     """Path in the demo's folder and content of every file."""
-    data = read_shipped(Path(__file__).with_name("cohort.yaml"))
+    data = read_package_yaml(Path(__file__).with_name("cohort.yaml"))
     yield "ambjudge.toml", SETTINGS
     for agent, tasks in data["runs"].items():
         for task, runs in tasks.items():

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..package_data import read_shipped
+from ..package_data import read_package_yaml
 
-_DATA = read_shipped(Path(__file__).with_suffix(".yaml"))
+_DATA = read_package_yaml(Path(__file__).with_suffix(".yaml"))
 GENERAL: frozenset[str] = frozenset(_DATA["general"])
 """Libraries of general use: their lack is met by another tool and takes no model away. `-` stands
 as `_`."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from ..errors import InputError
-from ..package_data import read_shipped
+from ..package_data import read_package_yaml
 from ..trajectories.models import Frozen
 
 TAXONOMIES_FILE = Path(__file__).with_name("taxonomies.yaml")
@@ -71,7 +71,7 @@ class Taxonomy(Frozen):
 
 @cache
 def _read() -> dict[str, Any]:
-    data = read_shipped(TAXONOMIES_FILE)
+    data = read_package_yaml(TAXONOMIES_FILE)
     if not isinstance(data, dict):
         raise InputError("holds no taxonomies", "reinstall the package", TAXONOMIES_FILE)
     return data

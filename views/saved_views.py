@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..atomic_files import whole
+from ..atomic_files import atomic_write
 from ..errors import AmbjudgeError, InputError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Views:
         """
         views = [existing for existing in self.own() if existing.name != view.name] + [view]
         try:
-            with whole(self.file) as part:
+            with atomic_write(self.file) as part:
                 part.write_bytes(_adapter().dump_json(views, indent=1))
         except InputError as error:
             raise AmbjudgeError(error.message, "set XDG_CONFIG_HOME") from None

@@ -19,7 +19,7 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..atomic_files import PART, NewFile, cannot_be_written, whole
+from ..atomic_files import PART, NewFile, atomic_write, write_errors_named
 from ..errors import AmbjudgeError, InputError
 from ..judge.card.scorecard import ScoreCard
 from ..judge.card.view import criterion_mark
@@ -112,7 +112,7 @@ class Site:
         """Numbers of the lists of criteria ids, which many rows share."""
         self._criteria: list[list[tuple[str, str]]] = []
         """Those lists, as (id, title)."""
-        with cannot_be_written(out):
+        with write_errors_named(out):
             is_site = not out.is_dir() or (out / DATA).is_file()
             if not is_site and not all(map(_is_unfinished_site, out.iterdir())):
                 raise InputError(
@@ -253,7 +253,7 @@ class Site:
         return self._criteria_numbers[ids]
 
     def _write(self, name: str, text: str) -> None:
-        with whole(self.out / name) as new:
+        with atomic_write(self.out / name) as new:
             new.write_text(text, "utf-8", errors="replace", newline="\n")
 
 

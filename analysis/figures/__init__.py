@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...atomic_files import whole
+from ...atomic_files import atomic_write
 
 if TYPE_CHECKING:
     import polars as pl
@@ -121,7 +121,7 @@ def write(figures: list[Figure], folder: Path) -> list[Path]:
         ):
             if data:
                 path = folder / f"{figure.name}.{suffix}"
-                with whole(path) as part:
+                with atomic_write(path) as part:
                     part.write_bytes(data)
                 out.append(path)
     return out

@@ -19,7 +19,7 @@ import polars as pl
 from jinja2 import Environment
 from markupsafe import Markup
 
-from ...atomic_files import whole
+from ...atomic_files import atomic_write
 from ...sanitize import sanitize
 from ...version import __version__
 from ..tables.codes_read import CODES
@@ -92,7 +92,7 @@ def write_report(
     try:
         paths = write_tables(analysis, folder)
         paths += write(figures, folder / "figures")
-        with whole(page) as part:
+        with atomic_write(page) as part:
             text = render(analysis, figures, title, links)
             part.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...atomic_files import whole
+from ...atomic_files import atomic_write
 from ...errors import InputError
 from ..tables.card_sources import Scoring, each_card
 from ..tables.cohorts import Cohort, cohort
@@ -169,6 +169,6 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
             paths.append(path)
     path = folder / "tables.json"
     text = json.dumps(to_json(analysis), ensure_ascii=False, allow_nan=False) + "\n"
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(text, "utf-8", "backslashreplace")
     return [*paths, path]

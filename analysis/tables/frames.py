@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from polars import selectors
 
-from ...atomic_files import whole
+from ...atomic_files import atomic_write
 from ...errors import InputError
 from ...trajectories.models import STAGES
 from ...trajectories.reading.json_bytes import MAX_COUNT
@@ -208,7 +208,7 @@ def _csv(path: Path) -> pl.DataFrame:
 def write_frame(table: pl.DataFrame, path: Path) -> None:
     """The frame as Parquet or CSV, by the suffix; CSV as `to_csv` says. Raises InputError on
     another suffix."""
-    with whole(path) as part:
+    with atomic_write(path) as part:
         if path.suffix == ".parquet":
             # what goes wrong with a file is then an OSError, with polars it may be any error
             held = BytesIO()

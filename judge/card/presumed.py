@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...package_data import read_shipped
+from ...package_data import read_package_yaml
 from ...rubrics.bindings import Binding, BindingKey, binding_key
 from ...rubrics.model import Criterion
 from .stage_results import CriterionResult
@@ -49,7 +49,7 @@ def presumptions() -> tuple[Presumption, ...]:
             share=float(row["share"]),
             n=int(row["n"]),
         )
-        for row in read_shipped(TABLE_FILE)
+        for row in read_package_yaml(TABLE_FILE)
     )
 
 

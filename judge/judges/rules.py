@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from ...package_data import read_shipped
+from ...package_data import read_package_yaml
 from ...rubrics.bindings import Binding, BindingKey, binding_key
 from ...rubrics.model import Criterion
 from ...tracks import TRACKS
@@ -102,7 +102,7 @@ def rule_for(criterion: Criterion) -> Rule | None:
 
 def bindings() -> list[tuple[str, Binding]]:
     """Every binding of rules.yaml, with the name of its rule."""
-    rows_by_rule = read_shipped(BINDINGS_FILE)
+    rows_by_rule = read_package_yaml(BINDINGS_FILE)
     return [
         (rule_name, Binding.from_row(row))
         for rule_name, rows in rows_by_rule.items()

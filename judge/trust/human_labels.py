@@ -34,7 +34,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ...atomic_files import whole
+from ...atomic_files import atomic_write
 from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...rubrics.model import Rubric
@@ -237,7 +237,7 @@ def export_labels(
         numbers = count(2)
         while path in written or (keep_existing and path.exists()):
             path = stem.with_name(f"{stem.name}-{next(numbers)}.json")
-        with whole(path) as part:
+        with atomic_write(path) as part:
             part.write_text(dump_labels(run_labels), encoding="utf-8", newline="\n")
         written[path] = None
     return list(written)

@@ -7,7 +7,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from ...atomic_files import cannot_be_written, whole
+from ...atomic_files import atomic_write, write_errors_named
 from ...errors import InputError
 from ...version import __version__
 from .draft import Draft
@@ -124,9 +124,9 @@ def _dump(value: Any, indent: int | None = None) -> str:
 def _write(path: Path, text: str) -> Path:
     """Put the complete text in place at once; without text, remove a file of an earlier import."""
     if not text or path.is_symlink():  # no link is followed
-        with cannot_be_written(path):
+        with write_errors_named(path):
             path.unlink(missing_ok=True)
     if text:
-        with whole(path) as part:
+        with atomic_write(path) as part:
             part.write_text(text, encoding="utf-8", newline="\n")
     return path

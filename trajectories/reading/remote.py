@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...atomic_files import held_alone
+from ...atomic_files import acquire_lock
 from ...errors import AmbjudgeError, InputError
 from ...sanitize import mask, sanitize_line
 from .layout import (
@@ -311,7 +311,7 @@ def private_folder() -> Iterator[Path]:
         lock_file = Path(name, "new")
         descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            held_alone(descriptor)
+            acquire_lock(descriptor)
             lock_file.rename(lock_file.with_name(_LOCK_NAME))
             yield Path(name)
         finally:
@@ -331,7 +331,7 @@ def _sweep(folder: Path, user: int) -> None:
             flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
             descriptor = os.open(leftover / _LOCK_NAME, flags)
             try:
-                if held_alone(descriptor):
+                if acquire_lock(descriptor):
                     shutil.rmtree(leftover, ignore_errors=True)
             finally:
                 os.close(descriptor)

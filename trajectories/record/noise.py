@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from ...package_data import read_shipped
+from ...package_data import read_package_yaml
 
 NoiseKind = Literal["progress", "installer", "warning", "log"]
 ListingForm = Literal["files", "long", "packages", "environment", "processes"]
@@ -30,7 +30,7 @@ class Noise(NamedTuple):
     group: str = ""
 
 
-_PATTERNS: dict[str, list[dict[str, Any]]] = read_shipped(Path(__file__).with_suffix(".yaml"))
+_PATTERNS: dict[str, list[dict[str, Any]]] = read_package_yaml(Path(__file__).with_suffix(".yaml"))
 _INSTALLER = re.compile(
     rf"[ \t]*(?:{'|'.join(entry['pattern'] for entry in _PATTERNS['installer'])})"
 )

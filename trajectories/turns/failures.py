@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ...package_data import read_shipped
+from ...package_data import read_package_yaml
 from ..models import Action, Frozen, Observation, Run
 from .fast_ignorecase import AnyCase
 from .per_run_cache import once_a_run
@@ -151,7 +151,7 @@ class Patterns(NamedTuple):
 @cache
 def patterns() -> Patterns:
     """The patterns of failures.yaml, read on first use."""
-    data = read_shipped(PATTERNS_FILE)
+    data = read_package_yaml(PATTERNS_FILE)
     by_family = groupby(data["causes"], key=lambda entry: entry["family"])
     return Patterns(
         causes=tuple(

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from ambjudge.atomic_files import PART, NewFile, file_behind, held_alone, whole
+from ambjudge.atomic_files import PART, NewFile, acquire_lock, atomic_write, file_behind
 from ambjudge.commands.card_files import CardFile
 from ambjudge.errors import InputError
 from ambjudge.trajectories.reading import remote
@@ -26,7 +26,7 @@ def test_a_link_stays_and_permissions_too(tmp_path: Path) -> None:
     target.write_text("old")
     target.chmod(0o640)
     link.symlink_to("a/target")
-    with whole(link) as part:
+    with atomic_write(link) as part:
         part.write_text("new")
         assert target.read_text() == "old"
     assert (link.is_symlink(), target.read_text(), target.stat().st_mode & 0o777) == (
@@ -34,7 +34,7 @@ def test_a_link_stays_and_permissions_too(tmp_path: Path) -> None:
         "new",
         0o640,
     )
-    with whole(tmp_path / "deep" / "new") as part:
+    with atomic_write(tmp_path / "deep" / "new") as part:
         part.write_text("x")
     usual = tmp_path / "usual"
     usual.touch()
@@ -45,17 +45,17 @@ def test_a_link_stays_and_permissions_too(tmp_path: Path) -> None:
 def test_what_fails_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("old")
-    with pytest.raises(KeyError), whole(path) as part:  # noqa: PT012
+    with pytest.raises(KeyError), atomic_write(path) as part:  # noqa: PT012
         part.write_text("half")
         raise KeyError
     with (
         pytest.raises(InputError, match="cannot be written: No space left on device"),
-        whole(path) as part,
+        atomic_write(path) as part,
     ):
         raise OSError(28, "No space left on device")
-    with pytest.raises(FileNotFoundError), whole(path):
+    with pytest.raises(FileNotFoundError), atomic_write(path):
         (tmp_path / "of another").read_text()
-    with pytest.raises(InputError, match="cannot be written"), whole(path / "below a file"):
+    with pytest.raises(InputError, match="cannot be written"), atomic_write(path / "below a file"):
         pass
     assert (names(tmp_path), path.read_text()) == (["f"], "old")
 
@@ -73,7 +73,7 @@ def test_pipes_devices_and_descriptors_are_no_files_to_replace(tmp_path: Path) -
     """Also where the shell has sent a descriptor into a file, and through a link."""
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    with whole(tmp_path / "pipe") as part:
+    with atomic_write(tmp_path / "pipe") as part:
         part.write_text("through")
     assert os.read(reader, 100) == b"through"
     os.close(reader)
@@ -99,7 +99,7 @@ def test_what_killed_commands_left_is_removed_by_the_next_and_what_lives_is_not(
     dead, living = tmp_path / f".dead{PART}", tmp_path / f".living{PART}"
     dead.touch()
     held = os.open(living, os.O_RDWR | os.O_CREAT)
-    assert held_alone(held)
+    assert acquire_lock(held)
     NewFile(tmp_path / "f").keep()
     assert names(tmp_path) == [living.name, "f"]
     os.close(held)
