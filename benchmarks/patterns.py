@@ -65,7 +65,6 @@ BOUNDED = (
     "ambjudge.analysis.report.failure_texts._NOISE",  # texts that are cut before
     "ambjudge.analysis.figures.style.",  # figures of our own
     "analysis/figures/style.py:",
-    "ambjudge.trajectories.turns.features._STAGE_TEXT",  # 400 characters
     "ambjudge.trajectories.record.noise._QUOTED",  # 200 characters
     "ambjudge.views.transcript_search._ELLIPSIS",  # quotes that are cut before
 )

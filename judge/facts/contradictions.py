@@ -135,7 +135,7 @@ def _first_batch(turns: Sequence[TurnFeatures]) -> int | None:
 
 
 def _applies_method(turn: TurnFeatures) -> bool:
-    return turn.loads_model or turn.forward_pass or turn.classical_method or turn.writes_outputs
+    return turn.loads_model or turn.forward_pass or turn.writes_outputs
 
 
 def _ran(turn: TurnFeatures) -> bool:

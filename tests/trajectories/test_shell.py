@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from ambjudge.trajectories.turns.executed import MAX_STARTS, Files, Shown
-from ambjudge.trajectories.turns.python_module import ALL
+from ambjudge.trajectories.turns.executed_code import MAX_STARTS, CodeFacts, Files
+from ambjudge.trajectories.turns.python_reader import ALL
 from ambjudge.trajectories.turns.shell import commands, script_runs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,7 +112,7 @@ def test_scripts_that_start_each_other_are_not_followed_for_ever(no_runaway) -> 
             f"import os\nfor i in range(9):\n    os.system('python {other}.py')\n" * 100,
         )
         files.store(f"{name}.sh", f"bash {other}.sh; python {other}.py\n" * 100)
-    shown = Shown()
+    result = CodeFacts()
     with no_runaway():
-        files.shell("bash a.sh; python a.py\n" * 100, shown)
-    assert 10 <= len(shown.started) <= MAX_STARTS
+        files.shell("bash a.sh; python a.py\n" * 100, result)
+    assert 10 <= len(result.started) <= MAX_STARTS

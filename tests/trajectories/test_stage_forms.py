@@ -1,6 +1,8 @@
-"""Forms in which one and the same piece of work is written: objects that are called, texts that are
-executed, words on a command line, a model that is loaded where it is applied. Each beside what is
-nearest to it and another stage."""
+"""Forms in which one and the same piece of work is written.
+
+Objects that are called, words on a command line, a model that is loaded where it is applied; each
+beside its nearest neighbour of another stage.
+"""
 
 from __future__ import annotations
 
@@ -54,62 +56,22 @@ def stages(folder: Path, turns: list) -> str:
 CALLED = [
     pytest.param(
         "from eyes.find import Finder\nf = Finder()\nprint(f('eye_L1'))",
-        True,
         id="an object that is called",
     ),
     pytest.param(
         "from eyes.find import Finder\nclass Job:\n    def __init__(self):\n        self.find ="
         " Finder()\n    def go(self, c):\n        return self.find(c)\nprint(Job().go('eye_L1'))",
-        True,
         id="held by another object",
     ),
-    pytest.param(
-        "from eyes.find import Finder\nf = Finder()\nprint(f.model)",
-        False,
-        id="look-alike: only made",
-    ),
 ]
 
 
-@pytest.mark.parametrize(("code", "applied"), CALLED)
-def test_objects_that_are_called(tmp_path: Path, code: str, applied: bool) -> None:
+@pytest.mark.parametrize("code", CALLED)
+def test_objects_that_are_called(tmp_path: Path, code: str) -> None:
     turn = ("bash", f"cd /workspace && python - <<'EOF'\n{code}\nEOF", "")
     run = run_of(tmp_path, [LISTING, PLAN, MODULE, SCRIPT, turn, BATCH, SUBMIT])
-    assert features(run)[4].forward_pass is applied
-    assert segment(run).turn_stages[4] == ("S3" if applied else "S2")
-
-
-CELL = (
-    f"code = '''\n{CALLABLE}def study(c):\n    f = Finder()\n    json.dump(f(c).tolist(),"
-    f" open(f'{OUT}/{{c}}/prediction.json', 'w'))\n'''\n"
-)
-EXECUTED = [
-    pytest.param(
-        CELL + "open('/workspace/pipe.py', 'w').write(code)\nexec(code)\nstudy('eye_L1')",
-        True,
-        id="written and executed",
-    ),
-    pytest.param(
-        CELL + "with open('/workspace/pipe.py', 'w') as f:\n   "
-        " f.write(code)\nexec(open('/workspace/pipe.py').read())\nstudy('eye_L1')",
-        True,
-        id="read back",
-    ),
-    pytest.param(
-        CELL + "open('/workspace/pipe.py', 'w').write(code)\nexec(code)",
-        False,
-        id="look-alike: no case",
-    ),
-]
-
-
-@pytest.mark.parametrize(("code", "applied"), EXECUTED)
-def test_texts_that_are_executed(tmp_path: Path, code: str, applied: bool) -> None:
-    fact = features(run_of(tmp_path, [LISTING, PLAN, ("python", code, ""), SCRIPT, BATCH, SUBMIT]))[
-        2
-    ]
-    assert (fact.forward_pass and fact.writes_outputs) is applied
-    assert fact.cases_scope == ("one" if applied else "none")
+    assert features(run)[4].forward_pass
+    assert segment(run).turn_stages[4] == "S3"
 
 
 WORDS = [
@@ -141,9 +103,6 @@ APPLIED = [
         id="from_pretrained",
     ),
     pytest.param("y = zoo.load('/data/public/models/w.pt')", False, id="look-alike: loaded"),
-    pytest.param(
-        "y = zoo.load('/data/public/models/names.json')(x)", False, id="look-alike: no weights"
-    ),
 ]
 
 
@@ -214,23 +173,8 @@ def test_a_plan_that_was_owed(tmp_path: Path, turn: tuple, stage: int) -> None:
     assert stages(tmp_path, [LISTING, SCRIPT, BATCH, turn, SUBMIT]).split()[3] == str(stage)
 
 
-CARD = "cat /data/public/models/MODEL_CARDS.md\n"
-ONE = (
-    'python -c "\nimport numpy as np\nfrom PIL import Image\na ='
-    " np.asarray(Image.open('/data/public/eye_L1/fundus.png')); print(a.max())\""
-)
-BETWEEN = [
-    pytest.param([("bash", CARD + ONE, "")], 1, id="the card and an input"),
-    pytest.param(
-        [("bash", CARD + "cd /workspace && python go.py eye_L1", "")],
-        4,
-        id="look-alike: the card and a case",
-    ),
-]
-
-
-@pytest.mark.parametrize(("turns", "stage"), BETWEEN)
-def test_what_a_hasty_batch_left_unread(tmp_path: Path, turns: list, stage: int) -> None:
+def test_a_card_read_beside_a_case_between_batches(tmp_path: Path) -> None:
     first = ("bash", "ls /data/public", "\n".join(IDS))
-    found = stages(tmp_path, [first, SCRIPT, BATCH, *turns, BATCH, SUBMIT]).split()
-    assert found[3] == str(stage)
+    card = bash("cat /data/public/models/MODEL_CARDS.md\ncd /workspace && python go.py eye_L1")
+    found = stages(tmp_path, [first, SCRIPT, BATCH, card, BATCH, SUBMIT]).split()
+    assert found[3] == "4"

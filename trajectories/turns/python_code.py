@@ -166,16 +166,14 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def last_name(node: ast.AST) -> str:
-    """`c` of `a.b.c` and of `a.b.c(...)`; "" for what has no name."""
+    """`c` of `a.b.c`, of `a.b.c(...)` and of a parameter `c`; "" for a node without a name."""
     if isinstance(node, ast.Call):
         node = node.func
-    return (
-        node.attr
-        if isinstance(node, ast.Attribute)
-        else node.id
-        if isinstance(node, ast.Name)
-        else ""
-    )
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.arg or "" if isinstance(node, (ast.arg, ast.keyword)) else ""
 
 
 def dotted_name(node: ast.AST) -> str:

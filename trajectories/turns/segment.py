@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ..models import STAGES, Run, Segmentation, Signal, Stage
 from .features import features
-from .stage_signals import scenes, signals
+from .stage_signals import signals, turn_contexts
 
 _STAY, _NEXT, _SKIP, _BACK = 0.60, 0.20, 0.06, 0.06
 """Odds of the next turn's stage before normalising: a stage lasts some turns, mostly hands over to
@@ -36,7 +36,7 @@ def segment(run: Run, *, explain: bool = False) -> Segmentation:
     if not run.turns:
         return Segmentation(turn_stages=(), segments=())
     told = features(run)
-    found = [signals(scene) for scene in scenes(run, told)]
+    found = [signals(context) for context in turn_contexts(run, told)]
     weights = [_totals(reasons) for reasons in found]
     # A to-do list or a look at the machine's state interrupts a stage without ending it, and a turn
     # of which nothing is

@@ -38,7 +38,6 @@ _SUBCOMMANDS: tuple[tuple[str, str, str], ...] = (
     ("counts_files", "wc|md5sum|sha\\d+sum|diff|cmp", ""),
     ("packages_outputs", "zip", ""),
     ("runs_tests", "pytest|nosetests", ""),
-    ("starts_background", "tmux|screen", ""),
     ("reads_docs", "man|pydoc", ""),
 )
 _TABLE = tuple(
@@ -177,8 +176,6 @@ def _facts(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str
         program == "ps" and first
     ):
         found.append("watches_progress")
-    if command.background or "nohup" in command.prefixes or "setsid" in command.prefixes:
-        found.append("starts_background")
     if (program in ("python", "torchrun", "accelerate") or words[0].startswith("./")) and any(
         map(_TRAINS.fullmatch, words)
     ):

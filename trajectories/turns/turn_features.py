@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from ..models import Frozen, Stage
+from ..models import Frozen
 
 Scope = Literal["none", "one", "few", "all", "unknown"]
 
@@ -28,9 +28,6 @@ class TurnFeatures(Frozen):
     inspects_inputs: bool = False
     """Input data is loaded and its shape, dtype, spacing, range or content printed."""
     loads_inputs: bool = False
-    compares_candidates: bool = False
-    """At least two weight files run in one turn, or code and text speak of variants while a model
-    runs."""
     installs_packages: bool = False
     checks_environment: bool = False
     """Versions, devices, hardware, or installed packages are asked for."""
@@ -48,11 +45,8 @@ class TurnFeatures(Frozen):
     `classical_method`)."""
     dummy_forward: bool = False
     """A model is applied to made-up input (zeros, random numbers)."""
-    made_up_input: bool = False
-    """Own code is tried on made-up arrays while no input is loaded."""
     applies_module: bool = False
     """Functions of a module of the run's own are called, other than its readers and listers."""
-    classical_method: bool = False
     writes_module: bool = False
     """A source file is written or edited."""
     runs_script: bool = False
@@ -87,10 +81,6 @@ class TurnFeatures(Frozen):
     """Shapes, types, spacing or sizes of data or results are printed."""
     packages_outputs: bool = False
     watches_progress: bool = False
-    starts_background: bool = False
-    """A command is left running in the background."""
-    imports_only: bool = False
-    """The executed code does little more than import libraries."""
     prepares_folders: bool = False
     """The commands only make folders or set permissions."""
     training: bool = False
@@ -104,9 +94,6 @@ class TurnFeatures(Frozen):
     writes_report: bool = False
     """A README, summary or results text (Markdown, not the plan) is written."""
     message_only: bool = False
-    stage_comment: Stage | None = None
-    """The stage that the turn itself names in a comment (else in a sentence's beginning). Evidence,
-    not the law."""
     failed: bool = False
     blocked: bool = False
     timed_out: bool = False
