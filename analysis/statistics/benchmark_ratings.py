@@ -1,5 +1,7 @@
-"""What became of runs in the benchmark's own words: ratings, medals, why runs failed, scores of
-parts (`judge.checks.grades`)."""
+"""The benchmark's own results: ratings, medals, kinds of failure, and scores of parts.
+
+`judge.checks.grades` reads them from the runs' reports or derives them from the published limits.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,10 @@ if TYPE_CHECKING:
     from ..tables.cohorts import Cohort
 
 
-def _failed_by(kind: str) -> pl.Expr:
-    """Whether a run that has a rating failed in this way."""
-    return pl.when(pl.col("rating").is_not_null()).then(
-        pl.col("failure_kind").eq_missing(pl.lit(kind))
-    )
+def _has_failure(kind: str) -> pl.Expr:
+    """Whether a run failed in this way; null without a rating."""
+    is_kind = pl.col("failure_kind").eq_missing(pl.lit(kind))
+    return pl.when(pl.col("rating").is_not_null()).then(is_kind)
 
 
 SHARES: Mapping[str, pl.Expr] = {
@@ -28,32 +29,29 @@ SHARES: Mapping[str, pl.Expr] = {
     "valid": pl.col("has_valid_results"),
     "pass_rate": pl.col("pass_rate"),
     "breach": pl.col("disqualified"),
-    **{kind: _failed_by(kind) for kind in get_args(FailureKind) if kind != "breach"},
+    **{kind: _has_failure(kind) for kind in get_args(FailureKind) if kind != "breach"},
 }
-"""What is averaged over the runs for which it is known, in [0, 1]."""
+"""Values in [0, 1] that are averaged over the runs for which they are known."""
 
 
 def ratings(table: pl.DataFrame) -> pl.DataFrame:
-    """Runs by track and agent: how many have each rating and medal, the commonest rating and how
-    often it is met, and the Task beside what the same outputs score against the references of other
-    cases. Unknown is null."""
+    """Counts of ratings and medals, by track and agent; what is unknown is null.
+
+    `usual` is the most frequent rating and `usual_share` its share. `task_score` and `shuffled`:
+    mean Task, and mean Task of the same outputs against the references of other cases.
+    """
     runs = select_runs(table)[0]
-    some = pl.col("rating").count() > 0
-    count = [
-        pl.when(pl.col(column).count() > 0)
-        .then((pl.col(column) == value).sum().cast(pl.Int64))
-        .alias(value)
-        for column, values in (("rating", get_args(Rating)), ("medal", get_args(Medal)))
-        for value in values
-    ]
+    has_ratings = pl.col("rating").count() > 0
+    counts = [_count(column="rating", value=rating) for rating in get_args(Rating)]
+    counts += [_count(column="medal", value=medal) for medal in get_args(Medal)]
     usual = pl.col("rating").drop_nulls().sort().mode(maintain_order=True).first()
     return (
         runs.group_by("track", "agent")
         .agg(
             pl.len().cast(pl.Int64).alias("runs"),
-            *count,
-            pl.when(some).then(usual).alias("usual"),
-            pl.when(some).then((pl.col("rating") == usual).mean()).alias("usual_share"),
+            *counts,
+            pl.when(has_ratings).then(usual).alias("usual"),
+            pl.when(has_ratings).then((pl.col("rating") == usual).mean()).alias("usual_share"),
             pl.col("task_score").mean(),
             pl.col("shuffled").mean(),
         )
@@ -61,12 +59,20 @@ def ratings(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def part_scores(whole: Cohort) -> pl.DataFrame:
-    """Means over runs by track, class, tissue or kind of question, and agent, where the reports
-    split their metric."""
-    runs = select_runs(whole.runs)[0].select("run_id", "judge", "track", "agent")
+def _count(*, column: str, value: str) -> pl.Expr:
+    """How many runs of a group have a value; null if the column is null in all of them."""
+    n = (pl.col(column) == value).sum().cast(pl.Int64)
+    return pl.when(pl.col(column).count() > 0).then(n).alias(value)
+
+
+def part_scores(cohort: Cohort) -> pl.DataFrame:
+    """Means over runs by track, part (class, tissue or kind of question) and agent.
+
+    Of the runs whose reports split their metric.
+    """
+    runs = select_runs(cohort.runs)[0].select("run_id", "judge", "track", "agent")
     return (
-        whole.parts.join(runs, on=["run_id", "judge"], how="inner")
+        cohort.parts.join(runs, on=["run_id", "judge"], how="inner")
         .rename({"by": "split"})
         .group_by("track", "split", "part", "agent")
         .agg(

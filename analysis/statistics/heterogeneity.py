@@ -1,5 +1,4 @@
-"""Do effects of codes differ between agents or tracks, and how much of the scores do codes account
-for."""
+"""Whether effects of codes differ between groups, and how much of the scores the codes explain."""
 
 from __future__ import annotations
 
@@ -9,12 +8,15 @@ import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES
-from .interval_estimates import Estimate, KeyedEstimates, adjust_p_values, tidy
+from .interval_estimates import Estimate, Floats, KeyedEstimates, adjust_p_values, tidy
 from .jackknife import demean
 from .overlap_weighting import effect_estimates
-from .run_arrays import build_arrays
+from .run_arrays import RunArrays, build_arrays
 
 SEED = 20260601
+MIN_GROUPS = 3
+"""The fewest groups with an effect from which a variance between groups is estimated."""
+FOLDS = 5
 
 
 def effects_by(
@@ -25,14 +27,26 @@ def effects_by(
     source: str = "any",
     prepare: bool = True,
 ) -> pl.DataFrame:
-    """Effects of each code within each agent, track or tier; BH over the grid; `shrunk` pulls
-    values to the code's mean.
+    """Effects of each code within each agent, track or tier.
 
-    `i2` is the share of the spread between groups that is beyond noise (DerSimonian and Laird);
-    rank by `shrunk` only.
+    `p_bh`: adjusted over all groups and codes (Benjamini and Hochberg). `shrunk`: the effect pulled
+    to the code's mean; rank by it only. `i2`: the share of the variation between groups that
+    exceeds noise (DerSimonian and Laird).
     """
-    d = build_arrays(table, outcome, source=source, prepare=prepare, need_codes=False)
-    axis, names = d.axis(by)
+    runs = build_arrays(table, outcome, source=source, prepare=prepare, need_codes=False)
+    group_of_run, groups = runs.axis(by)
+    label = f"effect of {{code}} on {outcome}"
+    rows: KeyedEstimates = []
+    for index, group in enumerate(groups):
+        group_runs = runs.table.filter(pl.Series(group_of_run == index))
+        estimates = effect_estimates(group_runs, outcome, source, label)
+        for code, est in zip(CODES, estimates, strict=True):
+            rows.append(({"by": by, "group": group, "code": code}, est))
+    for code in CODES:
+        _add_shrinkage([row for row in rows if row[0]["code"] == code])
+    adjusted = adjust_p_values([est.p for _, est in rows], "fdr_bh")
+    for (key, _), p in zip(rows, adjusted, strict=True):
+        key["p_bh"] = p
     keys: dict[str, Any] = {
         "by": pl.String,
         "group": pl.String,
@@ -41,39 +55,33 @@ def effects_by(
         "shrunk": pl.Float64,
         "i2": pl.Float64,
     }
-    rows: KeyedEstimates = []
-    for at, name in enumerate(names):
-        part = d.table.filter(pl.Series(axis == at))
-        label = f"effect of {{code}} on {outcome}"
-        for code, est in zip(CODES, effect_estimates(part, outcome, source, label), strict=True):
-            rows.append(({"by": by, "group": name, "code": code}, est))
-    for code in CODES:
-        block = [
-            (key, est)
-            for key, est in rows
-            if key["code"] == code and est.value is not None and est.se
-        ]
-        if len(block) >= 3:
-            _shrink(block)
-    for (key, _), p in zip(
-        rows, adjust_p_values([est.p for _, est in rows], "fdr_bh"), strict=True
-    ):
-        key["p_bh"] = p
     return tidy(rows, keys)
 
 
-def _shrink(block: KeyedEstimates) -> None:
-    value = np.array([est.value for _, est in block], dtype=float)
-    variance = np.array([est.se for _, est in block], dtype=float) ** 2
-    w = 1 / variance
-    mean = (w * value).sum() / w.sum()
-    q = float((w * (value - mean) ** 2).sum())
-    df = len(block) - 1
-    tau2 = max(0.0, (q - df) / (w.sum() - (w**2).sum() / w.sum()))
-    centre = (value / (variance + tau2)).sum() / (1 / (variance + tau2)).sum()
-    for (key, _), v, s2 in zip(block, value, variance, strict=True):
-        key["shrunk"] = float(centre + (v - centre) * tau2 / (tau2 + s2))
-        key["i2"] = max(0.0, (q - df) / q) if q > 0 else 0.0
+def _add_shrinkage(rows: KeyedEstimates) -> None:
+    """Set `shrunk` and `i2` of one code's rows, by a random-effects model.
+
+    With weights w = 1 / s^2, their mean m and Q = sum w (v - m)^2 on k - 1 df (DerSimonian and
+    Laird 1986): tau^2 = (Q - df) / (sum w - sum w^2 / sum w), I^2 = (Q - df) / Q, both at least 0,
+    and shrunk = c + (v - c) tau^2 / (tau^2 + s^2), c the mean with weights 1 / (s^2 + tau^2).
+    """
+    rows = [(key, est) for key, est in rows if est.value is not None and est.se]
+    if len(rows) < MIN_GROUPS:
+        return
+    value = np.array([est.value for _, est in rows], dtype=float)
+    variance = np.array([est.se for _, est in rows], dtype=float) ** 2
+    weight = 1 / variance
+    mean = (weight * value).sum() / weight.sum()
+    q = float((weight * (value - mean) ** 2).sum())
+    df = len(rows) - 1
+    tau2 = max(0.0, (q - df) / (weight.sum() - (weight**2).sum() / weight.sum()))
+    total_variance = variance + tau2
+    centre = (value / total_variance).sum() / (1 / total_variance).sum()
+    shrunk = centre + (value - centre) * tau2 / (tau2 + variance)
+    i2 = max(0.0, (q - df) / q) if q > 0 else 0.0
+    for (key, _), shrunk_value in zip(rows, shrunk.tolist(), strict=True):
+        key["shrunk"] = shrunk_value
+        key["i2"] = i2
 
 
 def explained_variance(
@@ -84,57 +92,57 @@ def explained_variance(
     seed: int = SEED,
     prepare: bool = True,
 ) -> pl.DataFrame:
-    """Leave-task-out R2 of codes for scores above their cell's mean: linear, and boosted trees as a
-    check of form.
+    """Out-of-fold R2 of codes for scores within cells: a linear model, and boosted trees beside it.
 
-    How much of the spread between repeats the codes account for on unseen tasks (0-1; below 0:
-    worse than the mean).
+    The share of the variation between repeats that the codes explain on tasks that the model was
+    not fitted on (at most 1; below 0: worse than the mean).
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import LinearRegression
+
+    runs = build_arrays(table, outcome, source=source, prepare=prepare)
+    codes, y = runs.codes.astype(float), runs.y
+    if runs.n:
+        codes = demean(codes, runs.cell, runs.n_cells)
+        y = demean(y[:, None], runs.cell, runs.n_cells)[:, 0]
+    total_squares = float((y**2).sum())
+    label = f"R2 of codes{runs.among_codes()} for {outcome} within cells, tasks left out"
+    common: dict[str, Any] = {"n": runs.n, "n_clusters": runs.n_tasks}
+    models = {
+        "linear": LinearRegression(fit_intercept=False),
+        "trees": HistGradientBoostingRegressor(max_iter=60, random_state=seed),
+    }
+    rows: KeyedEstimates = []
+    for name, model in models.items():
+        if runs.n_tasks < 3 or total_squares <= 1e-9 or not runs.codes.any():
+            reason = "needs three tasks, repeats that differ, and fired codes"
+            if runs.n < runs.n_scored:
+                reason += f" ({runs.n} of {runs.n_scored} runs were read)"
+            est = Estimate(label, "new", None, reason=reason, **common)
+        else:
+            est = Estimate(
+                label,
+                "new",
+                1 - _out_of_fold_squares(model, codes, y, runs) / total_squares,
+                method=f"grouped {FOLDS}-fold",
+                reason="a point only",
+                warnings=runs.notes,
+                **common,
+            )
+        rows.append(({"model": name}, est))
+    return tidy(rows, {"model": pl.String})
+
+
+def _out_of_fold_squares(model: Any, codes: Floats, y: Floats, runs: RunArrays) -> float:
+    """Sum of squared errors of predictions for tasks outside the fold of the fit."""
     from sklearn.model_selection import GroupKFold
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    d = build_arrays(table, outcome, source=source, prepare=prepare)
-    keys: dict[str, Any] = {"model": pl.String}
-    y = demean(d.y[:, None], d.cell, d.n_cells)[:, 0] if d.n else d.y
-    x = demean(d.codes.astype(float), d.cell, d.n_cells) if d.n else d.codes.astype(float)
-    rows: KeyedEstimates = []
-    spread = float((y**2).sum()) if d.n else 0.0
-    for name, model in (
-        ("linear", LinearRegression(fit_intercept=False)),
-        ("trees", HistGradientBoostingRegressor(max_iter=60, random_state=seed)),
-    ):
-        label = f"R2 of codes{d.among_codes()} for {outcome} within cells, tasks left out"
-        if d.n_tasks < 3 or spread <= 1e-9 or not d.codes.any():
-            reason = "needs three tasks, repeats that differ, and fired codes"
-            reason += "" if d.n == d.n_scored else f" ({d.n} of {d.n_scored} runs were read)"
-            rows.append(
-                (
-                    {"model": name},
-                    Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, reason=reason),
-                )
-            )
-            continue
-        lost = 0.0
-        # Small fits: threads cost more than they give, above all on a busy machine.
-        with threadpool_limits(1):
-            for fit_rows, test_rows in GroupKFold(min(5, d.n_tasks)).split(x, y, d.task):
-                predicted = model.fit(x[fit_rows], y[fit_rows]).predict(x[test_rows])
-                lost += float(((y[test_rows] - predicted) ** 2).sum())
-        rows.append(
-            (
-                {"model": name},
-                Estimate(
-                    label,
-                    "new",
-                    1 - lost / spread,
-                    n=d.n,
-                    n_clusters=d.n_tasks,
-                    method="grouped 5-fold",
-                    reason="a point only",
-                    warnings=d.notes,
-                ),
-            )
-        )
-    return tidy(rows, keys)
+    squares = 0.0
+    folds = GroupKFold(min(FOLDS, runs.n_tasks)).split(codes, y, runs.task)
+    # The fits are small: threads cost more than they save, above all on a busy machine.
+    with threadpool_limits(1):
+        for train, test in folds:
+            predicted = model.fit(codes[train], y[train]).predict(codes[test])
+            squares += float(((y[test] - predicted) ** 2).sum())
+    return squares

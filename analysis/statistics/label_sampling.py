@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,20 @@ from .run_arrays import code_columns, select_runs
 SEED = 20260601
 RARE_FIRST = ("E1", "E2", "E4", "E3", "E5")
 UNREAD = "not read"
-"""The stratum of runs without a fired code that were not read for all five: nobody knows that they
-have none."""
+"""The stratum of runs that have no fired code but were not read for all five: some may have one."""
+NO_CODE = "none"
+STRATA = (*RARE_FIRST, UNREAD, NO_CODE)
+
+LABEL_PLAN_SCHEMA: dict[str, Any] = {
+    "order": pl.UInt32,
+    "run_id": pl.String,
+    "agent": pl.String,
+    "task": pl.String,
+    "tier": pl.String,
+    "stratum": pl.String,
+    "stratum_size": pl.Int32,
+    "probability": pl.Float64,
+}
 
 
 def label_plan(
@@ -28,79 +40,80 @@ def label_plan(
     seed: int = SEED,
     source: str = "any",
 ) -> pl.DataFrame:
-    """Which runs to label within a budget: stratified by tags, rare codes first, with inclusion
-    probabilities.
+    """A stratified random sample of runs to label, in a random order (LABEL_PLAN_SCHEMA).
 
-    A run belongs to the stratum of its rarest tag (order E1, E2, E4, E3, E5, not read, none). Each
-    stratum gets up to `target` runs, the rest goes in proportion to size. Columns: order, run_id,
-    agent, task, tier, stratum, stratum_size, probability (weigh a label by 1/probability). Runs in
-    `already` are labelled and left out.
+    A run belongs to the stratum of its rarest code (STRATA, in this order). Each stratum gets up to
+    `target` runs, the remaining budget is divided in proportion to size. `probability` is the
+    inclusion probability: weight a label by 1 / probability. Runs in `already` are labelled and
+    left out.
     """
     runs, _ = select_runs(table)
     runs = runs.filter(~pl.col("run_id").is_in(list(already)))
-    columns = code_columns(runs, source)
-    unread = pl.any_horizontal(columns[code].is_null() for code in RARE_FIRST)
-    stratum = pl.when(unread).then(pl.lit(UNREAD)).otherwise(pl.lit("none"))
-    for code in reversed(RARE_FIRST):
-        stratum = pl.when(columns[code].fill_null(False)).then(pl.lit(code)).otherwise(stratum)
-    runs = runs.with_columns(stratum=stratum)
-    names = [*RARE_FIRST, UNREAD, "none"]
-    sizes = {name: runs.filter(pl.col("stratum") == name).height for name in names}
-    budget = max(0, min(budget, runs.height))
-    wanted = {name: min(size, target) for name, size in sizes.items()}
-    if sum(wanted.values()) > budget:
-        scale = budget / sum(wanted.values())
-        wanted = {name: math.floor(n * scale) for name, n in wanted.items()}
-    left = budget - sum(wanted.values())
-    while left > 0:
-        room = {name: sizes[name] - wanted[name] for name in names if sizes[name] > wanted[name]}
-        share = {
-            name: min(room[name], max(1, math.floor(left * room[name] / sum(room.values()))))
-            for name in room
-        }
-        for name in sorted(share, key=lambda s: -share[s]):
-            give = min(share[name], left)
-            wanted[name] += give
-            left -= give
+    runs = runs.with_columns(stratum=_stratum(runs, source))
+    sizes = {name: runs.filter(pl.col("stratum") == name).height for name in STRATA}
+    allocation = _allocate(sizes, max(0, min(budget, runs.height)), target)
     rng = np.random.default_rng(seed)
     parts = []
-    for name in names:
-        group = runs.filter(pl.col("stratum") == name).sort("run_id")
-        if wanted[name]:
-            picked = np.sort(rng.choice(group.height, wanted[name], replace=False))
-            parts.append(
-                group[picked.tolist()].select(
-                    "run_id",
-                    "agent",
-                    "task",
-                    "tier",
-                    "stratum",
-                    pl.lit(sizes[name]).alias("stratum_size"),
-                    pl.lit(wanted[name] / sizes[name]).alias("probability"),
-                )
-            )
-    schema: dict[str, Any] = {
-        "order": pl.UInt32,
-        "run_id": pl.String,
-        "agent": pl.String,
-        "task": pl.String,
-        "tier": pl.String,
-        "stratum": pl.String,
-        "stratum_size": pl.Int32,
-        "probability": pl.Float64,
-    }
+    for name in STRATA:
+        n_drawn = allocation[name]
+        if not n_drawn:
+            continue
+        stratum = runs.filter(pl.col("stratum") == name).sort("run_id")
+        indices = np.sort(rng.choice(stratum.height, n_drawn, replace=False))
+        part = stratum[indices.tolist()].select(
+            "run_id",
+            "agent",
+            "task",
+            "tier",
+            "stratum",
+            pl.lit(sizes[name]).alias("stratum_size"),
+            pl.lit(n_drawn / sizes[name]).alias("probability"),
+        )
+        parts.append(part)
     if not parts:
-        return pl.DataFrame(schema=schema)
+        return pl.DataFrame(schema=LABEL_PLAN_SCHEMA)
     plan = pl.concat(parts)
-    # A random order, so that stopping early leaves a sample of each stratum.
-    shuffled: pl.DataFrame = plan[rng.permutation(plan.height).tolist()].with_row_index(
-        "order", offset=1
-    )
-    return shuffled.select(pl.col(name).cast(kind) for name, kind in schema.items())
+    # In a random order, so that whoever stops early leaves a sample of each stratum.
+    shuffled: pl.DataFrame = plan[rng.permutation(plan.height).tolist()]
+    shuffled = shuffled.with_row_index("order", offset=1)
+    return shuffled.select(pl.col(name).cast(kind) for name, kind in LABEL_PLAN_SCHEMA.items())
+
+
+def _stratum(runs: pl.DataFrame, source: str) -> pl.Expr:
+    """The rarest fired code of each run, else UNREAD or NO_CODE."""
+    fired = code_columns(runs, source)
+    any_unread = pl.any_horizontal(fired[code].is_null() for code in RARE_FIRST)
+    stratum = pl.when(any_unread).then(pl.lit(UNREAD)).otherwise(pl.lit(NO_CODE))
+    for code in reversed(RARE_FIRST):
+        stratum = pl.when(fired[code].fill_null(False)).then(pl.lit(code)).otherwise(stratum)
+    return stratum
+
+
+def _allocate(sizes: Mapping[str, int], budget: int, target: int) -> dict[str, int]:
+    """Runs to draw from each stratum: up to `target` each, then in proportion to what remains."""
+    allocation = {name: min(size, target) for name, size in sizes.items()}
+    total = sum(allocation.values())
+    if total > budget:
+        scale = budget / total
+        allocation = {name: math.floor(n * scale) for name, n in allocation.items()}
+    remaining = budget - sum(allocation.values())
+    while remaining > 0:
+        room = {
+            name: size - allocation[name] for name, size in sizes.items() if size > allocation[name]
+        }
+        total_room = sum(room.values())
+        shares = {
+            name: min(n, max(1, math.floor(remaining * n / total_room))) for name, n in room.items()
+        }
+        for name in sorted(shares, key=lambda name: -shares[name]):
+            n_more = min(shares[name], remaining)
+            allocation[name] += n_more
+            remaining -= n_more
+    return allocation
 
 
 def drawn_labels(plan: pl.DataFrame, annotator: str) -> list[Labels]:
-    """A label plan as labels still to be made, in its order: each says how its run was drawn."""
+    """Empty labels for the runs of a label plan, in its order; each says how its run was drawn."""
     return [
         Labels(
             run=row["run_id"],
