@@ -14,7 +14,7 @@ import nibabel as nib
 import numpy as np
 from ambjudge.judge.base import JUDGED
 from ambjudge.judge.card.stage_results import CriterionResult
-from ambjudge.judge.scoring.formulas import split_criteria
+from ambjudge.judge.scoring.criteria import split_criteria
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.rubrics.model import Rubric
 from PIL import Image

@@ -23,7 +23,7 @@ from ambjudge.judge.card.presumed import MIN_RUNS, MIN_SHARE, TABLE_FILE
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import prepare
 from ambjudge.judge.judges.rules import RulesJudge
-from ambjudge.judge.scoring.formulas import apply_requires, split_criteria
+from ambjudge.judge.scoring.criteria import apply_requires, split_criteria
 from ambjudge.rubrics.bindings import BindingKey, binding_key
 from ambjudge.rubrics.load import builtin_ids, load_rubric
 from ambjudge.rubrics.model import Criterion

@@ -17,7 +17,7 @@ from ...rubrics.model import Criterion, Level, Rubric
 from ...tracks import TRACKS
 from ...trajectories.models import Segmentation, Tier, TrackName
 from ..base import Judge, QuestionName, extra_questions, is_criteria
-from ..scoring.formulas import split_criteria
+from ..scoring.criteria import split_criteria
 
 PLAN_ITEM = "plan"
 _YES_NO = (Level(value=1.0, text="Yes."), Level(value=0.0, text="No."))

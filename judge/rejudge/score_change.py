@@ -23,6 +23,7 @@ from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion, Rubric
 from ..card.scorecard import ScoreCard
 from ..card.stage_results import CriterionResult, StageResult
+from ..scoring.criteria import apply_requires
 from ..scoring.formulas import (
     Aggregate,
     Bounds,
@@ -30,7 +31,6 @@ from ..scoring.formulas import (
     Missing,
     aggregate,
     apply_caps,
-    apply_requires,
     stage_score,
 )
 

@@ -12,7 +12,8 @@ from ..card.presumed import presume
 from ..card.read_share import Shares, shares
 from ..card.stage_results import CriterionResult, StageResult, unscored
 from .base import Scores, Scoring, StageScore
-from .formulas import Aggregate, Cap, apply_requires, split_criteria
+from .criteria import apply_requires, split_criteria
+from .formulas import Aggregate, Cap
 
 if TYPE_CHECKING:
     from ..base import Reply

@@ -35,7 +35,7 @@ from ..facts.diagnosis import diagnose
 from ..judges.rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
-from ..scoring.formulas import apply_requires
+from ..scoring.criteria import apply_requires
 from ..store.reuse import StoredJudge
 from .comparison import (
     CodeOrigin,

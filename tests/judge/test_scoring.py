@@ -6,6 +6,7 @@ import math
 
 import pytest
 from ambjudge.judge.card.stage_results import CriterionResult
+from ambjudge.judge.scoring.criteria import apply_requires, split_criteria
 from ambjudge.judge.scoring.formulas import (
     Cap,
     aggregate,
@@ -13,14 +14,12 @@ from ambjudge.judge.scoring.formulas import (
     answers_stage_caps,
     apply_breach,
     apply_caps,
-    apply_requires,
     gate_closed,
     overall,
     s4_bounds,
     s4_score,
     s5_bounds,
     s5_score,
-    split_criteria,
     stage_score,
 )
 from ambjudge.rubrics.model import Criterion, Level, StageRubric
