@@ -268,7 +268,9 @@ def test_a_run_without_end_stays_within_the_bounds(tmp_path):
         put(outputs, f"{case}/{n}{'w' * 200}.txt", b"t" * 5_000)
     run = load_run(tmp_path / "r")
     said = tuple(Violation(turn=1 + n % 9, text=f"BLOCKED: {n} {'v' * 900}") for n in range(200))
-    run = run.model_copy(update={"status": run.status.model_copy(update={"violation_records": said})})
+    run = run.model_copy(
+        update={"status": run.status.model_copy(update={"violation_records": said})}
+    )
     told = {fact.kind: fact for fact in facts_of(run)}
     assert {
         "completion",

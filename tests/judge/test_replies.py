@@ -59,10 +59,10 @@ def results(
     text: str | None, question: QuestionName, items, shown: Record | None = None
 ) -> dict[str, CriterionResult]:
     parsed = parse_reply(text, question, items, TURNS)
-    found = to_results(parsed, question, items, shown or record(), QUOTES)
-    assert [r.id for r in found] == [c.id for c in items]
-    assert all(r.model_dump_json() for r in found)  # whatever a reply says can be written down
-    return {r.id: r for r in found}
+    checked = to_results(parsed, question, items, shown or record(), QUOTES)
+    assert [r.id for r in checked] == [c.id for c in items]
+    assert all(r.model_dump_json() for r in checked)  # whatever a reply says can be written down
+    return {r.id: r for r in checked}
 
 
 def verdicts(text: str | None, criteria=SEG, shown: Record | None = None) -> dict[str, tuple]:
@@ -190,17 +190,17 @@ def test_quotes_are_checked() -> None:
         {"turn": 1, "quote": QUOTE},
         {"turn": 2, "quote": "never written"},
     ]
-    found = results(reply({"S1a": entry() | {"evidence": cited}}), "S1", SEG[:1])["S1a"]
-    assert [e.check for e in found.evidence] == ["verified", "moved", "not_found"]
+    result = results(reply({"S1a": entry() | {"evidence": cited}}), "S1", SEG[:1])["S1a"]
+    assert [e.check for e in result.evidence] == ["verified", "moved", "not_found"]
 
 
 def test_what_is_kept_of_a_reply_has_an_end() -> None:
     cited = [{"turn": 2, "quote": "x" * 5_000}] * 30
-    found = results(reply({"S1a": entry(reason="y" * 5_000) | {"evidence": cited}}), "S1", SEG[:1])[
-        "S1a"
-    ]
-    assert len(found.rationale) == max(len(e.quote) for e in found.evidence) == MAX_TEXT
-    assert len(found.evidence) == 20
+    result = results(
+        reply({"S1a": entry(reason="y" * 5_000) | {"evidence": cited}}), "S1", SEG[:1]
+    )["S1a"]
+    assert len(result.rationale) == max(len(e.quote) for e in result.evidence) == MAX_TEXT
+    assert len(result.evidence) == 20
 
 
 def test_halves_of_surrogate_pairs_are_replaced() -> None:
@@ -252,9 +252,9 @@ def read_codes(**codes: object) -> dict[str, CriterionResult]:
     [("present", ONE), ("absent", ZERO), ("cannot_tell", (None, "unscored", "no_evidence"))],
 )
 def test_verdicts_on_a_code(verdict: str, expected: tuple) -> None:
-    found = read_codes(E3=said_of_code(verdict))["E3"]
-    assert (found.value, found.status, found.reason) == expected
-    assert found.answer == {
+    result = read_codes(E3=said_of_code(verdict))["E3"]
+    assert (result.value, result.status, result.reason) == expected
+    assert result.answer == {
         "turns": [2] if verdict == "present" else [],
         "facts": [],
         "confidence": 0.8,
@@ -286,14 +286,14 @@ def test_verdicts_on_a_code(verdict: str, expected: tuple) -> None:
     ],
 )
 def test_a_doubtful_entry_on_a_code_is_unparsable_and_spoils_only_itself(change: dict) -> None:
-    found = read_codes(E3=said_of_code(**change))
-    assert (found["E3"].status, found["E3"].reason) == ("unscored", "unparsable")
-    assert {r.status for name, r in found.items() if name != "E3"} == {"scored"}
+    result = read_codes(E3=said_of_code(**change))
+    assert (result["E3"].status, result["E3"].reason) == ("unscored", "unparsable")
+    assert {r.status for name, r in result.items() if name != "E3"} == {"scored"}
 
 
 def test_codes_that_nobody_said_a_word_about_are_unparsable_not_absent() -> None:
-    found = results(reply({"E3": said_of_code()}), "diagnosis", CODES)
-    assert {name: r.status for name, r in found.items()} == {
+    result = results(reply({"E3": said_of_code()}), "diagnosis", CODES)
+    assert {name: r.status for name, r in result.items()} == {
         "E1": "unscored",
         "E2": "unscored",
         "E3": "scored",
@@ -304,8 +304,10 @@ def test_codes_that_nobody_said_a_word_about_are_unparsable_not_absent() -> None
 
 
 def test_turns_that_the_run_does_not_have_and_unknown_facts_are_dropped() -> None:
-    said = said_of_code(turns=[999, 2, 0, -1, 2, 1, 10**20, 3.0], facts=["F2", "F77", "because"])
-    assert read_codes(E3=said)["E3"].answer == {
+    code_entry = said_of_code(
+        turns=[999, 2, 0, -1, 2, 1, 10**20, 3.0], facts=["F2", "F77", "because"]
+    )
+    assert read_codes(E3=code_entry)["E3"].answer == {
         "turns": [1, 2, 3],
         "facts": ["F2"],
         "confidence": 0.8,
@@ -314,26 +316,31 @@ def test_turns_that_the_run_does_not_have_and_unknown_facts_are_dropped() -> Non
 
 def test_a_quote_on_a_code_is_checked() -> None:
     for words, check in ((QUOTE, "verified"), ("words that nobody wrote", "not_found")):
-        (shown,) = read_codes(E3=said_of_code(quote={"turn": 2, "quote": words}))["E3"].evidence
-        assert shown.check == check
+        (evidence,) = read_codes(E3=said_of_code(quote={"turn": 2, "quote": words}))["E3"].evidence
+        assert evidence.check == check
 
 
 def test_commitments_of_the_plan() -> None:
-    one = {
+    commitment = {
         "commitment": "a pilot",
         "turns": [2, 999],
         "quote": {"turn": 2, "quote": QUOTE},
         "state": "kept",
     }
-    none = one | {"quote": {"turn": 0, "quote": ""}, "state": "dropped", "turns": []}
-    found = read_codes(plan={"commitments": [one, none]})["plan"]
-    assert (found.status, found.value, len(found.evidence)) == ("scored", None, 1)
-    kept, dropped = found.answer["commitments"]
-    assert (kept["state"], kept["turns"]) == ("kept", [2])
-    assert (dropped["state"], dropped["turns"]) == ("dropped", [])
-    many = read_codes(plan={"commitments": [one] * 100})["plan"]
+    none = commitment | {"quote": {"turn": 0, "quote": ""}, "state": "dropped", "turns": []}
+    plan = read_codes(plan={"commitments": [commitment, none]})["plan"]
+    assert (plan.status, plan.value, len(plan.evidence)) == ("scored", None, 1)
+    kept_commitment, dropped_commitment = plan.answer["commitments"]
+    assert (kept_commitment["state"], kept_commitment["turns"]) == ("kept", [2])
+    assert (dropped_commitment["state"], dropped_commitment["turns"]) == ("dropped", [])
+    many = read_codes(plan={"commitments": [commitment] * 100})["plan"]
     assert len(many.answer["commitments"]) == 40
-    for broken in ({"commitments": [one | {"state": "maybe"}]}, {"commitments": one}, [one], {}):
+    for broken in (
+        {"commitments": [commitment | {"state": "maybe"}]},
+        {"commitments": commitment},
+        [commitment],
+        {},
+    ):
         assert read_codes(plan=broken)["plan"].reason == "unparsable"
 
 
@@ -349,9 +356,9 @@ def read_stages(*segments: object) -> CriterionResult:
 
 
 def test_segments_become_the_stage_of_every_turn() -> None:
-    found = read_stages(part(3, TURNS, "S4"), part(1, 2))
-    assert (found.status, found.value) == ("scored", None)
-    assert found.answer == ["S1", "S1", *["S4"] * (TURNS - 2)]
+    result = read_stages(part(3, TURNS, "S4"), part(1, 2))
+    assert (result.status, result.value) == ("scored", None)
+    assert result.answer == ["S1", "S1", *["S4"] * (TURNS - 2)]
     # 1.0 is an integer in JSON
     assert read_stages(part(1.0, float(TURNS), "S2")).answer == ["S2"] * TURNS
 
@@ -392,8 +399,8 @@ ANSWERS = {
 
 def asked(kind: str, answer: object) -> CriterionResult:
     items = (ask_item("What was it?", ANSWERS[kind]),)
-    said = {"evidence": [{"turn": 2, "quote": QUOTE}], "reason": "r", "answer": answer}
-    return results(reply({"ask": said}), "ask", items)["ask"]
+    ask_entry = {"evidence": [{"turn": 2, "quote": QUOTE}], "reason": "r", "answer": answer}
+    return results(reply({"ask": ask_entry}), "ask", items)["ask"]
 
 
 @pytest.mark.parametrize(
@@ -410,15 +417,15 @@ def asked(kind: str, answer: object) -> CriterionResult:
     ],
 )
 def test_answers(kind: str, answer: object, value: float | None) -> None:
-    found = asked(kind, answer)
-    assert (found.status, found.answer, found.value) == ("scored", answer, value)
-    assert [e.check for e in found.evidence] == ["verified"]
+    result = asked(kind, answer)
+    assert (result.status, result.answer, result.value) == ("scored", answer, value)
+    assert [e.check for e in result.evidence] == ["verified"]
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_null_is_cannot_tell(kind: str) -> None:
-    found = asked(kind, None)
-    assert (found.status, found.reason, found.value, found.answer) == (
+    result = asked(kind, None)
+    assert (result.status, result.reason, result.value, result.answer) == (
         "unscored",
         "no_evidence",
         None,
@@ -494,11 +501,11 @@ def literally_stated(text: str, name: str) -> list[object]:
 def test_a_scored_value_is_the_stated_one(entries: list[tuple[str, dict]]) -> None:
     text = f"{{{', '.join(f'{json.dumps(name)}: {json.dumps(e)}' for name, e in entries)}}}"
     for name, (value, status, _) in verdicts(text).items():
-        said = literally_stated(text, name)
+        values = literally_stated(text, name)
         if status == "scored":
-            assert len(said) == 1
-            assert type(said[0]) in (int, float)
-            assert said[0] == value
+            assert len(values) == 1
+            assert type(values[0]) in (int, float)
+            assert values[0] == value
         else:
             assert value is None
 
@@ -515,8 +522,8 @@ def test_damaged_text_never_becomes_a_grade(
     base: list[int], place: float, length: int, insert: str
 ) -> None:
     text = reply({c.id: entry(v) for c, v in zip(SEG, base, strict=True)})
-    at = int(place * len(text))
-    damaged = text[:at] + insert + text[at + length :]
+    position = int(place * len(text))
+    damaged = text[:position] + insert + text[position + length :]
     for name, (value, status, _) in verdicts(damaged).items():
         if status == "scored":
             assert literally_stated(damaged, name) == [value]
@@ -565,8 +572,8 @@ def test_any_part_replaced_by_anything_is_a_verdict_of_the_form_or_none(form, da
     """Whatever stands in a reply's place: no error, no value outside [0, 1], no turn that the run
     does not have."""
     question, items, good, name = form
-    said = json.loads(json.dumps(good))
-    place = said
+    damaged = json.loads(json.dumps(good))
+    place = damaged
     while True:
         key = data.draw(
             st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place)))
@@ -575,14 +582,14 @@ def test_any_part_replaced_by_anything_is_a_verdict_of_the_form_or_none(form, da
             break
         place = place[key]
     place[key] = data.draw(JSON)
-    found = results(json.dumps({name: said}), question, items)[name]
-    assert found.status in ("scored", "unscored")
-    assert found.value in (None, 0.0, 1.0)
-    if found.status == "scored" and question == "stages":
-        assert len(found.answer) == TURNS
-    if found.status == "scored" and question == "diagnosis" and name != "plan":
-        assert all(1 <= turn <= TURNS for turn in found.answer["turns"])
-        assert 0 <= found.answer["confidence"] <= 1
+    result = results(json.dumps({name: damaged}), question, items)[name]
+    assert result.status in ("scored", "unscored")
+    assert result.value in (None, 0.0, 1.0)
+    if result.status == "scored" and question == "stages":
+        assert len(result.answer) == TURNS
+    if result.status == "scored" and question == "diagnosis" and name != "plan":
+        assert all(1 <= turn <= TURNS for turn in result.answer["turns"])
+        assert 0 <= result.answer["confidence"] <= 1
 
 
 @settings(max_examples=300, deadline=None)

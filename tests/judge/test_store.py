@@ -28,7 +28,7 @@ def unscored(reason: str, id: str = "S1a") -> CriterionResult:
 
 
 def test_a_verdict_comes_back_as_it_was_given(target, run):
-    given = scored(
+    result = scored(
         1 / 3,
         rationale="because\nthe turn says so",
         detail="d",
@@ -38,13 +38,13 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
             Vote(judge="b", value=None, reason="refused"),
         ),
     )
-    reply = Reply((given,), Usage(1, 10, 5, 0.25), warnings=("odd",), raw=("{...}", "second"))
+    reply = Reply((result,), Usage(1, 10, 5, 0.25), warnings=("odd",), raw=("{...}", "second"))
     with open_store(target) as store:
         ref = store.add_run(run)
-        assert store.add_reply(ref, RUBRIC, "S1", [key(1)], reply) == (given,)
+        assert store.add_reply(ref, RUBRIC, "S1", [key(1)], reply) == (result,)
     with open_store(target, create=False) as store:
         (stored,) = store.verdicts([key(1).sha256, key(2).sha256]).values()
-        assert stored.result == given
+        assert stored.result == result
         assert stored.key == key(1)
         assert store.keys_with_verdict([key(1).sha256, key(2).sha256]) == {key(1).sha256}
         assert store.raw_replies(stored.call_id) == ("{...}", "second")
@@ -71,13 +71,13 @@ def test_an_answer_beside_the_value_comes_back(target, run):
     with open_store(target) as store:
         ref = store.add_run(run)
         for number, answer in enumerate(ANSWERS):
-            given = CriterionResult(
+            result = CriterionResult(
                 id="diagnosis:E1", value=None, status="not_applicable", answer=answer
             )
             reply = store.add_reply(
-                ref, RUBRIC, "diagnosis", [key(number, criterion="diagnosis:E1")], Reply((given,))
+                ref, RUBRIC, "diagnosis", [key(number, criterion="diagnosis:E1")], Reply((result,))
             )
-            assert reply == (given,)
+            assert reply == (result,)
         assert [(v.stage, v.result.answer) for v in store.iter_verdicts()] == [
             ("diagnosis", each) for each in ANSWERS
         ]
@@ -93,9 +93,9 @@ def test_equal_answers_are_the_same_bytes_and_text_that_no_database_holds_is_map
     with open_store(target) as store:
         ref = store.add_run(run)
         for number, answer in enumerate(answers):
-            given = CriterionResult(id="ask", value=None, status="not_applicable", answer=answer)
+            result = CriterionResult(id="ask", value=None, status="not_applicable", answer=answer)
             (stands,) = store.add_reply(
-                ref, RUBRIC, "ask", [key(number, criterion="ask")], Reply((given,))
+                ref, RUBRIC, "ask", [key(number, criterion="ask")], Reply((result,))
             )
             stands.model_dump_json()
         with store._engine.connect() as connection:
@@ -207,17 +207,17 @@ def test_text_that_a_database_cannot_hold_is_mapped_not_fatal(target, run):
                 detail=text,
                 evidence=(Evidence(turn=1, quote=text, check="not_found"),),
             )
-            named = run.model_copy(
+            hostile = run.model_copy(
                 update={"agent": text, "path": run.path.parent / text.replace("\0", "")}
             )
             reply, sha = Reply((result,), warnings=(text,), raw=(text,)), key(number).sha256
             (stands,) = store.add_reply(
-                store.add_run(named, stamp="s"), RUBRIC, "S1", [key(number)], reply
+                store.add_run(hostile, stamp="s"), RUBRIC, "S1", [key(number)], reply
             )
             stands.model_dump_json()
             assert len(stands.rationale) in (len(text), len(text) - 1)
             assert store.raw_replies(store.verdicts([sha])[sha].call_id) == (text,)
-            assert list(store.stamped([named.path])) == [named.path]
+            assert list(store.stamped([hostile.path])) == [hostile.path]
         assert all(r.path for r in store.iter_runs())
 
 
@@ -240,9 +240,9 @@ def test_thousands_of_keys_in_one_look_up(target, run):
         for start in range(0, 6_000, 1_000):
             keys = [key(n) for n in range(start, start + 1_000)]
             store.add_reply(ref, RUBRIC, "S1", keys, Reply(tuple(scored() for _ in keys)))
-        wanted = [f"{n:064x}" for n in range(12_000)]
-        assert len(store.keys_with_verdict(wanted)) == 6_000
-        assert len(store.verdicts(wanted[5_990:6_010])) == 10
+        keys = [f"{n:064x}" for n in range(12_000)]
+        assert len(store.keys_with_verdict(keys)) == 6_000
+        assert len(store.verdicts(keys[5_990:6_010])) == 10
         assert sum(1 for _ in store.iter_verdicts()) == 6_000
         assert store.verdicts([]) == {}
 
@@ -256,10 +256,10 @@ def test_runs_have_versions_and_the_stamp_says_which_is_there_now(target, run, t
         assert second != first
         assert store.stamped([run.path, tmp_path])[run.path].run.ref == second
         store.add_run(run, stamp="three")
-        seen = store.stamped([run.path])[run.path]
-        assert (seen.stamp, seen.run.ref, seen.run.tier) == ("three", first, "lite")
+        stamped = store.stamped([run.path])[run.path]
+        assert (stamped.stamp, stamped.run.ref, stamped.run.tier) == ("three", first, "lite")
         assert [r.ref for r in store.iter_runs()] == [first]
-        assert seen.run.path == run.path.absolute()
+        assert stamped.run.path == run.path.absolute()
         assert store.relative(run.path) == "runs/kidney-lite-02/process/conversation.json"
 
 
@@ -293,14 +293,16 @@ def test_scorecards_append_and_the_last_one_is_in_force(target, run):
         ref = store.add_run(run)
         for each in (card, card, changed):
             store.add_card(ref, run.path, each)
-        assert [found.to_json() for found in store.cards(run.path)] == [
+        assert [stored_card.to_json() for stored_card in store.cards(run.path)] == [
             changed.to_json(),
             card.to_json(),
         ]
         assert list(store.cards(run.path, judge="other")) == []
-        assert [found.to_json() for found in store.iter_cards()] == [changed.to_json()]
+        assert [stored_card.to_json() for stored_card in store.iter_cards()] == [changed.to_json()]
         store.add_card(ref, run.path, card)
-        assert [found.to_json() for found in store.iter_cards(chunk=1)] == [card.to_json()]
+        assert [stored_card.to_json() for stored_card in store.iter_cards(chunk=1)] == [
+            card.to_json()
+        ]
 
 
 def test_labels_and_events(target):
@@ -474,8 +476,8 @@ def test_processes_at_once_on_a_new_store(target):
     assert [worker.wait(timeout=60) for worker in workers] == [0] * 3
     with open_store(target) as store:
         sound(store)
-        found = [v.key.sha256 for v in store.iter_verdicts()]
-    assert sorted(found) == [f"{n:064x}" for n in range(40)]
+        stored_keys = [v.key.sha256 for v in store.iter_verdicts()]
+    assert sorted(stored_keys) == [f"{n:064x}" for n in range(40)]
 
 
 def test_threads_share_one_store(tmp_path, run):

@@ -43,27 +43,27 @@ async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_
     shutil.copytree(RUNS, tmp_path / "runs")
     (tmp_path / "runs" / "bad").mkdir()
     (tmp_path / "runs" / "bad" / "conversation.json").write_text("[1")
-    alone: list[ScoreOutcome] = []
-    await run_session([tmp_path / "runs"], RulesJudge(), OPTIONS, alone.append, signals=False)
+    expected: list[ScoreOutcome] = []
+    await run_session([tmp_path / "runs"], RulesJudge(), OPTIONS, expected.append, signals=False)
     with open_store(tmp_path / "s.db") as store:
-        work, found = WorkerSettings(OPTIONS, store=(store.address, store.root)), []
+        work, outcomes = WorkerSettings(OPTIONS, store=(store.address, store.root)), []
 
         def take(outcome: ScoreOutcome) -> None:
-            found.append(outcome)
-            if len(found) == 3:
+            outcomes.append(outcome)
+            if len(outcomes) == 3:
                 os.kill(pool.pids[0], signal.SIGKILL)
 
         async with WorkerPool(2, work) as pool:
             before = pool.pids
             session = await collect_cards(pool, [tmp_path / "runs"], take, signals=False)
             after = pool.pids
-        kept = sum(1 for _ in store.iter_cards())
-    assert [o.path for o in found] == [o.path for o in alone]
-    assert [o.card and o.card.to_json() for o in found] == [
-        o.card and o.card.to_json() for o in alone
+        stored_cards = sum(1 for _ in store.iter_cards())
+    assert [o.path for o in outcomes] == [o.path for o in expected]
+    assert [o.card and o.card.to_json() for o in outcomes] == [
+        o.card and o.card.to_json() for o in expected
     ]
-    assert [str(o.error) for o in found] == [str(o.error) for o in alone]
-    assert (session.summary.done, kept) == (len(alone), len(alone) - 1)
+    assert [str(o.error) for o in outcomes] == [str(o.error) for o in expected]
+    assert (session.summary.done, stored_cards) == (len(expected), len(expected) - 1)
     assert (before[1], before[0] in after) == (after[1], False)
 
 
@@ -78,14 +78,19 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
     for name in ("crc-lite-01", "crc-lite-02", "kidney-lite-01", "vqa-lite-01"):
         shutil.copytree(RUNS / name, tmp_path / "runs" / name)
     judge_server.script = ["slow:0.2"]
-    names, how = ("openai/good",), JudgeOptions(api_base=judge_server.url)
-    judge, paths = make_judge(names, how), sorted((tmp_path / "runs").rglob("conversation.json"))
-    alone: list[ScoreOutcome] = []
-    await run_session(paths, judge, OPTIONS, alone.append, signals=False)
+    names, judge_options = ("openai/good",), JudgeOptions(api_base=judge_server.url)
+    judge, paths = (
+        make_judge(names, judge_options),
+        sorted((tmp_path / "runs").rglob("conversation.json")),
+    )
+    expected: list[ScoreOutcome] = []
+    await run_session(paths, judge, OPTIONS, expected.append, signals=False)
     judge_server.requests.clear()
     with open_store(tmp_path / "s.db") as store:
         planned = plan_rejudge(store, paths, judge, OPTIONS.scope())
-        work = WorkerSettings(without_calls(OPTIONS), names, how, (store.address, store.root))
+        work = WorkerSettings(
+            without_calls(OPTIONS), names, judge_options, (store.address, store.root)
+        )
         killed: list[Worker] = []
 
         def kill(spending: Spending) -> None:
@@ -97,14 +102,16 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
             done = await update_collection(
                 planned, store, paths, judge, OPTIONS, scorer=pool, on_calls=kill
             )
-        left = plan_rejudge(store, paths, judge, OPTIONS.scope()).calls
+        calls_left = plan_rejudge(store, paths, judge, OPTIONS.scope()).calls
         verdicts = [
             (verdict.run_ref, verdict.key.criterion_id) for verdict in store.iter_verdicts()
         ]
-    assert (len(killed), len(done.runs), done.errors, left) == (1, 4, (), 0)
+    assert (len(killed), len(done.runs), done.errors, calls_left) == (1, 4, (), 0)
     assert len(verdicts) == len(set(verdicts)) == planned.stale
     assert planned.calls <= len(judge_server.requests) <= planned.calls + 8
-    assert [values(run.after) for run in done.runs] == [values(outcome.card) for outcome in alone]
+    assert [values(run.after) for run in done.runs] == [
+        values(outcome.card) for outcome in expected
+    ]
 
 
 def values(card: ScoreCard) -> list[tuple[str, float | None]]:
@@ -128,11 +135,13 @@ async def test_workers_share_one_budget(tmp_path, judge_server, engine):
     work = WorkerSettings(
         options, ("openai/test",), JudgeOptions(api_base=judge_server.url, price="1,5")
     )
-    found: list[ScoreOutcome] = []
+    outcomes: list[ScoreOutcome] = []
     async with WorkerPool(2, work, engine_of) as pool:
-        session = await collect_cards(pool, [tmp_path / "runs"], found.append, signals=False)
-    reasons = {r.reason for o in found for stage in o.card.stages.values() for r in stage.criteria}
-    assert (len(found), "budget" in reasons) == (4, True)
+        session = await collect_cards(pool, [tmp_path / "runs"], outcomes.append, signals=False)
+    reasons = {
+        r.reason for o in outcomes for stage in o.card.stages.values() for r in stage.criteria
+    }
+    assert (len(outcomes), "budget" in reasons) == (4, True)
     assert 0 < session.usage.cost_usd <= 0.12
 
 
@@ -141,23 +150,23 @@ async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_pa
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
     from ambjudge.judge.spread.ray_workers import RayCluster
 
-    alone: list[ScoreOutcome] = []
-    await run_session([RUNS], RulesJudge(), OPTIONS, alone.append, signals=False)
+    expected: list[ScoreOutcome] = []
+    await run_session([RUNS], RulesJudge(), OPTIONS, expected.append, signals=False)
     with open_store(tmp_path / "s.db") as store:
-        work, found = WorkerSettings(OPTIONS, store=(store.address, store.root)), []
+        work, outcomes = WorkerSettings(OPTIONS, store=(store.address, store.root)), []
 
         def take(outcome: ScoreOutcome) -> None:
-            found.append(outcome)
-            if len(found) == 3:
+            outcomes.append(outcome)
+            if len(outcomes) == 3:
                 pool._workers[0].end()
 
         async with WorkerPool(2, work, RayCluster) as pool:
             await collect_cards(pool, [RUNS], take, signals=False)
-        kept = sum(1 for _ in store.iter_cards())
-    assert [o.card and o.card.to_json() for o in found] == [
-        o.card and o.card.to_json() for o in alone
+        stored_cards = sum(1 for _ in store.iter_cards())
+    assert [o.card and o.card.to_json() for o in outcomes] == [
+        o.card and o.card.to_json() for o in expected
     ]
-    assert kept == len(alone)
+    assert stored_cards == len(expected)
 
 
 @pytest.mark.slow
@@ -193,32 +202,32 @@ def test_a_group_that_was_killed_midway_goes_on(way):
 async def test_workers_together_never_spend_more_than_the_limit(tmp_path, judge_server, kill):
     """As the provider counts it: every request that it answered, those of a killed worker too."""
     shutil.copytree(RUNS, tmp_path / "runs")
-    how = JudgeOptions(api_base=judge_server.url, price="100,400")
+    judge_options = JudgeOptions(api_base=judge_server.url, price="100,400")
 
     async def scored(limit: float | None) -> tuple[float, list[ScoreOutcome]]:
         judge_server.requests.clear()
-        found: list[ScoreOutcome] = []
+        outcomes: list[ScoreOutcome] = []
 
         def take(outcome: ScoreOutcome) -> None:
-            found.append(outcome)
-            if kill and len(found) == 3:
+            outcomes.append(outcome)
+            if kill and len(outcomes) == 3:
                 os.kill(pool.pids[0], signal.SIGKILL)
 
         options = ScoreOptions(max_cost=limit, concurrency=6)
-        async with WorkerPool(2, WorkerSettings(options, ("openai/good",), how)) as pool:
+        async with WorkerPool(2, WorkerSettings(options, ("openai/good",), judge_options)) as pool:
             await collect_cards(pool, [tmp_path / "runs"], take, signals=False)
         usages = [completion_of("good", body)["usage"] for body in judge_server.requests]
         return (
             sum(100 * u["prompt_tokens"] + 400 * u["completion_tokens"] for u in usages) / 1e6,
-            found,
+            outcomes,
         )
 
-    whole, _ = await scored(None)
-    spent, found = await scored(whole / 2)
+    full_cost, _ = await scored(None)
+    spent, outcomes = await scored(full_cost / 2)
     criteria = [
-        r for o in found if o.card for stage in o.card.stages.values() for r in stage.criteria
+        r for o in outcomes if o.card for stage in o.card.stages.values() for r in stage.criteria
     ]
-    assert whole / 8 < spent <= whole / 2
-    assert len(found) == 15
+    assert full_cost / 8 < spent <= full_cost / 2
+    assert len(outcomes) == 15
     assert any(result.reason == "budget" for result in criteria)
     assert any(result.status == "scored" for result in criteria)

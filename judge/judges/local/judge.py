@@ -99,7 +99,7 @@ class LocalJudge:
 
     @property
     def prompt_sha256(self) -> str:
-        names = (SYSTEM_PROMPT, QUESTION_PROMPT)
+        names: tuple[str, ...] = (SYSTEM_PROMPT, QUESTION_PROMPT)
         if self.rationale:
             names = (*names, RATIONALE_PROMPT)
         return prompts.prompt_sha256(names)

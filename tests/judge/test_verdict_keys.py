@@ -41,8 +41,8 @@ class SomeJudge:
 
 
 def key_of(judge, request, criterion):
-    who = identity(judge)
-    return KeyMaker(who, criterion.id, criterion_sha256(criterion), request.sample).key(
+    judge_identity = identity(judge)
+    return KeyMaker(judge_identity, criterion.id, criterion_sha256(criterion), request.sample).key(
         judge.evidence_sha256(request)
     )
 
@@ -158,8 +158,8 @@ def test_every_source_file_of_a_folder_and_those_below_it_counts_as_code(tmp_pat
     (tmp_path / "in" / "deeper").mkdir(parents=True)
     for name in ("b.py", "in/a.py", "in/deeper/c.py", "in/notes.md"):
         (tmp_path / name).write_text("")
-    found = [path.relative_to(tmp_path).as_posix() for path in _source_files(tmp_path)]
-    assert found == ["b.py", "in/a.py", "in/deeper/c.py"]
+    names = [path.relative_to(tmp_path).as_posix() for path in _source_files(tmp_path)]
+    assert names == ["b.py", "in/a.py", "in/deeper/c.py"]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": float("nan")}, object()])
@@ -169,53 +169,55 @@ def test_what_has_no_canonical_form_is_refused(value):
 
 
 def test_the_packing_context_follows_the_judge_the_scopes_and_what_the_user_named():
-    who = identity(SomeJudge())
-    base = EvidenceContexts(who).context("S3", "segmentation", "lite")
-    assert base == EvidenceContexts(who).context("S3", "segmentation", "lite")
+    judge_identity = identity(SomeJudge())
+    base = EvidenceContexts(judge_identity).context("S3", "segmentation", "lite")
+    assert base == EvidenceContexts(judge_identity).context("S3", "segmentation", "lite")
     others = {
-        EvidenceContexts(who).context("S2", "segmentation", "lite"),
-        EvidenceContexts(who).context("S3", None, "lite"),
-        EvidenceContexts(who).context("S3", "segmentation", "pro"),
+        EvidenceContexts(judge_identity).context("S2", "segmentation", "lite"),
+        EvidenceContexts(judge_identity).context("S3", None, "lite"),
+        EvidenceContexts(judge_identity).context("S3", "segmentation", "pro"),
         EvidenceContexts(identity(SomeJudge(name="n"))).context("S3", "segmentation", "lite"),
         EvidenceContexts(identity(SomeJudge(parameters={"budget": 1}))).context(
             "S3", "segmentation", "lite"
         ),
-        EvidenceContexts(who).context("diagnosis", "segmentation", "lite"),
+        EvidenceContexts(judge_identity).context("diagnosis", "segmentation", "lite"),
     }
     assert len(others | {base}) == 7
 
 
 def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
-    who, seen = identity(SomeJudge()), []
+    judge_identity, contexts = identity(SomeJudge()), []
 
     def context() -> str:
-        return EvidenceContexts(who).context("S3", "segmentation", "lite", tmp_path / "public")
+        return EvidenceContexts(judge_identity).context(
+            "S3", "segmentation", "lite", tmp_path / "public"
+        )
 
-    seen.append(context())
+    contexts.append(context())
     volume = tmp_path / "public" / "kidney-seg-task" / "case_1" / "ct.nii.gz"
     volume.parent.mkdir(parents=True)
-    seen.append(context())
+    contexts.append(context())
     volume.write_bytes(b"volume")
-    seen.append(context())
+    contexts.append(context())
     status = volume.stat()
-    assert context() == seen[-1]
+    assert context() == contexts[-1]
     volume.write_bytes(b"another volume")
     os.utime(volume, ns=(status.st_atime_ns, status.st_mtime_ns))
-    seen.append(context())
+    contexts.append(context())
     volume.write_bytes(b"Another volume")
-    seen.append(context())
+    contexts.append(context())
     (volume.parent / "round").symlink_to(tmp_path / "public")  # a circle ends
-    seen.append(context())
-    seen.append(EvidenceContexts(who).context("S3", "segmentation", "lite"))
-    assert len(set(seen)) == len(seen)
+    contexts.append(context())
+    contexts.append(EvidenceContexts(judge_identity).context("S3", "segmentation", "lite"))
+    assert len(set(contexts)) == len(contexts)
 
 
 def test_an_edited_pattern_is_an_edit_of_the_code(monkeypatch):
     """Patterns are data files: what a run shows by them must not stand when they change."""
-    before, read = code_sha256(), Path.read_bytes
+    before, read_bytes = code_sha256(), Path.read_bytes
 
     def edited(path: Path) -> bytes:
-        return read(path) + b"\n" * (path.name == "failures.yaml")
+        return read_bytes(path) + b"\n" * (path.name == "failures.yaml")
 
     monkeypatch.setattr(Path, "read_bytes", edited)
     assert code_sha256.__wrapped__() != before

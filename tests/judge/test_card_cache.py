@@ -42,7 +42,7 @@ class Noting(ScriptedJudge):
 
     def asked(self) -> set[str]:
         """The runs that it judged something of since this was last asked."""
-        runs = {run for what, run in self.noted if what == "judge"}
+        runs = {run for event, run in self.noted if event == "judge"}
         self.noted.clear()
         return runs
 
@@ -51,9 +51,9 @@ def made(folder: Path, names: Sequence[str]) -> Path:
     """Tiny runs below the folder, whose files are an hour old."""
     for name in names:
         tiny_run(folder / name, track="classification", task=f"task-{name}")
-    for where, folders, files in os.walk(folder):
+    for subfolder, folders, files in os.walk(folder):
         for entry in (".", *folders, *files):
-            os.utime(Path(where) / entry, (1.7e9, 1.7e9))
+            os.utime(Path(subfolder) / entry, (1.7e9, 1.7e9))
     return folder
 
 
@@ -67,11 +67,11 @@ async def lines(
     runs: Path, judge: ScriptedJudge, store: Store, options: ScoreOptions | None = None
 ) -> list[str]:
     """The scorecards of all runs as they are handed on."""
-    found: list[ScoreOutcome] = []
+    outcomes: list[ScoreOutcome] = []
     await run_session(
-        [runs], judge, options or ScoreOptions(), found.append, store=store, signals=False
+        [runs], judge, options or ScoreOptions(), outcomes.append, store=store, signals=False
     )
-    return [outcome.scored.to_json() for outcome in found if outcome.scored is not None]
+    return [outcome.scored.to_json() for outcome in outcomes if outcome.scored is not None]
 
 
 async def test_nothing_changed_is_the_same_bytes_and_asks_nobody(tmp_path, store):
@@ -115,8 +115,8 @@ async def test_what_decides_a_card_makes_it_anew(
         change(runs)
     second = replace(first, noted=[], **judge)
     after = await lines(runs, second, store, ScoreOptions(**options))
-    seen = {run for _, run in second.noted}
-    assert (seen, second.asked()) == (set(anew), set(asked))
+    noted_runs = {run for _, run in second.noted}
+    assert (noted_runs, second.asked()) == (set(anew), set(asked))
     assert [
         name for name, old, new in zip("abc", before, after, strict=True) if old != new
     ] == list(anew)
@@ -149,6 +149,6 @@ async def test_a_damaged_line_is_not_handed_on(tmp_path, store, column, value):
 async def test_calls_begin_while_other_runs_are_still_read(tmp_path, store):
     runs, judge = made(tmp_path / "runs", [f"{n:02}" for n in range(20)]), Noting(reading_s=0.02)
     await lines(runs, judge, store, ScoreOptions(concurrency=20))
-    first = next(number for number, (what, _) in enumerate(judge.noted) if what == "judge")
-    begun = {run for what, run in judge.noted[:first] if what == "evidence"}
-    assert len(begun) < 20
+    first = next(number for number, (event, _) in enumerate(judge.noted) if event == "judge")
+    asked_first = {run for event, run in judge.noted[:first] if event == "evidence"}
+    assert len(asked_first) < 20
