@@ -105,7 +105,7 @@ def read_answer(result: CriterionResult) -> ReadBrief:
     """
     if result.status != "scored" or not isinstance(result.answer, dict):
         raise ValueError(f"the brief was not read: {result.reason} {result.detail}".strip())
-    demands = result.answer.get("demands")
+    demands: Any = result.answer.get("demands")
     fields: dict[str, Any] = {}
     quotes: dict[str, str] = {}
     rejected: list[str] = []
