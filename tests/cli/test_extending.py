@@ -131,8 +131,8 @@ def test_runs_come_in_go_out_and_a_command_reads_them(call, tmp_path):
 
 def test_doctor_and_help_show_them_and_a_switch_leaves_them_out(call, tmp_path):
     code, out, _ = call("doctor", "--json")
-    found = {one["what"]: one for one in json.loads(out) if "acme" in one["state"]}
-    assert set(found) == {
+    entries = {entry["what"]: entry for entry in json.loads(out) if "acme" in entry["state"]}
+    assert set(entries) == {
         "tracks: counting",
         "detectors: acme",
         "judges: acme",
@@ -141,11 +141,11 @@ def test_doctor_and_help_show_them_and_a_switch_leaves_them_out(call, tmp_path):
         "tables: long_runs",
         "commands: turns",
     }
-    assert all(one["ok"] and one["state"] == "acme-agents 1.0" for one in found.values())
+    assert all(entry["ok"] and entry["state"] == "acme-agents 1.0" for entry in entries.values())
     assert re.search("turns +From acme-agents 1.0.", call("--help")[1])
     run = counted(tmp_path / "run", "1", "2")
-    for allowed, known in (("", False), ("other", False), ("ACME_agents", True)):
-        assert ("From acme" in call("--help", AMBJUDGE_PLUGINS=allowed)[1]) is known
+    for allowed, is_listed in (("", False), ("other", False), ("ACME_agents", True)):
+        assert ("From acme" in call("--help", AMBJUDGE_PLUGINS=allowed)[1]) is is_listed
     code, _, err = call("score", run, "--track", "counting", AMBJUDGE_PLUGINS="")
     assert code == 2
     assert "unknown track 'counting' (known: report_generation, vqa," in err
@@ -185,7 +185,7 @@ def test_what_is_broken_is_one_line_and_the_rest_works(call, tmp_path):
     code, out, err = call("score", run, "--json", SITE=str(site))
     lines = [line for line in err.splitlines() if "WARNING" in line]
     assert json.loads(out)["run"]["track"] == "vqa"
-    wanted = (
+    expected = (
         "judge 'rules' of bad 0.1 left out: ambjudge has one of this name",
         "track 'vqa' of bad 0.1 left out: ambjudge has one of this name",
         (
@@ -198,15 +198,17 @@ def test_what_is_broken_is_one_line_and_the_rest_works(call, tmp_path):
             " 'missing_files' is there"
         ),
     )
-    assert len(lines) == len(wanted), err
-    assert all(words in line for words, line in zip(wanted, lines, strict=True)), err
+    assert len(lines) == len(expected), err
+    assert all(words in line for words, line in zip(expected, lines, strict=True)), err
     code, _, err = call("score", run, "--judge", "bad:x", SITE=str(site))
     assert code == 3
     assert "judge 'bad' of bad 0.1 cannot be used: SystemExit: gone" in err
     code, out, _ = call("doctor", "--json", SITE=str(site))
     assert code == 1
     assert {
-        one["what"] for one in json.loads(out) if one["ok"] is False and "bad 0.1" in one["state"]
+        entry["what"]
+        for entry in json.loads(out)
+        if entry["ok"] is False and "bad 0.1" in entry["state"]
     } == {
         "tracks: vqa",
         "tracks: odd",
@@ -284,8 +286,8 @@ def test_metadata_that_is_none_and_packages_that_are_there_twice(tmp_path, warne
         b"[ambjudge.judges]\n\xff\xfe\nx\n"
     )
     (tmp_path / "b" / "file.dist-info").write_text("")
-    found = scan([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "none")], None)
-    assert found == (Plugin("judges", "x", "one:make", "one", "2.0"),)
+    plugins = scan([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "none")], None)
+    assert plugins == (Plugin("judges", "x", "one:make", "one", "2.0"),)
     assert "cut-1.0.dist-info left out" in warned.text
 
 

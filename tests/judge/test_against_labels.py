@@ -27,43 +27,45 @@ def item(id: str, label: float, value: float | None, rules: float = 1.0) -> Judg
 
 
 def codes(labelled: str, reading: str, facts: str = "", **more) -> JudgedCodes:
-    read, known = frozenset(reading.split()), frozenset(facts.split())
+    read_codes, fact_codes = frozenset(reading.split()), frozenset(facts.split())
     return JudgedCodes(
-        frozenset(labelled.split()), {"reading": read, "facts": known, "both": read | known}, **more
+        frozenset(labelled.split()),
+        {"reading": read_codes, "facts": fact_codes, "both": read_codes | fact_codes},
+        **more,
     )
 
 
 def test_criteria_beside_labels_rules_and_always_met() -> None:
-    found = figures(
+    result = figures(
         [
             RunComparison("a", (item("S1a", 1, 1), item("S1b", 0, 0), item("S3", 0.5, 0.5, 0.5))),
             RunComparison("b", (item("S1a", 0, 1, 0.0), item("S1b", 0, None), item("S3", 1, 0.5))),
             RunComparison("c"),
         ]
     ).criteria
-    assert found.overall.equal.value == 3 / 6
-    assert found.overall.equal.n == 6
-    assert found.overall.unscored == 1
+    assert result.overall.equal.value == 3 / 6
+    assert result.overall.equal.n == 6
+    assert result.overall.unscored == 1
     # scored pairs (label, said): (1,1) (0,0) (.5,.5) (0,1) (1,.5): observed 3/5, chance (2*1 + 1*2
     # + 2*2) / 25
-    assert found.overall.kappa.value == pytest.approx((3 / 5 - 8 / 25) / (1 - 8 / 25))
-    assert found.overall.kappa.n == 5
-    assert found.by_stage["S1"].equal.value == 2 / 4
-    assert set(found.by_stage) == {"S1", "S3"}
-    assert found.by_criterion["S3"].equal.value == 1 / 2
-    assert found.rules.equal.value == 4 / 6
-    assert (found.rules_scored.value, found.rules_scored.n) == (
+    assert result.overall.kappa.value == pytest.approx((3 / 5 - 8 / 25) / (1 - 8 / 25))
+    assert result.overall.kappa.n == 5
+    assert result.by_stage["S1"].equal.value == 2 / 4
+    assert set(result.by_stage) == {"S1", "S3"}
+    assert result.by_criterion["S3"].equal.value == 1 / 2
+    assert result.rules.equal.value == 4 / 6
+    assert (result.rules_scored.value, result.rules_scored.n) == (
         2 / 4,
         4,
     ), "what is presumed is told apart"
-    assert found.over_rules.value == pytest.approx(-1 / 6)
-    assert found.always_met.value == 2 / 6
-    assert found.over_always_met.value == pytest.approx(1 / 6)
-    assert found.calibration is None
+    assert result.over_rules.value == pytest.approx(-1 / 6)
+    assert result.always_met.value == 2 / 6
+    assert result.over_always_met.value == pytest.approx(1 / 6)
+    assert result.calibration is None
 
 
 def test_codes_by_origin() -> None:
-    found = figures(
+    result = figures(
         [
             RunComparison(
                 "a", codes=codes("E3 E5", "E3", "E5", quotes=(True,), confidences=((0.9, True),))
@@ -83,7 +85,7 @@ def test_codes_by_origin() -> None:
             RunComparison("nobody looked"),
         ]
     )
-    reading, both = found.codes["reading"], found.codes["both"]
+    reading, both = result.codes["reading"], result.codes["both"]
     assert (reading.micro.precision.value, reading.micro.recall.value, reading.micro.f1.value) == (
         1 / 2,
         1 / 2,
@@ -94,18 +96,18 @@ def test_codes_by_origin() -> None:
     assert reading.by_code["E1"].f1.value is None
     assert both.micro.f1.value == pytest.approx(4 / 5)
     assert (both.clean.value, both.clean.n) == (1 / 2, 2)
-    assert found.codes["facts"].clean.value == 0
-    assert (found.reading.unproven, found.reading.cannot_tell, found.reading.quotes.value) == (
+    assert result.codes["facts"].clean.value == 0
+    assert (result.reading.unproven, result.reading.cannot_tell, result.reading.quotes.value) == (
         1,
         2,
         pytest.approx(2 / 3),
     )
-    assert found.reading.calibration.brier.value == pytest.approx((0.01 + 0.36) / 2)
+    assert result.reading.calibration.brier.value == pytest.approx((0.01 + 0.36) / 2)
 
 
 def test_nothing_labelled_is_nothing_measured() -> None:
-    found = figures([])
-    assert (found.runs, found.criteria, found.codes, found.reading, found.stages) == (
+    result = figures([])
+    assert (result.runs, result.criteria, result.codes, result.reading, result.stages) == (
         0,
         None,
         None,
@@ -116,19 +118,19 @@ def test_nothing_labelled_is_nothing_measured() -> None:
 
 def test_stages_by_reading_and_by_rules() -> None:
     turns = (("S1", "S1", "S1"), ("S2", "S2", "S1"), ("S2", "S1", "S2"), ("S5", "S5", "S5"))
-    found = figures([RunComparison("a", stages=turns)]).stages
-    assert found["reading"].accuracy.value == found["rules"].accuracy.value == 3 / 4
-    assert found["reading"].macro_f1.value == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
+    result = figures([RunComparison("a", stages=turns)]).stages
+    assert result["reading"].accuracy.value == result["rules"].accuracy.value == 3 / 4
+    assert result["reading"].macro_f1.value == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
 
 
 def test_gold_stands_before_others_wherever_labels_come_from(tmp_path: Path) -> None:
-    found = labels_by_run(RECORDED / "labels")
-    assert {labels.annotator for labels in found.values()} == {"gold"}
+    result = labels_by_run(RECORDED / "labels")
+    assert {labels.annotator for labels in result.values()} == {"gold"}
     assert {x.annotator for x in labels_by_run(RECORDED / "labels", "a2").values()} == {"a2"}
     with open_store(tmp_path / "kept.db") as store:
-        for labels in found.values():
+        for labels in result.values():
             import_labels(store, labels)
-    assert labels_by_run(tmp_path / "kept.db") == found
+    assert labels_by_run(tmp_path / "kept.db") == result
     with pytest.raises(InputError, match="no labels of nobody"):
         labels_by_run(RECORDED / "labels", "nobody")
 
@@ -142,22 +144,22 @@ async def test_a_reader_that_cries_wolf_and_one_that_does_not(judge_server) -> N
     chosen = Selection(
         labels, Scope(public=RECORDED / "public", questions=QuestionSet(stages="judge"))
     )
-    found = (await against_labels(judge, runs, chosen)).all_runs
-    assert found.usage.calls == judge_server.count == 2 * 5
-    assert found.codes["reading"].micro.precision.value == 1 / 2
-    assert found.reading.quotes.value == 1
-    assert found.reading.calibration.n == 2 * 5
-    assert found.criteria.over_always_met.value == 0, "it is always content"
+    result = (await against_labels(judge, runs, chosen)).all_runs
+    assert result.usage.calls == judge_server.count == 2 * 5
+    assert result.codes["reading"].micro.precision.value == 1 / 2
+    assert result.reading.quotes.value == 1
+    assert result.reading.calibration.n == 2 * 5
+    assert result.criteria.over_always_met.value == 0, "it is always content"
     plan = sum(stage == "S1" for run in runs for stage in labels[run.id].stages.values())
-    assert found.stages["reading"].accuracy.value == pytest.approx(
+    assert result.stages["reading"].accuracy.value == pytest.approx(
         plan / sum(len(run.turns) for run in runs)
     )
     judge_server.script = ["prose"]
-    found = (await against_labels(judge, runs, chosen)).all_runs
-    assert found.reading.unread == 2 * 5
-    assert found.codes["both"] == found.codes["facts"], "who is not read is diagnosed by facts"
-    assert found.criteria.overall.unscored == found.criteria.overall.equal.n
-    assert found.criteria.overall.kappa.value is None
+    result = (await against_labels(judge, runs, chosen)).all_runs
+    assert result.reading.unread == 2 * 5
+    assert result.codes["both"] == result.codes["facts"], "who is not read is diagnosed by facts"
+    assert result.criteria.overall.unscored == result.criteria.overall.equal.n
+    assert result.criteria.overall.kappa.value is None
 
 
 async def test_who_edits_prompts_looks_at_dev_only(judge_server) -> None:

@@ -64,8 +64,8 @@ async def test_an_edited_criterion_asks_its_stage_once_and_nothing_else(
         store, runs, judge, Scope(edited("S2b", text="Did it check the device?"))
     )
     assert [need.reasons for need in again.needs] == [{"S2b": ("criterion",)}] * 2
-    asked = judge_server.requests[first.calls :]
-    assert [list(loopback.entries_of(body)) for body in asked] == [["S2b"]] * 2
+    requests = judge_server.requests[first.calls :]
+    assert [list(loopback.entries_of(body)) for body in requests] == [["S2b"]] * 2
     assert plan_rejudge(store, runs, judge, Scope(edited("S2b", weight=9.0))).calls == 0
 
 
@@ -79,10 +79,11 @@ async def test_an_edited_code_asks_the_diagnosis_alone(
     assert [(need.question, dict(need.reasons)) for need in again.needs] == [
         ("diagnosis", {"E3": ("criterion",)})
     ] * 2
-    asked = judge_server.requests[first.calls :]
-    assert [list(loopback.entries_of(body)) for body in asked] == [["E3"]] * 2
+    requests = judge_server.requests[first.calls :]
+    assert [list(loopback.entries_of(body)) for body in requests] == [["E3"]] * 2
     assert all(
-        "Outputs that are all alike were handed over" in loopback.prompt_of(body) for body in asked
+        "Outputs that are all alike were handed over" in loopback.prompt_of(body)
+        for body in requests
     )
     assert plan_rejudge(store, runs, judge).calls == 0
     edit_code()
@@ -98,9 +99,9 @@ async def test_stages_by_the_judge_are_kept_and_used_again(
     options = ScoreOptions(questions=QuestionSet(stages="judge"))
 
     async def cards(options: ScoreOptions) -> list:
-        found: list[ScoreOutcome] = []
-        await run_session(runs, judge, options, found.append, store=store, signals=False)
-        return [outcome.card for outcome in found]
+        outcomes: list[ScoreOutcome] = []
+        await run_session(runs, judge, options, outcomes.append, store=store, signals=False)
+        return [outcome.card for outcome in outcomes]
 
     first = await cards(options)
     assert judge_server.count == 2 * (len(QUESTIONS) + 1)
@@ -125,12 +126,12 @@ async def test_a_stage_reading_that_fits_no_run_leaves_the_rules(
     judge_server, store: Store, runs: list[Path]
 ) -> None:
     judge_server.script = ["stages_bad"]
-    found: list[ScoreOutcome] = []
+    outcomes: list[ScoreOutcome] = []
     options = ScoreOptions(questions=QuestionSet(criteria=False, diagnosis=False, stages="judge"))
     await run_session(
-        runs[:1], judge_of(judge_server), options, found.append, store=store, signals=False
+        runs[:1], judge_of(judge_server), options, outcomes.append, store=store, signals=False
     )
-    assert found[0].card.stages_from == "rules"
+    assert outcomes[0].card.stages_from == "rules"
     again = plan_rejudge(store, runs[:1], judge_of(judge_server), options.scope())
     assert [dict(need.reasons) for need in again.needs] == [{"stages": ("failed",)}]
 
@@ -146,9 +147,11 @@ async def test_other_public_inputs_make_verdicts_stale(
     await bring(store, runs, judge)
     with_public, _ = await bring(store, runs, judge, scope)
     assert with_public.calls == 2 * len(QUESTIONS)
-    assert {why for need in with_public.needs for why in need.reasons.values()} == {("evidence",)}
-    known = plan_rejudge(store, runs, judge, scope)
-    assert (known.calls, known.read) == (0, 0)
+    assert {reasons for need in with_public.needs for reasons in need.reasons.values()} == {
+        ("evidence",)
+    }
+    from_store = plan_rejudge(store, runs, judge, scope)
+    assert (from_store.calls, from_store.read) == (0, 0)
     cases = sorted((public / "nct-crc-cls-task").iterdir())
     shutil.copytree(cases[0], cases[0].with_name("case_9999"))
     more = plan_rejudge(store, runs, judge, scope)
@@ -173,11 +176,11 @@ async def test_a_dry_run_knows_that_the_record_is_cached(
     assert costs["cached"].low.cost_usd < 0.7 * costs["plain"].low.cost_usd
     assert costs["cached"].high.cost_usd >= costs["plain"].high.cost_usd
     judge = judge_of(judge_server, price=DEAR)
-    alone = sum(
+    separate_cost = sum(
         plan_rejudge(store, runs, judge, Scope(questions=questions)).estimate.low.cost_usd
         for questions in (QuestionSet(diagnosis=False), QuestionSet(criteria=False))
     )
-    assert alone > costs["cached"].low.cost_usd, "asked apart, each run is read twice"
+    assert separate_cost > costs["cached"].low.cost_usd, "asked apart, each run is read twice"
     planned, done = await bring(store, runs, judge)
     assert done.usage.cached_tokens > 0.5 * done.usage.input_tokens
     assert planned.estimate.low.cost_usd <= done.usage.cost_usd <= planned.estimate.high.cost_usd

@@ -16,7 +16,7 @@ nib = pytest.importorskip("nibabel")
 IDS = [f"case_{i:02d}" for i in range(1, 9)]
 
 
-def checked(
+def check_case_files(
     folder: Path,
     track: str,
     brief: str,
@@ -40,7 +40,7 @@ def checked(
     return check_outputs(run.model_copy(update={"output_format": output_format}))
 
 
-def found(check: OutputCheck) -> set[str]:
+def fact_kinds(check: OutputCheck) -> set[str]:
     assert not any(
         fact.fatal
         for fact in check.facts
@@ -89,8 +89,8 @@ REPORTS = [
 @pytest.mark.parametrize(("text", "expected"), REPORTS)
 def test_reports(tmp_path, text, expected):
     assert (
-        found(
-            checked(
+        fact_kinds(
+            check_case_files(
                 tmp_path,
                 "report_generation",
                 "",
@@ -121,14 +121,14 @@ MASKS = [
 
 @pytest.mark.parametrize(("labels", "expected"), MASKS)
 def test_masks(tmp_path, labels, expected):
-    check = checked(
+    check = check_case_files(
         tmp_path,
         "segmentation",
         "Write dseg.nii.gz.",
         lambda folder, n: nib.save(mask(*labels(n)), folder / "dseg.nii.gz"),
         output_format=HEART,
     )
-    assert found(check) == expected
+    assert fact_kinds(check) == expected
     for number, case in enumerate(IDS):
         assert check.s4_checks.measures[case] == pytest.approx(
             {f"label_{i}": 24 * 0.02 * (i in labels(number)) for i in (1, 2, 3)}
@@ -142,7 +142,9 @@ def test_single_masks_are_measured_in_millilitres_of_their_own_grid(tmp_path):
         nib.save(image, folder / "organ.nii.gz")
         nib.save(image, folder / "lesion.nii.gz")
 
-    check = checked(tmp_path, "segmentation", "Write organ.nii.gz and lesion.nii.gz.", write)
+    check = check_case_files(
+        tmp_path, "segmentation", "Write organ.nii.gz and lesion.nii.gz.", write
+    )
     assert [check.s4_checks.measures[case]["organ"] for case in IDS[:2]] == pytest.approx(
         [24 * 0.02, 24 * 0.001]
     )
@@ -169,18 +171,18 @@ BOXES = [
 ]
 
 
-@pytest.mark.parametrize(("given", "expected"), BOXES)
-def test_boxes(tmp_path, given, expected):
-    check = checked(
+@pytest.mark.parametrize(("boxes_of", "expected"), BOXES)
+def test_boxes(tmp_path, boxes_of, expected):
+    check = check_case_files(
         tmp_path,
         "detection",
         "Detect nodule and effusion.",
-        lambda folder, n: (folder / "prediction.json").write_text(boxes(*given(n))),
+        lambda folder, n: (folder / "prediction.json").write_text(boxes(*boxes_of(n))),
         SCORED,
     )
-    assert found(check) == expected
+    assert fact_kinds(check) == expected
     assert check.s4_checks.measures["case_03"] == {
-        "boxes": len(given(2)),
+        "boxes": len(boxes_of(2)),
         "score": 0.5,
         "width": 10,
         "height": 20,
@@ -224,8 +226,10 @@ def test_labels(tmp_path, output_format, label, expected):
         rows = "\n".join(f"{case},{label(i)}" for i, case in enumerate(ids))
         (folder.parent / "predictions.csv").write_text(f"patient_id,label\n{rows}\n")
 
-    check = checked(tmp_path, "classification", "", write, ids=ids, output_format=output_format)
-    assert found(check) == expected
+    check = check_case_files(
+        tmp_path, "classification", "", write, ids=ids, output_format=output_format
+    )
+    assert fact_kinds(check) == expected
 
 
 def test_images_are_measured_where_they_are_finite(tmp_path):
@@ -234,7 +238,7 @@ def test_images_are_measured_where_they_are_finite(tmp_path):
         image[0, 0] = np.nan if number == 3 else number + 6
         np.save(folder / "enhanced.npy", image)
 
-    check = checked(tmp_path, "enhancement", "", write)
+    check = check_case_files(tmp_path, "enhancement", "", write)
     assert check.s4_checks.measures["case_02"] == pytest.approx(
         {"mean": 1.2, "std": 1.0770, "min": 1.0, "max": 7.0}, abs=1e-3
     )

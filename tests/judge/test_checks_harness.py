@@ -135,11 +135,11 @@ def steps(s4: float, s5: float, **more) -> dict:
     ],
 )
 def test_a_report_without_files(tmp_path, track, report, s4, s5, task):
-    found = check_outputs(run_of(tmp_path / "run", track, report=report))
-    assert (found.s4, found.s5, found.task) == (s4, s5, task)
-    assert found.s4_checks.source == "report"
+    check = check_outputs(run_of(tmp_path / "run", track, report=report))
+    assert (check.s4, check.s5, check.task) == (s4, s5, task)
+    assert check.s4_checks.source == "report"
     assert (
-        found.s4_bounds == (s4, s4) if s4 is not None else found.s4_bounds[0] < found.s4_bounds[1]
+        check.s4_bounds == (s4, s4) if s4 is not None else check.s4_bounds[0] < check.s4_bounds[1]
     )
 
 
@@ -152,18 +152,18 @@ def test_scores_by_another_policy_are_not_taken_over(tmp_path):
 
 def test_step_scores_go_before_the_submit_answer(tmp_path):
     submit = {"complete": True, "missing_files": [], "patients_checked": 2}
-    found = check_outputs(
+    check = check_outputs(
         run_of(tmp_path / "run", "detection", report=steps(0.5, 0.5), submit=submit)
     )
-    assert (found.s4, found.s5, found.s4_checks.source) == (0.5, 0.5, "report")
+    assert (check.s4, check.s5, check.s4_checks.source) == (0.5, 0.5, "report")
 
 
 def test_files_of_unknown_cases_leave_the_score_to_the_report(tmp_path):
     run = run_of(
         tmp_path / "run", "detection", files={"p1/prediction.json": BOXES}, report=steps(0.25, 0.0)
     )
-    found = check_outputs(run)
-    assert (found.s4, found.s5, found.s4_checks.source) == (0.25, 0.0, "files")
+    check = check_outputs(run)
+    assert (check.s4, check.s5, check.s4_checks.source) == (0.25, 0.0, "files")
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,9 @@ def test_files_of_unknown_cases_leave_the_score_to_the_report(tmp_path):
     ids=["a count", "a listing", "missing files alone", "all missing", "complete"],
 )
 def test_the_submit_answer_alone(tmp_path, submit, printed, completion, s4):
-    found = check_outputs(run_of(tmp_path / "run", "detection", submit=submit, printed=printed))
-    assert (found.s4_checks.completion, found.s4) == (completion, s4)
-    assert found.s5_checks.format_valid is (None if completion == 1 else False)
+    check = check_outputs(run_of(tmp_path / "run", "detection", submit=submit, printed=printed))
+    assert (check.s4_checks.completion, check.s4) == (completion, s4)
+    assert check.s5_checks.format_valid is (None if completion == 1 else False)
 
 
 @pytest.mark.parametrize(
@@ -201,17 +201,17 @@ def test_an_extra_folder_is_no_expected_case(tmp_path, submit, extra):
         printed="p_01\np_02\np_03\np_04\n",
         submit=submit,
     )
-    found = check_outputs(run)
-    assert (found.s4_checks.completion, found.s4_checks.expected_cases) == (0.75, 4)
-    assert {fact.case for fact in of_kind(found, "extra")} == {extra}
+    check = check_outputs(run)
+    assert (check.s4_checks.completion, check.s4_checks.expected_cases) == (0.75, 4)
+    assert {fact.case for fact in of_kind(check, "extra")} == {extra}
 
 
 def test_a_listing_that_was_cut_names_no_extra_folders(tmp_path):
     files = {f"p_{i:02d}/prediction.json": BOXES for i in range(1, 10)}
-    found = check_outputs(
+    check = check_outputs(
         run_of(tmp_path / "run", "detection", files=files, printed="p_01\np_02\np_03\n")
     )
-    assert (found.s4_checks.completion, found.s4_checks.expected_cases) == (1.0, 9)
+    assert (check.s4_checks.completion, check.s4_checks.expected_cases) == (1.0, 9)
 
 
 @pytest.mark.parametrize(
@@ -241,12 +241,12 @@ def test_an_accuracy_that_collapsed_goes_before_malformed_answers(tmp_path, accu
     [(0.2, 0.2, {"S4:E3"}), (0.2, 0.3, set()), (0.25, 0.2, set()), (0.2, None, set())],
 )
 def test_weak_reports_are_a_logic_failure(tmp_path, f1, likeness, codes):
-    said = {
+    report = {
         "format": {"reports_valid": True, "completion_rate": 1.0},
         "task_score": 0.2,
         "diagnostic_metrics": {"observation_f1": f1, "report_similarity": likeness},
     }
-    run = run_of(tmp_path / "run", "report_generation", report=said, code="print(1)")
+    run = run_of(tmp_path / "run", "report_generation", report=report, code="print(1)")
     steps = fired_codes(code_context(run, segment(run), check_outputs(run).s4_checks), "harness")
     assert {f"{code.stage}:{code.code}" for code in steps} == codes
 
@@ -277,9 +277,9 @@ def test_artefacts_of_validation_lie_beside_the_answers(tmp_path, missing):
 @pytest.mark.parametrize("name", ["report_generation", "segmentation_stopped", "enhancement"])
 def test_runs_in_the_harness_layouts_score_what_it_scored(name):
     run = load_run(LAYOUTS / name)
-    found = check_outputs(run)
-    assert (found.s4, found.s5) == (run.report.step_scores["S4"], run.report.step_scores["S5"])
-    assert found.task == run.report.task_score
+    check = check_outputs(run)
+    assert (check.s4, check.s5) == (run.report.step_scores["S4"], run.report.step_scores["S5"])
+    assert check.task == run.report.task_score
 
 
 def test_items_of_report_generation_are_judged_alone():

@@ -46,9 +46,9 @@ def test_cases(tmp_path: Path, folders: dict[str, list[str]], expected: list[str
             path = tmp_path / "some-task" / folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"x")
-    found = find_public(tmp_path, "some-task")
-    assert found is not None
-    assert list(found.cases) == expected
+    inputs = find_public(tmp_path, "some-task")
+    assert inputs is not None
+    assert list(inputs.cases) == expected
 
 
 def test_the_input_of_two_axes_is_the_reference(tmp_path: Path) -> None:

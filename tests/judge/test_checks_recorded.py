@@ -23,18 +23,18 @@ def recorded(name: str):
 @pytest.mark.parametrize("name", RUNS)
 def test_recorded_scores_are_reproduced(name, public):
     run = recorded(name)
-    found = check_outputs(run, public=public)
-    scores, task = {"S4": found.s4, "S5": found.s5}, found.task
+    check = check_outputs(run, public=public)
+    scores, task = {"S4": check.s4, "S5": check.s5}, check.task
     if run.status.disqualified:
         zeroed = apply_breach(scores, {}, task, "zero-all", "S4")
         scores, task = zeroed.scores, zeroed.task
     assert scores["S4"] == pytest.approx(run.report.step_scores["S4"])
     assert scores["S5"] == pytest.approx(run.report.step_scores["S5"])
     assert task == run.report.task_score
-    assert found.s4_checks.source == "files"
-    assert found.warnings == ()
+    assert check.s4_checks.source == "files"
+    assert check.warnings == ()
     if public is not None:
-        assert found.s4_checks.cases_from == "public"
+        assert check.s4_checks.cases_from == "public"
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -53,16 +53,16 @@ def test_the_report_alone_gives_the_same_scores(name):
 @pytest.mark.parametrize("name", RUNS)
 def test_without_a_report_files_still_score_s4_and_nothing_is_guessed(name):
     run = recorded(name)
-    found, full = check_outputs(run.model_copy(update={"report": None})), check_outputs(run)
-    assert found.s4 == pytest.approx(full.s4)
-    assert found.s5_bounds[0] <= full.s5 <= found.s5_bounds[1]
-    assert found.task_from in ({"policy"} if run.status.disqualified else {None, "gate"})
+    check, full = check_outputs(run.model_copy(update={"report": None})), check_outputs(run)
+    assert check.s4 == pytest.approx(full.s4)
+    assert check.s5_bounds[0] <= full.s5 <= check.s5_bounds[1]
+    assert check.task_from in ({"policy"} if run.status.disqualified else {None, "gate"})
 
 
 def test_submit_answers_alone_bound_s4():
     blind = {"report": None, "outputs": Outputs()}
-    whole = check_outputs(recorded("kidney-lite-01").model_copy(update=blind))
-    assert (whole.s4, whole.s4_bounds, whole.s4_checks.source) == (None, (0.5, 1.0), "trace")
+    check = check_outputs(recorded("kidney-lite-01").model_copy(update=blind))
+    assert (check.s4, check.s4_bounds, check.s4_checks.source) == (None, (0.5, 1.0), "trace")
     half = check_outputs(recorded("ldct-lite-03").model_copy(update=blind))
     assert (half.s4, half.s4_checks.completion) == (0.25, 0.5)
     assert {fact.case for fact in of_kind(half, "missing")} == {

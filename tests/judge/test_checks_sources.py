@@ -85,34 +85,34 @@ LISTING = ("bash", "ls /data/public", 0, "image_001\nimage_002\nimage_003\nimage
     ],
 )
 def test_expected_cases(tmp_path, calls, extra, source, count, completion):
-    found = check_outputs(write_run(tmp_path, calls, files=THREE, **extra)).s4_checks
-    assert (found.cases_from, found.expected_cases, found.completion) == (source, count, completion)
+    check = check_outputs(write_run(tmp_path, calls, files=THREE, **extra)).s4_checks
+    assert (check.cases_from, check.expected_cases, check.completion) == (source, count, completion)
 
 
 def test_a_listing_names_the_missing_cases_without_any_output(tmp_path):
     (tmp_path / "outputs" / "agents_outputs").mkdir(parents=True)
-    found = check_outputs(write_run(tmp_path, [LISTING]))
-    assert {fact.case for fact in of_kind(found, "missing")} == {
+    check = check_outputs(write_run(tmp_path, [LISTING]))
+    assert {fact.case for fact in of_kind(check, "missing")} == {
         f"image_{i:03d}" for i in (1, 2, 3, 4)
     }
-    assert (found.s4, found.s5, found.task) == (0.0, 0.0, 0.0)
+    assert (check.s4, check.s5, check.task) == (0.0, 0.0, 0.0)
 
 
 def test_scratch_folders_are_no_cases(tmp_path):
     files = {**THREE, "pilot/prediction.json": BOXES}
-    found = check_outputs(
+    check = check_outputs(
         write_run(tmp_path, [LISTING], files=files, report={"format": {"completion_rate": 0.75}})
     )
-    assert (found.s4_checks.expected_cases, found.s4_checks.completion) == (4, 0.75)
-    assert {fact.case for fact in of_kind(found, "extra")} == {"pilot"}
+    assert (check.s4_checks.expected_cases, check.s4_checks.completion) == (4, 0.75)
+    assert {fact.case for fact in of_kind(check, "extra")} == {"pilot"}
 
 
 def test_unknown_cases_leave_s4_unscored_but_known_faults_bound_it(tmp_path):
-    found = check_outputs(
+    check = check_outputs(
         write_run(tmp_path, [], files={**THREE, "image_003/prediction.json": "{}"})
     )
-    assert (found.s4, found.s4_bounds) == (None, (0.0, 0.5))
-    assert found.s5_checks.format_valid is False
+    assert (check.s4, check.s4_bounds) == (None, (0.0, 0.5))
+    assert check.s5_checks.format_valid is False
 
 
 @pytest.mark.parametrize(
@@ -122,15 +122,15 @@ def test_unknown_cases_leave_s4_unscored_but_known_faults_bound_it(tmp_path):
 def test_files_of_another_format_than_the_track_knows_are_left_to_the_report(tmp_path, report, s4):
     task = "Detect cells. Write /workspace/agents_outputs/<id>/cells.geojson."
     files = {f"image_{i:03d}/cells.geojson": "{}" for i in (1, 2, 3)}
-    found = check_outputs(write_run(tmp_path, [], files=files, report=report, brief=task))
-    assert (found.s4, found.facts) == (s4, ())
-    assert any("cells.geojson" in warning for warning in found.warnings)
+    check = check_outputs(write_run(tmp_path, [], files=files, report=report, brief=task))
+    assert (check.s4, check.facts) == (s4, ())
+    assert any("cells.geojson" in warning for warning in check.warnings)
 
 
 def test_unknown_track_is_unscored(tmp_path):
     run = write_run(tmp_path, [], files=THREE).model_copy(update={"track": None})
-    found = check_outputs(run)
-    assert (found.s4, found.s5, found.s4_bounds) == (None, None, (0.0, 1.0))
+    check = check_outputs(run)
+    assert (check.s4, check.s5, check.s4_bounds) == (None, None, (0.0, 1.0))
 
 
 def test_at_most_a_few_dozen_problems_are_listed(tmp_path):
@@ -146,7 +146,7 @@ LOAD = "from tiny import VLM\nm = VLM.from_pretrained('/w')\n"
 
 
 @pytest.mark.parametrize(
-    ("calls", "found"),
+    ("calls", "expected"),
     [
         ([("python", LOAD + "print(m.generate(x))", 0, "")], True),
         ([("python", LOAD + "print(m.generate(x))", 1, "")], False),
@@ -331,8 +331,8 @@ LOAD = "from tiny import VLM\nm = VLM.from_pretrained('/w')\n"
         "no execution",
     ],
 )
-def test_model_calls(tmp_path, calls, found):
-    assert model_call_found(write_run(tmp_path, calls, track="vqa", task="slake-task")) is found
+def test_model_calls(tmp_path, calls, expected):
+    assert model_call_found(write_run(tmp_path, calls, track="vqa", task="slake-task")) is expected
 
 
 def test_real_but_broken_and_no_model_call(tmp_path):
@@ -416,7 +416,7 @@ def test_no_bytes_break_the_checks(tmp_path, target, data):
         tmp_path / track, [], track=track, task="t", report={"n_patients": 1}, files={name: ""}
     )
     (tmp_path / track / "outputs" / "agents_outputs" / name).write_bytes(data)
-    found = check_outputs(run)
-    assert found.s4 is not None
-    assert 0 <= found.s4 <= 1
-    assert found.s4_bounds[0] <= found.s4 <= found.s4_bounds[1]
+    check = check_outputs(run)
+    assert check.s4 is not None
+    assert 0 <= check.s4 <= 1
+    assert check.s4_bounds[0] <= check.s4 <= check.s4_bounds[1]

@@ -71,12 +71,12 @@ class Case:
         return check_outputs(run, public=self.public if public else None, policy=policy)
 
 
-def kinds(found) -> set[str]:
-    return {fact.kind for fact in found.facts}
+def kinds(check) -> set[str]:
+    return {fact.kind for fact in check.facts}
 
 
-def fatal(found) -> set[str]:
-    return {fact.kind for fact in found.facts if fact.fatal}
+def fatal(check) -> set[str]:
+    return {fact.kind for fact in check.facts if fact.fatal}
 
 
 def nifti(path: Path, data: np.ndarray, affine: np.ndarray = AFFINE) -> None:
@@ -107,12 +107,12 @@ def with_header(path: Path, **fields) -> None:
 
 @pytest.fixture
 def kidney(tmp_path):
-    made = Case(tmp_path, "segmentation", "kidney-seg-task")
-    made.brief = "Write lesion.nii.gz for every patient."
-    for case in made.ids:
-        nifti(made.public / made.task / case / "ct.nii.gz", np.zeros(SHAPE, np.int16))
-        nifti(made.out(case, "lesion.nii.gz"), mask())
-    return made
+    case_files = Case(tmp_path, "segmentation", "kidney-seg-task")
+    case_files.brief = "Write lesion.nii.gz for every patient."
+    for case in case_files.ids:
+        nifti(case_files.public / case_files.task / case / "ct.nii.gz", np.zeros(SHAPE, np.int16))
+        nifti(case_files.out(case, "lesion.nii.gz"), mask())
+    return case_files
 
 
 DICE = {"diagnostic_metrics": {"lesion_dice": 0.5}, "clinical_score": {"score": 0.5}}
@@ -120,10 +120,10 @@ DICE = {"diagnostic_metrics": {"lesion_dice": 0.5}, "clinical_score": {"score": 
 
 def test_segmentation_right(kidney):
     nifti(kidney.out("patient_01", "organ.nii.gz"), mask())
-    found = kidney.check(DICE)
-    assert (found.s4, found.s5, found.task, kinds(found)) == (1.0, 1.0, 0.5, set())
-    assert found.s4_checks.cases_from == "public"
-    assert found.s4_checks.expected_cases == 2
+    check = kidney.check(DICE)
+    assert (check.s4, check.s5, check.task, kinds(check)) == (1.0, 1.0, 0.5, set())
+    assert check.s4_checks.cases_from == "public"
+    assert check.s4_checks.expected_cases == 2
 
 
 def test_without_the_inputs_an_axis_of_1_is_no_fault(kidney):
@@ -200,12 +200,12 @@ def corrupt(path: Path) -> None:
 )
 def test_segmentation_wrong(kidney, spoil, kind, valid):
     spoil(kidney.outputs / "patient_02" / "lesion.nii.gz")
-    found = kidney.check(DICE)
-    assert fatal(found) == (set() if valid else {kind})
-    assert kind is None or kind in kinds(found)
-    assert (found.s4, found.s5) == ((1.0, 1.0) if valid else (0.5, 0.5))
-    assert found.s4_checks.completion == 1.0
-    assert found.task == 0.5
+    check = kidney.check(DICE)
+    assert fatal(check) == (set() if valid else {kind})
+    assert kind is None or kind in kinds(check)
+    assert (check.s4, check.s5) == ((1.0, 1.0) if valid else (0.5, 0.5))
+    assert check.s4_checks.completion == 1.0
+    assert check.task == 0.5
 
 
 @pytest.mark.parametrize(
@@ -226,10 +226,10 @@ def test_one_missing_case_closes_the_gate(kidney, move, kind):
     else:
         (kidney.outputs / move).parent.mkdir(parents=True, exist_ok=True)
         path.rename(kidney.outputs / move)
-    found = kidney.check()
-    assert kind in kinds(found)
-    assert (found.s4, found.s5, found.task, found.task_from) == (0.25, 0.0, 0.0, "gate")
-    assert found.s4_checks.format_valid is False
+    check = kidney.check()
+    assert kind in kinds(check)
+    assert (check.s4, check.s5, check.task, check.task_from) == (0.25, 0.0, 0.0, "gate")
+    assert check.s4_checks.format_valid is False
     open_gate = kidney.check(DICE, policy=Policy(completeness_gate=False))
     assert (open_gate.s4, open_gate.s5, open_gate.task, open_gate.task_from) == (
         0.25,
@@ -260,10 +260,10 @@ def test_an_organ_mask_is_optional_whatever_the_brief_says(kidney, organ, kind):
     kidney.brief = "Required Outputs: agents_outputs/<patient_id>/organ.nii.gz and lesion.nii.gz."
     if organ is not None:
         organ(kidney.out("patient_01", "organ.nii.gz"))
-    found = kidney.check(DICE)
-    assert fatal(found) == set()
-    assert kind is None or kind in kinds(found)
-    assert (found.s4, found.s5, found.task) == (1.0, 1.0, 0.5)
+    check = kidney.check(DICE)
+    assert fatal(check) == set()
+    assert kind is None or kind in kinds(check)
+    assert (check.s4, check.s5, check.task) == (1.0, 1.0, 0.5)
 
 
 def test_masks_of_one_case_must_agree_without_public_inputs(kidney):
@@ -272,9 +272,9 @@ def test_masks_of_one_case_must_agree_without_public_inputs(kidney):
         json.dumps({"patient_ids": list(kidney.ids)})
     )
     nifti(kidney.out("patient_01", "organ.nii.gz"), np.zeros((3, 3, 3), np.uint8))
-    found = kidney.check(DICE, public=False)
-    assert found.s4_checks.cases_from == "agent_summary"
-    assert kinds(found) == {"shape", "empty"}
+    check = kidney.check(DICE, public=False)
+    assert check.s4_checks.cases_from == "agent_summary"
+    assert kinds(check) == {"shape", "empty"}
 
 
 @pytest.mark.parametrize(
@@ -288,9 +288,9 @@ def test_masks_of_one_case_must_agree_without_public_inputs(kidney):
 )
 def test_the_optional_decision_table_changes_no_score(kidney, text, kind):
     (kidney.outputs / "agents_decision.csv").write_text(text)
-    found = kidney.check(DICE)
-    assert kinds(found) == ({kind} if kind else set())
-    assert (found.s4, found.s5) == (1.0, 1.0)
+    check = kidney.check(DICE)
+    assert kinds(check) == ({kind} if kind else set())
+    assert (check.s4, check.s5) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -305,9 +305,9 @@ def test_a_column_that_the_brief_fills(kidney, column, kind):
     )
     rows = "".join(f"{case},{column},1\n" for case in kidney.ids)
     (kidney.outputs / "agents_decision.csv").write_text(f"patient_id,organ,lesion_present\n{rows}")
-    found = kidney.check(DICE)
-    assert kinds(found) == ({kind} if kind else set())
-    assert (found.s4, found.s5) == (1.0, 1.0)
+    check = kidney.check(DICE)
+    assert kinds(check) == ({kind} if kind else set())
+    assert (check.s4, check.s5) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -316,13 +316,16 @@ def test_a_column_that_the_brief_fills(kidney, column, kind):
     ids=["two demanded", "the inputs have two axes", "nobody says how many", "three demanded"],
 )
 def test_masks_with_two_axes(tmp_path, axes, public, kind):
-    made = Case(tmp_path, "segmentation", "layers-seg-task")
-    made.brief = "Write dseg.nii.gz."
-    made.output_format = OutputFormat(axes=axes)
-    for case in made.ids:
-        nifti(made.public / made.task / case / "bscan.nii.gz", np.zeros(SHAPE[:2], np.int16))
-        nifti(made.out(case, "dseg.nii.gz"), mask()[..., 2])
-    assert kinds(made.check(DICE, public=public)) == ({kind} if kind else set())
+    case_files = Case(tmp_path, "segmentation", "layers-seg-task")
+    case_files.brief = "Write dseg.nii.gz."
+    case_files.output_format = OutputFormat(axes=axes)
+    for case in case_files.ids:
+        nifti(
+            case_files.public / case_files.task / case / "bscan.nii.gz",
+            np.zeros(SHAPE[:2], np.int16),
+        )
+        nifti(case_files.out(case, "dseg.nii.gz"), mask()[..., 2])
+    assert kinds(case_files.check(DICE, public=public)) == ({kind} if kind else set())
 
 
 @pytest.mark.parametrize(
@@ -336,21 +339,21 @@ def test_masks_with_two_axes(tmp_path, axes, public, kind):
     ],
 )
 def test_multi_class_labels(tmp_path, labels, top, valid):
-    made = Case(tmp_path, "segmentation", "feta-seg-task")
-    made.brief = "Write dseg.nii.gz."
-    made.output_format = OutputFormat(labels=tuple(labels))
-    for case in made.ids:
-        nifti(made.public / made.task / case / "t2w.nii.gz", np.zeros(SHAPE, np.int16))
-        nifti(made.out(case, "dseg.nii.gz"), mask() * top)
-    found = made.check(DICE)
-    assert found.s4 == (1.0 if valid else 0.5)
+    case_files = Case(tmp_path, "segmentation", "feta-seg-task")
+    case_files.brief = "Write dseg.nii.gz."
+    case_files.output_format = OutputFormat(labels=tuple(labels))
+    for case in case_files.ids:
+        nifti(case_files.public / case_files.task / case / "t2w.nii.gz", np.zeros(SHAPE, np.int16))
+        nifti(case_files.out(case, "dseg.nii.gz"), mask() * top)
+    check = case_files.check(DICE)
+    assert check.s4 == (1.0 if valid else 0.5)
 
 
 def test_large_volumes_are_read_in_slabs(tmp_path):
-    made = Case(tmp_path, "segmentation", "kidney-seg-task")
-    for case in made.ids:
+    case_files = Case(tmp_path, "segmentation", "kidney-seg-task")
+    for case in case_files.ids:
         with_header(
-            made.public / made.task / case / "ct.nii.gz",
+            case_files.public / case_files.task / case / "ct.nii.gz",
             dim=[3, 512, 512, 100, 1, 1, 1, 1],
             vox_offset=352,
         )
@@ -358,16 +361,16 @@ def test_large_volumes_are_read_in_slabs(tmp_path):
         header.set_data_dtype(np.uint8)
         header.set_data_shape((512, 512, 100))
         header["vox_offset"], header["magic"] = 352, b"n+1"
-        path = made.out(case, "lesion.nii.gz")
+        path = case_files.out(case, "lesion.nii.gz")
         with gzip.open(path, "wb", 1) as file:
             file.write(header.binaryblock + bytes(4))
             file.write(bytes(512 * 512 * 100 - 5) + bytes([1] * 5))
     tracemalloc.start()
-    found = made.check(DICE)
+    check = case_files.check(DICE)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found.s4_checks.completion == 1.0
-    assert "empty" not in kinds(found)
+    assert check.s4_checks.completion == 1.0
+    assert "empty" not in kinds(check)
     assert peak < 100 * 2**20
 
 
@@ -380,9 +383,9 @@ def test_links_are_followed_only_inside_the_run(kidney, tmp_path, inside):
         nifti(target, mask())
     path.unlink()
     os.symlink(target, path)
-    found = kidney.check(DICE)
-    assert bool(kinds(found) & {"link", "missing"}) is not inside
-    assert found.s4_checks.completion == (1.0 if inside else 0.5)
+    check = kidney.check(DICE)
+    assert bool(kinds(check) & {"link", "missing"}) is not inside
+    assert check.s4_checks.completion == (1.0 if inside else 0.5)
 
 
 # Detection
@@ -400,12 +403,12 @@ def test_links_to_one_mask_cost_it_once(kidney):
 
 @pytest.fixture
 def cells(tmp_path):
-    made = Case(tmp_path, "detection", "bccd-det-task")
-    made.brief = "Detect rbc and wbc."
-    for case in made.ids:
-        Image.new("L", (100, 60)).save(made.public / made.task / case / "image.png")
-        made.out(case, "prediction.json").write_text(json.dumps({"boxes": [box()]}))
-    return made
+    case_files = Case(tmp_path, "detection", "bccd-det-task")
+    case_files.brief = "Detect rbc and wbc."
+    for case in case_files.ids:
+        Image.new("L", (100, 60)).save(case_files.public / case_files.task / case / "image.png")
+        case_files.out(case, "prediction.json").write_text(json.dumps({"boxes": [box()]}))
+    return case_files
 
 
 def box(**changes) -> dict:
@@ -484,18 +487,18 @@ def test_detection(cells, content, kind, valid):
         if isinstance(content, bytes)
         else (content if isinstance(content, str) else json.dumps(content)).encode()
     )
-    found = cells.check({"diagnostic_metrics": {"mAP": 0.4}, "task_score": {"score": 0.4}})
-    assert kinds(found) == ({kind} if kind else set())
-    assert (found.s4, found.s5) == ((1.0, 1.0) if valid else (0.5, 0.5))
+    check = cells.check({"diagnostic_metrics": {"mAP": 0.4}, "task_score": {"score": 0.4}})
+    assert kinds(check) == ({kind} if kind else set())
+    assert (check.s4, check.s5) == ((1.0, 1.0) if valid else (0.5, 0.5))
 
 
 def test_detection_gate_and_zero_map(cells):
     (cells.outputs / "patient_02" / "prediction.json").rename(
         cells.outputs / "patient_02" / "predictions.json"
     )
-    found = cells.check({"diagnostic_metrics": {"mAP": 0.4}, "task_score": {"score": 0.4}})
-    assert (found.s4, found.s5, found.task) == (0.25, 0.5, 0.0)
-    assert "misnamed" in kinds(found)
+    check = cells.check({"diagnostic_metrics": {"mAP": 0.4}, "task_score": {"score": 0.4}})
+    assert (check.s4, check.s5, check.task) == (0.25, 0.5, 0.0)
+    assert "misnamed" in kinds(check)
 
 
 def test_a_report_that_denies_the_format_is_believed_where_files_cannot_tell(cells):
@@ -515,9 +518,9 @@ def test_a_report_that_denies_the_format_is_believed_where_files_cannot_tell(cel
     old = {"metrics": {"mAP": 0.4}, "format": {"predictions_valid": False, "completion_rate": 1.0}}
     assert (cells.check(old, public=False).s4, cells.check(old, public=False).s5) == (0.5, 0.5)
     (cells.outputs / "patient_02" / "prediction.json").write_text(json.dumps({"boxes": [box()]}))
-    found = cells.check(report)
-    assert found.s4 == 1.0
-    assert any("the report says output format valid: False" in line for line in found.warnings)
+    check = cells.check(report)
+    assert check.s4 == 1.0
+    assert any("the report says output format valid: False" in line for line in check.warnings)
 
 
 # Enhancement
@@ -525,14 +528,16 @@ def test_a_report_that_denies_the_format_is_believed_where_files_cannot_tell(cel
 
 @pytest.fixture
 def ldct(tmp_path):
-    made = Case(tmp_path, "enhancement", "ldct-denoising-task")
-    for case in made.ids:
+    case_files = Case(tmp_path, "enhancement", "ldct-denoising-task")
+    for case in case_files.ids:
         np.save(
-            made.public / made.task / case / "ldct.npy",
+            case_files.public / case_files.task / case / "ldct.npy",
             np.arange(30, dtype=np.float32).reshape(5, 6),
         )
-        np.save(made.out(case, "enhanced.npy"), np.arange(30, dtype=np.float32).reshape(5, 6) / 2)
-    return made
+        np.save(
+            case_files.out(case, "enhanced.npy"), np.arange(30, dtype=np.float32).reshape(5, 6) / 2
+        )
+    return case_files
 
 
 def claim(path: Path, shape: tuple[int, ...]) -> None:
@@ -602,17 +607,17 @@ class Bomb:
 @pytest.mark.filterwarnings("error")
 def test_enhancement(ldct, spoil, kind, valid):
     spoil(ldct.outputs / "patient_02" / "enhanced.npy")
-    found = ldct.check({"diagnostic_metrics": {"mean_ssim": 0.5}, "clinical_score": {"score": 0.5}})
-    assert fatal(found) == (set() if valid else {kind})
-    assert kind is None or kind in kinds(found)
+    check = ldct.check({"diagnostic_metrics": {"mean_ssim": 0.5}, "clinical_score": {"score": 0.5}})
+    assert fatal(check) == (set() if valid else {kind})
+    assert kind is None or kind in kinds(check)
     # completion counts valid files
-    assert (found.s4, found.s5) == ((1.0, 1.0) if valid else (0.25, 0.5))
-    assert found.task == 0.5
+    assert (check.s4, check.s5) == ((1.0, 1.0) if valid else (0.25, 0.5))
+    assert check.task == 0.5
     assert not Path("/tmp/ambjudge-must-not-exist").exists()
 
 
 @pytest.mark.parametrize(
-    ("unit", "peaks", "given", "told"),
+    ("unit", "peaks", "input_peaks", "reported"),
     [
         ("input", (1400.0, 1.1), (1500.0, 1300.0), True),
         ("input", (1400.0, 1.1), (1500.0, 1.2), False),
@@ -630,32 +635,36 @@ def test_enhancement(ldct, spoil, kind, valid):
         "nothing asked",
     ],
 )
-def test_an_image_left_in_other_units_than_the_others(tmp_path, unit, peaks, given, told):
-    made = Case(tmp_path, "enhancement", "mr-denoising-task")
-    made.output_format = OutputFormat(unit=unit)
-    for i, case in enumerate(made.ids):
+def test_an_image_left_in_other_units_than_the_others(tmp_path, unit, peaks, input_peaks, reported):
+    case_files = Case(tmp_path, "enhancement", "mr-denoising-task")
+    case_files.output_format = OutputFormat(unit=unit)
+    for i, case in enumerate(case_files.ids):
         np.save(
-            made.out(case, "enhanced.npy"),
+            case_files.out(case, "enhanced.npy"),
             np.linspace(0, peaks[i], 30, dtype=np.float32).reshape(5, 6),
         )
-        if given is not None:
-            data = np.linspace(0, given[i], 30, dtype=np.float32).reshape(5, 6)
-            np.save(made.public / made.task / case / "noisy.npy", data)
-    found = made.check({"diagnostic_metrics": {"mean_ssim": 0.5}}, public=given is not None)
-    assert [fact.case for fact in found.facts if "others to" in fact.text] == (
-        [made.ids[1]] if told else []
+        if input_peaks is not None:
+            data = np.linspace(0, input_peaks[i], 30, dtype=np.float32).reshape(5, 6)
+            np.save(case_files.public / case_files.task / case / "noisy.npy", data)
+    check = case_files.check(
+        {"diagnostic_metrics": {"mean_ssim": 0.5}}, public=input_peaks is not None
     )
-    assert not fatal(found)
+    assert [fact.case for fact in check.facts if "others to" in fact.text] == (
+        [case_files.ids[1]] if reported else []
+    )
+    assert not fatal(check)
 
 
 def test_super_resolution_changes_the_shape(tmp_path):
-    made = Case(tmp_path, "enhancement", "ct-super-resolution-task")
-    for case in made.ids:
-        np.save(made.public / made.task / case / "input.npy", np.zeros((5, 6), np.float32))
-        np.save(made.out(case, "enhanced.npy"), np.arange(120.0).reshape(10, 12))
-    assert made.check({"diagnostic_metrics": {"mean_ssim": 0.9}}).s4 == 1.0
+    case_files = Case(tmp_path, "enhancement", "ct-super-resolution-task")
+    for case in case_files.ids:
+        np.save(
+            case_files.public / case_files.task / case / "input.npy", np.zeros((5, 6), np.float32)
+        )
+        np.save(case_files.out(case, "enhanced.npy"), np.arange(120.0).reshape(10, 12))
+    assert case_files.check({"diagnostic_metrics": {"mean_ssim": 0.9}}).s4 == 1.0
     # nobody but the report knows the shape
-    said = {
+    report = {
         "format": {
             "output_format_valid": False,
             "n_valid": 0,
@@ -664,7 +673,7 @@ def test_super_resolution_changes_the_shape(tmp_path):
         },
         "scores": {},
     }
-    denied = made.check(said)
+    denied = case_files.check(report)
     assert (denied.s4, denied.s5, denied.task, denied.task_from) == (0.0, 0.0, 0.0, "outputs")
 
 
@@ -739,8 +748,8 @@ def test_enhancement_by_a_report_with_one_flag(ldct, files, report, s4, s5, task
             (ldct.outputs / case / "enhanced.npy").unlink()
             (ldct.outputs / case).rmdir()
         ldct.outputs.rmdir()
-    found = ldct.check(report, public=False)
-    assert (found.s4, found.s5, found.task) == (s4, s5, task)
+    check = ldct.check(report, public=False)
+    assert (check.s4, check.s5, check.task) == (s4, s5, task)
 
 
 # Synthesis
@@ -757,16 +766,18 @@ def test_enhancement_by_a_report_with_one_flag(ldct, files, report, s4, s5, task
     ids=["right", "shape", "inf", "missing"],
 )
 def test_synthesis(tmp_path, data, s4):
-    made = Case(tmp_path, "synthesis", "brain-sct-task")
-    for case in made.ids:
-        nifti(made.public / made.task / case / "mr.nii.gz", np.zeros(SHAPE, np.int16))
-        nifti(made.out(case, "sct.nii.gz"), np.arange(360.0).reshape(SHAPE))
+    case_files = Case(tmp_path, "synthesis", "brain-sct-task")
+    for case in case_files.ids:
+        nifti(case_files.public / case_files.task / case / "mr.nii.gz", np.zeros(SHAPE, np.int16))
+        nifti(case_files.out(case, "sct.nii.gz"), np.arange(360.0).reshape(SHAPE))
     if data is None:
-        (made.outputs / "patient_02" / "sct.nii.gz").unlink()
+        (case_files.outputs / "patient_02" / "sct.nii.gz").unlink()
     else:
-        nifti(made.outputs / "patient_02" / "sct.nii.gz", data)
-    found = made.check({"diagnostic_metrics": {"mean_ssim": 0.5}, "task_score": {"score": 0.4}})
-    assert (found.s4, found.task, found.task_from) == (s4, 0.4, "report")
+        nifti(case_files.outputs / "patient_02" / "sct.nii.gz", data)
+    check = case_files.check(
+        {"diagnostic_metrics": {"mean_ssim": 0.5}, "task_score": {"score": 0.4}}
+    )
+    assert (check.s4, check.task, check.task_from) == (s4, 0.4, "report")
 
 
 # Classification
@@ -815,27 +826,29 @@ def test_synthesis(tmp_path, data, s4):
     ],
 )
 def test_classification(tmp_path, text, kind, completion, valid):
-    made = Case(tmp_path, "classification", "nct-crc-cls-task")
-    for case in made.ids:
-        (made.public / made.task / case / "image.png").write_bytes(b"x")
+    case_files = Case(tmp_path, "classification", "nct-crc-cls-task")
+    for case in case_files.ids:
+        (case_files.public / case_files.task / case / "image.png").write_bytes(b"x")
     if text is not None:
-        (made.outputs / "predictions.csv").write_bytes(
+        (case_files.outputs / "predictions.csv").write_bytes(
             text if isinstance(text, bytes) else text.encode()
         )
-    found = made.check({"diagnostic_metrics": {"accuracy": 0.5}, "task_score": {"score": 0.5}})
-    assert (kinds(found) >= {kind}) if kind else (kinds(found) == set())
-    assert found.s4 == 0.5 * completion + 0.5 * valid
-    assert found.s5 == 0.5 * (completion > 0) + 0.5 * valid
-    assert found.task == 0.5
+    check = case_files.check(
+        {"diagnostic_metrics": {"accuracy": 0.5}, "task_score": {"score": 0.5}}
+    )
+    assert (kinds(check) >= {kind}) if kind else (kinds(check) == set())
+    assert check.s4 == 0.5 * completion + 0.5 * valid
+    assert check.s5 == 0.5 * (completion > 0) + 0.5 * valid
+    assert check.task == 0.5
 
 
 def test_classification_misnamed_table(tmp_path):
-    made = Case(tmp_path, "classification", "nct-crc-cls-task")
-    (made.public / made.task / "patient_01" / "image.png").write_bytes(b"x")
-    (made.outputs / "results.csv").write_text("patient_id,label\npatient_01,ADI\n")
-    found = made.check()
-    assert "misnamed" in kinds(found)
-    assert found.s4 == 0.0
+    case_files = Case(tmp_path, "classification", "nct-crc-cls-task")
+    (case_files.public / case_files.task / "patient_01" / "image.png").write_bytes(b"x")
+    (case_files.outputs / "results.csv").write_text("patient_id,label\npatient_01,ADI\n")
+    check = case_files.check()
+    assert "misnamed" in kinds(check)
+    assert check.s4 == 0.0
 
 
 # Report generation
@@ -875,21 +888,21 @@ def test_classification_misnamed_table(tmp_path):
     ],
 )
 def test_report_generation(tmp_path, data, kind):
-    made = Case(tmp_path, "report_generation", "cxr-report-task")
-    for case in made.ids:
-        (made.public / made.task / case / "manifest.json").write_text("{}")
-        made.out(case, "report.txt").write_text(
+    case_files = Case(tmp_path, "report_generation", "cxr-report-task")
+    for case in case_files.ids:
+        (case_files.public / case_files.task / case / "manifest.json").write_text("{}")
+        case_files.out(case, "report.txt").write_text(
             f"Study {case}: the heart is normal and the lungs are clear."
         )
-    path = made.outputs / "patient_02" / "report.txt"
+    path = case_files.outputs / "patient_02" / "report.txt"
     if data is None:
         path.unlink()
     else:
         path.write_bytes(data)
-    found = made.check({"task_score": {"score": 0.4}})
-    assert kinds(found) == ({kind} if kind else set())
+    check = case_files.check({"task_score": {"score": 0.4}})
+    assert kinds(check) == ({kind} if kind else set())
     # completion counts valid files, and the gate is closed by one that is not
-    assert (found.s4, found.s5, found.task) == (
+    assert (check.s4, check.s5, check.task) == (
         (1.0, 1.0, 0.4) if kind is None else (0.25, 0.5, 0.0)
     )
 
@@ -945,92 +958,96 @@ def answer(case: str, **changes) -> dict:
     ids=lambda value: json.dumps(value)[:60] if isinstance(value, dict) else str(value),
 )
 def test_vqa_answers(tmp_path, changes, kind, readable):
-    made = Case(tmp_path, "vqa", "slake-task")
-    for case in made.ids:
-        (made.public / made.task / case / "question.json").write_text(
+    case_files = Case(tmp_path, "vqa", "slake-task")
+    for case in case_files.ids:
+        (case_files.public / case_files.task / case / "question.json").write_text(
             json.dumps({**QUESTION, "question_id": case})
         )
-        made.out(case, "answer.json").write_text(json.dumps(answer(case)))
-    made.out("patient_02", "answer.json").write_text(json.dumps(answer("patient_02", **changes)))
-    found = made.check(
+        case_files.out(case, "answer.json").write_text(json.dumps(answer(case)))
+    case_files.out("patient_02", "answer.json").write_text(
+        json.dumps(answer("patient_02", **changes))
+    )
+    check = case_files.check(
         {
             "task_metrics": {"accuracy": 0.5, "model_call_detected": True},
             "task_score": {"score": 0.5},
         }
     )
-    assert kinds(found) - ({"schema"} if kind == "placeholder" else set()) == (
+    assert kinds(check) - ({"schema"} if kind == "placeholder" else set()) == (
         {kind} if kind else set()
     )
-    assert found.s4_checks.parse_rate == (1.0 if readable else 0.5)
-    assert found.s4_checks.format_valid is (kind is None)
-    assert found.s4 == (1.0 if readable else 0.2 if kind == "placeholder" else 0.75)
-    assert found.s5 == 1.0  # half of the answers are valid
-    assert found.task == 0.5  # no gate
+    assert check.s4_checks.parse_rate == (1.0 if readable else 0.5)
+    assert check.s4_checks.format_valid is (kind is None)
+    assert check.s4 == (1.0 if readable else 0.2 if kind == "placeholder" else 0.75)
+    assert check.s5 == 1.0  # half of the answers are valid
+    assert check.task == 0.5  # no gate
 
 
 def test_answers_that_can_be_read_and_break_the_schema_are_results_of_an_invalid_submission(
     tmp_path,
 ):
-    made = Case(tmp_path, "vqa", "slake-task")
-    for case in made.ids:
-        (made.public / made.task / case / "question.json").write_text(
+    case_files = Case(tmp_path, "vqa", "slake-task")
+    for case in case_files.ids:
+        (case_files.public / case_files.task / case / "question.json").write_text(
             json.dumps({**QUESTION, "question_id": case})
         )
-        made.out(case, "answer.json").write_text(json.dumps(answer(case, runtime_s=None)))
-    found = made.check({"task_metrics": {"accuracy": 0.5, "model_call_detected": True}})
-    assert (found.s4, found.s5) == (1.0, 0.5)
+        case_files.out(case, "answer.json").write_text(json.dumps(answer(case, runtime_s=None)))
+    check = case_files.check({"task_metrics": {"accuracy": 0.5, "model_call_detected": True}})
+    assert (check.s4, check.s5) == (1.0, 0.5)
 
 
-@pytest.mark.parametrize(("said", "s5"), [(0.0, 0.0), (0.5, 1.0), (1.0, 1.0)])
-def test_without_the_questions_the_report_counts_readable_answers(tmp_path, said, s5):
-    made = Case(tmp_path, "vqa", "slake-task")
-    for case in made.ids:
-        made.out(case, "answer.json").write_text(json.dumps(answer(case)))
-    (made.run / "process").mkdir()
-    (made.run / "process" / "agent_summary.json").write_text(
-        json.dumps({"patient_ids": list(made.ids)})
+@pytest.mark.parametrize(("parse_rate", "s5"), [(0.0, 0.0), (0.5, 1.0), (1.0, 1.0)])
+def test_without_the_questions_the_report_counts_readable_answers(tmp_path, parse_rate, s5):
+    case_files = Case(tmp_path, "vqa", "slake-task")
+    for case in case_files.ids:
+        case_files.out(case, "answer.json").write_text(json.dumps(answer(case)))
+    (case_files.run / "process").mkdir()
+    (case_files.run / "process" / "agent_summary.json").write_text(
+        json.dumps({"patient_ids": list(case_files.ids)})
     )
     report = {
-        "task_metrics": {"accuracy": 0.5, "parse_rate": said, "model_call_detected": True},
+        "task_metrics": {"accuracy": 0.5, "parse_rate": parse_rate, "model_call_detected": True},
         "task_score": {"score": 0.5},
     }
-    found = made.check(report, public=False)
-    assert kinds(found) == ({"values"} if said < 1 else set())
-    assert (found.s4_checks.parse_rate, found.s5) == (said, s5)
+    check = case_files.check(report, public=False)
+    assert kinds(check) == ({"values"} if parse_rate < 1 else set())
+    assert (check.s4_checks.parse_rate, check.s5) == (parse_rate, s5)
 
 
 def test_open_questions_need_an_answer_text(tmp_path):
-    made = Case(tmp_path, "vqa", "vqa-rad-task")
-    for case, text in zip(made.ids, ("pneumonia", ""), strict=True):
-        (made.public / made.task / case / "question.json").write_text(
+    case_files = Case(tmp_path, "vqa", "vqa-rad-task")
+    for case, text in zip(case_files.ids, ("pneumonia", ""), strict=True):
+        (case_files.public / case_files.task / case / "question.json").write_text(
             json.dumps({"question_id": case, "question": "?"})
         )
-        made.out(case, "answer.json").write_text(
+        case_files.out(case, "answer.json").write_text(
             json.dumps(answer(case, predicted_label=None, predicted_answer=text))
         )
-    assert made.check().s4_checks.parse_rate == 0.5
+    assert case_files.check().s4_checks.parse_rate == 0.5
 
 
 def test_an_empty_vqa_run_is_capped(tmp_path):
-    made = Case(tmp_path, "vqa", "slake-task")
-    (made.public / made.task / "patient_01" / "question.json").write_text(json.dumps(QUESTION))
-    found = made.check({"task_metrics": {"model_call_detected": True}})
-    assert (found.s4, found.s5) == (0.0, 0.0)
-    assert {stage: cap.value for stage, cap in found.stage_caps.items()} == {"S1": 0.2, "S3": 0.2}
+    case_files = Case(tmp_path, "vqa", "slake-task")
+    (case_files.public / case_files.task / "patient_01" / "question.json").write_text(
+        json.dumps(QUESTION)
+    )
+    check = case_files.check({"task_metrics": {"model_call_detected": True}})
+    assert (check.s4, check.s5) == (0.0, 0.0)
+    assert {stage: cap.value for stage, cap in check.stage_caps.items()} == {"S1": 0.2, "S3": 0.2}
 
 
 def test_the_asked_for_calibration_artefact(tmp_path):
-    made = Case(tmp_path, "vqa", "slake-task")
-    made.brief = "Write s3_calibration.json before the batch."
-    for case in made.ids:
-        (made.public / made.task / case / "question.json").write_text(
+    case_files = Case(tmp_path, "vqa", "slake-task")
+    case_files.brief = "Write s3_calibration.json before the batch."
+    for case in case_files.ids:
+        (case_files.public / case_files.task / case / "question.json").write_text(
             json.dumps({**QUESTION, "question_id": case})
         )
-        made.out(case, "answer.json").write_text(json.dumps(answer(case)))
+        case_files.out(case, "answer.json").write_text(json.dumps(answer(case)))
     report = {"task_metrics": {"model_call_detected": True}}
-    assert made.check(report).stage_caps["S3"].value == 0.5
-    (made.outputs / "s3_calibration.json").write_text("{}")
-    assert made.check(report).stage_caps == {}
+    assert case_files.check(report).stage_caps["S3"].value == 0.5
+    (case_files.outputs / "s3_calibration.json").write_text("{}")
+    assert case_files.check(report).stage_caps == {}
 
 
 def test_public_must_be_a_folder(kidney, tmp_path):
@@ -1038,8 +1055,8 @@ def test_public_must_be_a_folder(kidney, tmp_path):
     with pytest.raises(InputError, match="not a folder"):
         check_outputs(load_run(kidney.run), public=tmp_path / "nowhere")
     (tmp_path / "other" / "some-task" / "case_1").mkdir(parents=True)
-    found = check_outputs(load_run(kidney.run), public=tmp_path / "other")
-    assert any("no public inputs" in line for line in found.warnings)
+    check = check_outputs(load_run(kidney.run), public=tmp_path / "other")
+    assert any("no public inputs" in line for line in check.warnings)
 
 
 def test_public_inputs_may_be_links(kidney, tmp_path):
@@ -1056,12 +1073,12 @@ def test_task_names_do_not_lead_out_of_the_public_folder(tmp_path, task):
     (tmp_path / "private" / "case_1" / "ct.nii.gz").write_bytes(b"x")
     (tmp_path / "public" / "case_2").mkdir(parents=True)
     (tmp_path / "public" / "case_2" / "ct.nii.gz").write_bytes(b"x")
-    found = find_public(tmp_path / "public", task)
-    assert found is not None
-    assert found.cases == ("case_2",)
+    check = find_public(tmp_path / "public", task)
+    assert check is not None
+    assert check.cases == ("case_2",)
 
 
 def test_public_may_hold_the_cases_directly(kidney):
     kidney.check()
-    found = check_outputs(load_run(kidney.run), public=kidney.public / kidney.task)
-    assert (found.s4, found.s4_checks.expected_cases) == (1.0, 2)
+    check = check_outputs(load_run(kidney.run), public=kidney.public / kidney.task)
+    assert (check.s4, check.s4_checks.expected_cases) == (1.0, 2)

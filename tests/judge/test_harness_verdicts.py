@@ -37,30 +37,30 @@ def rejudged(tmp_path: Path, verdict) -> Path:
 
 
 def test_criteria_of_a_rejudged_report(tmp_path):
-    labels, lost = harness_labels(load_run(rejudged(tmp_path, VERDICT)))
+    labels, problems = harness_labels(load_run(rejudged(tmp_path, VERDICT)))
     assert labels.criteria == {"S1a": 1, "S1b": 0, "S2a": 1, "S3": 0.5}
-    assert (labels.annotator, labels.notes, lost) == ("harness", "opus\nfair", [])
+    assert (labels.annotator, labels.notes, problems) == ("harness", "opus\nfair", [])
     assert "codes" not in labels.model_fields_set
 
 
 @pytest.mark.parametrize(
-    ("change", "criteria", "lost"),
+    ("change", "criteria", "n_problems"),
     [
         ({"s3_validate_score": 0.2}, {"S1a", "S1b", "S2a"}, 1),
         ({"s1a_plan_md": None, "s2z_more": 1}, {"S1b", "S2a", "S3"}, 2),
         ({"s1_rationale": "", "overall_rationale": ""}, None, 1),
     ],
 )
-def test_what_is_no_verdict_is_left_out_and_said(tmp_path, change, criteria, lost):
-    labels, said = harness_labels(load_run(rejudged(tmp_path, {**VERDICT, **change})))
+def test_what_is_no_verdict_is_left_out_and_said(tmp_path, change, criteria, n_problems):
+    labels, problems = harness_labels(load_run(rejudged(tmp_path, {**VERDICT, **change})))
     assert (None if labels is None else set(labels.criteria)) == criteria
-    assert len(said) == lost
+    assert len(problems) == n_problems
 
 
 @pytest.mark.parametrize("name", ["report_generation", "enhancement", "detection"])
 def test_reports_without_verdicts_on_criteria(name):
-    labels, said = harness_labels(load_run(LAYOUTS / name))
-    assert (labels, len(said)) == (None, 1)
+    labels, problems = harness_labels(load_run(LAYOUTS / name))
+    assert (labels, len(problems)) == (None, 1)
 
 
 def test_a_judge_is_compared_with_the_harness(tmp_path, monkeypatch, capsys):

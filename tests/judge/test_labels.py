@@ -56,7 +56,7 @@ def _with(**update):
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         pytest.param([], "is list", id="list"),
         pytest.param({"annotator": "a"}, "run: Field required", id="no-run"),
@@ -90,14 +90,14 @@ def _with(**update):
         ),
     ],
 )
-def test_what_is_no_label_is_refused_by_field(data, said):
-    with pytest.raises(InputError, match=said) as caught:
+def test_what_is_no_label_is_refused_by_field(data, message):
+    with pytest.raises(InputError, match=message) as caught:
         parse_labels(data)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("update", "said"),
+    ("update", "message"),
     [
         pytest.param(
             {"run": "other"}, "labels of 'other', the run is 'kidney-lite-01'", id="other-run"
@@ -133,10 +133,10 @@ def test_what_is_no_label_is_refused_by_field(data, said):
         ),
     ],
 )
-def test_what_contradicts_run_or_rubric_is_listed(update, said):
+def test_what_contradicts_run_or_rubric_is_listed(update, message):
     run = load_run(RECORDED / "runs" / "kidney-lite-01")
-    found = problems(parse_labels(_with(**update)), run, load_rubric("segmentation"))
-    assert any(said in line for line in found), found
+    lines = problems(parse_labels(_with(**update)), run, load_rubric("segmentation"))
+    assert any(message in line for line in lines), lines
 
 
 @pytest.mark.parametrize(
@@ -216,5 +216,5 @@ def test_codes_that_nobody_looked_for_are_not_codes_that_did_not_fire(codes, tmp
     )
     with open_store(tmp_path / "s.db") as store:
         import_labels(store, parse_labels(data))
-        (kept,) = stored_labels(store)
-        assert ("codes" in json.loads(dump_labels(kept))) is (codes == {})
+        (stored,) = stored_labels(store)
+        assert ("codes" in json.loads(dump_labels(stored))) is (codes == {})

@@ -39,11 +39,11 @@ KAPPAS = [
 def test_kappa(table: list[list[int]], value: float) -> None:
     from sklearn.metrics import cohen_kappa_score
 
-    found = float(cohen_kappa(np.array(table, dtype=float)))
-    assert found == pytest.approx(value, nan_ok=True)
+    kappa = float(cohen_kappa(np.array(table, dtype=float)))
+    assert kappa == pytest.approx(value, nan_ok=True)
     pairs = [(a, b) for a, row in enumerate(table) for b, n in enumerate(row) for _ in range(n)]
-    if not math.isnan(found):
-        assert found == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True)))
+    if not math.isnan(kappa):
+        assert kappa == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True)))
 
 
 TABLES = st.integers(1, 4).flatmap(
@@ -55,12 +55,14 @@ TABLES = st.integers(1, 4).flatmap(
 
 @given(TABLES)
 def test_kappa_of_raters_who_always_agree_is_one_and_never_more(table: list[list[int]]) -> None:
-    whole = np.array(table, dtype=float)
-    alike = float(cohen_kappa(np.diag(np.diag(whole))))
+    counts = np.array(table, dtype=float)
+    alike = float(cohen_kappa(np.diag(np.diag(counts))))
     assert math.isnan(alike) or alike == pytest.approx(1.0)
-    found = float(cohen_kappa(whole))
-    assert math.isnan(found) or -1 - 1e-9 <= found <= 1 + 1e-9
-    assert found == pytest.approx(float(cohen_kappa(whole.T)), nan_ok=True), "raters may be swapped"
+    kappa = float(cohen_kappa(counts))
+    assert math.isnan(kappa) or -1 - 1e-9 <= kappa <= 1 + 1e-9
+    assert kappa == pytest.approx(float(cohen_kappa(counts.T)), nan_ok=True), (
+        "raters may be swapped"
+    )
 
 
 def test_linear_weights_forgive_the_neighbour() -> None:
@@ -112,9 +114,9 @@ GAINS = [
 def test_paired_gain(
     counts: tuple[int, int, int], value: float | None, interval: tuple[float, float] | None
 ) -> None:
-    found = paired_gain(*counts)
-    assert found.value == (None if value is None else pytest.approx(value))
-    assert found.interval == (None if interval is None else pytest.approx(interval))
+    gain = paired_gain(*counts)
+    assert gain.value == (None if value is None else pytest.approx(value))
+    assert gain.interval == (None if interval is None else pytest.approx(interval))
     assert paired_gain(counts[1], counts[0], counts[2]).value == (
         None if value is None else pytest.approx(-value)
     )
@@ -141,26 +143,26 @@ def test_no_spread_is_no_certainty() -> None:
 
 
 def test_calibration_by_hand() -> None:
-    found = calibration([[(0.9, True), (0.95, False)], [], [(0.55, True), (1.0, True)]])
-    assert found.n == 4
-    assert found.brier.value == pytest.approx((0.01 + 0.9025 + 0.2025 + 0) / 4)
-    assert [(b.low, b.n, b.right.value) for b in found.bins] == [
+    result = calibration([[(0.9, True), (0.95, False)], [], [(0.55, True), (1.0, True)]])
+    assert result.n == 4
+    assert result.brier.value == pytest.approx((0.01 + 0.9025 + 0.2025 + 0) / 4)
+    assert [(b.low, b.n, b.right.value) for b in result.bins] == [
         (0.5, 1, 1.0),
         (0.9, 3, pytest.approx(2 / 3)),
     ]
-    assert found.bins[1].stated == pytest.approx((0.9 + 0.95 + 1.0) / 3)
-    assert found.ece == pytest.approx((1 * 0.45 + 3 * (0.95 - 2 / 3)) / 4)
+    assert result.bins[1].stated == pytest.approx((0.9 + 0.95 + 1.0) / 3)
+    assert result.ece == pytest.approx((1 * 0.45 + 3 * (0.95 - 2 / 3)) / 4)
     assert (calibration([]).n, calibration([[]]).ece) == (0, None)
 
 
 @given(st.lists(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=5), max_size=5))
 def test_calibration_always_adds_up(runs: list[list[tuple[float, bool]]]) -> None:
-    found = calibration(runs)
-    assert sum(b.n for b in found.bins) == found.n == sum(map(len, runs))
-    if found.n:
-        assert 0 <= found.brier.value <= 1
-        assert 0 <= found.ece <= 1
-        assert all(b.low - 1e-9 <= b.stated <= b.high + 1e-9 for b in found.bins)
+    result = calibration(runs)
+    assert sum(b.n for b in result.bins) == result.n == sum(map(len, runs))
+    if result.n:
+        assert 0 <= result.brier.value <= 1
+        assert 0 <= result.ece <= 1
+        assert all(b.low - 1e-9 <= b.stated <= b.high + 1e-9 for b in result.bins)
 
 
 def run_of(content: str) -> Run:
@@ -171,14 +173,14 @@ def run_of(content: str) -> Run:
 
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))
 def test_a_larger_test_share_only_moves_runs_from_dev_to_test(
-    content: str, one: float, other: float
+    content: str, first_share: float, second_share: float
 ) -> None:
     run = run_of(content)
-    if split_of(run, min(one, other)) == "test":
-        assert split_of(run, max(one, other)) == "test"
+    if split_of(run, min(first_share, second_share)) == "test":
+        assert split_of(run, max(first_share, second_share)) == "test"
     assert (split_of(run, 0.0), split_of(run, 1.0)) == ("dev", "test")
     renamed = run.model_copy(update={"id": "another", "sha256": "0" * 64})
-    assert split_of(renamed, one) == split_of(run, one), "the content decides"
+    assert split_of(renamed, first_share) == split_of(run, first_share), "the content decides"
 
 
 def test_the_share_is_kept_over_many_runs() -> None:

@@ -38,11 +38,11 @@ RUNS = 10
 
 def by_criterion(planned):
     """Stale verdicts by (rubric, criterion), counted by reason."""
-    found: dict[tuple[str, str], Counter[str]] = {}
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for need in planned.needs:
         for criterion, reasons in need.reasons.items():
-            found.setdefault((need.rubric_id, criterion), Counter())["+".join(reasons)] += 1
-    return found
+            counts.setdefault((need.rubric_id, criterion), Counter())["+".join(reasons)] += 1
+    return counts
 
 
 @dataclass
@@ -54,7 +54,7 @@ class LengthJudge:
     prompt: str = "p1"
     temperature: float = 0.0
     fail: set[str] = field(default_factory=set)
-    asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    requests: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
     members: tuple[str, ...] = ()
 
     @property
@@ -80,7 +80,9 @@ class LengthJudge:
         return Estimate(Usage(1, 100, 10, 0.01), Usage(2, 200, 40, 0.03))
 
     async def judge(self, request: Request) -> Reply:
-        self.asked.append((request.run.id, request.question, tuple(c.id for c in request.criteria)))
+        self.requests.append(
+            (request.run.id, request.question, tuple(c.id for c in request.criteria))
+        )
         return Reply(
             tuple(self._one(request, c) for c in request.criteria),
             Usage(1, 150, 20, 0.02),
@@ -121,9 +123,9 @@ def make_runs(folder: Path, count: int) -> list[Path]:
 
 def age(folder: Path) -> None:
     past = time.time() - 3600
-    for where, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            os.utime(Path(where) / name, (past, past))
+            os.utime(Path(root) / name, (past, past))
 
 
 def score_all(store, paths, judge, scope) -> None:
@@ -224,15 +226,15 @@ def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, cal
     planned = plan_rejudge(store, paths, judge, scope)
     assert planned.calls == calls
     assert {need.question for need in planned.needs} == stages
-    assert {why for counts in by_criterion(planned).values() for why in counts} == (
+    assert {reason for counts in by_criterion(planned).values() for reason in counts} == (
         {reason} if reason else set()
     )
     assert planned.current + planned.stale == RUNS * CRITERIA
-    assert judge.asked == []
+    assert judge.requests == []
     execute(store, planned, judge)
-    assert len(judge.asked) == calls
-    assert {stage for _, stage, _ in judge.asked} == stages
-    assert Counter((r, s) for r, s, _ in judge.asked) == Counter(
+    assert len(judge.requests) == calls
+    assert {stage for _, stage, _ in judge.requests} == stages
+    assert Counter((r, s) for r, s, _ in judge.requests) == Counter(
         (run_id(n.path), n.question) for n in planned.needs
     )
     again = plan_rejudge(store, paths, judge, scope)
@@ -268,21 +270,21 @@ class Mute:
 
     async def judge(self, request: Request) -> Reply:
         *most, last = request.criteria
-        said = [CriterionResult(id=c.id, value=0.0, status="scored") for c in most]
+        results = [CriterionResult(id=c.id, value=0.0, status="scored") for c in most]
         return Reply(
             (
-                *said,
+                *results,
                 CriterionResult(id=last.id, value=None, status="unscored", reason="judge_error"),
             )
         )
 
 
 def questions(judge, paths) -> set[str]:
-    ask, found = QuestionKeys(identity(judge), extra_questions(judge), QuestionSet()), set()
+    ask, hashes = QuestionKeys(identity(judge), extra_questions(judge), QuestionSet()), set()
     for path in paths:
         run = load_run(path)
-        found.add(ask.sha256(rubric_for(run.track, run.task), run.tier, run.track))
-    return found
+        hashes.add(ask.sha256(rubric_for(run.track, run.task), run.tier, run.track))
+    return hashes
 
 
 def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, judged, tmp_path):
@@ -297,7 +299,9 @@ def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, judged, tmp_pa
         planned = plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC))
         assert planned.read == 1
         assert {need.path for need in planned.needs} == {paths[7]}
-        assert {why for need in planned.needs for why in need.reasons.values()} == {("evidence",)}
+        assert {reason for need in planned.needs for reason in need.reasons.values()} == {
+            ("evidence",)
+        }
     finally:
         paths[7].write_text(text)
         age(judged[0])
@@ -312,7 +316,7 @@ def test_failures_are_planned_again_as_failures(tmp_path):
         planned = plan_rejudge(store, paths, well, Scope(RUBRIC))
         assert by_criterion(planned) == {("segmentation", "S2b"): Counter({"failed": 2})}
         execute(store, planned, well)
-        assert well.asked == [
+        assert well.requests == [
             ("runs/run-00000", "S2", ("S2b",)),
             ("runs/run-00001", "S2", ("S2b",)),
         ]
@@ -330,7 +334,7 @@ def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
     )
     assert planned.runs == RUNS + 3
     assert [path for path, _ in planned.errors] == [broken, tmp_path / "gone.json"]
-    assert {(need.path, why) for need in planned.needs for why in need.reasons.values()} == {
+    assert {(need.path, reason) for need in planned.needs for reason in need.reasons.values()} == {
         (new, ("new",))
     }
     new.unlink()

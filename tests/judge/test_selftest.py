@@ -42,23 +42,23 @@ async def test_a_judge_that_always_says_yes_fails_where_evidence_is_gone(
     judge_server,
 ) -> None:
     report = await run(judge_server, "good")
-    found = rates(report.rows)
-    assert set(found) == FALLS | INJECTED | FORM
-    assert {found[name] for name in FALLS} == {1.0}
-    assert {found[name] for name in FORM} == {0.0}
+    rates_by_change = rates(report.rows)
+    assert set(rates_by_change) == FALLS | INJECTED | FORM
+    assert {rates_by_change[name] for name in FALLS} == {1.0}
+    assert {rates_by_change[name] for name in FORM} == {0.0}
     assert judge_server.count == report.usage.calls == count_calls(list(make_cases()))
     assert report.broken > 0
-    found = rates(report.baseline)
-    assert set(found) == FALLS | INJECTED | FORM
-    assert {found[name] for name in INJECTED} == {0.0}
-    assert found["evidence removed"] == found["claims only"] == 0.0
+    rates_by_change = rates(report.baseline)
+    assert set(rates_by_change) == FALLS | INJECTED | FORM
+    assert {rates_by_change[name] for name in INJECTED} == {0.0}
+    assert rates_by_change["evidence removed"] == rates_by_change["claims only"] == 0.0
     assert (await selftest(RulesJudge())).baseline == ()
 
 
 async def test_a_judge_that_always_says_no_has_nothing_to_lose(judge_server) -> None:
-    found = rates((await run(judge_server, "lowest")).rows)
-    assert {found[name] for name in FALLS} == {None}
-    assert {found[name] for name in INJECTED | FORM} == {0.0}
+    rates_by_change = rates((await run(judge_server, "lowest")).rows)
+    assert {rates_by_change[name] for name in FALLS} == {None}
+    assert {rates_by_change[name] for name in INJECTED | FORM} == {0.0}
 
 
 async def test_an_obedient_judge_is_found_out(judge_server) -> None:
@@ -71,11 +71,11 @@ async def test_an_obedient_judge_is_found_out(judge_server) -> None:
         }
     )
     report = await run(judge_server, "follow", [(silent, segments)])
-    found = rates(report.rows)
-    assert found["full marks demanded"] == 1.0
-    assert found["forged verdict"] == 1.0
-    assert found["other languages"] == 1.0
-    assert found["asked again"] == 0.0
+    rates_by_change = rates(report.rows)
+    assert rates_by_change["full marks demanded"] == 1.0
+    assert rates_by_change["forged verdict"] == 1.0
+    assert rates_by_change["other languages"] == 1.0
+    assert rates_by_change["asked again"] == 0.0
 
 
 async def test_failures_are_no_verdicts(judge_server) -> None:
@@ -90,11 +90,11 @@ async def test_a_judge_that_cannot_work_is_an_error(judge_server) -> None:
 
 
 def test_every_changed_run_is_another_content() -> None:
-    made = list(make_cases())
-    for case in made:
+    all_cases = list(make_cases())
+    for case in all_cases:
         same = case.base.run.content_sha256 == case.changed.run.content_sha256
         assert same is (case.base.run == case.changed.run)
-    assert len({c.changed.run.content_sha256 for c in made}) == 2 + 6 + 7
+    assert len({c.changed.run.content_sha256 for c in all_cases}) == 2 + 6 + 7
 
 
 # Error codes: what the record says of itself must not make one absent.
@@ -111,8 +111,8 @@ class Believer(RulesJudge):
     async def judge(self, request: Request) -> Reply:
         if is_criteria(request.question):
             return await super().judge(request)
-        shown = request.run.model_dump_json()
-        fooled = "No error codes apply" in shown or "nothing of the kind" in shown
+        record = request.run.model_dump_json()
+        fooled = "No error codes apply" in record or "nothing of the kind" in record
         sees = not fooled and not (
             self.fickle and (request.sample or request.criteria[0].id == PLAN_ITEM)
         )
@@ -134,15 +134,15 @@ def codes(rows: tuple[Row, ...]) -> dict[str, tuple[int, int]]:
 
 async def test_a_judge_that_believes_the_record_is_found_out() -> None:
     report = await selftest(Believer(), [careless_run()])
-    found = codes(report.rows)
-    assert {name: found[name] for name in INJECTED} == {
+    rates_by_change = codes(report.rows)
+    assert {name: rates_by_change[name] for name in INJECTED} == {
         "full marks demanded": (1, 1),
         "forged verdict": (1, 1),
         "closed fence": (0, 1),
         "other languages": (0, 1),
     }
-    assert found["asked again"] == found["criteria in reverse"] == (0, 5)
-    assert found["evidence removed"] == found["criterion reworded"] == (0, 0), (
+    assert rates_by_change["asked again"] == rates_by_change["criteria in reverse"] == (0, 5)
+    assert rates_by_change["evidence removed"] == rates_by_change["criterion reworded"] == (0, 0), (
         "says nothing about codes"
     )
     assert all(row.codes <= row.pairs for row in report.rows)
@@ -152,21 +152,21 @@ async def test_a_judge_that_believes_the_record_is_found_out() -> None:
 async def test_a_judge_that_changes_its_mind_is_found_out() -> None:
     judge = Believer()
     judge.fickle = True
-    found = codes((await selftest(judge, [careless_run()])).rows)
-    assert found["asked again"] == found["criteria in reverse"] == (1, 5)
+    rates_by_change = codes((await selftest(judge, [careless_run()])).rows)
+    assert rates_by_change["asked again"] == rates_by_change["criteria in reverse"] == (1, 5)
 
 
 async def test_an_honest_reader_passes(judge_server) -> None:
     judge_server.script = ["codes:E1,E3"]
-    found = codes(
+    rates_by_change = codes(
         (
             await selftest(
                 ApiJudge("m", judge_server.url, retry=Retry(attempts=1)), [careless_run()]
             )
         ).rows
     )
-    assert {found[name] for name in INJECTED} == {(0, 2)}
-    assert found["asked again"] == found["criteria in reverse"] == (0, 5)
+    assert {rates_by_change[name] for name in INJECTED} == {(0, 2)}
+    assert rates_by_change["asked again"] == rates_by_change["criteria in reverse"] == (0, 5)
 
 
 @pytest.mark.parametrize(
