@@ -1,10 +1,9 @@
-"""What goes wrong most: the words about failures, grouped, so that the largest groups can be read
-off.
+"""The most common failures: texts about failures, grouped by their words.
 
-Four kinds of words: a judge's rationale of a criterion not met, the reason of a fired code, the
-cause of a failed step, and what was wrong with a deliverable. Texts are reduced to their pattern
-(numbers, quotes and paths out), weighed by TF-IDF and grouped by average-linkage clustering on
-cosine distance: no random start, the same cards give the same groups.
+Four kinds of texts count: a judge's rationale of a criterion not met, the reason of a fired code,
+the cause of a failed step, and a problem of a delivered file. Texts are reduced to patterns
+(without numbers, quotes and paths), weighted by TF-IDF and grouped by average-linkage clustering on
+cosine distance. Nothing is random: the same scorecards give the same groups.
 """
 
 from __future__ import annotations
@@ -27,21 +26,24 @@ KINDS = {
 }
 DISTANCE = 0.85
 """Mean cosine distance up to which groups merge: patterns that share about a seventh of their
-weighted words, so that reasons of one template with different particulars come together."""
-MOST_PATTERNS = 1500
-"""Patterns that are clustered, the most frequent first; the rest join the nearest group. Quadratic
-in this number."""
-SHARED_FROM = 30
-"""Patterns from which on only words that two of them share count: a word of one pattern alone
-groups nothing, and its weight would drown the common ones."""
-NEAR = 0.3
+weighted words, so that reasons from one template with different details come together."""
+MAX_PATTERNS = 1500
+"""Patterns that are clustered, the most frequent first; clustering is quadratic in this number. The
+others join the nearest group."""
+MIN_SHARED_FROM = 30
+"""Number of patterns from which on only words that two of them share count: a word of a single
+pattern groups nothing, and its weight would hide the common ones."""
+MIN_SIMILARITY = 0.3
 """Cosine similarity that a pattern needs to join a group later."""
-MOST_KEPT = 20_000
-"""Patterns kept in memory, by kind; further new ones are counted as left over."""
-MOST_JOINED = 200
-"""Groups that later patterns may join: the largest; the others are far from being shown."""
-LENGTH = 400
+MAX_STORED = 20_000
+"""Patterns kept in memory for each kind; further ones are counted as dropped."""
+MAX_JOINED = 200
+"""Groups that later patterns may join, the largest first; the others are never displayed."""
+MAX_LENGTH = 400
 """Characters of a text that count."""
+MAX_EXAMPLE, MAX_LABEL, MAX_EXAMPLE_RUNS = 240, 60, 5
+BATCH = 4096
+"""Patterns that are compared with the groups at a time."""
 
 SCHEMA: dict[str, Any] = {
     "kind": pl.String,
@@ -65,143 +67,119 @@ _WITH_DIGIT = r"\b[\w-]+_?\d[\w-]*\b"
 """Cases, counts, versions."""
 _NUMBER = r"\d+(?:[.,:]\d+)*"
 _NOISE = re.compile("|".join((_QUOTED, _PATH, _WITH_DIGIT, _NUMBER)))
-_STOP = frozenset(
-    {
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "most",
-        "common",
-        "more",
-        "be",
-        "been",
-        "but",
-        "by",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "nor",
-        "of",
-        "on",
-        "or",
-        "so",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "to",
-        "was",
-        "were",
-        "which",
-        "while",
-        "who",
-        "will",
-        "with",
-        "turn",
-        "turns",
-        "run",
-        "runs",
-    }
+_STOP_WORDS = frozenset(
+    "a an and are as at most common more be been but by did do does for from had has have in into is"
+    " it its nor of on or so than that the their them then there these they this those to was were"
+    " which while who will with turn turns run runs".split()
 )
-"""Words that group nothing: no claim about what a text means rests on them."""
+"""Words that say nothing about a group; no claim about what a text means rests on them."""
 
 
 @dataclass
 class _Pattern:
+    """Texts that are the same but for details."""
+
     text: str
+    """The first of them."""
     mentions: int = 0
     runs: dict[int, int | None] = field(default_factory=dict)
-    """Number of a run -> the turn in which it shows, where that is known."""
-    where: Counter[str] = field(default_factory=Counter)
+    """Number of a run -> the turn in which the failure shows, if it is known."""
+    places: Counter[str] = field(default_factory=Counter)
+    """Codes, criteria or stages that the texts belong to."""
+
+
+@dataclass
+class _Group:
+    """Patterns about one kind of failure."""
+
+    label: str
+    patterns: list[_Pattern]
+    mentions: int
+    runs: dict[int, int | None]
+    places: Counter[str]
+    example: str
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text about a failure of one run."""
+
+    kind: str
+    place: str
+    """Code, criterion or stage."""
+    text: str
+    turn: int | None
 
 
 class FailureTexts:
-    """Collects the words about failures card by card; `table` groups them. Memory grows with
-    distinct patterns."""
+    """Collects the texts of scorecards; `table` groups them.
+
+    Memory grows with the number of distinct patterns.
+    """
 
     def __init__(self) -> None:
         self.patterns: dict[str, dict[str, _Pattern]] = {kind: {} for kind in KINDS}
-        self.names: list[str] = []
+        self.run_ids: list[str] = []
         self.agents: list[str] = []
-        self.left_over = 0
+        self.dropped = 0
 
     def add(self, card: ScoreCard) -> None:
-        """Takes what one card says about failures."""
-        number = len(self.names)
-        self.names.append(card.run.id)
+        """Add the texts of one scorecard."""
+        run_number = len(self.run_ids)
+        self.run_ids.append(card.run.id)
         self.agents.append(card.run.agent or "(unknown)")
-        for kind, where, text, turn in _texts(card):
-            self._note(kind, where, text[:LENGTH], number, turn)
+        for text in _texts_of(card):
+            self._count(text, run_number)
 
-    def _note(self, kind: str, where: str, text: str, run: int, turn: int | None) -> None:
-        key = pattern(text)
+    def _count(self, text: _Text, run_number: int) -> None:
+        shortened = text.text[:MAX_LENGTH]
+        key = pattern(shortened)
         if not key:
             return
-        known = self.patterns[kind]
-        if key not in known:
-            if len(known) >= MOST_KEPT:
-                self.left_over += 1
+        by_key = self.patterns[text.kind]
+        if key not in by_key:
+            if len(by_key) >= MAX_STORED:
+                self.dropped += 1
                 return
-            known[key] = _Pattern(text.strip())
-        entry = known[key]
+            by_key[key] = _Pattern(shortened.strip())
+        entry = by_key[key]
         entry.mentions += 1
-        entry.runs.setdefault(run, turn)
-        entry.where[where] += 1
+        entry.runs.setdefault(run_number, text.turn)
+        entry.places[text.place] += 1
 
     def table(self, most: int = 12) -> pl.DataFrame:
-        """The largest groups of each kind (SCHEMA), most runs first; kinds without words have one
-        row with the reason.
+        """The largest groups of each kind (SCHEMA), those in most runs first.
 
-        `share` is the part of all runs (0-1) in which the group occurs; `where` are its commonest
-        codes, criteria or stages; `example` is its commonest text, shortened; `example_turns` are
-        where it shows in each of `example_runs`.
+        `share` is the share of all runs (0-1) in which a group occurs; `where` names its most
+        common codes, criteria or stages; `example` is its most common text, shortened;
+        `example_turns` are the turns where it shows in each of `example_runs`. A kind without texts
+        has one row with the reason.
         """
         rows: list[dict[str, Any]] = []
         for kind in KINDS:
-            groups = _groups(self.patterns[kind], most)
+            groups = _group_patterns(self.patterns[kind], most)
             if not groups:
-                rows.append({"kind": kind, "reason": "no scorecard has such words"})
+                rows.append({"kind": kind, "reason": "no scorecard has such texts"})
             for rank, group in enumerate(groups, 1):
-                agents = Counter(self.agents[run] for run in group.runs)
-                examples = sorted(group.runs)[:5]
-                rows.append(
-                    {
-                        "kind": kind,
-                        "rank": rank,
-                        "label": group.label,
-                        "runs": len(group.runs),
-                        "share": len(group.runs) / len(self.names),
-                        "mentions": group.mentions,
-                        "patterns": len(group.entries),
-                        "where": _commonest(group.where),
-                        "agents": _commonest(agents),
-                        "example": group.example,
-                        "example_runs": [self.names[run] for run in examples],
-                        "example_turns": [group.runs[run] for run in examples],
-                        "reason": None,
-                    }
-                )
+                rows.append({"kind": kind, "rank": rank, **self._row(group)})
         return pl.DataFrame(rows, schema=SCHEMA)
+
+    def _row(self, group: _Group) -> dict[str, Any]:
+        agents = Counter(self.agents[run] for run in group.runs)
+        examples = sorted(group.runs)[:MAX_EXAMPLE_RUNS]
+        return {
+            "label": group.label,
+            "runs": len(group.runs),
+            "share": len(group.runs) / len(self.run_ids),
+            "mentions": group.mentions,
+            "patterns": len(group.patterns),
+            "where": _most_common(group.places),
+            "agents": _most_common(agents),
+            "example": group.example,
+            "example_runs": [self.run_ids[run] for run in examples],
+            "example_turns": [group.runs[run] for run in examples],
+            "reason": None,
+        }
 
 
 def failure_clusters(cards: Iterable[ScoreCard], *, most: int = 12) -> pl.DataFrame:
@@ -213,151 +191,196 @@ def failure_clusters(cards: Iterable[ScoreCard], *, most: int = 12) -> pl.DataFr
 
 
 def pattern(text: str) -> str:
-    """A text without what differs from run to run: quotes, paths, numbers, names with digits; lower
-    case."""
-    return " ".join(_NOISE.sub(" ", text[:LENGTH].lower()).split())
+    """A text in lower case without what differs from run to run.
+
+    That is: quotes, paths, numbers, and names that contain digits.
+    """
+    return " ".join(_NOISE.sub(" ", text[:MAX_LENGTH].lower()).split())
 
 
-def _texts(card: ScoreCard) -> Iterator[tuple[str, str, str, int | None]]:
+# The texts of a scorecard
+
+
+def _texts_of(card: ScoreCard) -> Iterator[_Text]:
     for code in card.codes:
-        where = code.code if code.taxonomy == "paper" else f"{code.stage}:{code.code}"
-        yield "code", where, code.why, next(iter(code.turns), None)
+        place = code.code if code.taxonomy == "paper" else f"{code.stage}:{code.code}"
+        yield _Text("code", place, code.why, next(iter(code.turns), None))
     for episode in card.episodes:
-        where = episode.stage if episode.resolved_at is not None else f"{episode.stage} unresolved"
-        words = (
-            episode.cause if episode.kind in episode.cause else f"{episode.kind}: {episode.cause}"
-        )
-        yield "step", where, words, episode.first_turn
-    said: set[str] = set()
+        place = episode.stage
+        if episode.resolved_at is None:
+            place = f"{episode.stage} unresolved"
+        cause = episode.cause
+        if episode.kind not in cause:
+            cause = f"{episode.kind}: {cause}"
+        yield _Text("step", place, cause, episode.first_turn)
+    for stage in card.stages.values():
+        for result in stage.criteria:
+            if result.status == "scored" and result.value is not None and result.value < 1:
+                turn = result.evidence[0].turn if result.evidence else None
+                yield _Text("criterion", result.id, result.rationale, turn)
+    yield from _problems_of(card)
+
+
+def _problems_of(card: ScoreCard) -> Iterator[_Text]:
+    """Problems of delivered files, each once: S4 and S5 list the same."""
+    listed: set[str] = set()
     for stage, result in card.stages.items():
-        for item in result.criteria:
-            if item.status == "scored" and item.value is not None and item.value < 1:
-                yield (
-                    "criterion",
-                    item.id,
-                    item.rationale,
-                    item.evidence[0].turn if item.evidence else None,
-                )
-        if result.checks is not None:
-            # A problem reads "case: what"; the case is no part of the pattern.
-            # S4 and S5 share their checks: each is told once.
-            problems = {p.split(": ", 1)[-1]: None for p in result.checks.problems if p not in said}
-            said.update(result.checks.problems)
-            for problem in problems:
-                yield "deliverable", stage, problem, None
+        if result.checks is None:
+            continue
+        # A problem reads "case: text"; the case is not part of the pattern.
+        new = [problem for problem in result.checks.problems if problem not in listed]
+        for text in dict.fromkeys(problem.split(": ", 1)[-1] for problem in new):
+            yield _Text("deliverable", stage, text, None)
+        listed.update(result.checks.problems)
 
 
-@dataclass
-class _Group:
-    label: str
-    entries: list[_Pattern]
-    mentions: int
-    runs: dict[int, int | None]
-    where: Counter[str]
-    example: str
+# Grouping
 
 
-def _groups(patterns: dict[str, _Pattern], most: int) -> list[_Group]:
-    """The `most` largest groups of patterns; a vocabulary that leaves nothing to compare puts each
-    pattern by itself."""
-    if not patterns:
+def _group_patterns(by_key: dict[str, _Pattern], most: int) -> list[_Group]:
+    """The largest groups of patterns.
+
+    If the texts have no words to compare, each pattern is a group of its own.
+    """
+    if not by_key:
         return []
-    import numpy as np
-    from sklearn.cluster import AgglomerativeClustering
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    keys = sorted(patterns, key=lambda key: (-len(patterns[key].runs), key))
-    entries = [patterns[key] for key in keys]
-    vectors = TfidfVectorizer(
-        token_pattern=r"(?u)[^\W\d][\w]*[^\W\d_]",
-        stop_words=sorted(_STOP),
-        ngram_range=(1, 2),
-        max_features=3000,
-        min_df=2 if len(keys) >= SHARED_FROM else 1,
-        sublinear_tf=True,
-        dtype=np.float64,
-    )
+    keys = sorted(by_key, key=lambda key: (-len(by_key[key].runs), key))
+    patterns = [by_key[key] for key in keys]
+    vectorizer = _vectorizer(len(keys))
     try:
-        matrix = vectors.fit_transform(keys)
-    except ValueError:  # no word of more than one letter anywhere
-        return _largest([[entry] for entry in entries], most)
-    head = min(len(keys), MOST_PATTERNS)
-    known = np.asarray(matrix[:head].sum(1)).ravel() > 0
-    dense = matrix[:head].toarray()
-    number = np.full(len(keys), -1)
-    if known.sum() > 1:
-        distance = np.clip(1.0 - dense[known] @ dense[known].T, 0.0, 2.0)
-        number[:head][known] = AgglomerativeClustering(
-            n_clusters=None, metric="precomputed", linkage="average", distance_threshold=DISTANCE
-        ).fit_predict(distance)
-    else:
-        number[:head][known] = 0
-    if head < len(keys) and number.max() >= 0:
-        count = number.max() + 1
-        runs = np.zeros(count)
-        np.add.at(
-            runs,
-            number[:head][known],
-            [len(entry.runs) for entry, k in zip(entries, known, strict=False) if k],
-        )
-        largest = np.argsort(-runs, kind="stable")[:MOST_JOINED]
-        centres = np.zeros((count, dense.shape[1]))
-        np.add.at(centres, number[:head][known], dense[known])
-        centres = centres[largest] / np.linalg.norm(centres[largest], axis=1, keepdims=True)
-        for start in range(head, len(keys), 4096):
-            likeness = matrix[start : start + 4096] @ centres.T
-            nearest = largest[likeness.argmax(1)]
-            number[start : start + 4096] = np.where(likeness.max(1) >= NEAR, nearest, -1)
-    clusters = [
-        [entries[m] for m in np.flatnonzero(number == cluster)]
-        for cluster in range(number.max() + 1)
+        matrix = vectorizer.fit_transform(keys)  # (patterns, words), rows of length 1
+    except ValueError:  # no text has a word of more than one letter
+        return _largest([[entry] for entry in patterns], most)
+    labels = _cluster_labels(matrix, patterns)
+    clusters: list[list[_Pattern]] = [[] for _ in range(labels.max() + 1)]
+    for entry, label in zip(patterns, labels, strict=True):
+        if label >= 0:
+            clusters[label].append(entry)
+    # A late pattern without a group is left out: it is rarer than any of the clustered ones.
+    alone = [
+        [entry] for entry, label in zip(patterns[:MAX_PATTERNS], labels, strict=False) if label < 0
     ]
-    # Of the later patterns those that join nothing stay out: each is rarer than any of the head.
-    groups = _largest(clusters + [[entries[m]] for m in np.flatnonzero(number[:head] < 0)], most)
-    words = vectors.get_feature_names_out()
-    weight = np.array([len(entry.runs) for entry in entries], dtype=np.float64)
-    typical = np.asarray(matrix.T @ weight).ravel() / weight.sum()
-    row = {id(entry): at for at, entry in enumerate(entries)}
-    for group in groups:
-        members = [row[id(entry)] for entry in group.entries]
-        own = np.asarray(matrix[members].T @ weight[members]).ravel() / weight[members].sum()
-        terms = _top(words, own, own - 0.5 * typical)
-        group.label = ", ".join(terms) if terms else group.label
+    groups = _largest(clusters + alone, most)
+    _label_groups(groups, patterns, matrix, vectorizer.get_feature_names_out())
     return groups
 
 
+def _vectorizer(count: int) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(
+        token_pattern=r"(?u)[^\W\d][\w]*[^\W\d_]",
+        stop_words=sorted(_STOP_WORDS),
+        ngram_range=(1, 2),
+        max_features=3000,
+        min_df=2 if count >= MIN_SHARED_FROM else 1,
+        sublinear_tf=True,
+        dtype=float,
+    )
+
+
+def _cluster_labels(matrix: Any, patterns: list[_Pattern]) -> Any:
+    """The number of each pattern's cluster, -1 for none. `matrix`: (patterns, words)."""
+    import numpy as np
+
+    first = min(len(patterns), MAX_PATTERNS)
+    dense = matrix[:first].toarray()
+    has_words = dense.sum(axis=1) > 0
+    labels = np.full(len(patterns), -1)
+    labels[:first][has_words] = _average_linkage(dense[has_words])
+    if first < len(patterns) and labels.max() >= 0:
+        run_counts = np.array([len(entry.runs) for entry in patterns[:first]])
+        centres, numbers = _centres(
+            dense[has_words], labels[:first][has_words], run_counts[has_words]
+        )
+        for start in range(first, len(patterns), BATCH):
+            similarity = matrix[start : start + BATCH] @ centres.T
+            nearest = numbers[similarity.argmax(axis=1)]
+            is_near = similarity.max(axis=1) >= MIN_SIMILARITY
+            labels[start : start + BATCH] = np.where(is_near, nearest, -1)
+    return labels
+
+
+def _average_linkage(vectors: Any) -> Any:
+    """Cluster numbers of vectors of length 1, by their cosine distance."""
+    import numpy as np
+    from sklearn.cluster import AgglomerativeClustering
+
+    if len(vectors) < 2:
+        return np.zeros(len(vectors), dtype=int)
+    distance = np.clip(1.0 - vectors @ vectors.T, 0.0, 2.0)
+    clustering = AgglomerativeClustering(
+        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=DISTANCE
+    )
+    return clustering.fit_predict(distance)
+
+
+def _centres(vectors: Any, labels: Any, run_counts: Any) -> tuple[Any, Any]:
+    """Mean directions and numbers of the clusters in most runs, at most MAX_JOINED."""
+    import numpy as np
+
+    count = labels.max() + 1
+    runs = np.zeros(count)
+    np.add.at(runs, labels, run_counts)
+    sums = np.zeros((count, vectors.shape[1]))
+    np.add.at(sums, labels, vectors)
+    largest = np.argsort(-runs, kind="stable")[:MAX_JOINED]
+    return sums[largest] / np.linalg.norm(sums[largest], axis=1, keepdims=True), largest
+
+
 def _largest(clusters: list[list[_Pattern]], most: int) -> list[_Group]:
-    return sorted(map(_group, clusters), key=lambda group: (-len(group.runs), group.example))[:most]
+    groups = [_merge(patterns) for patterns in clusters]
+    groups.sort(key=lambda group: (-len(group.runs), group.example))
+    return groups[:most]
 
 
-def _top(words: Any, own: Any, score: Any, most: int = 4) -> list[str]:
-    """The heaviest terms, without those that a longer one already says."""
-    chosen: list[str] = []
-    for at in sorted(range(len(words)), key=lambda i: (-round(float(score[i]), 9), words[i])):
-        if own[at] <= 0 or len(chosen) >= most:
-            break
-        term = str(words[at])
-        parts = set(term.split())
-        if any(parts <= set(other.split()) for other in chosen):
-            continue
-        chosen = [other for other in chosen if not set(other.split()) <= parts]
-        chosen.append(term)
-    return chosen
-
-
-def _group(entries: list[_Pattern]) -> _Group:
-    best = max(entries, key=lambda entry: (len(entry.runs), -len(entry.text), entry.text))
-    where: Counter[str] = Counter()
+def _merge(patterns: list[_Pattern]) -> _Group:
+    most_common = max(patterns, key=lambda entry: (len(entry.runs), -len(entry.text), entry.text))
+    places: Counter[str] = Counter()
     runs: dict[int, int | None] = {}
-    for entry in entries:
-        where.update(entry.where)
+    for entry in patterns:
+        places.update(entry.places)
         runs = entry.runs | runs
-    example = " ".join(best.text.split())
-    short = example if len(example) <= 240 else example[:239] + "…"
-    return _Group(short[:60], entries, sum(entry.mentions for entry in entries), runs, where, short)
+    example = " ".join(most_common.text.split())
+    if len(example) > MAX_EXAMPLE:
+        example = example[: MAX_EXAMPLE - 1] + "…"
+    mentions = sum(entry.mentions for entry in patterns)
+    return _Group(example[:MAX_LABEL], patterns, mentions, runs, places, example)
 
 
-def _commonest(counts: Counter[str], most: int = 3) -> str:
-    """`E3 12, E5 4`; ties by name."""
+def _label_groups(groups: list[_Group], patterns: list[_Pattern], matrix: Any, words: Any) -> None:
+    """Label each group by the words that set it apart from all patterns."""
+    import numpy as np
+
+    weights = np.array([len(entry.runs) for entry in patterns], dtype=float)
+    overall = np.asarray(matrix.T @ weights).ravel() / weights.sum()
+    row_of = {id(entry): row for row, entry in enumerate(patterns)}
+    for group in groups:
+        rows = [row_of[id(entry)] for entry in group.patterns]
+        own = np.asarray(matrix[rows].T @ weights[rows]).ravel() / weights[rows].sum()
+        terms = _top_terms(words, own, own - 0.5 * overall)
+        if terms:
+            group.label = ", ".join(terms)
+
+
+def _top_terms(words: Any, own: Any, distinctiveness: Any, most: int = 4) -> list[str]:
+    """The most distinctive terms, without those that a longer one contains."""
+    order = sorted(
+        range(len(words)), key=lambda i: (-round(float(distinctiveness[i]), 9), words[i])
+    )
+    terms: list[str] = []
+    for index in order:
+        if own[index] <= 0 or len(terms) >= most:
+            break
+        parts = set(str(words[index]).split())
+        if any(parts <= set(term.split()) for term in terms):
+            continue
+        terms = [term for term in terms if not set(term.split()) <= parts]
+        terms.append(str(words[index]))
+    return terms
+
+
+def _most_common(counts: Counter[str], most: int = 3) -> str:
+    """`E3 12, E5 4`; ties in the order of the names."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{name} {count}" for name, count in ranked[:most])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ambjudge.analysis.report.failure_texts import (
     KINDS,
-    MOST_PATTERNS,
+    MAX_PATTERNS,
     SCHEMA,
     FailureTexts,
     failure_clusters,
@@ -126,7 +126,7 @@ def test_groups_do_not_depend_on_the_order_of_cards(cards) -> None:
 def test_cards_without_words_give_rows_with_the_reason(cards) -> None:
     for table in (failure_clusters([]), failure_clusters([with_reasons(cards[0], 1)])):
         assert table["kind"].to_list() == list(KINDS)
-        assert set(table["reason"]) == {"no scorecard has such words"}
+        assert set(table["reason"]) == {"no scorecard has such texts"}
 
 
 @pytest.mark.parametrize("text", ["?!", "12 / 13", "a", "医", "\x00\u202e", "$" * 900], ids=repr)
@@ -137,7 +137,7 @@ def test_odd_words_are_no_error(cards, text: str) -> None:
 def test_more_patterns_than_are_clustered_join_the_nearest_group(cards) -> None:
     words = [
         f"{chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676)}x"
-        for i in range(MOST_PATTERNS + 200)
+        for i in range(MAX_PATTERNS + 200)
     ]
     texts = FailureTexts()
     for number, word in enumerate(words):
