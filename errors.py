@@ -1,4 +1,4 @@
-"""The errors that users see: one line that says what, where, and what to do about it."""
+"""The errors that users see: one line that says what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InputError(AmbjudgeError):
     """A file or folder that cannot be read as what it should be."""
 
     def __init__(self, message: str, hint: str = "", path: str | Path | None = None) -> None:
-        super().__init__(f"{path}: {message}" if path is not None else message, hint)
+        super().__init__(message if path is None else f"{path}: {message}", hint)
         self.path = None if path is None else Path(path)
 
 
@@ -35,16 +35,16 @@ class RubricError(InputError):
     """A rubric that breaks its schema or contradicts itself."""
 
     position: tuple[int, int] = (0, 0)
-    """Line and column from 1; zeros: the file as a whole."""
+    """Line and column, counted from 1; zeros for the file as a whole."""
 
 
 class ConfigError(AmbjudgeError):
-    """A setting that is unknown or has a value out of its range."""
+    """A setting or option that is unknown or has a value out of its range."""
 
 
 class JudgeError(AmbjudgeError):
-    """A judge or its provider that cannot be used at all (single failed replies are verdicts, not
-    errors)."""
+    """A judge or provider that cannot be used at all; a single failed reply is a verdict, not an
+    error."""
 
     exit_code = 3
 
@@ -54,8 +54,8 @@ class StoreError(AmbjudgeError):
 
 
 def unexpected(error: Exception, path: str | Path) -> AmbjudgeError:
-    """A fault of ours met on one file, as an error about that file, so that the others go on; -vv
-    logs the traceback."""
+    """Turn an exception that one file caused into an error about that file, so that the others
+    continue; -vv logs the traceback."""
     import logging
 
     logging.getLogger(__name__).debug("%s", path, exc_info=error)

@@ -1,15 +1,13 @@
-"""The doors by which packages add to ambjudge: tracks, detectors, judges, importers, exporters,
-commands.
+"""Doors: the entry-point groups by which packages add tracks, detectors, judges, importers,
+exporters, tables and commands.
 
-- `Door`: the names behind one door, ours and those of installed packages, each loaded when it is
-  first used
-- `installed()`: what packages declare as entry points `ambjudge.<door>`, without importing any of
-  it
-- `stamps(...)`: who of them took part, for verdict keys and scorecards
+- `Door`: the names behind one door, built in or from packages, each loaded at its first use
+- `installed()`: what packages declare as entry points `ambjudge.<door>`; imports none of it
+- `stamps(...)`: which packages took part, for verdict keys and scorecards
 
-What a package adds runs with the user's rights: installing it is the user's choice, and nothing is
-loaded from the current folder, which may be a run's. `AMBJUDGE_PLUGINS` names the packages that may
-add something; empty: none.
+A plugin runs with the user's rights: installing it is the user's choice, and nothing is loaded from
+the working directory, which may belong to a run. `AMBJUDGE_PLUGINS` names the packages that may add
+something; if it is empty, none may.
 """
 
 from __future__ import annotations
@@ -17,104 +15,128 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, reduce
+from functools import cache
 from importlib import import_module
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from .errors import ConfigError
 
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
 SWITCH = "AMBJUDGE_PLUGINS"
+"""The variable that names the allowed packages."""
 _GROUP = "ambjudge."
-_OWN = f"{__package__}."
+_OWN_PREFIX = f"{__package__}."
 _MAX_BYTES = 1_000_000
+"""Of the text of a package's entry points."""
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")
 T = TypeVar("T")
 
 
 class Plugin(NamedTuple):
-    """One name behind a door: `target` is `package.module:attribute` or a module, `package` empty
-    for what is ours."""
+    """One name behind a door."""
 
     door: str
     name: str
     target: str
+    """`package.module:attribute`, or a module."""
     package: str = ""
+    """The package that declares it; empty if it is built in."""
     version: str = ""
 
     def __str__(self) -> str:
         return f"{self.package} {self.version}" if self.package else "ambjudge"
 
     def load(self) -> Any:
+        """Import the target."""
         module, _, attribute = self.target.partition(":")
-        return reduce(getattr, attribute.split(".") if attribute else (), import_module(module))
+        value: Any = import_module(module)
+        for name in attribute.split(".") if attribute else ():
+            value = getattr(value, name)
+        return value
 
     @property
     def stamp(self) -> str:
-        """Door, name, package, version and SHA-256 of the source of the module behind the name,
-        which has been loaded."""
+        """Door, name, package, version and the SHA-256 of the module's source.
+
+        The module must have been loaded.
+        """
         import hashlib
         from pathlib import Path
 
-        file = getattr(sys.modules.get(self.target.partition(":")[0]), "__file__", None)
+        module = sys.modules.get(self.target.partition(":")[0])
+        file = getattr(module, "__file__", None)
         data = Path(file).read_bytes() if file and os.path.isfile(file) else b""
         return f"{self.door}:{self.name} {self} sha256:{hashlib.sha256(data).hexdigest()[:16]}"
 
 
 class Door(Generic[T]):
-    """The names behind the door `group`, `what` being one of them in words.
+    """The names behind one entry-point group.
 
-    What is ours stands in a table of the shape of entry points, not in the package's own: a source
-    tree whose installed metadata is older than its files works too. `fits` says what is wrong with
-    something loaded, "" if nothing is.
+    Built-in names stand in a table of the shape of entry points instead of the package's own entry
+    points, so that a source tree works even if its installed metadata is older than its files.
     """
 
     def __init__(
         self,
         group: str,
-        what: str,
+        noun: str,
         built_in: Mapping[str, str],
-        fits: Callable[[str, Any], str] = lambda name, loaded: "",
+        find_problem: Callable[[str, Any], str] = lambda name, loaded: "",
         foreign: Callable[[], Iterable[Plugin]] | None = None,
     ) -> None:
-        self.group, self.what, self._fits = group, what, fits
+        """`noun` names one of its kind in messages. `find_problem` says what is wrong with a loaded
+        object; "" if it is usable. `foreign`: the plugins of packages (default: `installed`)."""
+        self.group = group
+        self.noun = noun
+        self._find_problem = find_problem
         self._built_in = {name: Plugin(group, name, target) for name, target in built_in.items()}
-        self._foreign = foreign or installed
+        self._list_foreign = foreign or installed
         self._entries: dict[str, Plugin] | None = None
         self._loaded: dict[str, T | ConfigError] = {}
 
     @property
     def entries(self) -> Mapping[str, Plugin]:
-        """Name -> where it is loaded from: ours, then those of packages in the order of their
+        """All plugins by name: the built-in ones, then those of packages in the order of their
         names."""
         if self._entries is None:
-            found = dict(self._built_in)
-            for plugin in self._foreign():
-                if plugin.door == self.group and plugin.name in found:
-                    warn(
-                        f"{self.what} {plugin.name!r} of {plugin} left out: {found[plugin.name]}"
-                        " has one of this name"
-                    )
-                elif plugin.door == self.group:
-                    found[plugin.name] = plugin
-            self._entries = found
+            self._entries = dict(self._built_in)
+            for plugin in self._list_foreign():
+                if plugin.door == self.group:
+                    self._add(plugin, self._entries)
         return self._entries
+
+    def _add(self, plugin: Plugin, entries: dict[str, Plugin]) -> None:
+        """Add a plugin; warn and leave it out if its name is in use."""
+        if plugin.name in entries:
+            warn(
+                f"{self.noun} {plugin.name!r} of {plugin} left out: {entries[plugin.name]} has one"
+                " of this name"
+            )
+        else:
+            entries[plugin.name] = plugin
 
     @property
     def names(self) -> tuple[str, ...]:
+        """All names, loadable or not."""
         return tuple(self.entries)
 
     @property
     def foreign(self) -> tuple[Plugin, ...]:
-        """Those of packages that can be loaded."""
+        """The plugins of packages that can be loaded."""
         return tuple(
-            p for p in self.entries.values() if p.package and self.find(p.name) is not None
+            plugin
+            for plugin in self.entries.values()
+            if plugin.package and self.find(plugin.name) is not None
         )
 
     def get(self, name: str) -> T:
-        """What stands behind a name; ConfigError for an unknown name and for one that cannot be
+        """Load the object of a name; ConfigError for an unknown name or one that cannot be
         loaded."""
         if name not in self.entries:
             raise ConfigError(
-                f"unknown {self.what} {name[:80]!r}", f"known: {', '.join(self.names)}"
+                f"unknown {self.noun} {name[:80]!r}", f"known: {', '.join(self.names)}"
             )
         if name not in self._loaded:
             self._loaded[name] = self._load(self.entries[name])
@@ -124,35 +146,39 @@ class Door(Generic[T]):
         return loaded
 
     def find(self, name: str | None) -> T | None:
-        """The same, None for an unknown name, and with one warning for one that cannot be loaded."""
+        """Load the object of a name; None for an unknown name and, with one warning, for one that
+        cannot be loaded."""
         if name is None or name not in self.entries:
             return None
-        known = name in self._loaded
+        is_first_try = name not in self._loaded
         try:
             return self.get(name)
         except ConfigError as error:
-            if not known:
+            if is_first_try:
                 warn(str(error))
             return None
 
     def __iter__(self) -> Iterator[T]:
-        """All that can be loaded."""
-        return (found for name in self.entries if (found := self.find(name)) is not None)
+        """All objects that can be loaded."""
+        for name in self.entries:
+            loaded = self.find(name)
+            if loaded is not None:
+                yield loaded
 
     def _load(self, plugin: Plugin) -> T | ConfigError:
         try:
             loaded = plugin.load()
-            problem = self._fits(plugin.name, loaded)
-        # whatever somebody else's module does when it is imported
+            problem = self._find_problem(plugin.name, loaded)
         except (Exception, SystemExit) as error:
+            # A package's module may do anything when it is imported; ours must not fail.
             if not plugin.package:
                 raise
             problem = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         if not problem:
             return cast(T, loaded)
-        advice = f"update or remove {plugin.package}, or leave it out with {SWITCH}"
         return ConfigError(
-            f"{self.what} {plugin.name!r} of {plugin} cannot be used: {problem}", advice
+            f"{self.noun} {plugin.name!r} of {plugin} cannot be used: {problem}",
+            f"update or remove {plugin.package}, or leave it out with {SWITCH}",
         )
 
 
@@ -163,76 +189,78 @@ def installed() -> tuple[Plugin, ...]:
 
 
 def scan(folders: Iterable[str], allowed: str | None) -> tuple[Plugin, ...]:
-    """What the packages in these folders declare for our doors; `allowed` as in `AMBJUDGE_PLUGINS`,
-    None for all.
+    """What the packages in these folders declare for our doors.
 
-    A look for our groups in the text of each package's entry points comes first, as most programs
-    start without any plugin, and importlib.metadata alone takes longer to import than all the rest
-    of `--help`.
+    `allowed`: names of packages as in `AMBJUDGE_PLUGINS`; None allows all. The text of each
+    package's entry points is searched for our groups before any is parsed: most programs start
+    without plugins, and importing importlib.metadata takes longer than all the rest of `--help`.
     """
-    names = (
-        None if allowed is None else {_plain(part) for part in allowed.split(",") if part.strip()}
-    )
-    if names is not None and not names:
-        return ()
-    found: dict[str, list[Plugin]] = {}
-    for place in _places(folders):
+    allowed_names = None
+    if allowed is not None:
+        allowed_names = {_normalised(part) for part in allowed.split(",") if part.strip()}
+        if not allowed_names:
+            return ()
+    by_package: dict[str, list[Plugin]] = {}
+    for folder in _metadata_folders(folders):
         from importlib.metadata import Distribution
 
         try:
-            package = Distribution.at(place)
-            title, version = str(package.metadata["Name"]), str(package.version)
-            if _plain(title) in found or (names is not None and _plain(title) not in names):
-                continue  # as for importlib, the first folder of the path wins
-            found[_plain(title)] = [
-                Plugin(
-                    entry.group.removeprefix(_GROUP),
-                    entry.name,
-                    entry.value.partition("[")[0].strip(),
-                    title,
-                    version,
-                )
-                for entry in package.entry_points
-                if entry.group.startswith(_GROUP) and entry.name.isprintable()
-            ]
-        except Exception as error:  # metadata that is none
-            warn(f"{place} left out: {type(error).__name__}: {error} (reinstall that package)")
-    return tuple(plugin for name in sorted(found) for plugin in found[name])
+            package = Distribution.at(folder)
+            name = _normalised(str(package.metadata["Name"]))
+            is_allowed = allowed_names is None or name in allowed_names
+            # The first folder of the path wins, as for importlib.
+            if is_allowed and name not in by_package:
+                by_package[name] = list(_plugins_of(package))
+        except Exception as error:  # broken metadata
+            warn(f"{folder} left out: {type(error).__name__}: {error} (reinstall that package)")
+    return tuple(plugin for name in sorted(by_package) for plugin in by_package[name])
 
 
-def _places(folders: Iterable[str]) -> Iterator[str]:
-    """Metadata folders of packages that speak of one of our doors."""
-    here = os.path.realpath(".")
+def _plugins_of(package: Distribution) -> Iterator[Plugin]:
+    """What one package declares for our doors."""
+    name, version = str(package.metadata["Name"]), str(package.version)
+    for entry in package.entry_points:
+        if entry.group.startswith(_GROUP) and entry.name.isprintable():
+            door = entry.group.removeprefix(_GROUP)
+            target = entry.value.partition("[")[0].strip()  # without the extras
+            yield Plugin(door, entry.name, target, name, version)
+
+
+def _metadata_folders(folders: Iterable[str]) -> Iterator[str]:
+    """Metadata folders of packages that name one of our doors."""
+    working_directory = os.path.realpath(".")
     for folder in folders:
-        if os.path.realpath(folder or ".") == here or not os.path.isdir(folder):
+        if os.path.realpath(folder or ".") == working_directory or not os.path.isdir(folder):
             continue
         for name in sorted(os.listdir(folder)):
-            if name.endswith((".dist-info", ".egg-info")):
-                try:
-                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
-                        if f"[{_GROUP}".encode() in file.read(_MAX_BYTES):
-                            yield os.path.join(folder, name)
-                except OSError:
-                    continue
+            if not name.endswith(_METADATA_SUFFIXES):
+                continue
+            try:
+                with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                    text = file.read(_MAX_BYTES)
+            except OSError:
+                continue
+            if f"[{_GROUP}".encode() in text:
+                yield os.path.join(folder, name)
 
 
-def _plain(name: str) -> str:
-    """A package's name as the index compares it."""
+def _normalised(name: str) -> str:
+    """A package's name in the spelling by which package indexes compare names."""
     return name.strip().lower().replace("_", "-").replace(".", "-")
 
 
 def is_ours(module: str) -> bool:
     """Whether a module of this name belongs to this package."""
-    return module.startswith(_OWN)
+    return module.startswith(_OWN_PREFIX)
 
 
 def stamps(door: Door[Any]) -> tuple[str, ...]:
-    """The stamps of what packages have behind a door, loaded for it."""
+    """The stamps of the packages' plugins behind a door, which are loaded for it."""
     return tuple(plugin.stamp for plugin in door.foreign)
 
 
 def warn(text: str) -> None:
-    """One line on stderr."""
+    """Print one warning on stderr."""
     import logging
 
     from .sanitize import sanitize_line

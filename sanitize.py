@@ -20,50 +20,49 @@ _NEWLINE = "␤"
 _REPLACEMENT = "\ufffd"
 
 
-def _pairs() -> Iterator[tuple[int, str]]:
-    for code in range(0x20):
-        if code not in (0x09, 0x0A):
-            yield code, chr(0x2400 + code)
-    yield 0x7F, "␡"
-    for code in range(0x80, 0xA0):
-        yield code, _REPLACEMENT
-    yield 0x2028, _NEWLINE
-    yield 0x2029, _NEWLINE
-    for code in range(0xD800, 0xE000):
-        yield code, _REPLACEMENT
-    bidi = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
-    for code in bidi:
-        yield code, _BIDI
-    # Format characters (Cf), variation selectors and fillers draw nothing and can hide or reorder
-    # text.
-    invisible = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800}
-    invisible |= (
-        set(range(0xFE00, 0xFE10)) | set(range(0xE0100, 0xE01F0)) | set(range(0x180B, 0x1810))
-    )
-    invisible |= {code for code in range(0x10000) if unicodedata.category(chr(code)) == "Cf"}
-    invisible |= (
-        set(range(0xE0000, 0xE0080))
-        | set(range(0x1BCA0, 0x1BCA4))
-        | set(range(0x1D173, 0x1D17B))
-        | {0x110BD, 0x110CD}
-        | set(range(0x13430, 0x13440))
-    )
-    for code in invisible - bidi:
-        yield code, _INVISIBLE
+_BIDI_CODES = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+_SURROGATES = range(0xD800, 0xE000)
+_FILLERS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800}
+_VARIATION_SELECTORS = {*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810)}
+_HIGH_FORMAT_CODES = {
+    *range(0xE0000, 0xE0080),
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
+    0x110BD,
+    0x110CD,
+    *range(0x13430, 0x13440),
+}
+"""Format characters (Cf) beyond 16 bits."""
 
 
 @lru_cache(maxsize=1)
 def _table() -> dict[int, str]:
-    return dict(_pairs())
+    """What is shown instead of each unsafe character, by its code."""
+    table: dict[int, str] = {}
+    for code in range(0x20):
+        if chr(code) not in "\t\n":
+            table[code] = chr(0x2400 + code)  # the control pictures
+    table[0x7F] = "␡"
+    table |= dict.fromkeys(range(0x80, 0xA0), _REPLACEMENT)
+    table |= dict.fromkeys((0x2028, 0x2029), _NEWLINE)
+    table |= dict.fromkeys(_SURROGATES, _REPLACEMENT)
+    # Format characters, variation selectors and fillers draw nothing and can hide or reorder text.
+    format_codes = {code for code in range(0x10000) if unicodedata.category(chr(code)) == "Cf"}
+    invisible = format_codes | _HIGH_FORMAT_CODES | _FILLERS | _VARIATION_SELECTORS
+    table |= dict.fromkeys(invisible, _INVISIBLE)
+    table |= dict.fromkeys(_BIDI_CODES, _BIDI)
+    return table
 
 
 @lru_cache(maxsize=1)
-def _doubtful() -> re.Pattern[str]:
-    """What is replaced, and all beyond 16 bits: `re` searches a set of smaller ones by a bitmap,
-    faster than a table is asked for each character, and most text has none of them."""
-    return re.compile(
-        f"[{''.join(re.escape(chr(code)) for code in sorted(_table()) if code < 0x10000)}]|[\U00010000-\U0010ffff]"
-    )
+def _maybe_unsafe() -> re.Pattern[str]:
+    """Matches what is replaced, and every character beyond 16 bits.
+
+    `re` searches a set of 16-bit characters by a bitmap, which is faster than a look-up for each
+    character; most texts have none of them.
+    """
+    codes = "".join(re.escape(chr(code)) for code in sorted(_table()) if code < 0x10000)
+    return re.compile(f"[{codes}]|[\U00010000-\U0010ffff]")
 
 
 @lru_cache(maxsize=1)
@@ -79,15 +78,16 @@ def sanitize(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return text.translate(_table()) if _doubtful().search(text) else text
+    return text.translate(_table()) if _maybe_unsafe().search(text) else text
 
 
 def escape_json(line: str) -> str:
-    """A line of JSON with every character that `sanitize` replaces written as its escape: the same
-    value, and no character in it that a terminal obeys."""
+    """Write every character of a JSON line that `sanitize` replaces as its escape: the same value,
+    and safe for a terminal."""
     if line.isascii() and line.isprintable():
         return line
-    return line.translate({code: _escape(code) for code in set(map(ord, line)) & _table().keys()})
+    unsafe = set(map(ord, line)) & _table().keys()
+    return line.translate({code: _escape(code) for code in unsafe})
 
 
 def _escape(code: int) -> str:
@@ -96,44 +96,61 @@ def _escape(code: int) -> str:
 
 
 def sanitize_line(text: str) -> str:
-    """`sanitize`, and tabs and newlines become visible too, so that the result stays on one line."""
+    """Like `sanitize`, but tabs and newlines become visible too: the result stays on one line."""
     return sanitize(text).replace("\n", _NEWLINE).replace("\t", " ")
 
 
 _KEY_LIKE = re.compile(
-    r"(?i)\b(?:sk|pk|gsk|xai|key|AIza)[-_][\w-]{6,}|AIza[\w-]{20,}|bearer\s+\S+|(?<=key=)\S+|(?<=//)[^/@\s]+@"
-    r"|(?<=password=)[^&\s'\"]+"
+    r"""(?ix)
+    \b(?:sk|pk|gsk|xai|key|AIza)[-_][\w-]{6,}   # keys of providers
+    |AIza[\w-]{20,}
+    |bearer\s+\S+
+    |(?<=key=)\S+
+    |(?<=//)[^/@\s]+@                           # user and password of a URL
+    |(?<=password=)[^&\s'\"]+
+    """
 )
-_SECRET = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD")
+_SECRET_SUFFIXES = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD")
+_SHORTEST_SECRET = 6
 
 
 def mask(text: str, *secrets: str | None) -> str:
-    """The text without anything that looks like a key or a URL's password, the given secrets, and
-    those that stand in the environment: as they are, backwards, in base64, in hexadecimal. A server
-    that was sent a key may write it otherwise."""
-    known = {v for k, v in os.environ.items() if k.upper().endswith(_SECRET) and len(v) >= 6}
-    forms = {form for secret in known.union(s for s in secrets if s) for form in _spellings(secret)}
-    for form in sorted(forms, key=len, reverse=True):
-        text = text.replace(form, "***")
+    """The text without secrets: what looks like a key or a URL's password, the given secrets, and
+    those in the environment.
+
+    Secrets are recognised as they are, backwards, in base64 and in hexadecimal, because a server
+    that was sent a key may write it otherwise.
+    """
+    values = {secret for secret in secrets if secret}
+    for name, value in os.environ.items():
+        if name.upper().endswith(_SECRET_SUFFIXES) and len(value) >= _SHORTEST_SECRET:
+            values.add(value)
+    spellings = {spelling for value in values for spelling in _spellings(value)}
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = text.replace(spelling, "***")
     return _KEY_LIKE.sub("***", text)
 
 
 def _spellings(secret: str) -> Iterator[str]:
+    """A secret in the encodings in which a server may write it."""
     yield from (secret, secret[::-1])
     data = secret.encode("utf-8", "surrogateescape")
-    if len(data) < 6:
+    if len(data) < _SHORTEST_SECRET:
         return
     yield from (data.hex(), data.hex().upper())
-    # where it stands in a longer text decides how its bytes fall into groups of three
-    for before in range(3):
-        packed = base64.b64encode(bytes(before) + data).decode().rstrip("=")
-        own = packed[-(-before * 8 // 6) : len(packed) - (1 if (before + len(data)) % 3 else 0)]
+    # The position in a longer text decides how the bytes fall into groups of three, so there are
+    # three base64 spellings; the characters at both ends also encode neighbouring bytes.
+    for offset in range(3):
+        encoded = base64.b64encode(bytes(offset) + data).decode().rstrip("=")
+        start = -(-offset * 8 // 6)
+        end = len(encoded) - (1 if (offset + len(data)) % 3 else 0)
+        own = encoded[start:end]
         yield from (own, own.replace("+", "-").replace("/", "_"))
 
 
 def replaced(text: str) -> int:
-    """How many characters `sanitize` replaces in `text`: a count to show beside it, as hidden text
-    is evidence."""
+    """How many characters of a text `sanitize` replaces: a count to show, as hidden text is
+    evidence."""
     if text.isascii() and text.isprintable():
         return 0
     return len(text) - len(text.translate(_deletions()))

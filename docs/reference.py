@@ -341,7 +341,7 @@ def doors() -> list[str]:
             "",
             f"## ambjudge.{door.group}",
             "",
-            f"A {door.what}.",
+            f"A {door.noun}.",
             "",
             *table(["Name", "Where"], rows),
         ]
