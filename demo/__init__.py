@@ -1,2 +1,1 @@
-"""A small cohort to try everything on: written from cohort.yaml, with answers to a reader's
-questions and labels."""
+"""A small cohort to try everything on, written from cohort.yaml: runs, a judge's replies, labels."""
