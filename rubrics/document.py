@@ -129,6 +129,7 @@ def _check_events(text: str, path: Path, loader: Any) -> None:
     import yaml
 
     depth = n_documents = 0
+    event: Any  # kinds of events have different attributes
     for event in yaml.parse(text, Loader=loader):
         position = _position(event.start_mark)
         if isinstance(event, yaml.DocumentStartEvent):

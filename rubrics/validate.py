@@ -135,14 +135,15 @@ def _shape_problems(document: Document) -> Iterator[Problem]:
 def _schema_problems(document: Document, error: ValidationError) -> Iterator[Problem]:
     """An error of the JSON Schema in the words of rubrics."""
     path: _Path = tuple(error.absolute_path)
-    rule, value = error.validator, error.instance
-    schema_of_value: Any = error.schema
-    hint = schema_of_value.get("description", "see docs/rubrics.md")
+    rule = error.validator
+    value: Any = error.instance
+    value_schema: Any = error.schema
+    hint = value_schema.get("description", "see docs/rubrics.md")
     if "propertyNames" in error.absolute_schema_path:
         expected = f"expected {hint}"
         yield _problem(document, (*path, value), "not a stage name", expected, key=True)
     elif rule == "additionalProperties":
-        allowed = list(schema_of_value["properties"])
+        allowed = list(value_schema["properties"])
         for name in sorted(set(value) - set(allowed)):
             suggestion = did_you_mean(name, allowed) or f"known: {', '.join(allowed)}"
             yield _problem(document, (*path, name), "unknown key", suggestion, key=True)

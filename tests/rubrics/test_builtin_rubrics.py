@@ -93,8 +93,8 @@ SETTLED = {
 )
 def test_what_readers_found_unclear_is_settled_and_marked_as_ours(rubric_id):
     items = {c.id: c for c in load_rubric(rubric_id).criteria()}
-    for name, said in SETTLED.items():
-        assert said in items[name].text
+    for name, words in SETTLED.items():
+        assert words in items[name].text
         if name != "S1f":
             assert items[name].source == "derived" or items[name].source.endswith(" ours")
 
@@ -137,7 +137,7 @@ def test_the_rubric_of_a_run(track, task, expected):
 
 
 @pytest.mark.parametrize(
-    ("given", "track", "task", "expected"),
+    ("preferred", "track", "task", "expected"),
     [
         ("vqa", "vqa", "x", "vqa"),
         ("vqa", "detection", "x", "detection"),
@@ -147,8 +147,8 @@ def test_the_rubric_of_a_run(track, task, expected):
         ("workflow", "detection", "x", "workflow"),
     ],
 )
-def test_a_given_rubric_judges_runs_of_its_own_track(given, track, task, expected):
-    assert rubric_for(track, task, load_rubric(given)).id == expected
+def test_a_given_rubric_judges_runs_of_its_own_track(preferred, track, task, expected):
+    assert rubric_for(track, task, load_rubric(preferred)).id == expected
 
 
 @pytest.mark.parametrize("rubric_id", IDS)

@@ -26,13 +26,13 @@ def test_what_one_begins_with_is_valid_at_once_and_commented(
     file.write_text(starter_rubric(name), "utf-8")
     assert validate_file(file) == file_notes(file) == []
     assert file.read_text("utf-8").startswith("#")
-    mine = load_rubric(file)
+    copy = load_rubric(file)
     if name is not None:
-        theirs = load_rubric(name)
-        assert mine.id == f"my-{name}"
-        assert (diff := diff_rubrics(theirs, mine)).added == diff.changed == ()
-    file.write_text(dump_rubric(mine), "utf-8")
-    assert load_rubric(file) == mine
+        original = load_rubric(name)
+        assert copy.id == f"my-{name}"
+        assert (diff := diff_rubrics(original, copy)).added == diff.changed == ()
+    file.write_text(dump_rubric(copy), "utf-8")
+    assert load_rubric(file) == copy
 
 
 def test_a_stage_of_the_benchmark_left_out_is_noted(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ WORDS = st.sampled_from(
 )
 
 
-def spans(found):
-    return [(m.span(), m.groups()) for m in found]
+def spans(matches):
+    return [(m.span(), m.groups()) for m in matches]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -136,11 +136,11 @@ def fail(text="", exit_code=1, err="", kind=None, language="python", action="exe
     ],
 )
 def test_families_of_failures(text, kind, family, environment):
-    found = fail(text)
-    assert (found.kind, found.family, found.environment) == (kind, family, environment)
-    assert found.confidence >= 0.6
-    assert found.message
-    assert "\n" not in found.message
+    failure = fail(text)
+    assert (failure.kind, failure.family, failure.environment) == (kind, family, environment)
+    assert failure.confidence >= 0.6
+    assert failure.message
+    assert "\n" not in failure.message
 
 
 DATA = yaml.safe_load(PATTERNS_FILE.read_text("utf-8"))
@@ -148,8 +148,8 @@ DATA = yaml.safe_load(PATTERNS_FILE.read_text("utf-8"))
 
 def entries(part):
     return [
-        pytest.param(one, id=f"{at}-{one.get('kind', one.get('family'))}")
-        for at, one in enumerate(DATA[part])
+        pytest.param(entry, id=f"{index}-{entry.get('kind', entry.get('family'))}")
+        for index, entry in enumerate(DATA[part])
     ]
 
 
@@ -159,7 +159,7 @@ def test_a_cause_is_read_from_its_examples(entry):
     for line in entry["examples"]:
         assert re.search(entry["pattern"], line, re.IGNORECASE), line
         assert (
-            next(family for family, said in patterns().causes if said.search(line))
+            next(family for family, pattern in patterns().causes if pattern.search(line))
             == entry["family"]
         ), line
 
@@ -169,9 +169,9 @@ def test_a_line_is_known_by_its_examples(entry):
     assert entry["examples"]
     for line in entry["examples"]:
         assert re.match(entry["pattern"], line), line
-        (found,) = find_errors(line)
-        assert (found.kind, found.confidence) == (entry["kind"], entry["confidence"]), line
-        assert found.family == entry.get("family", found.family)
+        (error,) = find_errors(line)
+        assert (error.kind, error.confidence) == (entry["kind"], entry["confidence"]), line
+        assert error.family == entry.get("family", error.family)
 
 
 @pytest.mark.parametrize("name", DATA["signs"])
@@ -192,12 +192,12 @@ def test_a_sign_is_seen_in_its_examples_only(name):
     ],
 )
 def test_exit_codes_without_words(exit_code, kind, environment):
-    found = fail("some output\n", exit_code)
-    assert (found.kind, found.environment) == (kind, environment)
+    failure = fail("some output\n", exit_code)
+    assert (failure.kind, failure.environment) == (kind, environment)
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "why"),
+    ("kwargs", "reason"),
     [
         pytest.param({"text": "all fine\n", "exit_code": 0}, "success", id="success"),
         pytest.param(
@@ -221,15 +221,15 @@ def test_exit_codes_without_words(exit_code, kind, environment):
         ),
     ],
 )
-def test_not_a_failure(kwargs, why):
-    found = fail(**kwargs)
-    assert found is None or found.confidence < 0.6, why
+def test_not_a_failure(kwargs, reason):
+    failure = fail(**kwargs)
+    assert failure is None or failure.confidence < 0.6, reason
 
 
 def test_a_pipe_hides_the_exit_code():
-    found = fail(TAIL, 0)
-    assert found.kind == "RuntimeError"
-    assert found.confidence >= 0.9
+    failure = fail(TAIL, 0)
+    assert failure.kind == "RuntimeError"
+    assert failure.confidence >= 0.9
 
 
 def test_a_printed_message_is_only_a_hint():
@@ -269,11 +269,11 @@ def test_waiting_for_a_download_is_access():
 
 
 def test_tool_errors_of_other_tools():
-    found = fail(
+    failure = fail(
         "<tool_use_error>File has not been read yet.</tool_use_error>", None, action="edit"
     )
-    assert found.family == "tool"
-    assert not found.environment
+    assert failure.family == "tool"
+    assert not failure.environment
 
 
 def test_the_innermost_own_frame_is_named():
@@ -309,8 +309,8 @@ def test_several_errors_in_one_text_come_in_order():
     ],
 )
 def test_recorded_runs(run, expected):
-    found = [f for f in failures(load_run(RECORDED / "runs" / run)) if f.confidence >= 0.6]
-    assert [(f.turn, f.kind) for f in found] == expected
+    confident = [f for f in failures(load_run(RECORDED / "runs" / run)) if f.confidence >= 0.6]
+    assert [(f.turn, f.kind) for f in confident] == expected
 
 
 def test_megabytes_are_read_in_linear_time(no_runaway):
@@ -327,8 +327,8 @@ def test_megabytes_are_read_in_linear_time(no_runaway):
 
 @given(st.text(max_size=400))
 def test_any_text_is_read(text):
-    for found in find_errors(text):
-        assert 0 < found.confidence <= 1
+    for error in find_errors(text):
+        assert 0 < error.confidence <= 1
     for code in (0, 1, None, 137, -1):
         got = fail(text, code)
         assert got is None or (

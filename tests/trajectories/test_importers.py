@@ -85,12 +85,12 @@ def written(folder: Path, name: str, value: Any) -> Path:
 
 def drafts(format: str, path: Path) -> list[Draft | InputError]:
     """What a format's reader makes of a file; an error that ends the file comes last."""
-    found: list[Draft | InputError] = []
+    items: list[Draft | InputError] = []
     try:
-        found += IMPORTERS.get(format).read(path)
+        items += IMPORTERS.get(format).read(path)
     except InputError as error:
-        found.append(error)
-    return found
+        items.append(error)
+    return items
 
 
 def the_draft(format: str, path: Path) -> Draft:
@@ -119,13 +119,13 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(code=TEXT, out=TEXT, said=TEXT)
+@given(code=TEXT, out=TEXT, text=TEXT)
 def test_texts_survive_as_they_are(
-    format: str, tmp_path: Path, code: str, out: str, said: str
+    format: str, tmp_path: Path, code: str, out: str, text: str
 ) -> None:
-    value = sample(SAMPLES[format], code=code, out=out, said=said)
+    value = sample(SAMPLES[format], code=code, out=out, said=text)
     turn = imported(format, written(tmp_path, SAMPLES[format], value), tmp_path / "run").turns[0]
-    assert (turn.code, turn.output, turn.text) == (code, out, said)
+    assert (turn.code, turn.output, turn.text) == (code, out, text)
 
 
 # Results: what came back, and where it stands.
@@ -240,8 +240,8 @@ def test_results(
     format: str, data: Any, code: int | None, stdout: str, stderr: str, tmp_path: Path
 ) -> None:
     run = imported(format, written(tmp_path, SAMPLES[format], data), tmp_path / "run")
-    seen = run.turns[0].actions[0].observation
-    assert (seen.exit_code, seen.stdout, seen.stderr) == (code, stdout, stderr)
+    observation = run.turns[0].actions[0].observation
+    assert (observation.exit_code, observation.stdout, observation.stderr) == (code, stdout, stderr)
 
 
 def test_results_that_are_the_harness_json_already_stay_as_they_are(tmp_path: Path) -> None:
@@ -271,13 +271,13 @@ def test_code_that_the_server_ran_brings_its_return_code(tmp_path: Path) -> None
             },
         },
     ]
-    seen = (
+    observation = (
         imported("anthropic", written(tmp_path, "run.json", data), tmp_path / "run")
         .turns[0]
         .actions[1]
         .observation
     )
-    assert (seen.exit_code, seen.stdout, seen.stderr) == (3, "o", "e")
+    assert (observation.exit_code, observation.stdout, observation.stderr) == (3, "o", "e")
 
 
 # Shapes within a format.
@@ -415,9 +415,9 @@ def test_later_events_of_openhands(tmp_path: Path) -> None:
 def test_containers_of_openhands(
     wrap: Callable[[Any], Any], name: str, ids: list[str], tmp_path: Path
 ) -> None:
-    found = drafts("openhands", written(tmp_path, name, wrap(sample(OPENHANDS))))
-    assert [draft.name for draft in found] == ids
-    assert all(draft.messages[-1]["role"] in ("assistant", "tool") for draft in found)
+    items = drafts("openhands", written(tmp_path, name, wrap(sample(OPENHANDS))))
+    assert [draft.name for draft in items] == ids
+    assert all(draft.messages[-1]["role"] in ("assistant", "tool") for draft in items)
 
 
 @pytest.mark.parametrize(
@@ -450,8 +450,8 @@ def test_containers_of_openhands(
     ],
 )
 def test_containers_of_chat_messages(value: Any, name: str, ids: list[str], tmp_path: Path) -> None:
-    found = drafts("openai", written(tmp_path, name, value))
-    assert [(draft.name, draft.turns) for draft in found] == [(name, 2) for name in ids]
+    items = drafts("openai", written(tmp_path, name, value))
+    assert [(draft.name, draft.turns) for draft in items] == [(name, 2) for name in ids]
 
 
 def test_attempts_of_swe_agent_are_runs_until_one_is_chosen(tmp_path: Path) -> None:
@@ -520,9 +520,9 @@ def test_a_cut_eval_file_is_an_error(tmp_path: Path) -> None:
     path = eval_file(tmp_path / "a.eval")
     path.write_bytes(path.read_bytes()[:-40])
     assert "is not a zip file" in str(drafts("inspect", path)[0])
-    whole = bytearray(eval_file(path).read_bytes())
-    whole[whole.index(b"PK\x01\x02") + 6] = 114  # the version that it takes to read
-    path.write_bytes(whole)
+    data = bytearray(eval_file(path).read_bytes())
+    data[data.index(b"PK\x01\x02") + 6] = 114  # the version that it takes to read
+    path.write_bytes(data)
     assert "is a broken zip file: zip file version 11.4" in str(drafts("inspect", path)[0])
 
 
@@ -539,7 +539,7 @@ def zstandard_eval(path: Path, wrong: bool = False) -> Path:
     }
     body, directory = b"", b""
     for name, data in members.items():
-        packed, key, at = zstandard.ZstdCompressor().compress(data), name.encode(), len(body)
+        packed, key, offset = zstandard.ZstdCompressor().compress(data), name.encode(), len(body)
         fields = (93, 0, 33, zlib.crc32(data) ^ wrong, len(packed), len(data), len(key), 0)
         body += (
             struct.pack(
@@ -564,7 +564,7 @@ def zstandard_eval(path: Path, wrong: bool = False) -> Path:
                 0,
                 0,
                 0,
-                at,
+                offset,
             )
             + key
         )
@@ -601,11 +601,11 @@ def test_wrong_files_are_errors_of_one_line(
 ) -> None:
     path = tmp_path / Path(ALL[format]).name
     path.write_text(text, encoding="utf-8")
-    found = drafts(format, path)
-    assert found
-    assert all(isinstance(item, InputError) for item in found)
-    assert says in str(found[0])
-    assert all("\n" not in str(item) and str(path) in str(item) for item in found)
+    items = drafts(format, path)
+    assert items
+    assert all(isinstance(item, InputError) for item in items)
+    assert says in str(items[0])
+    assert all("\n" not in str(item) and str(path) in str(item) for item in items)
 
 
 @pytest.mark.parametrize("other", ALL)
@@ -658,7 +658,7 @@ def test_formats_that_are_easily_mixed_up_name_each_other(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("wanted", "name"),
+    ("run_id", "name"),
     [
         pytest.param("../../etc/passwd", "etc-passwd", id="path"),
         pytest.param("a\\b:c*?", "a-b-c", id="signs that other systems mind"),
@@ -668,16 +668,16 @@ def test_formats_that_are_easily_mixed_up_name_each_other(tmp_path: Path) -> Non
         pytest.param("日" * 100, "日" * 66, id="long in bytes"),
     ],
 )
-def test_ids_become_names_that_are_safe(wanted: str, name: str) -> None:
-    assert safe_name(wanted) == name
+def test_ids_become_names_that_are_safe(run_id: str, name: str) -> None:
+    assert safe_name(run_id) == name
 
 
 @given(st.lists(st.text(max_size=20), max_size=30))
 def test_names_are_safe_and_never_alike(ids: list[str]) -> None:
     names = FolderNames()
-    made = [names.assign(wanted) for wanted in ids]
-    assert len({name.casefold() for name in made}) == len(ids)
-    assert all(name and "/" not in name and not name.startswith(".") for name in made)
+    assigned = [names.assign(run_id) for run_id in ids]
+    assert len({name.casefold() for name in assigned}) == len(ids)
+    assert all(name and "/" not in name and not name.startswith(".") for name in assigned)
 
 
 # And back
@@ -709,9 +709,9 @@ def test_chat_messages_come_back_as_they_were(tmp_path: Path) -> None:
 @settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(code=TEXT, out=TEXT, said=TEXT)
-def test_chat_round_trip_keeps_any_text(tmp_path: Path, code: str, out: str, said: str) -> None:
-    data = sample(OPENAI, code=code, out=out, said=said)
+@given(code=TEXT, out=TEXT, text=TEXT)
+def test_chat_round_trip_keeps_any_text(tmp_path: Path, code: str, out: str, text: str) -> None:
+    data = sample(OPENAI, code=code, out=out, said=text)
     path = save_run(
         the_draft("openai", written(tmp_path, "a.json", data)),
         tmp_path / "run",

@@ -213,34 +213,34 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
 def test_a_log_is_recognised_and_becomes_a_run_that_says_what_it_says(
     place: str, tmp_path: Path
 ) -> None:
-    format, name, known = RUNS[place]
+    format, name, expected = RUNS[place]
     assert recognise(IMPORTS / place) == format
     run = imported(IMPORTS / place, tmp_path / name)
     first, used = run.turns[0], run.resources
-    (action, *_), seen = first.actions, first.actions[0].observation
-    assert seen is not None
+    (action, *_), observation = first.actions, first.actions[0].observation
+    assert observation is not None
     assert {
         "agent": run.agent,
         "model": run.model,
         "task": run.task,
         "tier": run.tier,
         "repeat": run.repeat,
-        "exit_code": seen.exit_code,
+        "exit_code": observation.exit_code,
         "reasoning": first.reasoning,
         "ended": run.status.ended,
-        "outcomes": {name: told.value for name, told in run.outcomes.items()},
+        "outcomes": {name: outcome.value for name, outcome in run.outcomes.items()},
         "seconds": action.exec_time_s,
         "times": [turn.time_s for turn in run.turns],
         "tokens": (first.input_tokens, first.output_tokens),
         "totals": (used.input_tokens, used.output_tokens, used.cost_usd, used.wall_time_s),
-    } == UNKNOWN | known
+    } == UNKNOWN | expected
     assert (run.id, run.imported, run.warnings) == (name, format, ())
     assert BRIEF in run.brief
     assert ("Be careful." in run.brief) == (format != "claude-code")
     assert (action.kind, action.language, first.code.strip()) == ("execute", "bash", CODE)
     assert OUT.strip() in first.output
     assert "Done." in run.turns[-1].text
-    assert all(told.source.startswith(format) for told in run.outcomes.values())
+    assert all(outcome.source.startswith(format) for outcome in run.outcomes.values())
 
 
 def test_the_events_of_codex_exec_become_a_run(tmp_path: Path) -> None:
@@ -294,14 +294,14 @@ def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(
 
 
 def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere() -> None:
-    whole = (IMPORTS / "harbor/kidney__a1b2c3/agent/trajectory.json").read_bytes()
-    for end in range(0, len(whole), 7):
-        assert shape(whole[:end]) <= shape(whole)
+    trajectory = (IMPORTS / "harbor/kidney__a1b2c3/agent/trajectory.json").read_bytes()
+    for end in range(0, len(trajectory), 7):
+        assert shape(trajectory[:end]) <= shape(trajectory)
     assert {
         "schema_version=ATIF-v1.5",
         "steps.tool_calls.function_name",
         "agent.name=terminus-2",
-    } <= shape(whole)
+    } <= shape(trajectory)
     for odd in (
         b"",
         b"\xff\xfe" * 100,
@@ -315,8 +315,8 @@ def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere()
 
 def test_the_page_has_a_command_for_every_format() -> None:
     page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text("utf-8")
-    told = re.findall(r"^ambjudge import ([\w-]+) \S+ --", page, re.MULTILINE)
-    assert sorted(told) == sorted(IMPORTERS.names)
+    documented = re.findall(r"^ambjudge import ([\w-]+) \S+ --", page, re.MULTILINE)
+    assert sorted(documented) == sorted(IMPORTERS.names)
     assert all(f"\n| `{name}` | " in page for name in IMPORTERS.names if name != "conversation")
 
 
@@ -413,14 +413,14 @@ def test_broken_parquet_files_are_errors(content: bytes, says: str, tmp_path: Pa
 def test_parquet_files_with_bytes_changed_never_crash_the_reader(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pl.DataFrame([row(n) for n in range(3)]).write_parquet(path)
-    whole = path.read_bytes()
-    for at in range(4, len(whole), len(whole) // 60):
-        path.write_bytes(whole[:at] + b"\xff\x00\x7f" + whole[at + 3 :])
+    data = path.read_bytes()
+    for size in range(4, len(data), len(data) // 60):
+        path.write_bytes(data[:size] + b"\xff\x00\x7f" + data[size + 3 :])
         try:
-            found = list(IMPORTERS.get("parquet").read(path))
+            items = list(IMPORTERS.get("parquet").read(path))
         except InputError:
             continue
-        assert all(isinstance(item, Draft | InputError) for item in found)
+        assert all(isinstance(item, Draft | InputError) for item in items)
 
 
 def test_a_table_without_messages_names_its_columns(tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_outcomes_are_bounded_and_what_is_none_is_named(tmp_path: Path) -> None:
         },
         "",
     )
-    assert {name: told.value for name, told in draft.outcomes.items()} == {"score.f1": 0.5}
+    assert {name: outcome.value for name, outcome in draft.outcomes.items()} == {"score.f1": 0.5}
     assert set(draft.lost) == {"field score.per_case", "field log", "field deep.a.b"}
     draft.add_outcomes({str(n): n for n in range(500)}, "tests")
     assert len(draft.outcomes) == MAX_OUTCOMES
@@ -473,19 +473,22 @@ def test_a_log_leads_to_no_file_outside_of_its_folder(tmp_path: Path) -> None:
     (secret / "agent-logs" / "episode-0" / "prompt.txt").write_text("a secret", "utf-8")
     shutil.copytree(IMPORTS / TRIAL, tmp_path / "bench" / "trial")
     results = tmp_path / "bench" / "trial" / "results.json"
-    told = json.loads(results.read_text("utf-8"))
+    results_data = json.loads(results.read_text("utf-8"))
     prompt = results.with_name("agent-logs") / "episode-0" / "prompt.txt"
     prompt.unlink()
     prompt.symlink_to(secret / "agent-logs" / "episode-0" / "prompt.txt")
     (draft,) = IMPORTERS.get("terminal-bench").read(results)
     assert (isinstance(draft, Draft), "a secret" in str(draft)) == (True, False)
-    whole = tmp_path / "bench" / "results.json"
-    whole.write_text(
-        json.dumps({"results": [{**told, "task_id": "..", "trial_name": "secret"}]}), "utf-8"
+    all_results = tmp_path / "bench" / "results.json"
+    all_results.write_text(
+        json.dumps({"results": [{**results_data, "task_id": "..", "trial_name": "secret"}]}),
+        "utf-8",
     )
-    assert "a secret" not in str(list(IMPORTERS.get("terminal-bench").read(whole)))
-    whole.write_text(json.dumps({"results": [{**told, "trial_name": "x" * 5_000}]}), "utf-8")
-    assert "holds no episodes" in str(list(IMPORTERS.get("terminal-bench").read(whole)))
+    assert "a secret" not in str(list(IMPORTERS.get("terminal-bench").read(all_results)))
+    all_results.write_text(
+        json.dumps({"results": [{**results_data, "trial_name": "x" * 5_000}]}), "utf-8"
+    )
+    assert "holds no episodes" in str(list(IMPORTERS.get("terminal-bench").read(all_results)))
 
     shutil.copytree(IMPORTS / "harbor-raw", tmp_path / "raw")
     trajectory = tmp_path / "raw" / "kidney__raw1" / "agent" / "trajectory.json"
@@ -518,8 +521,8 @@ def test_a_parquet_file_on_which_polars_gives_up_is_broken(
     ).write_parquet(path)
     data = path.read_bytes()
     assert len(list(IMPORTERS.get("parquet").read(path))) == 1
-    for at in (12, 14):
-        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    for index in (12, 14):
+        path.write_bytes(data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :])
         with pytest.raises(InputError, match="is a broken Parquet file"):
             list(IMPORTERS.get("parquet").read(path))
         with pytest.raises(InputError, match="not a readable table"):

@@ -102,8 +102,8 @@ def test_links_are_not_walked_and_a_circle_of_them_hides_nothing(tmp_path):
     (tmp_path / "runs" / "a").symlink_to("a")
     (tmp_path / "runs" / "c").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "runs" / "b" / "up").symlink_to(tmp_path / "runs")
-    found = [str(p.relative_to(tmp_path)) for p in find_conversations(tmp_path / "runs")]
-    assert found == ["runs/b/process/conversation.json"]
+    paths = [str(p.relative_to(tmp_path)) for p in find_conversations(tmp_path / "runs")]
+    assert paths == ["runs/b/process/conversation.json"]
 
 
 @pytest.mark.parametrize("name", ["missing", "empty", "a\0b", "x" * 5000, "pipe"])

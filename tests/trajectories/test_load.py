@@ -338,7 +338,7 @@ def test_content_hash_covers_the_side_files(tmp_path):
             "agents_outputs/c/a.txt": "1",
         },
     )
-    seen = {load_run(tmp_path).content_sha256}
+    hashes = {load_run(tmp_path).content_sha256}
     for path, text in (
         ("plan/plan.md", "b"),
         ("agents_outputs/c/a.txt", "12"),
@@ -347,20 +347,20 @@ def test_content_hash_covers_the_side_files(tmp_path):
     ):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
-        seen.add(load_run(tmp_path).content_sha256)
-    assert len(seen) == 5
+        hashes.add(load_run(tmp_path).content_sha256)
+    assert len(hashes) == 5
     copy = tmp_path / "elsewhere"
     shutil.copytree(tmp_path, copy, ignore=shutil.ignore_patterns("elsewhere"))
-    assert load_run(copy).content_sha256 in seen
+    assert load_run(copy).content_sha256 in hashes
 
 
 def test_one_bad_run_never_stops_the_others(tmp_path):
     write(tmp_path / "a", [USER, CLOSING])
     write(tmp_path / "b", "not json")
     write(tmp_path / "c", [USER, CLOSING])
-    found = list(iter_runs(tmp_path))
-    assert [type(r) for r in found] == [Run, InputError, Run]
-    assert "b/process/conversation.json" in str(found[1])
+    items = list(iter_runs(tmp_path))
+    assert [type(r) for r in items] == [Run, InputError, Run]
+    assert "b/process/conversation.json" in str(items[1])
 
 
 def test_a_folder_of_runs_is_no_run(tmp_path):

@@ -171,8 +171,8 @@ def test_answers_find_their_calls_in_time_linear_in_both(tmp_path, no_runaway) -
             {"role": "tool", "tool_call_id": a, "content": str(n)} for n, a in enumerate(answers)
         ]
         (tmp_path / "conversation.json").write_text(json.dumps(messages), "utf-8")
-        found = [a.observation for turn in load_run(tmp_path).turns for a in turn.actions]
-        return [o and o.stdout for o in found]
+        observations = [a.observation for turn in load_run(tmp_path).turns for a in turn.actions]
+        return [o and o.stdout for o in observations]
 
     assert told(["a", "a", "a"], ["a", "a", "b", "a", "a"]) == ["3", "0", "1"]
     assert told([None, "b", None, None], [None, "b", "x", None]) == [None, "1", "0", "2"]
@@ -217,8 +217,8 @@ def test_a_line_without_end_is_cut_and_the_next_ones_are_read(tmp_path) -> None:
     file = tmp_path / "cards.jsonl"
     file.write_bytes(b"{}\n" + b"x" * (2 * MAX_LINE + 5) + b"\n{}\n")
     with file.open("rb") as stream:
-        found = list(bounded_lines(stream))
-    assert [(offset, len(line)) for offset, line in found] == [
+        lines = list(bounded_lines(stream))
+    assert [(offset, len(line)) for offset, line in lines] == [
         (0, 3),
         (3, MAX_LINE + 1),
         (2 * MAX_LINE + 9, 3),
@@ -371,11 +371,11 @@ def test_damaged_values(tmp_path, data):
     st.lists(st.tuples(st.floats(0, 0.9999), st.integers(0, 255)), min_size=1, max_size=4),
     st.floats(0.5, 1),
 )
-def test_damaged_bytes(tmp_path, name, flips, kept):
+def test_damaged_bytes(tmp_path, name, flips, share):
     data = bytearray(original(name).encode())
-    for where, byte in flips:
-        data[int(where * len(data))] = byte
-    loads_or_says_why(tmp_path, bytes(data[: int(kept * len(data))] if kept < 0.75 else data))
+    for offset, byte in flips:
+        data[int(offset * len(data))] = byte
+    loads_or_says_why(tmp_path, bytes(data[: int(share * len(data))] if share < 0.75 else data))
 
 
 @settings(
@@ -472,9 +472,9 @@ def test_any_trace_in_place_of_a_conversation(tmp_path, entries):
     for name in ("trace.jsonl", "tool_calls.jsonl"):
         (process / name).write_text("\n".join(map(json.dumps, entries)))
     replies = sum(e["type"] == "api_call" for e in entries)
-    found = list(iter_runs(tmp_path / "dead"))
-    assert [type(one) for one in found] == [Run if replies else InputError]
-    assert not replies or len(found[0].turns) == replies
+    items = list(iter_runs(tmp_path / "dead"))
+    assert [type(item) for item in items] == [Run if replies else InputError]
+    assert not replies or len(items[0].turns) == replies
 
 
 def test_a_run_in_gzip_is_the_run_itself(tmp_path: Path) -> None:
@@ -485,5 +485,12 @@ def test_a_run_in_gzip_is_the_run_itself(tmp_path: Path) -> None:
     shutil.copytree(source.parent / "outputs", packed.parent / "outputs")
     for file in source.iterdir():
         (packed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
-    ours, theirs = load_run(tmp_path / "kidney-lite-02"), load_run(RECORDED / "kidney-lite-02")
-    assert (ours.id, ours.turns, ours.warnings) == (theirs.id, theirs.turns, theirs.warnings)
+    imported, recorded = (
+        load_run(tmp_path / "kidney-lite-02"),
+        load_run(RECORDED / "kidney-lite-02"),
+    )
+    assert (imported.id, imported.turns, imported.warnings) == (
+        recorded.id,
+        recorded.turns,
+        recorded.warnings,
+    )

@@ -92,13 +92,13 @@ def test_vqa_answers_report_and_questions():
     assert (run.resources.cost_usd, run.resources.source["cost_usd"]) == (0.0018, "report")
     assert (run.status.submitted, run.listed_cases) == (True, ("q1", "q2", "q3"))
     assert [a["question_id"] for a in read_answers(run)] == ["q1", "q2"]
-    found = check_outputs(run)
-    assert (found.s4_checks.completion, found.s4_checks.source, found.s5) == (
+    checked = check_outputs(run)
+    assert (checked.s4_checks.completion, checked.s4_checks.source, checked.s5) == (
         pytest.approx(2 / 3),
         "files",
         1.0,
     )
-    assert found.task == 0.6667
+    assert checked.task == 0.6667
 
 
 def test_the_cost_of_a_lost_report_stands_in_the_summary(tmp_path):
@@ -209,19 +209,19 @@ def test_a_dropped_breach_is_counted(capsys, monkeypatch, tmp_path):
         1.0,
     )
     assert (row["breach"], row["no_output"], row["resolved"]) == (0.5, 0.5, 0.0)
-    found = analyse("runs", only=("cohort", "leaderboard", "ratings", "failures"))
-    told = dict(found.tables["cohort"].rows())
-    assert (told["runs analysed"], told["disqualified"]) == (
+    analysis = analyse("runs", only=("cohort", "leaderboard", "ratings", "failures"))
+    cohort = dict(analysis.tables["cohort"].rows())
+    assert (cohort["runs analysed"], cohort["disqualified"]) == (
         "2",
         "1, which cost 0 s, 600 tokens in, 60 out",
     )
-    shares = found.tables["failures"].filter(
+    shares = analysis.tables["failures"].filter(
         pl.col("agent") == "agent-x", pl.col("population") == "new"
     )
     assert {"failed": 1.0, "breach": 0.5, "timeout": 0.0}.items() <= dict(
         shares.select("what", "value").rows()
     ).items()
-    assert "1, which cost 0 s, 600 tokens in" in render(found, [])
+    assert "1, which cost 0 s, 600 tokens in" in render(analysis, [])
     assert command(["-q", "score", "runs/segmentation", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert [card["stages"][s]["score"] for s in ("S1", "S2", "S3", "S4", "S5")] == [0.0] * 5
@@ -246,10 +246,10 @@ def test_a_killed_enhancement_run_is_read_from_its_logs(tmp_path):
 
 def test_a_killed_vqa_run_is_read_from_its_logs(tmp_path):
     shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")
-    told = [[a.code for a in t.actions] for t in load("vqa").turns]
+    codes = [[a.code for a in t.actions] for t in load("vqa").turns]
     (tmp_path / "run/process/conversation.json").unlink()
     run = load_run(tmp_path / "run")
-    assert [[a.code for a in t.actions] for t in run.turns] == told
+    assert [[a.code for a in t.actions] for t in run.turns] == codes
     assert [t.input_tokens for t in run.turns] == [100, 200, 300, 400, 500]
 
 

@@ -230,8 +230,8 @@ def test_exit_codes(name):
     value, code, kind = EXIT_CODES[name]
     body = {"stdout": "a", "stderr": ""} | ({} if value is ... else {"exit_code": value})
     warnings: list[str] = []
-    seen, _ = make_observation(json.dumps(body), warnings, "turn 1")
-    assert (seen.exit_code, seen.kind) == (code, kind)
+    observation, _ = make_observation(json.dumps(body), warnings, "turn 1")
+    assert (observation.exit_code, observation.kind) == (code, kind)
     assert bool(warnings) == (code is None and value not in (None, ...))
 
 

@@ -14,14 +14,14 @@ UNKNOWN = Observation(stdout="File written", kind="unknown")
 FAILED = Observation(exit_code=1, stderr="No such directory", kind="failed")
 
 
-def run(code: str, language: str | None = "python", seen: Observation | None = OK) -> Action:
+def run(code: str, language: str | None = "python", observation: Observation | None = OK) -> Action:
     return Action(
-        tool="execute_code", kind="execute", language=language, code=code, observation=seen
+        tool="execute_code", kind="execute", language=language, code=code, observation=observation
     )
 
 
-def tool(name: str, seen: Observation | None = UNKNOWN, **arguments) -> Action:
-    return make_action(name, arguments, None).model_copy(update={"observation": seen})
+def tool(name: str, observation: Observation | None = UNKNOWN, **arguments) -> Action:
+    return make_action(name, arguments, None).model_copy(update={"observation": observation})
 
 
 def plan_of(tmp_path, *actions: Action):
@@ -157,10 +157,10 @@ def test_write_tools(name, tmp_path):
 
 
 NOT_WRITTEN = {
-    "failed": run(PYTHON["with"], seen=FAILED),
-    "timed out": run(PYTHON["with"], seen=Observation(exit_code=-1, kind="timeout")),
+    "failed": run(PYTHON["with"], observation=FAILED),
+    "timed out": run(PYTHON["with"], observation=Observation(exit_code=-1, kind="timeout")),
     "blocked": run(SHELL["echo"], "bash", Observation(exit_code=-1, kind="blocked")),
-    "never answered": run(PYTHON["with"], seen=None),
+    "never answered": run(PYTHON["with"], observation=None),
     "refused by the tool": tool(
         "Write",
         Observation(stdout="Error: File has not been read yet", kind="unknown"),
@@ -197,7 +197,7 @@ IMAGES = {
 def test_writes_of_plan_png(name, tmp_path):
     code, expected = IMAGES[name]
     assert writes_plan_image(run(code)) is expected
-    plan, _ = plan_of(tmp_path, run(code), run(code, seen=FAILED))
+    plan, _ = plan_of(tmp_path, run(code), run(code, observation=FAILED))
     assert plan.image_turn == (1 if expected else None)
 
 

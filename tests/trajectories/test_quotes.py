@@ -50,7 +50,7 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("turn", "quote", "check", "found"),
+    ("turn", "quote", "check", "found_turn"),
     [
         pytest.param(1, "First I “look” at it.", "verified", None, id="text"),
         pytest.param(1, "because of doubt", "verified", None, id="reasoning"),
@@ -85,9 +85,9 @@ def run(tmp_path_factory):
         pytest.param(1, "\x00", "not_found", None, id="nul"),
     ],
 )
-def test_where_a_quote_stands(run, turn, quote, check, found):
+def test_where_a_quote_stands(run, turn, quote, check, found_turn):
     evidence = check_quote(run, turn, quote)
-    assert (evidence.check, evidence.found_turn) == (check, found)
+    assert (evidence.check, evidence.found_turn) == (check, found_turn)
     assert (evidence.turn, evidence.quote) == (turn, quote)
 
 
@@ -104,8 +104,8 @@ def test_every_slice_of_a_turn_with_words_is_verified(run, data):
     output = run.turn(1).output
     start = data.draw(st.integers(0, len(output) - 1))
     quote = output[start : data.draw(st.integers(start + 1, len(output)))]
-    wanted = "verified" if any(c.isalnum() for c in quote) else "not_found"
-    assert QuoteIndex(run).check(1, quote).check == wanted
+    expected = "verified" if any(c.isalnum() for c in quote) else "not_found"
+    assert QuoteIndex(run).check(1, quote).check == expected
 
 
 def test_a_line_copied_from_the_record_is_found_with_what_sanitize_replaced(tmp_path: Path):
@@ -125,9 +125,9 @@ def test_a_line_copied_from_the_record_is_found_with_what_sanitize_replaced(tmp_
     path = tmp_path / "conversation.json"
     path.write_text(json.dumps(messages), encoding="utf-8")
     run = load_run(path)
-    shown = make_record(run, segment(run))
+    record = make_record(run, segment(run))
     for words in ("start␛[31m red ⇄ end", "next ␀ line", "8 of 64: 56"):
-        assert words in shown.text
+        assert words in record.text
         assert check_quote(run, 1, words).check == "verified"
 
 

@@ -162,13 +162,13 @@ def test_a_message_or_reminder_shown_by_earlier_outputs_is_counted_not_shown_aga
         "The list was saved. Remember to keep it up to date while you work and to finish every"
         " point of it before you stop." * 2
     )
-    earlier, found = Earlier(), []
+    earlier, folded = Earlier(), []
     for turn in (1, 2, 3):
         earlier.turn = turn
-        found.append(fold("\n".join(["ok", *DEBUG[:5], reminder]), earlier))
-    assert [reminder in text for text in found] == [True, True, False]
-    assert [DEBUG[0] in text for text in found] == [True, False, False]
-    assert "[… 1 line seen before, as in turn 1 …]" in found[2]
+        folded.append(fold("\n".join(["ok", *DEBUG[:5], reminder]), earlier))
+    assert [reminder in text for text in folded] == [True, True, False]
+    assert [DEBUG[0] in text for text in folded] == [True, False, False]
+    assert "[… 1 line seen before, as in turn 1 …]" in folded[2]
 
 
 def test_what_the_agent_wrote_is_folded_only_where_nothing_is_lost() -> None:
@@ -188,8 +188,8 @@ LINES = st.sampled_from(
 def test_folding_only_takes_lines_away_and_says_so(lines: list[str]) -> None:
     text = "\n".join(lines)
     folded = fold(text).split("\n")
-    rest = iter(text.split("\n"))
+    lines = iter(text.split("\n"))
     for line in folded:
         if not line.startswith("[… "):
-            assert line in rest  # each kept line is one of the text's, in order
+            assert line in lines  # each kept line is one of the text's, in order
     assert text.split("\n") == folded or any(line.startswith("[… ") for line in folded)

@@ -267,11 +267,11 @@ ANSWERS = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_to_a_submission(name):
     answer, missing, cases, complete = ANSWERS[name]
-    found = submit_answer(answer)
-    assert found.get("missing_files") == missing
-    assert found.get("patients_checked") == cases
-    assert found.get("complete") == complete
-    assert submit_answer(found) == found
+    unified = submit_answer(answer)
+    assert unified.get("missing_files") == missing
+    assert unified.get("patients_checked") == cases
+    assert unified.get("complete") == complete
+    assert submit_answer(unified) == unified
 
 
 def test_runtime():

@@ -227,9 +227,11 @@ STORIES = [
 
 @pytest.mark.parametrize(("turns", "stages"), STORIES)
 def test_stories(tmp_path: Path, turns: list, stages: str) -> None:
-    found = segment(make_run(tmp_path, *turns), explain=True)
-    told = [[f"{s.name}:{s.stage}{s.weight:+.1f}" for s in reasons] for reasons in found.signals]
-    assert " ".join(stage[1] for stage in found.turn_stages) == stages, told
+    segmentation = segment(make_run(tmp_path, *turns), explain=True)
+    signals = [
+        [f"{s.name}:{s.stage}{s.weight:+.1f}" for s in reasons] for reasons in segmentation.signals
+    ]
+    assert " ".join(stage[1] for stage in segmentation.turn_stages) == stages, signals
 
 
 TODO = {"content": "do it", "status": "pending", "activeForm": "doing"}
@@ -318,9 +320,9 @@ def test_a_look_takes_the_stage_around_it(tmp_path: Path) -> None:
         look,
         SUBMIT,
     )
-    found = segment(run)
-    assert " ".join(stage[1] for stage in found.turn_stages) == "1 1 1 1 2 3 3 3 4 4 4 5 5 5"
-    assert found.confidence[6] == min(found.confidence[5], found.confidence[7])
+    segmentation = segment(run)
+    assert " ".join(stage[1] for stage in segmentation.turn_stages) == "1 1 1 1 2 3 3 3 4 4 4 5 5 5"
+    assert segmentation.confidence[6] == min(segmentation.confidence[5], segmentation.confidence[7])
     assert set(segment(make_run(tmp_path / "only", look, look)).turn_stages) <= {"S1", "S2"}
 
 
@@ -352,9 +354,13 @@ def _at_real_size(run: Run, looks: int) -> Run:
         turns.append(turn.model_copy(update={"actions": actions, "index": len(turns) + 1}))
         for _ in range(looks if turn is not run.turns[-1] else 0):
             code = rng.choice([p.values[0] for p in LOOKS if p.values[1]])
-            seen = Observation(exit_code=0, stdout=noise, kind="ok")
+            observation = Observation(exit_code=0, stdout=noise, kind="ok")
             look = Action(
-                tool="execute_code", kind="execute", language="bash", code=code, observation=seen
+                tool="execute_code",
+                kind="execute",
+                language="bash",
+                code=code,
+                observation=observation,
             )
             turns.append(Turn(index=len(turns) + 1, text="", actions=(look,)))
     return run.model_copy(update={"turns": tuple(turns)})
@@ -420,30 +426,38 @@ TURNS = st.lists(
 @settings(max_examples=60, deadline=None)
 def test_properties(turns: list, tmp_path_factory: pytest.TempPathFactory) -> None:
     run = make_run(tmp_path_factory.mktemp("run"), *turns)
-    found = segment(run, explain=True)
+    segmentation = segment(run, explain=True)
     n = len(run.turns)
-    assert len(found.turn_stages) == len(found.confidence) == len(found.signals) == n
-    assert set(found.turn_stages) <= set(STAGES)
-    assert all(0 < c <= 1 for c in found.confidence)
-    covered = [i for s in found.segments for i in range(s.first_turn, s.last_turn + 1)]
+    assert (
+        len(segmentation.turn_stages)
+        == len(segmentation.confidence)
+        == len(segmentation.signals)
+        == n
+    )
+    assert set(segmentation.turn_stages) <= set(STAGES)
+    assert all(0 < c <= 1 for c in segmentation.confidence)
+    covered = [i for s in segmentation.segments for i in range(s.first_turn, s.last_turn + 1)]
     assert covered == list(range(1, n + 1))
     assert all(
-        found.turn_stages[i - 1] == s.stage
-        for s in found.segments
+        segmentation.turn_stages[i - 1] == s.stage
+        for s in segmentation.segments
         for i in (s.first_turn, s.last_turn)
     )
-    assert all(a.stage != b.stage for a, b in zip(found.segments, found.segments[1:], strict=False))
-    assert found == segment(run, explain=True)
-    assert segment(run).turn_stages == found.turn_stages
+    assert all(
+        a.stage != b.stage
+        for a, b in zip(segmentation.segments, segmentation.segments[1:], strict=False)
+    )
+    assert segmentation == segment(run, explain=True)
+    assert segment(run).turn_stages == segmentation.turn_stages
     assert segment(run).signals == ()
 
 
 def test_reasons_are_named_and_quoted(tmp_path: Path) -> None:
-    found = segment(make_run(tmp_path, LISTING, PLAN, INSTALL, BATCH, SUBMIT), explain=True)
-    reasons = {s.name: s for s in found.signals[2]}
+    segmentation = segment(make_run(tmp_path, LISTING, PLAN, INSTALL, BATCH, SUBMIT), explain=True)
+    reasons = {s.name: s for s in segmentation.signals[2]}
     assert reasons["installs_packages"].stage == "S2"
     assert reasons["installs_packages"].quote == "pip install monai"
-    assert any(s.name == "full_run" and s.stage == "S4" for s in found.signals[3])
+    assert any(s.name == "full_run" and s.stage == "S4" for s in segmentation.signals[3])
 
 
 def test_every_reason_quotes_its_own_turn() -> None:

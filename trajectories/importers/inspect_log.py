@@ -202,8 +202,8 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, location: str) -> Draft
         _add_usage(draft, as_object(sample.get("model_usage")))
     n_replies = sum(as_object(message).get("role") == "assistant" for message in messages)
     if len(events.replies) > n_replies:
-        lost = len(events.replies) - n_replies
-        draft.lost["model calls that are not among the messages"] += lost
+        n_lost = len(events.replies) - n_replies
+        draft.lost["model calls that are not among the messages"] += n_lost
     for scorer, score in as_object(sample.get("scores")).items():
         _add_score(draft, str(scorer), as_object(score))
     draft.add_outcomes(sample.get("metadata"), "metadata", "metadata")

@@ -110,7 +110,8 @@ def _group_by_response(events: list[Event]) -> Iterator[list[Event]]:
     while index < len(events):
         event = events[index]
         index += 1
-        actions, between = [event], []
+        actions: list[Event] = [event]
+        between: list[Event] = []
         response_id = _response_id(event)
         if response_id and _is_action(event):
             while index < len(events) and _response_id(events[index]) == response_id:

@@ -67,8 +67,8 @@ def read_spans(value: Any) -> Iterator[Span]:
     if "resourceSpans" in header or "resource_spans" in header:
         yield from _read_otlp(header)
         return
-    listed = first_nonempty(header, "observations", "data", "spans")
-    for item in as_objects(value) or as_objects(listed) or [header]:
+    items = first_nonempty(header, "observations", "data", "spans")
+    for item in as_objects(value) or as_objects(items) or [header]:
         trace = as_id(item.get("traceId") or item.get("trace_id")) or as_id(header.get("id"))
         has_content = "input" in item or "output" in item or "startTime" in item
         if isinstance(item.get("type"), str) and trace and has_content:

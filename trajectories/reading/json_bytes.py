@@ -298,11 +298,9 @@ def read_jsonl(
             continue
         if isinstance(value, dict):
             yield number, value
-            continue
-        error = InputError(
-            f"line {number} is not an object", "expected one JSON object a line", path
-        )
-        yield number, error
+        else:
+            message = f"line {number} is not an object"
+            yield number, InputError(message, "expected one JSON object a line", path)
 
 
 def _split_lines(text: str) -> Iterator[str]:

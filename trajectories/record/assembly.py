@@ -150,34 +150,34 @@ def make_record(
         sections.append(f"[brief] {_NONCE}\n{shown_brief}")
 
     turns = _Turns(rendered, run, segmentation)
-    shown: dict[int, RenderedTurn] | None = None
+    shown_turns: dict[int, RenderedTurn] | None = None
     plan = sanitize((run.plan.text or "").strip())
     plan_position = _plan_position(rendered, plan, budget_chars // 4)
     if plan_position is not None:
         # A turn shows the plan word for word: refer to it rather than show the plan twice.
         turn, part = plan_position
         reference = f"[plan.md] {_NONCE}\nas written in turn {turn}"
-        shown = turns.fit(_room(budget_chars, [*sections, reference]), plan_position)
-        if turn in shown and plan in shown[turn].parts[part].body:
+        shown_turns = turns.fit(_room(budget_chars, [*sections, reference]), plan_position)
+        if turn in shown_turns and plan in shown_turns[turn].parts[part].body:
             sections.append(reference)
         else:
-            shown = None
-    if shown is None:
+            shown_turns = None
+    if shown_turns is None:
         if plan:
             shown_plan = shorten(plan, budget_chars // 4 - 150)
             left_out += _omitted_text("plan.md", plan, shown_plan)
             sections.append(f"[plan.md] {_NONCE}\n{shown_plan}")
-        shown = turns.fit(_room(budget_chars, sections), None)
+        shown_turns = turns.fit(_room(budget_chars, sections), None)
 
-    text = turns.render(sections, shown)
+    text = turns.render(sections, shown_turns)
     nonce = hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
     bound_text = text.replace(_NONCE, nonce[:_NONCE_LENGTH])
     return Record(
         text=text.replace(_NONCE, nonce),
         facts=facts_text,
         nonce=nonce,
-        turns=tuple(sorted(shown)),
-        left_out=(*left_out, *turns.omissions(shown)),
+        turns=tuple(sorted(shown_turns)),
+        left_out=(*left_out, *turns.omissions(shown_turns)),
         replaced=n_replaced,
         sha256=hashlib.sha256(bound_text.encode()).hexdigest(),
         fact_ids=fact_ids,
@@ -235,12 +235,12 @@ def _facts_section(
         if room < 0:
             break
         n_shown += 1
-    shown, missing = lines[:n_shown], lines[n_shown:]
+    visible, missing = lines[:n_shown], lines[n_shown:]
     left_out = []
     if missing:
-        shown.append(f"[… {len(missing):,} more facts …]")
+        visible.append(f"[… {len(missing):,} more facts …]")
         left_out.append(Omission(0, "facts", sum(map(len, missing)), True))
-    text = "\n".join([*general, *shown])[:limit]
+    text = "\n".join([*general, *visible])[:limit]
     return text, tuple(fact.id for fact in facts[:n_shown]), left_out
 
 
@@ -326,10 +326,10 @@ def _delivered_fact(run: Run) -> str:
     return f"{line}: {listing}" if listing else line
 
 
-def _omitted_text(label: str, text: str, shown: str) -> list[Omission]:
-    if shown == text:
+def _omitted_text(label: str, text: str, shown_text: str) -> list[Omission]:
+    if shown_text == text:
         return []
-    return [Omission(0, f"part of {label}", len(text) - len(shown), True)]
+    return [Omission(0, f"part of {label}", len(text) - len(shown_text), True)]
 
 
 def _plan_position(rendered: Sequence[RenderedTurn], plan: str, limit: int) -> _Position | None:
@@ -421,28 +421,28 @@ class _Turns:
                 room -= cost
         return [turn for turn in self._rendered if turn.turn in chosen]
 
-    def render(self, sections: Sequence[str], shown: Mapping[int, RenderedTurn]) -> str:
+    def render(self, sections: Sequence[str], shown_turns: Mapping[int, RenderedTurn]) -> str:
         """The record's text: the sections, then the turns with a mark for each gap."""
         blocks = list(sections)
         gap: list[int] = []
         for turn in self._rendered:
-            if turn.turn not in shown:
+            if turn.turn not in shown_turns:
                 gap.append(turn.turn)
                 continue
             if gap:
                 blocks.append(_gap_mark(gap))
                 gap = []
-            blocks.append(self._block(shown[turn.turn]))
+            blocks.append(self._block(shown_turns[turn.turn]))
         if gap:
             blocks.append(_gap_mark(gap))
         return "\n\n".join(blocks)
 
-    def omissions(self, shown: Mapping[int, RenderedTurn]) -> list[Omission]:
+    def omissions(self, shown_turns: Mapping[int, RenderedTurn]) -> list[Omission]:
         """What is not shown of the turns."""
         omissions = []
         for turn in self._rendered:
             total = sum(part.unread + len(part.body) for part in turn.parts)
-            shown_turn = shown.get(turn.turn)
+            shown_turn = shown_turns.get(turn.turn)
             n_shown = 0
             if shown_turn is not None:
                 n_shown = sum(len(part.body) for part in shown_turn.parts)

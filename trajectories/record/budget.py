@@ -72,8 +72,8 @@ def turn_weights(run: Run) -> tuple[float, ...]:
     """One weight for each turn, from 1; from `DECISIVE_WEIGHT` a verdict can rest on the turn."""
     occurrences: Counter[str] = Counter()
     result: list[float] = []
-    key_turns = {violation.turn for violation in run.status.violation_records}
-    key_turns |= {run.plan.turn, run.plan.image_turn}
+    key_turns = {run.plan.turn, run.plan.image_turn}
+    key_turns.update(violation.turn for violation in run.status.violation_records)
     for turn in features(run):
         feature_weights = []
         for name, weight in _FEATURE_WEIGHTS.items():
@@ -140,19 +140,19 @@ def shorten(text: str, limit: int, form_counts: Mapping[str, int] | None = None)
         line if len(line) <= max_line else _without_middle(line, max_line)
         for line in text.split("\n")
     ]
-    shown: set[int] = set()
+    visible: set[int] = set()
     room = limit - 2 * _MARK_SIZE
     for index in _priority_order(lines, limit, form_counts):
         cost = len(lines[index]) + 1
         # A line beside a shown one extends it; any other opens another gap.
-        if shown and index - 1 not in shown and index + 1 not in shown:
+        if visible and index - 1 not in visible and index + 1 not in visible:
             cost += _MARK_SIZE
         if cost <= room:
-            shown.add(index)
+            visible.add(index)
             room -= cost
         elif form_counts is None or room < _MARK_SIZE:
             break
-    return _with_gap_marks(lines, shown)
+    return _with_gap_marks(lines, visible)
 
 
 def _priority_order(
@@ -198,10 +198,10 @@ def _without_middle(line: str, limit: int) -> str:
     return f"{line[:half]}[… {len(line) - 2 * half:,} characters …]{line[len(line) - half :]}"
 
 
-def _with_gap_marks(lines: Sequence[str], shown: set[int]) -> str:
+def _with_gap_marks(lines: Sequence[str], visible: set[int]) -> str:
     result: list[str] = []
     previous = -1
-    for index in [*sorted(shown), len(lines)]:
+    for index in [*sorted(visible), len(lines)]:
         gap = index - previous - 1
         if gap > 0:
             result.append(f"[… {gap:,} line{'s' if gap > 1 else ''} left out …]")

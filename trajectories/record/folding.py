@@ -99,13 +99,13 @@ class _Lines:
 
     def render(self, texts: Sequence[str]) -> str:
         """The folded text; `texts` are the lines as they are to be shown."""
-        shown: list[str] = []
+        rendered: list[str] = []
         for index, text in enumerate(texts):
             if index in self.marks:
-                shown.append(self.marks[index])
+                rendered.append(self.marks[index])
             if not self.hidden[index]:
-                shown.append(_shorten_line(text) if len(text) >= _MIN_ENCODED else text)
-        return "\n".join(shown)
+                rendered.append(_shorten_line(text) if len(text) >= _MIN_ENCODED else text)
+        return "\n".join(rendered)
 
 
 def fold(text: str, earlier: Earlier | None = None) -> str:
@@ -155,7 +155,7 @@ def _fold_chatter(folded: _Lines, forms: Sequence[str], messages: set[str]) -> N
     for group, indices in groups.items():
         sizes[group.kind] += len(indices)
     hidden: Counter[str] = Counter()
-    shown: Counter[str] = Counter()
+    shown_counts: Counter[str] = Counter()
     shown_before = frozenset(messages)
     first = len(folded.lines)
     for group, indices in groups.items():
@@ -165,12 +165,12 @@ def _fold_chatter(folded: _Lines, forms: Sequence[str], messages: set[str]) -> N
         representative = None
         category = group.kind + group.group.split(" ", 1)[0]
         if group.kind in ("warning", "log"):
-            if group.group not in shown_before and shown[category] < _MAX_WARNINGS:
-                shown[category] += 1
+            if group.group not in shown_before and shown_counts[category] < _MAX_WARNINGS:
+                shown_counts[category] += 1
                 messages.add(group.group)
                 representative = indices[0]
-        elif group.kind == "progress" and shown["progress"] < _MAX_WARNINGS:
-            shown["progress"] += 1
+        elif group.kind == "progress" and shown_counts["progress"] < _MAX_WARNINGS:
+            shown_counts["progress"] += 1
             representative = indices[-1]
         for index in indices:
             if index == representative:
