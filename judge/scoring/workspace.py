@@ -1,15 +1,14 @@
-"""What the runner of the public harness's vqa branch finds in an agent's workspace, and does with
-it (`--policy harness`).
+"""What the public harness's vqa branch reads in an agent's workspace (`--policy harness` alone).
 
-Facts after inference_verifier.py and tool_usage.py of AutoMedBench/AutoMedBench, branch eval_vqa.
-Nothing of the agent's is run: answer_postprocess.py counts when it parses and defines
-`postprocess`, which the branch imports and calls.
+The facts follow inference_verifier.py and tool_usage.py of AutoMedBench/AutoMedBench, branch
+eval_vqa. No code of the agent is run: answer_postprocess.py, which the branch imports and calls,
+counts if it parses and defines `postprocess`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ _LOADERS = (
     "LlavaForConditionalGeneration",
     "Qwen2VLForConditionalGeneration",
 )
-_PRINTED = (
+_LOADING_OUTPUT = (
     "Loading checkpoint shards",
     "Downloading shards",
     "model.safetensors",
@@ -43,90 +42,109 @@ _PRINTED = (
 _CALLS = (".generate(", "model.generate")
 _STAND_INS = ("heuristic:", "fallback:", "placeholder:", "mock:")
 _NO_GOLD = frozenset({"", "unknown", "n/a", "na", "none", "null", "?", "-"})
-_RECORDS, _SPOILED = 10, 0.2
-"""Calibration records needed, and the share of them that may lack gold or raw output."""
-_SMOKE_S = 0.3
+_MIN_RECORDS = 10
+"""Calibration records that the branch requires."""
+_MAX_SPOILED = 0.2
+"""Share of them that may lack a gold answer or raw output."""
+_MIN_SMOKE_S = 0.3
+_MIN_SAMPLE = 5
+"""Characters of a raw output from which it counts."""
 _PREVIEW = 200
-"""Characters of its output that the runner keeps of an execution."""
+"""Characters of an execution's output that the runner keeps."""
 USAGE = 0.2
 """Weight of tool usage in the S3 and S4 that the branch reports."""
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """What stands for S2, and what is blended into S3 and S4 after Agentic is computed; None where
-    nobody says."""
+    """What replaces S2, and what is blended into S3 and S4 after Agentic is computed."""
 
     called: bool
+    """A model was loaded and called."""
     smoke: bool
+    """A smoke test of a forward pass on CUDA succeeded."""
     artefacts: bool
+    """There is a postprocessor and enough calibration records."""
     inspected: bool | None
+    """The agent looked at an image; None if unknown."""
     submitted: float | None
-    """submit_answer calls that went well, per expected case, at most 1."""
+    """Successful submit_answer calls per expected case, at most 1; None if unknown."""
 
 
 def workspace_of(run: Run, expected: int | None) -> Workspace:
-    """By the files beside the answers; without files by the report."""
-    metrics = run.report.metrics if run.report is not None else {}
-    if run.outputs.root is None:
-        usage = metrics.get("tool_usage")
-        usage = usage if isinstance(usage, dict) else {}
-        inspected = usage.get("inspect_used")
-        return Workspace(
-            called=metrics.get("model_call_detected") is True,
-            smoke=metrics.get("smoke_forward_passed") is True,
-            artefacts=metrics.get("postprocess_valid") is True,
-            inspected=inspected if isinstance(inspected, bool) else None,
-            submitted=_coverage(
-                number(usage.get("submit_answer_ok")), number(usage.get("expected_samples"))
-            ),
-        )
+    """By the files beside the answers; without files, by the report."""
     root = run.outputs.root
-    places = (root, root.parent) if root.parent != run.folder else (root,)
+    if root is None:
+        return _reported_workspace({} if run.report is None else run.report.metrics)
+    folders = (root,) if root.parent == run.folder else (root, root.parent)
 
-    def file(name: str) -> Path:
-        return next((place / name for place in places if (place / name).is_file()), root / name)
+    def find(name: str) -> Path:
+        for folder in folders:
+            if (folder / name).is_file():
+                return folder / name
+        return root / name
 
-    records = list(_lines(file("tool_calls.jsonl"), run.folder))
-    sent = sum(1 for r in records if r.get("tool") == "submit_answer" and _status(r) == "ok")
+    calls = list(_json_lines(find("tool_calls.jsonl"), run.folder))
+    submissions = sum(
+        call.get("tool") == "submit_answer" and _status(call) == "ok" for call in calls
+    )
+    has_postprocessor = _defines_postprocess(find("answer_postprocess.py"), run.folder)
+    calibration = _json_or_none(find("s3_calibration.json"), run.folder)
     return Workspace(
-        called=_called(run),
-        smoke=_smoke(_object(file("smoke_forward.json"), run.folder)),
-        artefacts=_defines(file("answer_postprocess.py"), run.folder)
-        and _calibrated(_object(file("s3_calibration.json"), run.folder)),
-        inspected=any(r.get("tool") == "inspect_image" for r in records),
-        submitted=_coverage(sent, expected),
+        called=_is_model_called(run),
+        smoke=_smoke_passed(_json_or_none(find("smoke_forward.json"), run.folder)),
+        artefacts=has_postprocessor and _is_calibrated(calibration),
+        inspected=any(call.get("tool") == "inspect_image" for call in calls),
+        submitted=_coverage(submissions, expected),
     )
 
 
-def _coverage(sent: float | None, expected: float | None) -> float | None:
-    return (
-        None if sent is None or expected is None else min(1.0, max(0.0, sent) / max(1.0, expected))
+def _reported_workspace(metrics: Mapping[str, Any]) -> Workspace:
+    usage = metrics.get("tool_usage")
+    if not isinstance(usage, dict):
+        usage = {}
+    inspected = usage.get("inspect_used")
+    return Workspace(
+        called=metrics.get("model_call_detected") is True,
+        smoke=metrics.get("smoke_forward_passed") is True,
+        artefacts=metrics.get("postprocess_valid") is True,
+        inspected=inspected if isinstance(inspected, bool) else None,
+        submitted=_coverage(
+            number(usage.get("submit_answer_ok")), number(usage.get("expected_samples"))
+        ),
     )
 
 
-def _called(run: Run) -> bool:
-    """A call and a loader, or what loading prints, in the code or output of executions that ended
-    with 0."""
-    loads = calls = False
+def _coverage(submissions: float | None, expected: float | None) -> float | None:
+    if submissions is None or expected is None:
+        return None
+    return min(1.0, max(0.0, submissions) / max(1.0, expected))
+
+
+def _is_model_called(run: Run) -> bool:
+    """Whether executions that ended with 0 contain a call, and a loader or its output."""
+    loaded = called = False
     for _, action in run.actions():
-        seen = action.observation
-        if action.kind == "execute" and seen is not None and seen.exit_code == 0:
-            printed = seen.stdout[:_PREVIEW]
-            text = f"{action.code}\n{printed}"
-            loads = loads or any(m in text for m in _LOADERS) or any(m in printed for m in _PRINTED)
-            calls = calls or any(m in text for m in _CALLS)
-    return loads and calls
+        observation = action.observation
+        if action.kind != "execute" or observation is None or observation.exit_code != 0:
+            continue
+        output = observation.stdout[:_PREVIEW]
+        text = f"{action.code}\n{output}"
+        loaded = loaded or any(marker in text for marker in _LOADERS)
+        loaded = loaded or any(marker in output for marker in _LOADING_OUTPUT)
+        called = called or any(marker in text for marker in _CALLS)
+    return loaded and called
 
 
-def _object(path: Path, root: Path) -> Any:
+def _json_or_none(path: Path, root: Path) -> Any:
     try:
         return read_json(path, root, allow_bom=False)
     except Refused:
         return None
 
 
-def _lines(path: Path, root: Path) -> Iterator[dict[str, Any]]:
+def _json_lines(path: Path, root: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON Lines file; lines that hold none are skipped."""
     try:
         data = read_data(path, root)
     except Refused:
@@ -140,23 +158,27 @@ def _lines(path: Path, root: Path) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def _status(record: dict[str, Any]) -> Any:
-    summary = record.get("result_summary")
+def _status(call: dict[str, Any]) -> Any:
+    summary = call.get("result_summary")
     return summary.get("status") if isinstance(summary, dict) else None
 
 
-def _smoke(record: Any) -> bool:
-    """A forward pass on CUDA of at least 0.3 s with a raw output of 5 characters that is no
-    stand-in."""
+def _smoke_passed(record: Any) -> bool:
+    """Whether a forward pass on CUDA took at least 0.3 s and gave a raw output that is no stand-in."""
     if not isinstance(record, dict) or not record.get("success") or "model_name" not in record:
         return False
-    seconds, sample = record.get("wall_s"), str(record.get("raw_output_sample") or "").strip()
-    long_enough = isinstance(seconds, int | float) and seconds >= _SMOKE_S
-    real = len(sample) >= 5 and not sample.lower().startswith(_STAND_INS)
-    return long_enough and real and "cuda" in str(record.get("device") or "").lower()
+    seconds = record.get("wall_s")
+    sample = str(record.get("raw_output_sample") or "").strip()
+    return (
+        isinstance(seconds, int | float)
+        and seconds >= _MIN_SMOKE_S
+        and len(sample) >= _MIN_SAMPLE
+        and not sample.lower().startswith(_STAND_INS)
+        and "cuda" in str(record.get("device") or "").lower()
+    )
 
 
-def _defines(path: Path, root: Path) -> bool:
+def _defines_postprocess(path: Path, root: Path) -> bool:
     try:
         tree = parse(read_text(path, root))
     except Refused:
@@ -166,20 +188,19 @@ def _defines(path: Path, root: Path) -> bool:
     )
 
 
-def _calibrated(records: Any) -> bool:
-    """At least ten records with the three keys, at most a fifth of them with a gold answer or a raw
-    output that is none."""
-    if not isinstance(records, list) or len(records) < _RECORDS:
+def _is_calibrated(records: Any) -> bool:
+    """Whether there are ten records with the three keys, few of them without gold or raw output."""
+    if not isinstance(records, list) or len(records) < _MIN_RECORDS:
         return False
-    needed = {"question_id", "raw_model_output", "predicted_answer"}
-    if not all(isinstance(record, dict) and needed <= record.keys() for record in records):
+    keys = {"question_id", "raw_model_output", "predicted_answer"}
+    if not all(isinstance(record, dict) and keys <= record.keys() for record in records):
         return False
-    gold = sum(
+    without_gold = sum(
         record.get("gold_answer") is not None and not _is_gold(record["gold_answer"])
         for record in records
     )
-    raw = sum(not _is_raw(record["raw_model_output"]) for record in records)
-    return max(gold, raw) / len(records) <= _SPOILED
+    without_raw = sum(not _is_raw(record["raw_model_output"]) for record in records)
+    return max(without_gold, without_raw) / len(records) <= _MAX_SPOILED
 
 
 def _is_gold(value: Any) -> bool:
@@ -187,4 +208,7 @@ def _is_gold(value: Any) -> bool:
 
 
 def _is_raw(value: Any) -> bool:
-    return isinstance(value, str) and len(value.strip()) >= 5 and value.strip()[0] not in ",.;:!?-"
+    if not isinstance(value, str):
+        return False
+    text = value.strip()
+    return len(text) >= _MIN_SAMPLE and text[0] not in ",.;:!?-"
