@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 HOSTILE = (b"", b"\x00\xff\xfe", b"{", b"[[[]]]", b'{"messages": 7}', "ж\u202e".encode() * 99)
 """Contents that no file of any format has."""
+_CASES = ("a", "b")
+"""The cases of the submissions on which tracks are checked."""
 
 
 class Step(NamedTuple):
@@ -175,47 +177,45 @@ class ScriptedJudge:
 
 
 def check_track(track: CheckedTrack) -> None:
-    """Its rubrics are there and its own, and its check names every case of a submission, whatever
-    the files hold."""
-    for rubric in track.rubrics:
-        found = load_rubric(rubric)
+    """Check that a track's rubrics exist and are its own, and that its check names every case of a
+    submission, whatever the files hold."""
+    for reference in track.rubrics:
+        rubric = load_rubric(reference)
         _ask(
-            found.track == track.name,
-            f"rubric {rubric} is of track {found.track}, not {track.name}",
+            rubric.track == track.name,
+            f"rubric {reference} is of track {rubric.track}, not {track.name}",
         )
         _ask(
-            not isinstance(rubric, Path) or found.id == rubric.stem,
-            f"rubric {rubric} has the id {found.id}, not that of its file",
+            not isinstance(reference, Path) or rubric.id == reference.stem,
+            f"rubric {reference} has the id {rubric.id}, not that of its file",
         )
     _ask(
         bool(track.files or track.delivered),
         "a track names its files, or says which cases were delivered",
     )
-    for content in (None, *HOSTILE):
-        with TemporaryDirectory() as name:
-            here = Path(name)
-            outputs = (
-                {}
-                if content is None
-                else {f"{case}/{file}": content for file in track.files for case in ("a", "b")}
-            )
-            outputs |= {file: content for file in track.files if content is not None}
-            run = tiny_run(here, cases=("a", "b"), outputs={"notes.txt": "", **outputs})
-            run = run.model_copy(update={"track": track.name})
-            checked = track.check(Submission(run, Fence(here), ("a", "b")))
-            _ask(isinstance(checked, TrackCheck), "`check` gives a TrackCheck")
-            _ask(
-                [case.case for case in checked.cases] == ["a", "b"],
-                "`check` names every case of the submission, in order",
-            )
-            _ask(
-                content is not None or checked.delivered == 0,
-                "a submission without files delivers no case",
-            )
-            _ask(
-                content is not None or bool(checked.facts or checked.cases[0].facts),
-                "a missing file is a fact",
-            )
+    empty = _check_submission(track, {})
+    _ask(empty.delivered == 0, "a submission without files delivers no case")
+    _ask(bool(empty.facts or empty.cases[0].facts), "a missing file is a fact")
+    for content in HOSTILE:
+        paths = [*track.files]
+        for case in _CASES:
+            paths += [f"{case}/{file}" for file in track.files]
+        _check_submission(track, dict.fromkeys(paths, content))
+
+
+def _check_submission(track: CheckedTrack, outputs: Mapping[str, bytes]) -> TrackCheck:
+    """The result of a track's check on a small submission with these files."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        run = tiny_run(folder, cases=_CASES, outputs={"notes.txt": "", **outputs})
+        run = run.model_copy(update={"track": track.name})
+        checked = track.check(Submission(run, Fence(folder), _CASES))
+    _ask(isinstance(checked, TrackCheck), "`check` gives a TrackCheck")
+    _ask(
+        tuple(case.case for case in checked.cases) == _CASES,
+        "`check` names every case of the submission, in order",
+    )
+    return checked
 
 
 def check_detector(
