@@ -1,9 +1,9 @@
-"""Patterns that disregard case and are searched in every line of a run.
+"""Case-insensitive patterns that are fast enough for every line of a run.
 
 Python's engine tries the alternatives of an IGNORECASE pattern one after the other at every
-character, while it finds those of a plain pattern by a table of first characters. So the
-lower-cased text is searched for the lower-cased pattern first, several times faster, and the
-pattern itself speaks only where that one was found.
+character, while a table of first characters speeds up a case-sensitive one. So the lower-cased text
+is searched for the lower-cased pattern first, which is several times faster, and the pattern itself
+only decides where that one matched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UPPER = re.compile(r"\\.|\(\?P|[A-Z]", re.DOTALL)
 
 
 class AnyCase:
-    """A pattern under IGNORECASE, with the results that `re` gives for it."""
+    """A pattern under IGNORECASE, with the same results as `re`."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = re.compile(pattern, re.IGNORECASE)
@@ -25,7 +25,7 @@ class AnyCase:
         )
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The first match in the text, None without one."""
+        """The first match in the text; None if there is none."""
         start = self._first(text)
         return None if start is None else self.pattern.search(text, start)
 
@@ -35,20 +35,23 @@ class AnyCase:
         return iter(()) if start is None else self.pattern.finditer(text, start)
 
     def among(self, lines: Sequence[str]) -> set[int]:
-        """The numbers of the lines, from 0, that `search` finds something in; for a pattern that no
-        line break fits."""
-        text, found, number, counted = "\n".join(lines).lower(), set[int](), 0, 0
+        """The indices of the lines that match; the pattern must not match a line break."""
+        text = "\n".join(lines).lower()
+        indices: set[int] = set()
+        index = position = 0
         for match in self._lower.finditer(text):
-            number += text.count("\n", counted, match.start())
-            counted = match.start()
-            found.add(number)
-        return found
+            index += text.count("\n", position, match.start())
+            position = match.start()
+            indices.add(index)
+        return indices
 
     def _first(self, text: str) -> int | None:
-        """Where the first match begins; 0, which is no later, where a letter changes its length
-        with its case."""
+        """A position at or before the first match; None without a match.
+
+        It is 0 for a text whose length changes with its case, as positions differ there.
+        """
         lower = text.lower()
         if len(lower) != len(text):
             return 0
-        found = self._lower.search(lower)
-        return None if found is None else found.start()
+        match = self._lower.search(lower)
+        return None if match is None else match.start()

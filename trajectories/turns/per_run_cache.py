@@ -1,4 +1,4 @@
-"""Results that several rooms ask for on the same run, computed once and dropped with the run."""
+"""A cache for functions of a run: each result is computed once and dropped with the run."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ T = TypeVar("T")
 
 
 def once_a_run(function: Callable[[Run], T]) -> Callable[[Run], T]:
-    """Remember a pure function's result for as long as the run object lives.
+    """Cache a pure function's result for as long as the run object lives.
 
     Keyed by identity, not by equality: comparing two runs costs as much as reading them, and a
     changed copy of a run is another run. Two threads may compute the same result twice; both get
     the same value.
     """
-    known: dict[int, tuple[weakref.ref[Run], T]] = {}
+    cache: dict[int, tuple[weakref.ref[Run], T]] = {}
 
     @wraps(function)
-    def remembered(run: Run) -> T:
+    def cached(run: Run) -> T:
         key = id(run)
-        entry = known.get(key)
+        entry = cache.get(key)
         if entry is not None and entry[0]() is run:
             return entry[1]
         result = function(run)
-        known[key] = (weakref.ref(run, lambda _: known.pop(key, None)), result)
+        cache[key] = (weakref.ref(run, lambda _: cache.pop(key, None)), result)
         return result
 
-    return remembered
+    return cached
