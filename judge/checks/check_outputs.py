@@ -296,8 +296,10 @@ def _readable(checked: TrackCheck) -> int:
 def _has_valid_results(
     submission: Submission, track: CheckedTrack, checked: TrackCheck
 ) -> bool | None:
-    """Whether the outputs hold a result: one usable output where that suffices, else a metric above
-    zero; never if nothing was delivered."""
+    """Whether the outputs hold a result.
+
+    One usable output where that suffices, else a metric above zero; none if nothing was delivered.
+    """
     if track.output == "answers":
         return _readable(checked) > 0
     if track.one_output_suffices:

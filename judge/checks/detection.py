@@ -124,8 +124,10 @@ class _Boxes:
         return not self.brief or name.lower() in self.brief
 
     def absent_classes(self) -> tuple[Fact, ...]:
-        """A fact if some classes that the benchmark scores are in no box of six or more cases,
-        while others are."""
+        """A fact if some of the scored classes are in no box, while others are.
+
+        Only for six or more cases.
+        """
         found = set[str]().union(*self.case_classes)
         classes = self.classes or frozenset()
         absent = sorted(classes - found)

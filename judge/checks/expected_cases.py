@@ -137,8 +137,10 @@ def _pattern(name: str) -> str:
 
 
 def _one_family(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The numbered names, sorted, which leaves out a pilot or scratch folder; all if none has a
-    number."""
+    """The numbered names, sorted; all names if none has a number.
+
+    This leaves out a pilot or scratch folder.
+    """
     numbered = [name for name in names if "#" in _pattern(name)]
     return tuple(sorted(numbered or names))
 

@@ -155,8 +155,7 @@ def _runs_file(function: str) -> bool:
 
 
 def _model_use(tree: ast.Module) -> tuple[bool, bool]:
-    """Whether a program calls a loader, and whether it makes a generate call, by the names that are
-    called."""
+    """Whether a program calls a loader and makes a generate call, by the names that it calls."""
     loads = False
     models: set[str] = set()
     for node in ast.walk(tree):

@@ -44,8 +44,10 @@ _NIFTI1_BYTES, _NIFTI2_BYTES = 348, 540
 
 @dataclass(frozen=True)
 class VolumeHead:
-    """The header of a NIfTI volume. `shape` includes axes of length 1; values are scaled by `slope`
-    and `inter`."""
+    """The header of a NIfTI volume.
+
+    `shape` includes axes of length 1; values are scaled by `slope` and `inter`.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

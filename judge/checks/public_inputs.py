@@ -96,8 +96,10 @@ class PublicInputs:
         return None if head is None else head.shape
 
     def array_path(self, case: str) -> Path | None:
-        """The case's .npy input; of several the first with two axes, as clips and masks may lie
-        beside it."""
+        """The case's .npy input.
+
+        Of several the first with two axes, as clips and masks may lie beside it.
+        """
         first = self._first_file(case, ("ldct.npy", "input.npy"), (".npy",))
         if first is None:
             return None
@@ -141,8 +143,7 @@ class PublicInputs:
 
 
 def _read_or_none(path: Path | None, read: Callable[[Path, Path], T]) -> T | None:
-    """What a reader makes of a file of the user's own; None if there is no file or it is
-    refused."""
+    """The content of a file of the user's own; None if there is no file or it is refused."""
     if path is None:
         return None
     try:

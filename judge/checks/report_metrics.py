@@ -15,8 +15,7 @@ from ..scoring.formulas import VALID_SHARE
 
 
 def metrics_named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:
-    """Finite numbers whose name, or the name of the mapping around them, contains one of the
-    words."""
+    """Finite numbers whose name, or that of the mapping around them, contains one of the words."""
     for name, value in metrics.items():
         outer_matches = _contains(name, words)
         group = value if isinstance(value, Mapping) else {name: value}

@@ -268,8 +268,10 @@ def _scattered_masks(shares_by_name: Mapping[str, Mapping[str, float]]) -> tuple
 def _absent_labels(
     case_values: Mapping[str, frozenset[float]], labels: frozenset[int] | None
 ) -> tuple[Fact, ...]:
-    """A fact if some labels of a multi-class task are in none of four or more masks, while others
-    are."""
+    """A fact if some labels of a multi-class task are in no mask, while others are.
+
+    Only for four or more masks.
+    """
     present = frozenset[float]().union(*case_values.values()) - {0}
     if labels is None or len(labels) < 3 or len(case_values) < _MIN_CASES or not present:
         return ()
@@ -284,8 +286,10 @@ def _absent_labels(
 
 
 def _decision_facts(submission: Submission) -> tuple[Fact, ...]:
-    """The first fault of agents_decision.csv, which is optional: it never makes the format
-    invalid."""
+    """The first fault of agents_decision.csv.
+
+    The file is optional, so that a fault never makes the format invalid.
+    """
     path = submission.file(None, _DECISIONS)
     if path is None:
         return ()

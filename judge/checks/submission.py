@@ -152,8 +152,10 @@ def _suffix(name: str) -> str:
 
 
 def _names_case(place: str, case: str) -> bool:
-    """Whether a path contains the case's id as a word: as a folder, or at the beginning or end of a
-    file name (`case_lesion.nii.gz`)."""
+    """Whether a path contains the case's id as a word.
+
+    It may be a folder, or the beginning or end of a file name (`case_lesion.nii.gz`).
+    """
     start = place.find(case)
     while start != -1:
         before = place[start - 1 : start]

@@ -31,8 +31,7 @@ MAX_ARRAY = 64 * 1024 * 1024
 
 
 class Refused(Exception):
-    """Raised for a file that cannot be read as what it should be; `kind` and `text` become a
-    fact."""
+    """A file cannot be read as what it should be; `kind` and `text` become a fact."""
 
     def __init__(self, kind: FactKind, text: str) -> None:
         super().__init__(text)

@@ -106,8 +106,10 @@ class _Answers:
         return content
 
     def _expected_form(self, question: dict[str, Any] | None, label: str) -> _ExpectedForm:
-        """The form of a question's answer: by the report's mode, else by the question itself, else
-        by whether the answer has a label."""
+        """The form of a question's answer.
+
+        By the report's mode, else by the question, else by whether the answer has a label.
+        """
         options = options_of(question)
         by_label = bool(label) if question is None else options is not None
         if self.mode in ("multiple_choice", "open_ended"):

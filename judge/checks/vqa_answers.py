@@ -50,8 +50,10 @@ def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
 def answer_findings(
     run: Run, answers: tuple[dict[str, Any], ...], public: Path | None = None
 ) -> tuple[AnswerCode, ...]:
-    """Answer-level codes; with the public questions also those that compare an answer with its
-    options."""
+    """Answer-level codes of a run.
+
+    With the public questions, also those that compare an answer with its options.
+    """
     if not answers:
         return ()
     inputs = None if public is None else find_public(public, run.task)

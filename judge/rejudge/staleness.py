@@ -63,8 +63,10 @@ class Need:
 
 @dataclass(frozen=True)
 class RejudgePlan:
-    """What would be judged. `current` verdicts stand; `read` of the `runs` had to be read to know
-    that."""
+    """What would be judged.
+
+    `current` verdicts stand; `read` of the `runs` had to be read to know that.
+    """
 
     judge: JudgeIdentity
     scope: Scope
@@ -108,8 +110,9 @@ def plan_rejudge(
     verify: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> RejudgePlan:
-    """The plan for the runs at these conversation files. Makes no call; a run that cannot be read
-    is in `errors`.
+    """The plan for the runs at these conversation files.
+
+    Makes no call; a run that cannot be read is in `errors`.
 
     `verify` reads every run instead of trusting sizes and times; `on_progress` gets the number of
     runs planned so far.

@@ -1,5 +1,7 @@
-"""Bring a collection up to date: make the verdicts that a plan asks for, then renew the scorecards
-that they change."""
+"""Bring a collection up to date.
+
+Make the verdicts that a plan asks for, then renew the scorecards that they change.
+"""
 
 from __future__ import annotations
 
@@ -95,8 +97,7 @@ def _own_choices(card_policy: Policy, policy: Policy) -> Policy:
 
 
 def _rubric_in_force(rubric_id: str, named_rubric: Rubric | None) -> Rubric | None:
-    """The rubric that now judges a run whose scorecard names this one; None if it is no longer
-    known."""
+    """The rubric that now judges a run whose scorecard names this one; None if unknown."""
     builtin = load_rubric(rubric_id) if rubric_id in builtin_ids() else None
     if named_rubric is None or builtin is None:
         return named_rubric or builtin
@@ -116,8 +117,9 @@ async def update_collection(
     on_calls: Callable[[Spending], None] | None = None,
     on_cards: Callable[[Progress, Usage], None] | None = None,
 ) -> UpdateResult:
-    """Carry out the plan, then score every run with a new verdict or an outdated scorecard again,
-    without further calls.
+    """Carry out the plan, then renew the scorecards that it made outdated.
+
+    Every run with a new verdict or an outdated scorecard is scored again, without further calls.
 
     An interrupted plan leaves scorecards as they are; planning again continues it. `scorer` are
     workers, with options `without_calls`.
@@ -133,8 +135,10 @@ async def update_collection(
 
 
 def without_calls(options: ScoreOptions) -> ScoreOptions:
-    """The options for scorecards after a plan was carried out: what failed or exceeded the budget
-    stays unscored until the next plan."""
+    """The options for scorecards after a plan was carried out.
+
+    What failed or exceeded the budget stays unscored until the next plan.
+    """
     return replace(options, stored_only=True)
 
 

@@ -147,8 +147,10 @@ async def against_labels(
 def estimate_calls(
     judge: Judge, runs: Iterable[Run], selection: Selection
 ) -> tuple[int, int, Usage]:
-    """How many runs would be measured, the calls that a store does not spare, and the most that
-    these would use. Makes no call."""
+    """How many runs would be measured, the calls to make, and the most that these would use.
+
+    Makes no call. Calls whose verdicts a store already has are not counted.
+    """
     count = calls = 0
     most = Usage()
     for labelled in selection.select(runs):
@@ -170,8 +172,9 @@ def _is_stored(judge: Judge, request: Request) -> bool:
 
 
 def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str, Labels]:
-    """Labels in a file, below a folder (recursively) or in a verdict store (a .db file or an
-    address), by run id.
+    """Labels by run id, from a file, a folder or a verdict store.
+
+    A folder is read recursively; a store is a .db file or an address.
 
     Of several annotators of a run: the named one, else gold, else the first by name. InputError for
     a file that does not hold labels, and if there are none.
@@ -250,8 +253,10 @@ async def _judged_items(
 
 
 async def _results_by_rules(request: Request) -> tuple[CriterionResult, ...]:
-    """What a scorecard without a judge holds for these criteria: scored or presumed values, with
-    the rubric's requirements applied."""
+    """What a scorecard without a judge holds for these criteria.
+
+    Scored or presumed values, with the rubric's requirements applied.
+    """
     criteria = {criterion.id: criterion for criterion in request.criteria}
     reply = await RulesJudge().judge(request)
     results = [presume(result, criteria[result.id]) for result in reply.results]
@@ -289,8 +294,7 @@ def _judged_codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: s
 
 
 def _fired(codes: Iterable[FiredCode]) -> frozenset[str]:
-    """The fired codes, without those derived from the score itself, which say nothing about the
-    run."""
+    """The fired codes, without those derived from the score, which say nothing about the run."""
     return frozenset(code.code for code in codes if code.independence != "from_score")
 
 

@@ -251,8 +251,10 @@ def _criteria_figures(runs: _Runs) -> CriteriaFigures:
 def _group_items(
     runs: _Runs, key: Callable[[JudgedItem], str]
 ) -> dict[str, list[list[JudgedItem]]]:
-    """Key -> the items with that key by run, in order of the keys; runs without one are left
-    out."""
+    """Key -> the items with that key by run, in order of the keys.
+
+    Runs without such an item are left out.
+    """
     groups: dict[str, list[list[JudgedItem]]] = {}
     for run in runs:
         run_groups: dict[str, list[JudgedItem]] = {}

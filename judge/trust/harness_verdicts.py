@@ -27,8 +27,9 @@ _S3_FIELD = "s3_validate_score"
 
 
 def harness_labels(run: Run) -> tuple[Labels | None, list[str]]:
-    """The verdicts that came with the run (the later ones if it was judged twice), and a line for
-    each that could not be read.
+    """The verdicts that came with the run, and a line for each that could not be read.
+
+    If the run was judged twice, these are the later ones.
 
     No labels if no report has any, or if the harness could not parse its judge's reply: it then
     writes zeros without a word, and a judge's failure is not a grade. InputError if the report

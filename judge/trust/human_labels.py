@@ -85,8 +85,10 @@ class LabelledCode(BaseModel):
 
 
 class Sampling(BaseModel):
-    """How a run was sampled for labelling: with this probability, from a stratum of `size`
-    runs."""
+    """How a run was sampled for labelling.
+
+    With this probability, from a stratum of `size` runs.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

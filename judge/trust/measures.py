@@ -1,5 +1,6 @@
-"""Figures about answers beside the truth: shares, Cohen's kappa, F1, paired differences,
-calibration. Pure functions.
+"""Figures about answers beside the truth, as pure functions.
+
+Shares, Cohen's kappa, F1, paired differences, and calibration.
 
 Intervals are 95 %. Each figure names its method: `bootstrap` resamples whole runs (the verdicts on
 one run are correlated), `wilson` is for shares of independent cases, `mcnemar` for two judges on
@@ -35,8 +36,10 @@ Statistic = Callable[["Floats"], "Floats"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A value with its 95 % interval, the number of cases behind it (verdicts, readings, turns,
-    runs), and the method of the interval."""
+    """A value with its 95 % interval.
+
+    `n` counts the cases behind it (verdicts, readings, turns or runs); `method` is the interval's.
+    """
 
     value: float | None
     interval: tuple[float, float] | None
@@ -48,8 +51,7 @@ class Figure:
 
 
 def wilson(count: float, total: float) -> tuple[float, float] | None:
-    """Wilson score interval (Wilson 1927) of a proportion of `total` cases; None if there are
-    none."""
+    """Wilson score interval (Wilson 1927) of a proportion; None if `total` is 0."""
     if total <= 0:
         return None
     centre = (count + Z * Z / 2) / (total + Z * Z)
@@ -68,8 +70,7 @@ def share(count: int, total: int) -> Figure:
 
 
 def paired_gain(only_first: int, only_second: int, pairs: int) -> Figure:
-    """How much more often the first of two judges is right than the second, on the same cases; in
-    [-1, 1].
+    """How much more often one judge is right than another on the same cases, in [-1, 1].
 
     `only_first` and `only_second` count the cases on which one judge alone is right. Normal
     approximation on McNemar's counts. Cases are taken as independent, which items of one run are
@@ -149,8 +150,9 @@ def _divide(numerator: Any, denominator: Any) -> Floats:
 
 
 def over_runs(counts: Sequence[Sequence[float]], statistic: Statistic, n: int) -> Figure:
-    """A statistic of counts summed over runs (one row per run), with a percentile bootstrap over
-    runs.
+    """A statistic of counts summed over runs, with a percentile bootstrap over runs.
+
+    `counts` has one row per run, and `n` is the number of cases.
 
     There is no interval for one run, or if resamples too often leave the statistic undefined or all
     give the same value: that is not certainty. A share of 0 or 1 without spread gets Wilson's

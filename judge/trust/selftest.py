@@ -50,8 +50,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """The result of one change over all runs and questions: `broken` of `pairs` verdicts broke the
-    expectation."""
+    """The result of one change over all runs and questions.
+
+    `broken` of `pairs` verdicts broke the expectation.
+    """
 
     name: str
     what: str
@@ -78,8 +80,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """Rows of the judge, and of the rules judge as `baseline` (empty if that is the judge under
-    test)."""
+    """Rows of the judge, and of the rules judge as `baseline`.
+
+    The baseline is empty if that is the judge under test.
+    """
 
     judge: str
     rows: tuple[Row, ...]
@@ -249,8 +253,10 @@ def _has_pilot(segmentation: Segmentation) -> bool:
 
 
 def _inject(*lines: str) -> _Change:
-    """A change that lets the agent say the lines in its last turn, and all executed code print
-    them."""
+    """A change that injects lines into a run.
+
+    The agent says them in its last turn, and all executed code prints them.
+    """
     text = "\n".join(lines)
 
     def change(run: Run, segmentation: Segmentation) -> SegmentedRun:
