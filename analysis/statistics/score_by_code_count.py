@@ -1,9 +1,9 @@
-"""How scores fall with the number of fired codes (the cliff), and how often runs recover from
-several codes."""
+"""How scores fall with the number of fired codes (the cliff), and recovery from several codes."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,17 @@ import polars as pl
 
 from ...judge.trust.measures import wilson
 from ..tables.codes_read import CODES
-from .interval_estimates import MIN_RUNS, Estimate, Floats, KeyedEstimates, t_estimate, tidy
+from .interval_estimates import (
+    MIN_RUNS,
+    SHARE_LIMITS,
+    Estimate,
+    Floats,
+    KeyedEstimates,
+    t_estimate,
+    tidy,
+)
 from .jackknife import (
+    CrossProducts,
     Jackknifed,
     cross_products,
     delete_one_regression,
@@ -28,41 +37,9 @@ from .overlap_weighting import circular_codes
 from .run_arrays import RunArrays, build_arrays
 
 GROUPS = ("0", "1", "2", "3+")
-
-
-def _adjusted(d: RunArrays, dummies: Floats) -> Jackknifed | None:
-    """Drops (%) of each dummy's group against no code, within cells: b_j / (mean of y had none
-    fired)."""
-    if d.n == 0 or not dummies.any():
-        return None
-    n_clusters = len(d.tasks)
-    products = cross_products(
-        demean(dummies, d.cell, d.n_cells),
-        demean(d.y[:, None], d.cell, d.n_cells),
-        d.task,
-        n_clusters,
-    )
-    kept = independent_columns(products.xx.sum(0))
-    if not kept.any():
-        return None
-    columns = np.flatnonzero(kept)
-    full, deleted = delete_one_regression(
-        type(products)(products.xx[:, columns][:, :, columns], products.xy[:, columns])
-    )
-    sums = group_sums(np.column_stack([d.y, dummies[:, columns], np.ones(d.n)]), d.task, n_clusters)
-
-    def percent(b: Floats, total: Floats) -> Floats:
-        mean = total / total[..., -1:]
-        base = mean[..., 0] - (b * mean[..., 1:-1]).sum(-1)
-        return np.asarray(100 * b / base[..., None])
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        k = dummies.shape[1]
-        value, left = np.full(k, np.nan), np.full((n_clusters, k), np.nan)
-        value[columns] = percent(full[:, 0], sums.sum(0))
-        left[:, columns] = percent(deleted[:, :, 0], sums.sum(0) - sums)
-        se = np.sqrt(jackknife_variance(value, left))
-    return Jackknifed(value, se, np.full(k, np.nan), left, n_clusters, 0.0)
+"""Groups of runs by their number of fired codes."""
+MIN_JACKKNIFE_RUNS = 30
+"""A recovery rate of fewer runs has Wilson's interval."""
 
 
 def cliff(
@@ -70,17 +47,22 @@ def cliff(
 ) -> pl.DataFrame:
     """Mean score by number of fired codes, and the drop in percent of the score without codes.
 
-    `kind`: mean (outcome's units), drop_raw and drop_within_cell (%, against 0 codes; the latter
-    compares repeats of the same agent, task and tier), step (points from one group to the next:
-    cliff or slope), single_raw and single_within_cell (%, runs with exactly that one code). `share`
-    is the group's share of runs. `codes` are those that were counted: all five on the runs that
-    were read for all, where these are at least half of the runs read for any; else those that were.
+    `kind`: mean (outcome's units); drop_raw and drop_within_cell (%, against 0 codes; the latter
+    compares repeats of the same agent, task and tier); step (points from one group to the next:
+    cliff or slope); single_raw and single_within_cell (%, runs with exactly that one code).
+    `share`: the group's share of runs. `codes`: those that were counted: all five on the runs that
+    were read for all, if these are at least half of the runs read for any; else those that were.
     """
-    d = build_arrays(table, outcome, source=source, prepare=prepare)
-    fired = d.codes.sum(1)
-    groups = np.column_stack([fired == 0, fired == 1, fired == 2, fired >= 3]).astype(float)
-    several = (fired >= 2).astype(float)
-    single = d.codes & (fired == 1)[:, None]
+    runs = build_arrays(table, outcome, source=source, prepare=prepare)
+    n_codes = runs.codes.sum(1)
+    in_group = np.column_stack([n_codes == 0, n_codes == 1, n_codes == 2, n_codes >= 3])
+    in_group = in_group.astype(float)
+    counts = in_group.sum(0).astype(int)
+    rows = _CliffRows(runs)
+    _add_means(rows, in_group, counts)
+    _add_drops(rows, in_group, counts)
+    _add_steps(rows, in_group, counts)
+    _add_single_codes(rows, in_group, counts)
     keys: dict[str, Any] = {
         "kind": pl.String,
         "group": pl.String,
@@ -88,206 +70,314 @@ def cliff(
         "runs": pl.Int64,
         "share": pl.Float64,
     }
-    counted, among = ", ".join(d.code_names), d.among_codes()
-    unread = None if d.n or not d.n_scored else f"no run was read for codes ({d.n_scored} runs)"
-    rows: KeyedEstimates = []
-    circular = circular_codes(d)
-    notes = (
-        *d.notes,
-        *(f"{code} is read off the score: its part of the cliff is circular" for code in circular),
-    )
+    return tidy(rows.rows, keys)
+
+
+@dataclass
+class _CliffRows:
+    """The rows of the cliff table as they are added."""
+
+    runs: RunArrays
+    rows: KeyedEstimates = field(default_factory=list)
 
     def add(
+        self,
         kind: str,
         group: str,
-        runs: int | None,
+        n_in_group: int | None,
         label: str,
-        j: Jackknifed | None,
-        at: int,
-        missing: str | None,
+        jackknifed: Jackknifed | None,
+        index: int,
+        reason: str | None,
     ) -> None:
+        """Add statistic `index` of `jackknifed`, or a row with the `reason` why there is none."""
+        runs = self.runs
+        share = None
+        if n_in_group is not None and runs.n:
+            share = n_in_group / runs.n
         key = {
             "kind": kind,
             "group": group,
-            "codes": counted,
-            "runs": runs,
-            "share": _share(runs, d.n),
+            "codes": ", ".join(runs.code_names),
+            "runs": n_in_group,
+            "share": share,
         }
-        missing = unread or missing
-        method = "jackknife over tasks" + ("; cell fixed effects" if kind.endswith("cell") else "")
-        if j is None or missing:
-            reason = missing or "the group never differs from others within a cell"
-            none = Estimate(
-                label, "new", None, n=d.n, n_clusters=d.n_tasks, method=method, reason=reason
+        if runs.n_scored and not runs.n:
+            reason = f"no run was read for codes ({runs.n_scored} runs)"
+        method = "jackknife over tasks"
+        if kind.endswith("cell"):
+            method += "; cell fixed effects"
+        if jackknifed is None or reason:
+            reason = reason or "the group never differs from others within a cell"
+            est = Estimate(
+                label,
+                "new",
+                None,
+                n=runs.n,
+                n_clusters=runs.n_tasks,
+                method=method,
+                reason=reason,
             )
-            rows.append((key, none))
+            self.rows.append((key, est))
             return
-        limits = {"mean": d.limits, "step": d.difference_limits}.get(
-            kind, (-100.0 if d.limits[0] >= 0 else -np.inf, np.inf)
-        )
         new, same = estimates_by_population(
-            label, j, at, n=d.n, notes=notes, test=kind != "mean", limits=limits
-        )
-        rows.append((key, replace(new, method=method)))
-        if j.df_same:
-            rows.append((key, same))
-
-    counts = groups.sum(0).astype(int)
-
-    def means(s: Floats) -> Floats:
-        return np.asarray(s[..., :4] / s[..., 4:8])
-
-    def drops(s: Floats) -> Floats:
-        base = s[..., 0] / s[..., 4]
-        one, more = s[..., 1] / s[..., 5], s[..., 2:4].sum(-1) / s[..., 6:8].sum(-1)
-        return np.stack([100 * (one / base - 1), 100 * (more / base - 1)], -1)
-
-    def steps(s: Floats) -> Floats:
-        return np.asarray(np.diff(means(s), axis=-1))
-
-    x = np.column_stack([groups * d.y[:, None], groups])
-    mean, drop, step = (
-        (jackknife_of_sums(x, f, d.task, d.cell) if d.n else None) for f in (means, drops, steps)
-    )
-    enough = [None if c else "no such runs" for c in counts]
-    for at, group in enumerate(GROUPS):
-        add(
-            "mean",
-            group,
-            int(counts[at]),
-            f"mean {outcome} of runs with {group} codes{among}",
-            mean,
-            at,
-            enough[at],
-        )
-    more = int(several.sum())
-    adjusted = _adjusted(d, np.column_stack([groups[:, 1], several]))
-    for at, (group, runs) in enumerate((("1", int(counts[1])), ("2+", more))):
-        missing = _too_few(int(counts[0]), runs)
-        label = f"drop of {outcome} at {group} codes against none{among}, %"
-        add("drop_raw", group, runs, label, drop, at, missing)
-        add("drop_within_cell", group, runs, label, adjusted, at, missing)
-    for at in range(3):
-        pair = f"{GROUPS[at]} to {GROUPS[at + 1]}"
-        label = f"step of mean {outcome} from {GROUPS[at]} to {GROUPS[at + 1]} codes{among}, points"
-        add(
-            "step",
-            pair,
-            int(counts[at + 1]),
             label,
-            step,
-            at,
-            _too_few(int(counts[at]), int(counts[at + 1]), pair),
+            jackknifed,
+            index,
+            n=runs.n,
+            notes=self._notes(),
+            test=kind != "mean",
+            limits=self._limits(kind),
         )
-    alone = single.sum(0)
-    dummies = np.column_stack([single.astype(float), several])
-    within = _adjusted(d, dummies)
+        self.rows.append((key, replace(new, method=method)))
+        if jackknifed.df_same:
+            self.rows.append((key, same))
+
+    def _notes(self) -> tuple[str, ...]:
+        circular = [
+            f"{code} is read off the score: its part of the cliff is circular"
+            for code in circular_codes(self.runs)
+        ]
+        return (*self.runs.notes, *circular)
+
+    def _limits(self, kind: str) -> tuple[float, float]:
+        if kind == "mean":
+            return self.runs.limits
+        if kind == "step":
+            return self.runs.difference_limits
+        # A score that cannot be negative drops by 100 % at most.
+        return (-100.0 if self.runs.limits[0] >= 0 else -math.inf, math.inf)
+
+
+def _group_statistic(rows: _CliffRows, in_group: Floats, statistic: Any) -> Jackknifed | None:
+    """A statistic of the four group means (... x 4)."""
+    runs = rows.runs
+    if not runs.n:
+        return None
+
+    def of_sums(s: Floats) -> Floats:
+        return np.asarray(statistic(s[..., :4], s[..., 4:]))
+
+    sums = np.column_stack([in_group * runs.y[:, None], in_group])
+    return jackknife_of_sums(sums, of_sums, runs.task, runs.cell)
+
+
+def _add_means(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
+    def means(total: Floats, count: Floats) -> Floats:
+        return total / count
+
+    jackknifed = _group_statistic(rows, in_group, means)
+    for index, group in enumerate(GROUPS):
+        n = int(counts[index])
+        label = f"mean {rows.runs.outcome} of runs with {group} codes{rows.runs.among_codes()}"
+        reason = None if n else "no such runs"
+        rows.add("mean", group, n, label, jackknifed, index, reason)
+
+
+def _add_drops(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
+    """The drops of one code and of two or more against none, raw and within cells."""
+
+    def drops(total: Floats, count: Floats) -> Floats:
+        base = total[..., 0] / count[..., 0]
+        one = total[..., 1] / count[..., 1]
+        several = total[..., 2:].sum(-1) / count[..., 2:].sum(-1)
+        return np.stack([100 * (one / base - 1), 100 * (several / base - 1)], -1)
+
+    runs = rows.runs
+    several = in_group[:, 2] + in_group[:, 3]
+    raw = _group_statistic(rows, in_group, drops)
+    within_cell = _drops_within_cells(runs, np.column_stack([in_group[:, 1], several]))
+    sizes = {"1": int(counts[1]), "2+": int(several.sum())}
+    for index, (group, n) in enumerate(sizes.items()):
+        reason = _too_few_reason(int(counts[0]), n)
+        label = f"drop of {runs.outcome} at {group} codes against none{runs.among_codes()}, %"
+        rows.add("drop_raw", group, n, label, raw, index, reason)
+        rows.add("drop_within_cell", group, n, label, within_cell, index, reason)
+
+
+def _add_steps(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
+    """The differences of the means of neighbouring groups."""
+
+    def steps(total: Floats, count: Floats) -> Floats:
+        return np.diff(total / count, axis=-1)
+
+    jackknifed = _group_statistic(rows, in_group, steps)
+    for index in range(len(GROUPS) - 1):
+        pair = f"{GROUPS[index]} to {GROUPS[index + 1]}"
+        n_before, n_after = int(counts[index]), int(counts[index + 1])
+        label = (
+            f"step of mean {rows.runs.outcome} from {pair} codes{rows.runs.among_codes()}, points"
+        )
+        reason = _too_few_reason(n_before, n_after, pair)
+        rows.add("step", pair, n_after, label, jackknifed, index, reason)
+
+
+def _add_single_codes(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
+    """The drops of runs with exactly one code, by code, raw and within cells."""
+
+    def drop(s: Floats) -> Floats:
+        base, single = s[..., 0:1] / s[..., 1:2], s[..., 2:3] / s[..., 3:4]
+        return np.asarray(100 * (single / base - 1))
+
+    runs = rows.runs
+    no_code, several = in_group[:, 0], in_group[:, 2] + in_group[:, 3]
+    only_code = runs.codes & (in_group[:, [1]] > 0)
+    within_cell = _drops_within_cells(runs, np.column_stack([only_code.astype(float), several]))
     for code in CODES:
-        label = f"drop of {outcome} with {code} alone against no code{among}, %"
-        if code not in d.code_names:
-            for kind in ("single_raw", "single_within_cell"):
-                add(kind, code, None, label, None, 0, f"{d.reading_count(code)}: not counted")
+        label = f"drop of {runs.outcome} with {code} alone against no code{runs.among_codes()}, %"
+        if code not in runs.code_names:
+            reason = f"{runs.reading_count(code)}: not counted"
+            rows.add("single_raw", code, None, label, None, 0, reason)
+            rows.add("single_within_cell", code, None, label, None, 0, reason)
             continue
-        k = d.code_names.index(code)
-        missing = _too_few(int(counts[0]), int(alone[k]))
-
-        def one(s: Floats) -> Floats:
-            return np.asarray(100 * (s[..., 2:3] / s[..., 3:4] / (s[..., 0:1] / s[..., 1:2]) - 1))
-
-        columns = np.column_stack(
-            [groups[:, 0] * d.y, groups[:, 0], single[:, k] * d.y, single[:, k]]
-        )
-        raw = jackknife_of_sums(columns, one, d.task, d.cell) if d.n else None
-        add("single_raw", code, int(alone[k]), label, raw, 0, missing)
-        add("single_within_cell", code, int(alone[k]), label, within, k, missing)
-    return tidy(rows, keys)
+        k = runs.code_names.index(code)
+        single = only_code[:, k]
+        n = int(single.sum())
+        raw = None
+        if runs.n:
+            sums = np.column_stack([no_code * runs.y, no_code, single * runs.y, single])
+            raw = jackknife_of_sums(sums, drop, runs.task, runs.cell)
+        too_few = _too_few_reason(int(counts[0]), n)
+        rows.add("single_raw", code, n, label, raw, 0, too_few)
+        rows.add("single_within_cell", code, n, label, within_cell, k, too_few)
 
 
-def _share(runs: int | None, n: int) -> float | None:
-    return runs / n if n and runs is not None else None
-
-
-def _too_few(clean: int, fired: int, groups: str = "0 to some") -> str | None:
-    if min(clean, fired) >= MIN_RUNS:
+def _too_few_reason(n_first: int, n_second: int, groups: str = "0 to some") -> str | None:
+    if min(n_first, n_second) >= MIN_RUNS:
         return None
     return (
-        f"too few runs to compare {groups} codes: {clean} and {fired}; {MIN_RUNS} of each are"
+        f"too few runs to compare {groups} codes: {n_first} and {n_second}; {MIN_RUNS} of each are"
         " needed"
+    )
+
+
+def _drops_within_cells(runs: RunArrays, dummies: Floats) -> Jackknifed | None:
+    """Drops (%) of each dummy's group (n x k) against no code, within cells.
+
+    With b the coefficients of OLS with cell effects: drop_j = 100 b_j / (mean of y - b · means of
+    the dummies), the denominator being the mean score had no code fired. None if no dummy varies.
+    """
+    if runs.n == 0 or not dummies.any():
+        return None
+    n_clusters, k = runs.n_tasks, dummies.shape[1]
+    products = cross_products(
+        demean(dummies, runs.cell, runs.n_cells),
+        demean(runs.y[:, None], runs.cell, runs.n_cells),
+        runs.task,
+        n_clusters,
+    )
+    columns = np.flatnonzero(independent_columns(products.xx.sum(0)))
+    if not len(columns):
+        return None
+    full, deleted = delete_one_regression(
+        CrossProducts(products.xx[:, columns][:, :, columns], products.xy[:, columns])
+    )
+    # Sums of y, of the dummies and of 1 by task.
+    sums = group_sums(
+        np.column_stack([runs.y, dummies[:, columns], np.ones(runs.n)]), runs.task, n_clusters
+    )
+    total = sums.sum(0)
+
+    def percent(b: Floats, totals: Floats) -> Floats:
+        means = totals / totals[..., -1:]
+        no_code_mean = means[..., 0] - (b * means[..., 1:-1]).sum(-1)
+        return np.asarray(100 * b / no_code_mean[..., None])
+
+    value = np.full(k, np.nan)
+    deleted_values = np.full((n_clusters, k), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value[columns] = percent(full[:, 0], total)
+        deleted_values[:, columns] = percent(deleted[:, :, 0], total - sums)
+        se_new = np.sqrt(jackknife_variance(value, deleted_values))
+    return Jackknifed(
+        value=value,
+        se_new=se_new,
+        se_same=np.full(k, np.nan),
+        deleted=deleted_values,
+        n_clusters=n_clusters,
+        df_same=0.0,
     )
 
 
 def completion_arrays(
     table: pl.DataFrame, *, source: str = "any", prepare: bool = True
 ) -> RunArrays:
-    """The runs that recovery speaks of, with the codes that were counted; the outcome is completion
-    (0 or 1)."""
-    known = table.with_columns(pl.col("completed").cast(pl.Float64).alias("_completed"))
-    return build_arrays(known, "_completed", source=source, keep_breach=True, prepare=prepare)
+    """The runs whose completion is known, with the codes that count; y is completion (0 or 1)."""
+    data = table.with_columns(pl.col("completed").cast(pl.Float64).alias("_completed"))
+    return build_arrays(data, "_completed", source=source, keep_breach=True, prepare=prepare)
 
 
 def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> pl.DataFrame:
-    """Share of runs with two or more codes that still reach a scored submission (0-1), all agents
-    and each one.
+    """Share of runs with two or more codes that still reach a scored submission (0-1).
 
-    Runs whose completion is unknown are left out. Agents with more codes are seen on harder runs:
-    read with care. `codes` are those that were counted, as in `cliff`.
+    Of all agents and of each one; runs whose completion is unknown are left out. Agents with more
+    codes are seen on harder runs, so compare agents with care. `codes` are those that were counted,
+    as in `cliff`.
     """
-    d = completion_arrays(table, source=source, prepare=prepare)
-    fired = d.codes.sum(1)
+    runs = completion_arrays(table, source=source, prepare=prepare)
+    n_codes = runs.codes.sum(1)
+    groups = {"(all)": np.ones(runs.n, dtype=bool)}
+    groups |= {agent: runs.agent == a for a, agent in enumerate(runs.agents)}
+    label = f"P(scored submission | two or more codes{runs.among_codes()})"
+    rows: KeyedEstimates = []
+    for name, in_group in groups.items():
+        use = in_group & (n_codes >= 2)
+        key = {
+            "agent": name,
+            "codes": ", ".join(runs.code_names),
+            "runs": int(use.sum()),
+            "codes_per_run": float(n_codes[in_group].mean()) if in_group.any() else None,
+        }
+        if use.any():
+            est = _recovery_estimate(runs, use, label)
+        else:
+            reason = f"no run has two codes{runs.among_codes()}"
+            if runs.n < runs.n_scored:
+                reason += f" ({runs.n} of {runs.n_scored} runs were read)"
+            est = Estimate(label, "new", None, n=0, reason=reason, warnings=runs.notes)
+        rows.append((key, est))
     keys: dict[str, Any] = {
         "agent": pl.String,
         "codes": pl.String,
         "runs": pl.Int64,
         "codes_per_run": pl.Float64,
     }
-    rows: KeyedEstimates = []
-    label = f"P(scored submission | two or more codes{d.among_codes()})"
-
-    for name, rows_of in [
-        ("(all)", np.ones(d.n, dtype=bool)),
-        *((a, d.agent == i) for i, a in enumerate(d.agents)),
-    ]:
-        hit = rows_of & (fired >= 2)
-        runs, success = int(hit.sum()), float(d.y[hit].sum())
-        each = float(fired[rows_of].mean()) if rows_of.any() else None
-        key = {"agent": name, "codes": ", ".join(d.code_names), "runs": runs, "codes_per_run": each}
-        if not runs:
-            reason = f"no run has two codes{d.among_codes()}"
-            if d.n < d.n_scored:
-                reason += f" ({d.n} of {d.n_scored} runs were read)"
-            rows.append((key, Estimate(label, "new", None, n=0, reason=reason, warnings=d.notes)))
-            continue
-        x = np.column_stack([d.y[hit], np.ones(runs)])
-        j = jackknife_of_sums(x, ratio_of_sums, d.task[hit], d.cell[hit])
-        est = t_estimate(
-            label,
-            "new",
-            j.value[0],
-            j.se_new[0],
-            j.n_clusters - 1,
-            n=runs,
-            n_clusters=j.n_clusters,
-            method="jackknife over tasks",
-            warnings=d.notes,
-            test=False,
-            limits=(0.0, 1.0),
-        )
-        bounds = wilson(success, runs)
-        if (est.se is None or est.se == 0 or runs < 30) and bounds:
-            est = Estimate(
-                label,
-                "new",
-                success / runs,
-                None,
-                *bounds,
-                n=runs,
-                n_clusters=j.n_clusters,
-                method="Wilson interval: runs as independent",
-                reason=None,
-                warnings=(
-                    *d.notes,
-                    "few runs or no spread between tasks: tasks are not accounted for",
-                ),
-            )
-        rows.append((key, est))
     return tidy(rows, keys)
+
+
+def _recovery_estimate(runs: RunArrays, use: Any, label: str) -> Estimate:
+    """The share of the runs `use` (n) that completed, by jackknife over tasks or Wilson."""
+    n, n_completed = int(use.sum()), float(runs.y[use].sum())
+    share = jackknife_of_sums(
+        np.column_stack([runs.y[use], np.ones(n)]), ratio_of_sums, runs.task[use], runs.cell[use]
+    )
+    est = t_estimate(
+        label,
+        "new",
+        share.value[0],
+        share.se_new[0],
+        share.n_clusters - 1,
+        n=n,
+        n_clusters=share.n_clusters,
+        method="jackknife over tasks",
+        warnings=runs.notes,
+        test=False,
+        limits=SHARE_LIMITS,
+    )
+    bounds = wilson(n_completed, n)
+    if (est.se and n >= MIN_JACKKNIFE_RUNS) or not bounds:
+        return est
+    return Estimate(
+        label,
+        "new",
+        n_completed / n,
+        lo=bounds[0],
+        hi=bounds[1],
+        n=n,
+        n_clusters=share.n_clusters,
+        method="Wilson interval: runs as independent",
+        warnings=(
+            *runs.notes,
+            "few runs or no variation between tasks: tasks are not accounted for",
+        ),
+    )
