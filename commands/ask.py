@@ -14,7 +14,7 @@ from .. import console
 from ..config import load
 from ..errors import ConfigError
 from .answers import AnswerCounts, show_answers, write_answers
-from .campaign import BatchStep, campaign, make_plan, run_flags, select_shard
+from .campaign import BatchStep, campaign, make_plan, read_run_flags, select_shard
 from .forecast import forecast_json, format_cost, format_tokens
 from .grouped_help import command as grouped_command
 from .grouped_help import option
@@ -86,22 +86,22 @@ def run(
 
     item = ask_item(_checked_question(paths, question), _answer_form(flags))
     settings, quiet = load(obj["config"]), obj["quiet"]
-    how, options = run_flags(settings, flags), score_options(settings, flags)
-    judge = how.judge()
+    run_flags, options = read_run_flags(settings, flags), score_options(settings, flags)
+    judge = run_flags.judge()
     scope = ask_scope(judge, item, track=options.track, tier=options.tier, public=options.public)
     options = replace(options, rubric=None, questions=scope.questions)
     out = Path(flags["out"]) if flags["out"] else None
     with ExitStack() as stack:
-        listed = list_runs(paths)
-        if not listed.files:
+        run_list = list_runs(paths)
+        if not run_list.files:
             return 2
-        incomplete_code = 0 if listed.is_complete else 1
-        selected, options = select_shard(how, listed.files, options)
+        incomplete_code = 0 if run_list.is_complete else 1
+        selected, options = select_shard(run_flags, run_list.files, options)
         files = list(selected)
         part = None
-        if how.shard is not None:
-            out = how.shard.file(out)
-            if not how.dry_run:
+        if run_flags.shard is not None:
+            out = run_flags.shard.file(out)
+            if not run_flags.dry_run:
                 part = Part(out, files, judge, options)
                 finished_code = part.finished_code(quiet)
                 if finished_code is not None:
@@ -122,7 +122,9 @@ def run(
             quiet=quiet,
             verbose=obj["verbose"] > 0,
         )
-        code = campaign(work, flags=how, judge=judge, options=options, store=store, quiet=quiet)
+        code = campaign(
+            work, flags=run_flags, judge=judge, options=options, store=store, quiet=quiet
+        )
         return max(code, incomplete_code)
 
 

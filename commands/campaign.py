@@ -58,7 +58,7 @@ class RunFlags:
         return make_judge(self.judges, self.judge_options)
 
 
-def run_flags(settings: Settings, flags: Mapping[str, Any]) -> RunFlags:
+def read_run_flags(settings: Settings, flags: Mapping[str, Any]) -> RunFlags:
     """Read the flags of a campaign.
 
     ConfigError for an impossible shard; InputError for the address of a Ray cluster that is not

@@ -13,7 +13,7 @@ import click
 from .. import console
 from ..config import Settings, load
 from ..errors import InputError
-from .campaign import BatchStep, RunFlags, campaign, make_plan, run_flags, select_shard
+from .campaign import BatchStep, RunFlags, campaign, make_plan, read_run_flags, select_shard
 from .forecast import forecast_json, note_forecast, show_forecast
 from .grouped_help import command as grouped_command
 from .grouped_help import option
@@ -101,16 +101,16 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.rejudge.update import outdated_runs, without_calls
 
     settings, quiet, as_json = load(obj["config"]), obj["quiet"], flags["as_json"]
-    options, how = score_options(settings, flags), run_flags(settings, flags)
+    options, run_flags = score_options(settings, flags), read_run_flags(settings, flags)
     with ExitStack() as stack:
-        listed = list_runs(paths)
-        if not listed.files:
+        run_list = list_runs(paths)
+        if not run_list.files:
             return 2
-        selected, options = select_shard(how, listed.files, options)
+        selected, options = select_shard(run_flags, run_list.files, options)
         files = list(selected)
         store = required_store(existing_paths(paths), settings, flags["store"], stack, quiet)
-        how = _with_stored_judge(how, store, paths, settings, flags)
-        judge = how.judge()
+        run_flags = _with_stored_judge(run_flags, store, paths, settings, flags)
+        judge = run_flags.judge()
         check_can_label_stages(judge, options.questions)
         plan = make_plan(
             store, files, judge, options.scope(), quiet, verify_files=flags["verify_files"]
@@ -118,33 +118,36 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         for path, error in plan.errors:
             console.error(f"{path}: {error}")
         cards = outdated_runs(store, files, judge, options.rubric, options.policy)
-        if not (how.dry_run or as_json):
+        if not (run_flags.dry_run or as_json):
             note_forecast(plan, quiet)
         work = _Rejudging(plan, cards, files, judge, options, store, as_json, quiet)
         code = campaign(
             work,
-            flags=how,
+            flags=run_flags,
             judge=judge,
             options=without_calls(options),
             store=store,
             quiet=quiet,
         )
-    is_partial = bool(plan.errors) or not listed.is_complete
+    is_partial = bool(plan.errors) or not run_list.is_complete
     return 1 if code == 0 and is_partial else code
 
 
 def _with_stored_judge(
-    how: RunFlags, store: Store, paths: Sequence[str], settings: Settings, flags: dict[str, Any]
+    run_flags: RunFlags,
+    store: Store,
+    paths: Sequence[str],
+    settings: Settings,
+    flags: dict[str, Any],
 ) -> RunFlags:
-    """The flags with the judge of these runs' scorecards and the parameters of its verdicts, if no
-    judge is named.
+    """If no judge is named, name the judge of these runs' scorecards, with its stored parameters.
 
     A judge that reads takes precedence over the rules. InputError if several do.
     """
     from ..judge.card.fields import RULES
 
-    if how.judges:
-        return how
+    if run_flags.judges:
+        return run_flags
     readers = [name for name in store.judges(paths) if name != RULES]
     if len(readers) > 1:
         raise InputError(
@@ -152,7 +155,7 @@ def _with_stored_judge(
             "name one with --judge",
         )
     if not readers:
-        return how
+        return run_flags
     parameters = store.judge_parameters(readers[0])
     members = tuple(parameters.get("members") or ())
     if members:
@@ -165,7 +168,7 @@ def _with_stored_judge(
         if settings.get(name, flags.get(name)) is None
     }
     return replace(
-        how,
+        run_flags,
         judges=members or tuple(readers),
         judge_options=judge_options(settings, {**flags, **stored}),
     )

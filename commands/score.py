@@ -21,7 +21,7 @@ from .campaign import (
     campaign,
     judge_runs,
     make_plan,
-    run_flags,
+    read_run_flags,
     select_shard,
 )
 from .card_files import CardFile, place_of
@@ -95,10 +95,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.run_sources import run_sources
 
     settings, quiet = load(obj["config"]), obj["quiet"]
-    how = run_flags(settings, flags)
-    judge, options = how.judge(), score_options(settings, flags)
+    run_flags = read_run_flags(settings, flags)
+    judge, options = run_flags.judge(), score_options(settings, flags)
     check_can_label_stages(judge, options.questions)
-    if how.dry_run or how.batch:
+    if run_flags.dry_run or run_flags.batch:
         _refuse_addresses(paths)
     with ExitStack() as stack:
         # A store is made only where there is something to score; paths without runs are named when
@@ -113,34 +113,36 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 stack,
                 judge=judge,
                 quiet=quiet,
-                required=how.batch or how.dry_run,
+                required=run_flags.batch or run_flags.dry_run,
             )
-        elif how.dry_run or how.batch:
+        elif run_flags.dry_run or run_flags.batch:
             list_runs(paths)
             return 2
         runs: Iterable[str | Path | RunSource] = paths
-        if how.shard is not None:
-            runs, options = select_shard(how, run_sources(paths), options)
+        if run_flags.shard is not None:
+            runs, options = select_shard(run_flags, run_sources(paths), options)
         out = place_of(flags["out"]) if flags["out"] else None
         part = None
-        if how.shard is not None and not how.dry_run:
+        if run_flags.shard is not None and not run_flags.dry_run:
             files = [source.path for source in run_sources(runs)]
-            part = Part(how.shard.file(out), files, judge, options)
+            part = Part(run_flags.shard.file(out), files, judge, options)
             out = part.file
             finished_code = part.finished_code(quiet)
             if finished_code is not None:
                 return finished_code
         sink = _Sink(
             stack,
-            None if how.dry_run else out,
+            None if run_flags.dry_run else out,
             as_json=flags["as_json"],
             quiet=quiet,
             verbose=obj["verbose"] > 0,
             asks_codes=options.questions.diagnosis and "diagnosis" in extra_questions(judge),
             is_stored=store is not None,
         )
-        work = _Scoring(runs, how, judge, options, store, sink, flags["as_json"], quiet)
-        code = campaign(work, flags=how, judge=judge, options=options, store=store, quiet=quiet)
+        work = _Scoring(runs, run_flags, judge, options, store, sink, flags["as_json"], quiet)
+        code = campaign(
+            work, flags=run_flags, judge=judge, options=options, store=store, quiet=quiet
+        )
         if part is not None and code in (0, 1) and not sink.retriable:
             part.write_note(sink.scored, code)
         return code

@@ -101,16 +101,16 @@ def read(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     public.mkdir(parents=True, exist_ok=True)
     options = score_options(settings, flags)
     judge = judge_of(settings, flags)
-    listed = list_runs(paths)
-    if not listed.files:
+    run_list = list_runs(paths)
+    if not run_list.files:
         return 2
-    tasks, unreadable = _unread_tasks(listed.files, public)
+    tasks, unreadable = _unread_tasks(run_list.files, public)
     from ..judge.session import make_scorer
 
     guarded = make_scorer(judge, options, None).judge
     written = asyncio.run(_read_all(tasks, guarded, public, quiet))
     console.note(f"{written} of {len(tasks)} briefs were read", quiet)
-    is_complete = listed.is_complete and not unreadable and written == len(tasks)
+    is_complete = run_list.is_complete and not unreadable and written == len(tasks)
     return 0 if is_complete else 1
 
 
