@@ -1,4 +1,4 @@
-"""The browser itself: which screens there are, and what they ask for."""
+"""The browser itself: opens its screens and does what they ask for."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ LABEL_BUDGET = 300
 class Browser(App[None]):
     """`ambjudge browse`. Nothing that comes from a run is ever markup, a link or an action.
 
-    Screens but the first, judges and stores are imported when they are asked for: they take longer
-    than the first paint.
+    All screens but the first, judges and stores are imported when they are needed: they take
+    longer than the first paint.
     """
 
     CSS_PATH = "browser.tcss"
@@ -71,10 +71,10 @@ class Browser(App[None]):
         judge: Callable[[str], Judge] | None = None,
         judge_name: str = "rules",
     ) -> None:
-        """`score`: runs without a scorecard are scored by the rules judge, one after the other.
+        """`score`: runs without a scorecard are scored by the rules judge in the background.
 
-        `labels` is the folder for label files (default: `labels` beside the runs); `judge` makes a
-        judge from its name.
+        `labels` is the folder for label files (default: `.ambjudge/labels` beside the runs);
+        `judge` makes a judge from its name.
         """
         super().__init__()
         self.collection = collection
@@ -92,11 +92,13 @@ class Browser(App[None]):
         yield from super().get_system_commands(screen)
         if isinstance(screen, RunsScreen):
             yield SystemCommand(
-                "Label the next run", "The next of the label plan", lambda: self.label_next(None)
+                "Label the next run",
+                "The next run of the label plan",
+                lambda: self.label_next(None),
             )
 
     def notify(self, message: str, **options: Any) -> None:
-        """A short message, wherever its text comes from: sanitised, and never markup."""
+        """Show a short message: sanitised and never markup, wherever its text comes from."""
         super().notify(sanitize_line(message), **{**options, "markup": False})
 
     @property
@@ -105,8 +107,10 @@ class Browser(App[None]):
         return self._exception
 
     def _fatal_error(self) -> None:
-        """Leave and let the command line tell the fault in one sanitised line; Textual's own
-        traceback would print values and messages as they are, and those may come from a run."""
+        """Leave, and let the command line report the fault in one sanitised line.
+
+        Textual's own traceback would print values and messages as they are in the run.
+        """
         self._close_messages_no_wait()
 
     # Reading and comparing.
@@ -149,43 +153,46 @@ class Browser(App[None]):
             return
         from ..judge.card.view import totals
 
-        names = [
-            f"{c.judge.name} · {c.rubric.id} {c.rubric.version} · Agentic {totals(c)[0]}"
-            for c in cards[1:]
-        ]
+        newest, *others = cards
 
-        def chosen(place: int | None) -> None:
+        def compare_with(place: int | None) -> None:
             if place is not None:
-                self._compare((row, row), (cards[place + 1], cards[0]))
+                self._compare((row, row), (others[place], newest))
 
-        if len(names) == 1:
-            chosen(0)
-        else:
-            self.push_screen(Choice(f"Compare {cards[0].judge.name} with", names), chosen)
+        if len(others) == 1:
+            compare_with(0)
+            return
+        names = [
+            f"{card.judge.name} · {card.rubric.id} {card.rubric.version}"
+            f" · Agentic {totals(card)[0]}"
+            for card in others
+        ]
+        self.push_screen(Choice(f"Compare {newest.judge.name} with", names), compare_with)
 
     # Judging.
 
     def on_judge_runs(self, event: JudgeRuns) -> None:
         rows = [row for row in event.rows if self.collection.conversation(row) is not None]
         if not rows or self._make_judge is None:
-            self.notify("Nothing that can be judged here", severity="warning")
+            self.notify("There is nothing here that can be judged", severity="warning")
             return
 
-        def named(name: str | None) -> None:
+        def plan_with(name: str | None) -> None:
             if name and name.strip():
                 self._judge_name = name.strip()
                 self._plan(rows)
 
-        what = event.rows[0].id if len(event.rows) == 1 else f"{len(event.rows)} runs"
+        subject = event.rows[0].id if len(event.rows) == 1 else f"{len(event.rows)} runs"
         hint = "rules, a model, or local:PATH; its cost is shown first"
-        self.push_screen(Prompt(f"Judge {what} by", self._judge_name, hint), named)
+        self.push_screen(Prompt(f"Judge {subject} by", self._judge_name, hint), plan_with)
 
     def _paths(self, rows: Sequence[RunRow]) -> list[Path]:
-        return [path for row in rows if (path := self.collection.conversation(row)) is not None]
+        paths = [self.collection.conversation(row) for row in rows]
+        return [path for path in paths if path is not None]
 
     @work(thread=True, group="judge", exclusive=True)
     def _plan(self, rows: list[RunRow]) -> None:
-        """What judging would take; makes no call."""
+        """Estimate what judging would take, without a call, and ask for a yes."""
         from ..judge.rejudge.staleness import plan_rejudge
 
         assert self._make_judge is not None
@@ -195,24 +202,24 @@ class Browser(App[None]):
                 self.notify("Judging needs a store: leave out --store none", severity="warning")
                 return
             judge = self._make_judge(self._judge_name)
-            made = plan_rejudge(store, self._paths(rows), judge, self.collection.options.scope())
+            plan = plan_rejudge(store, self._paths(rows), judge, self.collection.options.scope())
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
-        self.call_from_thread(self._confirm, rows, judge, made)
+        self.call_from_thread(self._confirm, rows, judge, plan)
 
-    def _confirm(self, rows: list[RunRow], judge: Judge, made: RejudgePlan) -> None:
+    def _confirm(self, rows: list[RunRow], judge: Judge, plan: RejudgePlan) -> None:
         from ..views.judging_estimate import estimate_lines
 
         def answer(yes: bool | None) -> None:
             if yes:
-                self._carry_out(rows, judge, made)
+                self._carry_out(rows, judge, plan)
 
-        self.push_screen(Confirm("Judge?", estimate_lines(made)), answer)
+        self.push_screen(Confirm("Judge?", estimate_lines(plan)), answer)
 
     @work(thread=True, group="judge", exclusive=True)
-    def _carry_out(self, rows: list[RunRow], judge: Judge, made: RejudgePlan) -> None:
-        """Make the plan's calls and the scorecards, telling how far it is."""
+    def _carry_out(self, rows: list[RunRow], judge: Judge, plan: RejudgePlan) -> None:
+        """Make the plan's calls and the scorecards, with progress in the status line."""
         import asyncio
 
         from ..judge.rejudge.update import update_collection
@@ -227,33 +234,35 @@ class Browser(App[None]):
         def cost(usd: float | None) -> str:
             return "cost unknown" if usd is None else f"${usd:.4f}"
 
+        paths = self._paths(rows)
         try:
-            done = asyncio.run(
+            update = asyncio.run(
                 update_collection(
-                    made,
+                    plan,
                     store,
-                    self._paths(rows),
+                    paths,
                     judge,
                     self.collection.options,
-                    on_calls=lambda s: say(
-                        f"judged {s.progress.done} of {made.calls} · {cost(s.usage.cost_usd)}"
+                    on_calls=lambda summary: say(
+                        f"judged {summary.progress.done} of {plan.calls}"
+                        f" · {cost(summary.usage.cost_usd)}"
                     ),
-                    on_cards=lambda p, _: say(f"scored {p.done} runs"),
+                    on_cards=lambda progress, _: say(f"scored {progress.done} runs"),
                 )
             )
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
-        unscored = sum(done.execution.unscored.values())
+        unscored = sum(update.execution.unscored.values())
         changed = []
-        for row, path in zip(rows, self._paths(rows), strict=True):
+        for row, path in zip(rows, paths, strict=True):
             card = next(store.cards(path, judge=judge.name), None)
             if card is not None:
                 changed.append(self.collection.remember(row, card))
-        text = f"{len(changed)} runs judged by {judge.name}" + (
-            f", {unscored} criteria unscored" if unscored else ""
-        )
-        self.notify(text, severity="warning" if unscored or done.errors else "information")
+        text = f"{len(changed)} runs judged by {judge.name}"
+        if unscored:
+            text += f", {unscored} criteria unscored"
+        self.notify(text, severity="warning" if unscored or update.errors else "information")
         self.call_from_thread(self._judged, changed)
 
     def _judged(self, changed: list[RunRow]) -> None:
@@ -261,38 +270,37 @@ class Browser(App[None]):
 
         self.runs_screen.say(progress="")
         self.runs_screen.update_rows(changed)
+        by_number = {row.number: row for row in changed}
         for screen in self.screen_stack:
-            if isinstance(screen, RunScreen):
-                row = next((row for row in changed if row.number == screen.row.number), None)
-                if row is not None:
-                    screen.scored(row, self.collection.card(row))
+            if isinstance(screen, RunScreen) and screen.row.number in by_number:
+                row = by_number[screen.row.number]
+                screen.scored(row, self.collection.card(row))
 
     # Labelling.
 
     def _label_storage(self, store: Store | None) -> LabelStorage:
-        """This annotator's labels; AmbjudgeError when the store cannot be used."""
+        """This annotator's labels."""
         from ..views.label_storage import LabelStorage
 
-        base = (
-            self.collection.path if self.collection.path.is_dir() else self.collection.path.parent
-        )
-        return LabelStorage(
-            self.annotator, self.labels_folder or base / ".ambjudge" / "labels", store
-        )
+        path = self.collection.path
+        base = path if path.is_dir() else path.parent
+        folder = self.labels_folder or base / ".ambjudge" / "labels"
+        return LabelStorage(self.annotator, folder, store)
 
     def on_label_run(self, event: LabelRun) -> None:
         self._label(event.run, event.card)
 
     def _label(self, run: Run, card: ScoreCard | None, drawn: Sampling | None = None) -> None:
-        """Label a run, `drawn` for it or chosen by hand; in the place of the run labelled before,
-        if that is still shown."""
+        """Open a run for labelling, in place of the run that is being labelled, if there is one.
+
+        `drawn` says how the run was sampled, if it was.
+        """
         from .label_screen import LabelScreen
 
         try:
             storage = self._label_storage(self.collection.store_to_write())
-            screen = LabelScreen(
-                run, self.collection.rubric_of(run.track, run.task), card, storage, drawn
-            )
+            rubric = self.collection.rubric_of(run.track, run.task)
+            screen = LabelScreen(run, rubric, card, storage, drawn)
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
@@ -302,38 +310,46 @@ class Browser(App[None]):
             self.push_screen(screen)
 
     def on_label_next(self, event: LabelNext) -> None:
-        self.label_next(event.here)
+        self.label_next(event.labelled)
 
     @work(thread=True, group="label", exclusive=True)
-    def label_next(self, here: str | None) -> None:
-        """Go to the next run of the label plan, which is made once from the scorecards at hand."""
+    def label_next(self, labelled: str | None) -> None:
+        """Go to the next run of the label plan after the one `labelled` last."""
         try:
-            storage = self._label_storage(self.collection.store_to_write())
-            if self._label_plan is None:
-                scored = [row for row in self.runs_screen.rows if row.state == "scored"]
-                cards = [card for row in scored if (card := self.collection.card(row)) is not None]
-                self._label_plan = storage.plan(cards, LABEL_BUDGET)
-            done = {here, *storage.all()}
+            planned = self._next_of_plan(labelled)
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
-        by_id = {row.id: row for row in self.runs_screen.rows}
-        found = next(
-            (each for each in self._label_plan if each.run not in done and each.run in by_id), None
-        )
-        if found is None:
+        if planned is None:
             self.notify("Every run of the label plan is labelled")
             return
-        id = found.run
-        opened = self.collection.open(by_id[id])
+        labels, row = planned
+        opened = self.collection.open(row)
         if opened.run is None:
-            self.notify(
-                f"{id}: {opened.notes[0] if opened.notes else 'cannot be read'}", severity="warning"
-            )
+            reason = opened.notes[0] if opened.notes else "cannot be read"
+            self.notify(f"{row.id}: {reason}", severity="warning")
             return
-        self.call_from_thread(self._label, opened.run, opened.card, found.drawn)
-        why = f"{found.drawn.stratum}, 1 of {found.drawn.size}" if found.drawn else "planned"
-        self.notify(f"Next of the plan: {id} ({why})")
+        self.call_from_thread(self._label, opened.run, opened.card, labels.drawn)
+        stratum = "planned"
+        if labels.drawn is not None:
+            stratum = f"{labels.drawn.stratum}, 1 of {labels.drawn.size}"
+        self.notify(f"Next of the plan: {row.id} ({stratum})")
+
+    def _next_of_plan(self, labelled: str | None) -> tuple[Labels, RunRow] | None:
+        """The first run of the plan without labels. The plan is made once, from all scorecards."""
+        storage = self._label_storage(self.collection.store_to_write())
+        if self._label_plan is None:
+            scored = [row for row in self.runs_screen.rows if row.state == "scored"]
+            cards = [self.collection.card(row) for row in scored]
+            self._label_plan = storage.plan(
+                [card for card in cards if card is not None], LABEL_BUDGET
+            )
+        done = {labelled, *storage.all()}
+        by_id = {row.id: row for row in self.runs_screen.rows}
+        for labels in self._label_plan:
+            if labels.run not in done and labels.run in by_id:
+                return labels, by_id[labels.run]
+        return None
 
     # Summary.
 
@@ -342,28 +358,27 @@ class Browser(App[None]):
 
     @work(thread=True, group="analysis", exclusive=True)
     def summarise(self, rows: Sequence[RunRow]) -> None:
-        """Codes, the cliff, stages and agreement over these runs."""
+        """Show codes, stages, and the agreement with labels over these runs."""
         from ..views.label_agreement import agree, agreement_lines
         from ..views.runs_summary import summary_lines
 
         lines = summary_lines(rows)
         try:
             labels = self._label_storage(self.collection.store).all()
-            found = [
-                agree(labels[row.id], card)
-                for row in rows
-                if row.id in labels and (card := self.collection.card(row)) is not None
-            ]
-            lines += [line(""), *agreement_lines(self.annotator, found)]
+            agreements = []
+            for row in rows:
+                card = self.collection.card(row) if row.id in labels else None
+                if card is not None:
+                    agreements.append(agree(labels[row.id], card))
+            lines += [line(""), *agreement_lines(self.annotator, agreements)]
         except AmbjudgeError as error:
             lines += [line(""), line((f"labels: {error}", "warn"))]
-        more = (
+        hint = (
             "Intervals, effects and figures: ambjudge analyze PATH --out DIR, then open"
             " DIR/report.html"
         )
-        self.call_from_thread(
-            self._read, "Analysis of the runs shown", [*lines, line(""), line((more, "dim"))]
-        )
+        lines += [line(""), line((hint, "dim"))]
+        self.call_from_thread(self._read, "Analysis of the runs shown", lines)
 
     def _read(self, title: str, lines: Sequence[StyledLine]) -> None:
         self.push_screen(Reader(title, lines))

@@ -1,4 +1,4 @@
-"""Two runs, or two scorecards of one run, side by side: differences above, both transcripts below."""
+"""Two runs, or two scorecards of one run: differences above, both transcripts below."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class CompareScreen(Screen[None]):
-    """Choosing a difference brings both transcripts to what each verdict rests on."""
+    """Selecting a difference brings both transcripts to the evidence of each verdict."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right_square_bracket", "item(1)", "Next difference", key_display="]"),
@@ -51,7 +51,7 @@ class CompareScreen(Screen[None]):
         rows: tuple[RunRow, RunRow],
         cards: tuple[ScoreCard | None, ScoreCard | None],
     ) -> None:
-        """`cards` stand for the rows' own where they are given."""
+        """`cards` replace the rows' own scorecards where they are not None."""
         super().__init__()
         self.collection, self.rows, self._cards = collection, rows, cards
         self.sides: list[Opened] = []
@@ -81,12 +81,12 @@ class CompareScreen(Screen[None]):
 
     @work(thread=True, group="compare", exclusive=True)
     def load(self) -> None:
-        """Both runs and their cards; a run without one is scored."""
+        """Read both runs and their scorecards; a run without one is scored."""
         worker = get_current_worker()
         sides = []
-        for row, given in zip(self.rows, self._cards, strict=True):
+        for row, replacement in zip(self.rows, self._cards, strict=True):
             opened = self.collection.open(row)
-            card = given or opened.card
+            card = replacement or opened.card
             if card is None and opened.run is not None:
                 scored = self.collection.score(row)
                 card = self.collection.card(scored) if scored.state == "scored" else None
@@ -98,12 +98,8 @@ class CompareScreen(Screen[None]):
         """Put both on the screen."""
         self.sides = sides
         for view, opened, name in zip(self.views, sides, ("left", "right"), strict=True):
-            view.show(
-                Layout(
-                    blocks_of(opened.run, opened.segmentation) if opened.run else (),
-                    view.text_width,
-                )
-            )
+            blocks = blocks_of(opened.run, opened.segmentation) if opened.run else ()
+            view.show(Layout(blocks, view.text_width))
             view.go_turn(1)
             judge = opened.card.judge.name if opened.card else "no scorecard"
             self.query_one(f"#{name}-title", Static).update(safe_line(f"{opened.row.id} · {judge}"))
@@ -112,7 +108,7 @@ class CompareScreen(Screen[None]):
     def _lines(self) -> list[StyledLine]:
         cards = [side.card for side in self.sides]
         if len(cards) < 2 or cards[0] is None or cards[1] is None:
-            return [line(("a scorecard is missing: nothing to compare", "warn"))]
+            return [line(("a scorecard is missing: there is nothing to compare", "warn"))]
         rubric = self.collection.rubric_of_card(cards[1])
         return difference_lines(
             cards[0], cards[1], rubric, self.pane.selected or "", self._everything
@@ -135,43 +131,42 @@ class CompareScreen(Screen[None]):
         self._fill()
 
     def action_evidence(self) -> None:
-        """Each side to the first thing that its own verdict on the chosen item rests on."""
-        target = self.pane.target
-        if target is None:
+        """Bring each side to the first evidence of its own verdict on the selected item."""
+        selected = self.pane.target
+        if selected is None:
             self.action_item(1)
             return
         for view, side in zip(self.views, self.sides, strict=True):
-            found = self._own(target, side.card)
-            if found is not None and found.turns:
-                view.mark_evidence(found.turns)
-                place = next((place for place, turn in enumerate(found.turns) if turn > 0), None)
-                if place is not None:
-                    view.show_quote(
-                        found.turns[place], found.quotes[place] if place < len(found.quotes) else ""
-                    )
+            target = self._target_on(side.card, selected)
+            if target is None or not target.turns:
+                continue
+            view.mark_evidence(target.turns)
+            for place, turn in enumerate(target.turns):
+                if turn > 0:
+                    quote = target.quotes[place] if place < len(target.quotes) else ""
+                    view.show_quote(turn, quote)
+                    break
 
-    def _own(self, target: Target, card: ScoreCard | None) -> Target | None:
+    def _target_on(self, card: ScoreCard | None, selected: Target) -> Target | None:
+        """The evidence on one scorecard of the selected item; None if it does not have the item."""
         if card is None:
             return None
-        if target.kind == "code":
+        if selected.kind == "code":
             side = "left" if card is self.sides[0].card else "right"
-            return target if target.id.startswith(side) else None
-        return next(
-            (
-                criterion_target(c)
-                for s in card.stages.values()
-                for c in s.criteria
-                if c.id == target.id
-            ),
-            None,
-        )
+            return selected if selected.id.startswith(side) else None
+        for stage in card.stages.values():
+            for result in stage.criteria:
+                if result.id == selected.id:
+                    return criterion_target(result)
+        return None
 
     def action_stage(self, stage: str) -> None:
         for view, side in zip(self.views, self.sides, strict=True):
             segments = side.segmentation.segments if side.segmentation else ()
-            first = next((s.first_turn for s in segments if s.stage == stage), None)
-            if first is not None:
-                view.go_turn(first)
+            for segment in segments:
+                if segment.stage == stage:
+                    view.go_turn(segment.first_turn)
+                    break
 
     def action_help(self) -> None:
         self.app.push_screen(Reader("Keys", key_map(self)))

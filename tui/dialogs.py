@@ -1,12 +1,11 @@
-"""Small windows over a screen: a prompt, a choice, a text to read, and the key map made from the
-bindings."""
+"""Small windows over a screen: a prompt, a choice, a yes or no, a text to read; the key map."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen, Screen
@@ -39,7 +38,7 @@ class Dialog(ModalScreen[T], Generic[T]):
                 yield Static(safe(self._hint), classes="hint")
 
     def body(self) -> Widget:
-        """What stands between title and hint."""
+        """The widget between title and hint."""
         raise NotImplementedError
 
     def action_close(self) -> None:
@@ -59,13 +58,13 @@ class Prompt(Dialog[str]):
         return Entry(self._value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        # What was only looked at comes back as it was, not as it is drawn.
+        # An unchanged value is returned as it was, not as it is drawn.
         untouched = event.value == sanitize_line(self._value)
         self.dismiss(self._value if untouched else event.value)
 
 
 class Choice(Dialog[int]):
-    """Asks for one of several; the result is its place."""
+    """Asks for one of several options; the result is its place, from 0."""
 
     def __init__(self, title: str, options: Sequence[str]) -> None:
         super().__init__(title)
@@ -118,31 +117,41 @@ class Reader(Dialog[None]):
 
 
 _PARTS = {"TranscriptView": "Transcript", "Pane": "Panel", "RunsTable": "Table"}
+"""Headings in the key map of the widgets that take keys."""
 
 
 def key_map(screen: Screen[Any]) -> list[StyledLine]:
-    """Every key that works here: those of the screen, of its parts, and of the whole browser, from
-    their bindings."""
-    app = screen.app
-    parts = {_PARTS[type(part).__name__]: part for part in screen.query(", ".join(_PARTS))}
+    """Every key that works on a screen: its own, those of its widgets, and those of the browser."""
+    widgets = {_PARTS[type(part).__name__]: part for part in screen.query(", ".join(_PARTS))}
     lines: list[StyledLine] = []
-    for title, holder in {"This screen": screen, **parts, "Everywhere": app}.items():
-        rows: dict[str, list[str]] = {}
-        for kind in type(holder).__mro__:
-            if kind.__module__.split(".")[0] == "textual" and holder is not app:
-                continue
-            for binding in vars(kind).get("BINDINGS", ()):
-                if isinstance(binding, Binding) and binding.description:
-                    keys = [key.strip() for key in binding.key.split(",")]
-                    shown = [
-                        app.get_key_display(Binding(key, "", "")) if len(key) > 1 else key
-                        for key in keys
-                    ]
-                    rows.setdefault(binding.description, []).extend(shown)
-        if rows:
+    for title, owner in {"This screen": screen, **widgets, "Everywhere": screen.app}.items():
+        keys_by_action = _keys_by_action(owner, screen.app)
+        if keys_by_action:
             lines += heading(title)
-        for what, keys in rows.items():
-            lines.append(
-                line((f" {' '.join(dict.fromkeys(keys)):<14}", "id"), f" {what}", indent=16)
-            )
+        for action, keys in keys_by_action.items():
+            lines.append(line((f" {' '.join(keys):<14}", "id"), f" {action}", indent=16))
     return lines[1:]
+
+
+def _keys_by_action(owner: Any, app: App[Any]) -> dict[str, list[str]]:
+    """The keys of a screen, widget or application by what they do, from its bindings.
+
+    Bindings that Textual itself gives to screens and widgets are left out.
+    """
+    keys_by_action: dict[str, list[str]] = {}
+    for base in type(owner).__mro__:
+        if base.__module__.split(".")[0] == "textual" and owner is not app:
+            continue
+        for binding in vars(base).get("BINDINGS", ()):
+            if not isinstance(binding, Binding) or not binding.description:
+                continue
+            keys = keys_by_action.setdefault(binding.description, [])
+            for key in binding.key.split(","):
+                name = _key_name(key.strip(), app)
+                if name not in keys:
+                    keys.append(name)
+    return keys_by_action
+
+
+def _key_name(key: str, app: App[Any]) -> str:
+    return app.get_key_display(Binding(key, "", "")) if len(key) > 1 else key

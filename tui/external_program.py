@@ -1,4 +1,4 @@
-"""The editor on a sanitised copy of some text; the browser waits."""
+"""Opens a sanitised copy of some text in the user's editor, while the browser waits."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from textual.app import App, SuspendNotSupported
 
 
 def show_in_editor(app: App[Any], text: str, name: str) -> str:
-    """Run $EDITOR (vi) on a private temporary file; returns what went wrong, or "".
+    """Run $EDITOR (default vi) on a private temporary file; the problem in words, or "".
 
-    `text` must be sanitised already. The file is removed afterwards; changes to it are not read.
+    `text` must be sanitised already. The file is removed afterwards; changes to it are ignored.
     """
     command = shlex.split(os.environ.get("EDITOR") or "vi")
     if not command:
@@ -25,9 +25,11 @@ def show_in_editor(app: App[Any], text: str, name: str) -> str:
         file.write_text(text, "utf-8", "backslashreplace")
         try:
             with app.suspend():
-                done = subprocess.run([*command, str(file)], check=False)
+                editor = subprocess.run([*command, str(file)], check=False)
         except SuspendNotSupported:
             return "this terminal cannot be handed to another program"
         except OSError as error:
             return f"{command[0]}: {error.strerror} (set $EDITOR)"
-    return f"{command[0]} ended with status {done.returncode}" if done.returncode else ""
+    if editor.returncode:
+        return f"{command[0]} ended with status {editor.returncode}"
+    return ""

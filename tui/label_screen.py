@@ -1,5 +1,4 @@
-"""Label a run: a stage for every turn, a value for every criterion, codes and notes, by single
-keys; verdicts hidden."""
+"""Label a run by single keys: a stage for every turn, a value for every criterion, codes, notes."""
 
 from __future__ import annotations
 
@@ -9,8 +8,8 @@ from textual.binding import Binding, BindingType
 
 from ..error_codes.paper_codes import CODES
 from ..errors import AmbjudgeError
-from ..judge.card.view_parts import Target, turn_ranges
-from ..trajectories.stages import STAGE_NAMES, Stage
+from ..judge.card.view_parts import Target, turn_ranges, value_text
+from ..trajectories.stages import Stage, stage_title
 from ..views.label_agreement import run_agreement_lines
 from ..views.label_draft import Draft
 from ..views.label_storage import LabelStorage
@@ -25,7 +24,7 @@ from .screen_requests import LabelNext
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
     from ..judge.trust.human_labels import Sampling
-    from ..rubrics.model import Rubric
+    from ..rubrics.model import Criterion, Rubric
     from ..trajectories.models import Run
 
 CODE_WORDS = {
@@ -38,7 +37,7 @@ CODE_WORDS = {
 
 
 class LabelScreen(ReadingScreen):
-    """Blind: the scorecard is shown only after the labels are saved, or on demand."""
+    """Takes labels. The scorecard is shown only once complete labels are saved, or on demand."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -73,14 +72,16 @@ class LabelScreen(ReadingScreen):
         super().__init__(f"Label · {run.id} · {run.task or ''} · annotator {storage.annotator}")
         self.run, self.rubric, self.card, self.storage = run, rubric, card, storage
         self._problems: list[str] = []
-        begun = None
+        earlier = None
         try:
-            begun = storage.find(run.id)
+            earlier = storage.find(run.id)
         except AmbjudgeError as error:
             self._problems.append(str(error))
-        self.draft = Draft(run, rubric, storage.annotator, begun, drawn)
+        self.draft = Draft(run, rubric, storage.annotator, earlier, drawn)
         self.blind = True
+        """Whether the judge's verdicts are hidden, so that they do not influence the labels."""
         self._code_next = False
+        """Whether the next digit names a code and not a stage."""
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -89,56 +90,61 @@ class LabelScreen(ReadingScreen):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        """Show the run; only now is it known how wide the view is."""
+        """Show the run. Not before the first paint: then the width of the view is known."""
         self.transcript.show(Layout(blocks_of(self.run), self.transcript.text_width))
         self._bands()
         self.transcript.go_turn(1)
         self.show_status()
 
-    # The sheet.
+    # The panel.
 
     def _lines(self) -> list[StyledLine]:
-        chosen = self.panel.selected or ""
+        selected = self.panel.selected or ""
         if not self.blind and self.card is not None:
             agreement = run_agreement_lines(self.draft.labels(), self.card)
-            return [*agreement, line(""), *scorecard_lines(self.card, self.rubric, chosen)]
-        now = self.draft.now
-        stages, criteria = len(now.stages), len(now.criteria)
+            return [*agreement, line(""), *scorecard_lines(self.card, self.rubric, selected)]
+        labels = self.draft.now
+        stages, criteria = len(labels.stages), len(labels.criteria)
         total = criteria + self.draft.missing[1]
-        lines = [
-            line(
-                (f"{stages} of {len(self.run.turns)} turns, {criteria} of {total} criteria", "head")
-            ),
-            line(""),
-        ]
-        for item in self.rubric.criteria():
-            cited = now.evidence.get(item.id, ())
-            more = f" ★{turn_ranges(cited)}" if cited else ""
-            more += " credited" if self.run.tier in item.credit else ""
-            said = (f" {self._said(item.id)} ", "head")
-            target = Target("criterion", item.id, cited)
-            lines.append(
-                item_line(target, said, (f"{item.id} ", "id"), item.title, (more, "dim"), indent=6)
-            )
-            if item.id == chosen:
-                lines += criterion_lines(item)
+        progress = f"{stages} of {len(self.run.turns)} turns, {criteria} of {total} criteria"
+        lines = [line((progress, "head")), line("")]
+        for criterion in self.rubric.criteria():
+            lines.append(self._criterion_line(criterion))
+            if criterion.id == selected:
+                lines += criterion_lines(criterion)
         lines += heading("Error codes", " (x, then 1-5)")
-        for code in CODES:
-            fired = now.codes.get(code)
-            if fired is None:
-                lines.append(line((f" {code} {CODE_WORDS[code]}", "dim")))
-            else:
-                where = (f"turn {turn_ranges(fired.turns)}: ", "dim")
-                lines.append(
-                    line((f" {code} ", "code"), where, fired.why or "no reason given yet", indent=4)
-                )
-        return [*lines, *heading("Notes", " (m)"), line(now.notes or "–")]
+        lines += [self._code_line(code) for code in CODES]
+        return [*lines, *heading("Notes", " (m)"), line(labels.notes or "–")]
 
-    def _said(self, id: str) -> str:
-        value = self.draft.now.criteria.get(id, "·")
-        if isinstance(value, str):
-            return value
-        return "–" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:g}"
+    def _criterion_line(self, criterion: Criterion) -> StyledLine:
+        cited = self.draft.now.evidence.get(criterion.id, ())
+        note = f" ★{turn_ranges(cited)}" if cited else ""
+        if self.run.tier in criterion.credit:
+            note += " credited"
+        return item_line(
+            Target("criterion", criterion.id, cited),
+            (f" {self._label_mark(criterion.id)} ", "head"),
+            (f"{criterion.id} ", "id"),
+            criterion.title,
+            (note, "dim"),
+            indent=6,
+        )
+
+    def _label_mark(self, id: str) -> str:
+        """How a criterion is labelled, as one sign; a dot where it is not labelled yet."""
+        if id not in self.draft.now.criteria:
+            return "·"
+        value = self.draft.now.criteria[id]
+        if value is None:
+            return "–"
+        return {1: "✓", 0: "✗"}.get(value, value_text(value))
+
+    def _code_line(self, code: str) -> StyledLine:
+        labelled = self.draft.now.codes.get(code)
+        if labelled is None:
+            return line((f" {code} {CODE_WORDS[code]}", "dim"))
+        turns = (f"turn {turn_ranges(labelled.turns)}: ", "dim")
+        return line((f" {code} ", "code"), turns, labelled.why or "no reason given yet", indent=4)
 
     def _fill(self) -> None:
         self.panel.show(self._lines(), keep=True)
@@ -146,17 +152,24 @@ class LabelScreen(ReadingScreen):
 
     def status(self) -> list[str]:
         turn, draft = self.transcript.turn, self.draft
-        stage = draft.now.stages.get(turn)
-        return [
-            f"turn {turn} of {len(self.run.turns)}" if turn else "brief",
-            (f"{stage} {STAGE_NAMES[stage]}" if stage else "no stage yet: 1-5") if turn else "",
-            self.hit_status(),
-            "which code fires here? 1-5" if self._code_next else "",
-            "not saved" if draft.changed else "saved" if draft.now.criteria else "",
-        ]
+        parts = ["brief"]
+        if turn:
+            stage = draft.now.stages.get(turn)
+            parts = [
+                f"turn {turn} of {len(self.run.turns)}",
+                stage_title(stage) if stage else "no stage yet: 1-5",
+            ]
+        parts.append(self.hit_status())
+        if self._code_next:
+            parts.append("which code fires here? 1-5")
+        if draft.changed:
+            parts.append("not saved")
+        elif draft.now.criteria:
+            parts.append("saved")
+        return parts
 
     def _bands(self) -> None:
-        """The transcript shows the stages said so far."""
+        """Show the labelled stages in the transcript."""
         for block in self.transcript.layout_.blocks:
             block.stage = self.draft.now.stages.get(block.turn)
 
@@ -199,12 +212,14 @@ class LabelScreen(ReadingScreen):
         return id
 
     def action_value(self, step: int) -> None:
-        if (id := self._selected()) is not None:
+        id = self._selected()
+        if id is not None:
             self.draft.step_value(id, step)
             self._fill()
 
     def action_not_applicable(self) -> None:
-        if (id := self._selected()) is None:
+        id = self._selected()
+        if id is None:
             return
         if self.draft.may_not_apply(id):
             self.draft.set_value(id, None)
@@ -214,7 +229,8 @@ class LabelScreen(ReadingScreen):
 
     def action_evidence(self) -> None:
         turn = self.transcript.turn
-        if turn >= 1 and (id := self._selected()) is not None:
+        id = self._selected() if turn >= 1 else None
+        if id is not None:
             self.draft.toggle_evidence(id, turn)
             self.transcript.mark_evidence(self.draft.now.evidence[id])
             self._fill()
@@ -231,33 +247,33 @@ class LabelScreen(ReadingScreen):
         self._fill()
         if fires and not self.draft.now.codes[code].why:
 
-            def keep(why: str | None) -> None:
-                if why:
-                    self.draft.set_reason(code, why)
+            def set_reason(reason: str | None) -> None:
+                if reason:
+                    self.draft.set_reason(code, reason)
                     self._fill()
 
-            self.app.push_screen(Prompt(f"{code} {CODE_WORDS[code]}: why, in one sentence"), keep)
+            title = f"{code} {CODE_WORDS[code]}: why, in one sentence"
+            self.app.push_screen(Prompt(title), set_reason)
 
     def action_notes(self) -> None:
-        def keep(text: str | None) -> None:
+        def set_notes(text: str | None) -> None:
             if text is not None:
                 self.draft.set_notes(text)
                 self._fill()
 
-        self.app.push_screen(Prompt("Notes", self.draft.now.notes), keep)
+        self.app.push_screen(Prompt("Notes", self.draft.now.notes), set_notes)
 
     def action_undo(self) -> None:
         if self.draft.undo():
             self._bands()
-            self.transcript.mark_evidence(
-                self.draft.now.evidence.get(self.panel.selected or "", ())
-            )
+            evidence = self.draft.now.evidence.get(self.panel.selected or "", ())
+            self.transcript.mark_evidence(evidence)
             self._fill()
 
     # Saving.
 
     def action_save(self) -> bool:
-        """Keep the labels, say what is missing, and show how they compare with the verdicts."""
+        """Save the labels, say what is missing, and show how they compare with the verdicts."""
         missing = self.draft.problems()
         try:
             places = self.storage.save(self.draft.labels())

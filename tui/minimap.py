@@ -1,5 +1,4 @@
-"""The run at a glance, two columns wide: bands of stages, and marks where evidence, hits and
-failures are."""
+"""The run at a glance, two columns wide: bands of stages; marks of evidence, hits and failures."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ from .transcript_view import TranscriptView
 
 
 class Minimap(Widget):
-    """One row stands for a share of the transcript. The current place is bright; a click goes
-    there."""
+    """Each row stands for a share of the transcript; what is in view is bright. Clicks go there."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"minimap--s{number}" for number in range(1, 6)),
@@ -41,12 +39,12 @@ class Minimap(Widget):
         """First row and stage of every turn, in order."""
         self._height = 1
         self._marks: dict[str, list[int]] = {}
-        """Rows of marks by kind, what matters most first."""
+        """Rows of marks by kind, the most important kind first."""
         self._view = range(1)
         """Rows in view."""
 
     def follow(self, view: TranscriptView) -> None:
-        """Show what a transcript shows now."""
+        """Draw the present state of a transcript."""
         layout = view.layout_
         if not layout.height:
             return
@@ -75,26 +73,32 @@ class Minimap(Widget):
         base, rows = self.rich_style, self._rows
         if y >= rows:
             return Strip.blank(self.size.width, base)
-        low, high = (
-            y * self._height // rows,
-            max((y + 1) * self._height // rows, y * self._height // rows + 1),
-        )
-        stage = next((name for first, name in reversed(self._stages) if first < high), None)
-        band = base + self._style(stage.lower()) if stage else base
-        kind = next(
-            (
-                kind
-                for kind, marks in self._marks.items()
-                if any(low <= row < high for row in marks)
-            ),
-            "",
-        )
+        low = y * self._height // rows
+        high = max((y + 1) * self._height // rows, low + 1)
+        in_view = self._view[0] < high and low <= self._view[-1]
+        stage = self._stage_before(high)
+        bar = Segment(" ", base)
+        if stage is not None:
+            bar = Segment("█" if in_view else "▌", base + self._style(stage.lower()))
+        kind = self._mark_between(low, high)
         style = base + self._style(kind) if kind else base
-        here = self._view[0] < high and low <= self._view[-1]
-        if here:
+        if in_view:
             style += self._style("here")
-        bar = Segment("█" if here else "▌", band) if stage else Segment(" ", base)
         return Strip([bar, Segment(_SIGNS.get(kind, " "), style)], 2)
+
+    def _stage_before(self, row: int) -> Stage | None:
+        """The stage of the last turn that begins before a row of the transcript."""
+        for first_row, stage in reversed(self._stages):
+            if first_row < row:
+                return stage
+        return None
+
+    def _mark_between(self, low: int, high: int) -> str:
+        """The most important kind of mark in these rows of the transcript; "" if there is none."""
+        for kind, rows in self._marks.items():
+            if any(low <= row < high for row in rows):
+                return kind
+        return ""
 
     def on_click(self, event: events.Click) -> None:
         self.post_message(self.Jump(min(event.y, self._rows) * self._height // self._rows))

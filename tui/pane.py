@@ -47,8 +47,10 @@ STYLES = (
 
 
 class Pane(RowView):
-    """Lines wrapped between words. `j` and `k` move over selectable lines, or scroll where there is
-    none."""
+    """Lines wrapped between words, with a cursor.
+
+    `j` and `k` move over selectable lines, or scroll where there are none.
+    """
 
     PREFIX = "pane"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"pane--{name}" for name in STYLES}
@@ -79,8 +81,7 @@ class Pane(RowView):
         self._width = 0
 
     def show(self, lines: Sequence[StyledLine], *, keep: bool = False) -> None:
-        """Show these lines; `keep` stays at the same place (the same lines, one of them opened,
-        say)."""
+        """Show these lines; `keep` leaves the cursor where it is, for lines like those before."""
         self.lines = lines
         self._measure()
         if keep:
@@ -99,7 +100,7 @@ class Pane(RowView):
     @property
     def target(self) -> Target | None:
         """Where the item under the cursor leads."""
-        place = self._place()
+        place = self._selected_place()
         return None if place is None else self.lines[place].target
 
     # Layout.
@@ -117,41 +118,41 @@ class Pane(RowView):
         if self.scrollable_size.width != self._width:
             self._measure()
 
-    def _place(self) -> int | None:
-        return next(
-            (
-                n
-                for n, x in enumerate(self.lines)
-                if x.selectable and x.target and x.target.id == self.selected
-            ),
-            None,
-        )
+    def _is_selected(self, item: StyledLine) -> bool:
+        return item.selectable and item.target is not None and item.target.id == self.selected
 
-    def _row_of(self, number: int) -> int:
-        return self._ends[number - 1] if number else 0
+    def _selected_place(self) -> int | None:
+        for place, item in enumerate(self.lines):
+            if self._is_selected(item):
+                return place
+        return None
+
+    def _row_of(self, place: int) -> int:
+        return self._ends[place - 1] if place else 0
 
     def _follow(self) -> None:
-        place = self._place()
+        """Scroll the selected item into view."""
+        place = self._selected_place()
         if place is None:
             return
         row, height = self._row_of(place), max(1, self.size.height)
-        # What belongs to the item (its reasons) stands below it, so it is kept in the upper part.
+        # The details of the item stand below it, so it is kept in the upper part.
         if row < self.top or row >= self.top + height - min(6, height // 2):
             self.go(row - height // 3)
 
     # Keys.
 
     def action_move(self, step: int) -> None:
-        stops = [n for n, item in enumerate(self.lines) if item.selectable]
+        stops = [place for place, item in enumerate(self.lines) if item.selectable]
         if not stops:
             self.go(self.top + step)
             return
-        place = self._place()
+        place = self._selected_place()
         if place is None:
-            new = stops[0 if step > 0 else -1]
+            next_stop = stops[0 if step > 0 else -1]
         else:
-            new = stops[min(max(0, stops.index(place) + step), len(stops) - 1)]
-        target = self.lines[new].target
+            next_stop = stops[min(max(0, stops.index(place) + step), len(stops) - 1)]
+        target = self.lines[next_stop].target
         if target is not None and target.id != self.selected:
             self.select(target)
 
@@ -160,8 +161,8 @@ class Pane(RowView):
             self.post_message(self.Chosen(self.target))
 
     def on_click(self, event: events.Click) -> None:
-        number = bisect_right(self._ends, self.top + event.y)
-        item = self.lines[number] if number < len(self.lines) else None
+        place = bisect_right(self._ends, self.top + event.y)
+        item = self.lines[place] if place < len(self.lines) else None
         if item is None or item.target is None:
             return
         if item.selectable:
@@ -172,12 +173,12 @@ class Pane(RowView):
 
     def _row(self, y: int) -> tuple[StyledLine, int, int] | None:
         """The line at a row, and which characters of it the row shows."""
-        number = bisect_right(self._ends, y)
-        if number == len(self._ends):
+        place = bisect_right(self._ends, y)
+        if place == len(self._ends):
             return None
-        item = self.lines[number]
+        item = self.lines[place]
         edges = [*self._cuts(item), len(item.text)]
-        part = y - self._row_of(number)
+        part = y - self._row_of(place)
         return item, edges[part], edges[part + 1]
 
     def row_text(self, y: int) -> tuple[str, bool] | None:
@@ -193,13 +194,14 @@ class Pane(RowView):
         if row is None:
             return Strip.blank(width, self.rich_style)
         item, start, end = row
-        here = item.selectable and item.target is not None and item.target.id == self.selected
-        base = self.rich_style + self.overlay("cursor") if here else self.rich_style
+        base = self.rich_style
+        if self._is_selected(item):
+            base += self.overlay("cursor")
         marks: list[Mark] = []
-        at = -start
-        for part, name in item.parts:
-            if name:
-                marks.append((at, at + len(part), self.overlay(name)))
-            at += len(part)
+        offset = -start
+        for text, style in item.parts:
+            if style:
+                marks.append((offset, offset + len(text), self.overlay(style)))
+            offset += len(text)
         left = [Segment(" " * item.indent, base)] if start and item.indent else []
         return self.draw(self.top + y, item.text[start:end], base, marks, left, width)

@@ -1,5 +1,4 @@
-"""A transcript with its minimap beside a panel, and a line to search in it: what reading and
-labelling a run share."""
+"""What reading and labelling a run share: a transcript, a minimap, a panel, and search."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from .transcript_view import TranscriptView
 
 
 class ReadingScreen(Screen[None]):
-    """What moves in the transcript is here, with the keys that no footer shows."""
+    """Moves in the transcript and searches it. Its keys are not in the footer but in the help."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "turn(1)", "Next turn", show=False),
@@ -62,24 +61,25 @@ class ReadingScreen(Screen[None]):
         self.set_focus(self.transcript)
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """Tell the first of what is to be known before reading."""
+        """Show the first of the notes on a run above the transcript."""
         field = self.query_one("#notes", Static)
         field.set_class(bool(notes), "-shown")
         more = f" (and {len(notes) - 1} more: v v v shows all warnings)" if len(notes) > 1 else ""
         field.update(safe_line(notes[0] + more if notes else ""))
 
     def status(self) -> list[str]:
-        """What the line below says."""
+        """Parts of the status line; empty ones are left out."""
         raise NotImplementedError
 
     def show_status(self) -> None:
-        """Say it."""
-        self.query_one("#status", Static).update(safe_line(" · ".join(filter(None, self.status()))))
+        """Draw the status line."""
+        text = " · ".join(part for part in self.status() if part)
+        self.query_one("#status", Static).update(safe_line(text))
 
     def hit_status(self) -> str:
         """Which search hit the reader is at."""
-        here, hits = self.transcript.hits
-        return f"hit {here} of {hits}" if hits else ""
+        hit, hits = self.transcript.hits
+        return f"hit {hit} of {hits}" if hits else ""
 
     def on_transcript_view_turn_changed(self, event: TranscriptView.TurnChanged) -> None:
         self.show_status()
@@ -97,7 +97,7 @@ class ReadingScreen(Screen[None]):
         self.panel.action_move(step)
 
     def leave_mark(self) -> None:
-        """Remember the place, for going back."""
+        """Remember the place of the reader, to go back to."""
         self._trail = [*self._trail[-50:], self.transcript.top]
 
     def action_back(self) -> None:
@@ -137,13 +137,13 @@ class ReadingScreen(Screen[None]):
             self.leave()
 
     def leave(self) -> None:
-        """Back to the screen below."""
+        """Go back to the screen below."""
         self.app.pop_screen()
 
     # Help.
 
     def legend(self) -> list[StyledLine]:
-        """What stands below the keys."""
+        """Lines of the help below the keys."""
         return []
 
     def action_help(self) -> None:

@@ -1,8 +1,7 @@
-"""What the transcript and the side panel share: rows made only when they are drawn, and text that
-can be selected.
+"""What the transcript and the side panel share: rows made when they are drawn, selectable text.
 
-Textual's own widgets measure or mount every row before the first is seen: seconds for a large run,
-where this takes none.
+Textual's own widgets measure or mount every row before the first is drawn, which takes seconds for
+a large run.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .safe_text import Mark, paint
 
 
 class RowView(ScrollView, can_focus=True):
-    """A scrolling view of rows of raw text; what draws them is sanitised here."""
+    """A scrolling view of rows of raw text, which is sanitised where it is drawn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space,pagedown", "page(1)", "Page down", show=False),
@@ -30,7 +29,7 @@ class RowView(ScrollView, can_focus=True):
         Binding("G,end", "edge(True)", "Bottom", show=False),
     ]
     PREFIX: ClassVar[str]
-    """Of the component classes."""
+    """Begins the names of the component classes."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -61,20 +60,22 @@ class RowView(ScrollView, can_focus=True):
         return self.get_component_rich_style(f"{self.PREFIX}--{name}", partial=True)
 
     def row_text(self, y: int) -> tuple[str, bool] | None:
-        """The raw text of a row, and whether it goes on with the line of the row above; None past
-        the end."""
+        """The raw text of a row, and whether it continues the line of the row above.
+
+        None past the end.
+        """
         raise NotImplementedError
 
     def draw(
         self, y: int, text: str, base: Style, marks: list[Mark], left: list[Segment], width: int
     ) -> Strip:
-        """A row: segments that cannot be selected, then raw text with marks, filled up to the
-        width."""
+        """A row, filled up to the width: `left`, which cannot be selected, then text with marks."""
         selection = self.text_selection
-        if selection is not None and (span := selection.get_span(y)) is not None:
+        span = selection.get_span(y) if selection is not None else None
+        if span is not None:
             start, end = span
-            chosen = self.screen.get_component_rich_style("screen--selection")
-            marks = [*marks, (start, len(text) if end == -1 else end, chosen)]
+            style = self.screen.get_component_rich_style("screen--selection")
+            marks = [*marks, (start, len(text) if end == -1 else end, style)]
         gutter = Strip(left)
         body = Strip(paint(text, base, marks, self.overlay("replaced")))
         body = body.adjust_cell_length(max(0, width - gutter.cell_length), base).apply_offsets(0, y)
@@ -82,17 +83,20 @@ class RowView(ScrollView, can_focus=True):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text, sanitised; a wrapped line is one line again."""
-        pieces: list[str] = []
+        lines: list[str] = []
         y = max(0, selection.start.y if selection.start else 0)
-        while (span := selection.get_span(y)) is not None and (row := self.row_text(y)) is not None:
-            text, goes_on = row
+        while True:
+            span, row = selection.get_span(y), self.row_text(y)
+            if span is None or row is None:
+                return "\n".join(lines), "\n"
+            text, continues_line = row
             start, end = span
-            pieces.append(
-                ("" if goes_on or not pieces else "\n")
-                + sanitize_line(text)[start : None if end == -1 else end]
-            )
+            selected = sanitize_line(text)[start : None if end == -1 else end]
+            if lines and continues_line:
+                lines[-1] += selected
+            else:
+                lines.append(selected)
             y += 1
-        return "".join(pieces), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()

@@ -1,5 +1,4 @@
-"""One run: its transcript beside its scorecard, with keys from every verdict to the words that it
-rests on."""
+"""One run: its transcript beside its scorecard, with keys from each verdict to its evidence."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from textual.worker import get_current_worker
 from ..judge.card.view import code_target, totals
 from ..judge.card.view_parts import Target
 from ..sanitize import replaced, sanitize_line
-from ..trajectories.stages import STAGE_NAMES, Stage
+from ..trajectories.stages import Stage, stage_title
 from ..views.collection import Collection, Opened
 from ..views.run_rows import RunRow
 from ..views.run_tabs import file_lines, json_lines, plan_lines
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class RunScreen(ReadingScreen):
-    """Every jump keeps the transcript and the panel on the same thing."""
+    """Keeps transcript and panel at the same place, whichever of them the reader moves."""
 
     TABS = ("Scorecard", "Plan", "Files", "JSON")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,20 +68,16 @@ class RunScreen(ReadingScreen):
         neighbour: Callable[[RunRow, int], RunRow | None],
         sought: Sequence[str] = (),
     ) -> None:
-        """`neighbour` gives the run some places further in the list; `sought` are words to begin
-        at."""
+        """`neighbour` gives a run some places further in the list, `sought` are words to go to."""
         super().__init__(row.id)
-        self.collection, self.row, self._neighbour, self._sought = (
-            collection,
-            row,
-            neighbour,
-            sought,
-        )
+        self.collection, self.row = collection, row
+        self._neighbour, self._sought = neighbour, sought
         self.opened: Opened | None = None
         self._tab = self.TABS[0]
         self._piece = -1
         """Which piece of evidence of the selected item is shown, from 0."""
-        self._code_at = -1
+        self._code_place = -1
+        """Which turn of a code is shown, from 0, in the order of turns."""
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -92,13 +87,11 @@ class RunScreen(ReadingScreen):
 
     @work(thread=True, group="open", exclusive=True)
     def load(self) -> None:
-        """Read the run, show it, and score it when nobody has."""
+        """Read the run and show it; score it if it has no scorecard."""
         worker = get_current_worker()
         opened = self.collection.open(self.row)
-        layout = Layout(
-            blocks_of(opened.run, opened.segmentation) if opened.run else (),
-            self.transcript.text_width,
-        )
+        blocks = blocks_of(opened.run, opened.segmentation) if opened.run else ()
+        layout = Layout(blocks, self.transcript.text_width)
         if worker.is_cancelled:
             return
         self.app.call_from_thread(self.show, opened, layout)
@@ -111,7 +104,7 @@ class RunScreen(ReadingScreen):
     def show(self, opened: Opened, layout: Layout) -> None:
         """Put a run on the screen."""
         self.opened, self.row = opened, opened.row
-        self._piece, self._code_at, self._trail = -1, -1, []
+        self._piece, self._code_place, self._trail = -1, -1, []
         self.transcript.show(layout)
         if opened.run is not None and opened.run.turns:
             self.transcript.go_turn(1)
@@ -121,7 +114,7 @@ class RunScreen(ReadingScreen):
         self._fill()
 
     def scored(self, row: RunRow, card: ScoreCard | None) -> None:
-        """There is a scorecard of the run now, or it cannot be scored."""
+        """Show a new scorecard of the run, or why it cannot be scored."""
         self.post_message(RunScored(row))
         if self.opened is None or self.opened.row.number != row.number:
             return
@@ -134,13 +127,14 @@ class RunScreen(ReadingScreen):
     def _headline(self) -> None:
         assert self.opened is not None
         run, card = self.opened.run, self.opened.card
-        bits = [self.row.id]
+        parts = [self.row.id]
         if run is not None:
-            bits += [part for part in (run.task, run.tier, run.agent or run.model) if part]
-            bits.append(f"{len(run.turns)} turns · {run.status.ended}")
+            parts += [part for part in (run.task, run.tier, run.agent or run.model) if part]
+            parts.append(f"{len(run.turns)} turns · {run.status.ended}")
         if card is not None:
-            bits.append(f"Overall {totals(card)[1]}")
-        self.query_one("#title", Static).update(safe_line(" · ".join(bits)))
+            _, overall = totals(card)
+            parts.append(f"Overall {overall}")
+        self.query_one("#title", Static).update(safe_line(" · ".join(parts)))
         self.show_notes([*self.opened.notes, *(run.warnings if run else ())])
 
     # Panel.
@@ -149,28 +143,18 @@ class RunScreen(ReadingScreen):
         opened = self.opened
         if opened is None:
             return [line(("reading …", "dim"))]
-        if self._tab == "Plan":
-            return plan_lines(opened.run) if opened.run else [line(("the run is not there", "dim"))]
-        if self._tab == "Files":
-            return file_lines(opened.run) if opened.run else [line(("the run is not there", "dim"))]
+        if self._tab in ("Plan", "Files"):
+            if opened.run is None:
+                return [line(("the run is not there", "dim"))]
+            return plan_lines(opened.run) if self._tab == "Plan" else file_lines(opened.run)
         if opened.card is None:
-            return [
-                line(
-                    (
-                        (
-                            "scoring …"
-                            if self.row.state == "waiting"
-                            else self.row.error or "no scorecard"
-                        ),
-                        "dim",
-                    )
-                )
-            ]
+            reason = self.row.error or "no scorecard"
+            text = "scoring …" if self.row.state == "waiting" else reason
+            return [line((text, "dim"))]
         if self._tab == "JSON":
             return json_lines(opened.card)
-        return scorecard_lines(
-            opened.card, self.collection.rubric_of_card(opened.card), self.panel.selected or ""
-        )
+        rubric = self.collection.rubric_of_card(opened.card)
+        return scorecard_lines(opened.card, rubric, self.panel.selected or "")
 
     def _fill(self) -> None:
         self.panel.show(self._lines())
@@ -230,9 +214,7 @@ class RunScreen(ReadingScreen):
         if target is None or not target.turns:
             self.notify("Nothing is cited for this item", timeout=2)
             return
-        self._piece = (
-            (self._piece + step) % len(target.turns) if self._piece >= 0 or step < 0 else 0
-        )
+        self._piece = _next_place(self._piece, step, len(target.turns))
         self._show_piece(target, self._piece)
 
     def _show_piece(self, target: Target, number: int) -> None:
@@ -243,54 +225,45 @@ class RunScreen(ReadingScreen):
             self._choose_tab("Plan")
             self.notify("Cited from the plan", timeout=2)
         elif not self.transcript.show_quote(turn, quote) and quote:
-            self.notify(
-                f"The quoted words do not stand in turn {turn}", severity="warning", timeout=3
-            )
+            text = f"The quoted words are not in turn {turn}"
+            self.notify(text, severity="warning", timeout=3)
         self.show_status()
 
     # Moving.
 
-    def _go_among(self, turns: list[int], step: int, what: str) -> None:
-        """To the next of these turns in a direction, round the end."""
+    def _go_among(self, turns: list[int], step: int, noun: str) -> None:
+        """Go to the next (1) or previous (-1) of these turns, round the end."""
         if not turns:
-            self.notify(f"No {what} in this run", timeout=2)
+            self.notify(f"No {noun} in this run", timeout=2)
             return
-        here = self.transcript.turn
+        current = self.transcript.turn
         if step > 0:
-            turn = next((t for t in turns if t > here), turns[0])
+            turn = min((turn for turn in turns if turn > current), default=turns[0])
         else:
-            turn = next((t for t in reversed(turns) if t < here), turns[-1])
+            turn = max((turn for turn in turns if turn < current), default=turns[-1])
         self.leave_mark()
         self.transcript.go_turn(turn)
 
     def action_stage(self, stage: Stage) -> None:
-        segments = (
-            self.opened.segmentation.segments if self.opened and self.opened.segmentation else ()
-        )
-        self._go_among(
-            [s.first_turn for s in segments if s.stage == stage],
-            1,
-            f"turn of {stage} {STAGE_NAMES[stage]}",
-        )
+        segmentation = self.opened.segmentation if self.opened else None
+        segments = segmentation.segments if segmentation else ()
+        turns = [segment.first_turn for segment in segments if segment.stage == stage]
+        self._go_among(turns, 1, f"turn of {stage_title(stage)}")
 
     def action_failure(self, step: int) -> None:
         run = self.opened.run if self.opened else None
-        self._go_among(
-            [t.index for t in run.turns if t.failed] if run else [], step, "failed execution"
-        )
+        turns = [turn.index for turn in run.turns if turn.failed] if run else []
+        self._go_among(turns, step, "failed execution")
 
     def action_code(self, step: int) -> None:
         card = self.opened.card if self.opened else None
-        stops = (
-            sorted((turn, n) for n, code in enumerate(card.codes) for turn in code.turns)
-            if card
-            else []
-        )
+        codes = card.codes if card else ()
+        stops = sorted((turn, n) for n, code in enumerate(codes) for turn in code.turns)
         if not stops or card is None:
             self.notify("No error code with a turn", timeout=2)
             return
-        self._code_at = (self._code_at + step) % len(stops) if self._code_at >= 0 or step < 0 else 0
-        turn, number = stops[self._code_at]
+        self._code_place = _next_place(self._code_place, step, len(stops))
+        turn, number = stops[self._code_place]
         code = card.codes[number]
         if self._tab != "Scorecard":
             self._choose_tab("Scorecard")
@@ -301,7 +274,7 @@ class RunScreen(ReadingScreen):
     def action_run(self, step: int) -> None:
         row = self._neighbour(self.row, step)
         if row is None:
-            self.notify("No further run in the present filter", timeout=2)
+            self.notify("No further run with this filter", timeout=2)
             return
         self.row = row
         self.query_one("#title", Static).update(safe_line(f"{row.id} · reading …"))
@@ -315,26 +288,25 @@ class RunScreen(ReadingScreen):
             return []
         total = len(opened.run.turns) if opened.run else 0
         stages = opened.segmentation.turn_stages if opened.segmentation else ()
-        bits = [f"turn {turn} of {total}" if turn else f"brief · {total} turns"]
+        parts = [f"turn {turn} of {total}" if turn else f"brief · {total} turns"]
         if 1 <= turn <= len(stages):
-            bits.append(f"{stages[turn - 1]} {STAGE_NAMES[stages[turn - 1]]}")
-        bits.append(self.hit_status())
+            parts.append(stage_title(stages[turn - 1]))
+        parts.append(self.hit_status())
         target = self.panel.target
         if target is not None and target.turns:
             place = f"{self._piece + 1} of " if self._piece >= 0 else ""
             name = target.id.split(".")[0] if target.kind in ("criterion", "code") else target.kind
-            bits.append(f"{name}: evidence {place}{len(target.turns)}")
-        return bits
+            parts.append(f"{name}: evidence {place}{len(target.turns)}")
+        return parts
 
     # Copying, the editor.
 
     def action_copy(self) -> None:
-        text = self.get_selected_text()
-        if not text:
-            text = f"{sanitize_line(self.row.id)}#{self.transcript.turn}"
+        reference = f"{sanitize_line(self.row.id)}#{self.transcript.turn}"
+        text = self.get_selected_text() or reference
         self.app.copy_to_clipboard(text)
-        shown = text if len(text) < 40 else f"{len(text)} characters"
-        self.notify(f"Copied {shown}", timeout=2)
+        preview = text if len(text) < 40 else f"{len(text)} characters"
+        self.notify(f"Copied {preview}", timeout=2)
 
     def action_raw(self) -> None:
         turn, layout = self.transcript.turn, self.transcript.layout_
@@ -371,14 +343,18 @@ class RunScreen(ReadingScreen):
         self.post_message(JudgeRuns([self.row]))
 
 
+def _next_place(place: int, step: int, count: int) -> int:
+    """The next place of `count`, round the end; the first or last after -1, which is none."""
+    if place < 0 and step > 0:
+        return 0
+    return (max(place, 0) + step) % count
+
+
 _LEGEND = (
     "★ turn that the selected item rests on · ▸ line with the quoted words · ✗ failed",
-    "✓ met  ✗ not met  ½ ◐ partly  + credited by the tier  – does not apply  ? unscored",
-    "~ presumed: nobody read it, the commonest value of labelled runs stands in its place",
-    (
-        "≠ a quote that does not stand in the turn it is cited from · ?E3 a reading without proof,"
-        " which did not fire"
-    ),
+    "✓ met  ✗ not met  ½ half met  ◐ partly met  + credited by the tier  – does not apply",
+    "? unscored  ~ presumed: not judged; the commonest value of labelled runs stands in its place",
+    "≠ a quote that is not in the turn it is cited from",
     (
         "Characters in reverse colours stand for control, invisible or direction-changing"
         " characters of the transcript."

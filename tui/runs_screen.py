@@ -1,5 +1,7 @@
-"""The first screen: all runs of a collection, filtered, sorted and marked; what nobody scored is
-scored behind it."""
+"""The first screen: all runs of a collection, to filter, sort, mark and open.
+
+Runs without a scorecard are scored in the background.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from ..errors import AmbjudgeError
 from ..judge.card.view_parts import score_text
@@ -36,7 +38,7 @@ _TYPING_S = 0.15
 
 
 class RunsScreen(Screen[None]):
-    """Filter, table, a preview of the run under the cursor, and how many there are."""
+    """The filter, the table, a preview of the run under the cursor, and the status line."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "focus_filter", "Filter", priority=True),
@@ -61,7 +63,7 @@ class RunsScreen(Screen[None]):
         self._predicate: Predicate = lambda row: True
         self.listed = False
         self._news: dict[str, str] = {}
-        """What the line below says first: `problem`, `progress` of judging, `search`."""
+        """What the status line says first: `problem`, `progress` of judging, `search`."""
 
     def compose(self) -> ComposeResult:
         yield Static(
@@ -86,15 +88,14 @@ class RunsScreen(Screen[None]):
         self.table = self.query_one(RunsTable)
         self.set_focus(self.table)
         self._filter(self._query)
-        # What parses scorecards must not delay the first paint.
+        # Modules that parse scorecards must not delay the first paint.
         self.call_after_refresh(self.list_runs)
 
     # Listing and scoring.
 
     @work(thread=True, group="list", exclusive=True)
     def list_runs(self) -> None:
-        """Rows as they are found; then the runs without a scorecard are scored, those on screen
-        first."""
+        """List the runs, then score those without a scorecard, beginning with those on screen."""
         worker = get_current_worker()
         try:
             for batch in self.collection.batches():
@@ -106,34 +107,37 @@ class RunsScreen(Screen[None]):
         if worker.is_cancelled:
             return
         self.app.call_from_thread(self._all_listed)
-        if not self._score:
-            return
-        waiting = dict.fromkeys(row.number for row in self.rows if row.state == "waiting")
-        done: list[RunRow] = []
-        flushed = time.monotonic()
-        while waiting and not worker.is_cancelled:
-            number = next((n for n in self._on_screen() if n in waiting), next(iter(waiting)))
-            del waiting[number]
-            if self.rows[number].state == "waiting":
-                done.append(self.collection.score(self.rows[number]))
-            if done and (time.monotonic() - flushed > _FLUSH_S or not waiting):
-                self.app.call_from_thread(self.update_rows, done)
-                done, flushed = [], time.monotonic()
-            time.sleep(0.002)  # Lets the keyboard have its turn.
+        if self._score:
+            self._score_waiting(worker)
 
-    def _on_screen(self) -> list[int]:
-        table = self.table
-        top = int(table.scroll_offset.y)
-        return [self.rows[i].number for i in table.order[top : top + table.size.height]]
+    def _score_waiting(self, worker: Worker[None]) -> None:
+        waiting = dict.fromkeys(row.number for row in self.rows if row.state == "waiting")
+        scored: list[RunRow] = []
+        updated_at = time.monotonic()
+        while waiting and not worker.is_cancelled:
+            number = self._next_to_score(waiting)
+            del waiting[number]
+            # It may have been scored meanwhile, on the screen of the run.
+            if self.rows[number].state == "waiting":
+                scored.append(self.collection.score(self.rows[number]))
+            if scored and (time.monotonic() - updated_at > _FLUSH_S or not waiting):
+                self.app.call_from_thread(self.update_rows, scored)
+                scored, updated_at = [], time.monotonic()
+            time.sleep(0.002)  # Gives the thread that handles keys its turn.
+
+    def _next_to_score(self, waiting: dict[int, None]) -> int:
+        """The first waiting run on screen, else the first of all."""
+        top = int(self.table.scroll_offset.y)
+        for index in self.table.order[top : top + self.table.size.height]:
+            if self.rows[index].number in waiting:
+                return self.rows[index].number
+        return next(iter(waiting))
 
     def _add(self, batch: list[RunRow]) -> None:
         first = len(self.rows)
         self.rows += batch
-        self.table.show(
-            self.rows,
-            self.table.order
-            + [n for n in range(first, len(self.rows)) if self._predicate(self.rows[n])],
-        )
+        new = [index for index in range(first, len(self.rows)) if self._predicate(self.rows[index])]
+        self.table.show(self.rows, self.table.order + new)
         self._status()
 
     def _all_listed(self) -> None:
@@ -147,7 +151,7 @@ class RunsScreen(Screen[None]):
         self._status()
 
     def update_rows(self, changed: list[RunRow]) -> None:
-        """Rows that have been scored, here or on the screen of a run."""
+        """Take over rows of runs that were scored, here or on the screen of a run."""
         for row in changed:
             self.rows[row.number] = row
         if self.query_one("#filter", Input).value.strip() or self.table.sorting[0] is not None:
@@ -181,7 +185,7 @@ class RunsScreen(Screen[None]):
         return words_sought(self.query_one("#filter", Input).value)
 
     def _look_up(self) -> None:
-        """Search the runs for the words of the filter, once all are listed; typing on begins anew."""
+        """Search the runs for the words of the filter, once all runs are listed."""
         self.workers.cancel_group(self, "contents")
         if self.sought and self.listed:
             self.search_contents(list(self.rows), self.sought)
@@ -190,22 +194,23 @@ class RunsScreen(Screen[None]):
 
     @work(thread=True, group="contents", exclusive=True)
     def search_contents(self, rows: list[RunRow], words: list[str]) -> None:
-        """The rows that hold the words appear as they are found."""
+        """Search runs, and show matches as they come. The next letter typed cancels this."""
         worker = get_current_worker()
         time.sleep(_TYPING_S)
-        shown = time.monotonic()
-        for done, _ in enumerate(self.contents.search(rows, words), 1):
+        updated_at = time.monotonic()
+        for searched, _ in enumerate(self.contents.search(rows, words), 1):
             if worker.is_cancelled:
                 return
-            if time.monotonic() - shown > _FLUSH_S:
-                self.app.call_from_thread(self._found, f"searching {done:,} of {len(rows):,}")
-                shown = time.monotonic()
+            if time.monotonic() - updated_at > _FLUSH_S:
+                progress = f"searching {searched:,} of {len(rows):,}"
+                self.app.call_from_thread(self._show_matches, progress)
+                updated_at = time.monotonic()
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._found, "")
+            self.app.call_from_thread(self._show_matches, "")
 
-    def _found(self, looking: str) -> None:
+    def _show_matches(self, progress: str) -> None:
         self._apply()
-        self.say(search=looking)
+        self.say(search=progress)
 
     def _apply(self) -> None:
         predicate = self._predicate
@@ -223,7 +228,7 @@ class RunsScreen(Screen[None]):
         elif field.value:
             field.value = ""
 
-    # What the table tells.
+    # Messages of the table.
 
     def on_runs_table_moved(self, event: RunsTable.Moved) -> None:
         self._preview(event.row)
@@ -235,15 +240,15 @@ class RunsScreen(Screen[None]):
         self.post_message(ReadRun(event.row))
 
     def neighbour(self, row: RunRow, step: int) -> RunRow | None:
-        """The run `step` places further among those shown, and the cursor goes along; None past the
-        ends."""
-        place = next(
-            (p for p, n in enumerate(self.table.order) if self.rows[n].number == row.number), None
-        )
-        if place is None or not 0 <= place + step < len(self.table.order):
+        """Move the cursor to the run `step` places after a run; None past the ends."""
+        numbers = [self.rows[index].number for index in self.table.order]
+        if row.number not in numbers:
             return None
-        self.table.move_to(place + step)
-        return self.rows[self.table.order[place + step]]
+        place = numbers.index(row.number) + step
+        if not 0 <= place < len(numbers):
+            return None
+        self.table.move_to(place)
+        return self.table.current
 
     def chosen(self) -> list[RunRow]:
         """The marked rows, or the one under the cursor."""
@@ -254,21 +259,24 @@ class RunsScreen(Screen[None]):
         self.query_one("#preview", Static).update(safe("\n".join(preview(row)) if row else ""))
 
     def say(self, **news: str) -> None:
-        """Something new in the status line; "" takes it away."""
+        """Put news of some kind into the status line; "" removes them."""
         self._news |= news
         self._status()
 
     def _status(self) -> None:
+        parts = [self._news.get(kind, "") for kind in ("problem", "progress", "search")]
+        parts.append(f"{len(self.rows):,} runs{'' if self.listed else ' …'}")
+        if len(self.table.order) != len(self.rows):
+            parts.append(f"{len(self.table.order):,} shown")
+        if self.table.marked:
+            parts.append(f"{len(self.table.marked):,} marked")
         waiting = sum(row.state == "waiting" for row in self.rows)
-        bits = [
-            *(self._news.get(kind, "") for kind in ("problem", "progress", "search")),
-            f"{len(self.rows):,} runs{'' if self.listed else ' …'}",
-            f"{len(self.table.order):,} shown" if len(self.table.order) != len(self.rows) else "",
-            f"{len(self.table.marked):,} marked" if self.table.marked else "",
-            f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard" if waiting else "",
-            f"by {self.table.sorted_by}" if self.table.sorted_by else "",
-        ]
-        self.query_one("#status", Static).update(safe_line(" · ".join(filter(None, bits))))
+        if waiting:
+            parts.append(f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard")
+        if self.table.sorted_by:
+            parts.append(f"by {self.table.sorted_by}")
+        text = " · ".join(part for part in parts if part)
+        self.query_one("#status", Static).update(safe_line(text))
 
     # Views, sorting, help.
 
@@ -317,7 +325,7 @@ class RunsScreen(Screen[None]):
         )
 
     def use_view(self, view: View) -> None:
-        """Filter and sort as a view says."""
+        """Filter and sort like a view."""
         self.query_one("#filter", Input).value = view.query
         if view.sort is not None and run_columns.column_named(view.sort) is None:
             self.notify(f"There is no column {view.sort!r} to sort by", severity="warning")
@@ -343,16 +351,16 @@ def preview(row: RunRow) -> list[str]:
         return [f"✗ {row.error}", row.path]
     if row.state == "waiting":
         return ["not scored yet", row.path]
+    parts = []
     known = [(score, n) for n, score in enumerate(row.stages, 1) if score is not None]
-    bits = (
-        [f"lowest S{min(known)[1]} {score_text(min(known)[0])}"]
-        if known and min(known)[0] < 1
-        else []
-    )
+    if known:
+        score, number = min(known)
+        if score < 1:
+            parts.append(f"lowest S{number} {score_text(score)}")
     if row.span is not None and row.overall is None:
-        bits.append("too little was read for a point")
+        parts.append("too few judged criteria for a point score")
     if row.primary:
-        bits.append(f"primary failure {row.primary}")
+        parts.append(f"primary failure {row.primary}")
     counts = (
         (row.contradictions, "contradiction", "contradictions"),
         (row.unscored, "unscored item", "unscored items"),
@@ -360,11 +368,13 @@ def preview(row: RunRow) -> list[str]:
         (row.unverified, "quote not found in its turn", "quotes not found in their turns"),
         (row.failed_calls or 0, "failed call", "failed calls"),
     )
-    bits += [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
+    for count, singular, plural in counts:
+        if count:
+            parts.append(f"{count} {singular if count == 1 else plural}")
     if row.disqualified:
-        bits.append("disqualified")
+        parts.append("disqualified")
     return [
-        " · ".join(bits) or "nothing stands out",
+        " · ".join(parts) or "nothing stands out",
         f"{row.task or 'unknown task'} · {row.judge} · {row.rubric} · {row.path}",
     ]
 

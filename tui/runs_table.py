@@ -1,6 +1,6 @@
-"""The table of runs: a view over plain tuples that formats only the rows on screen.
+"""The table of runs, which formats only the rows on screen.
 
-Textual's DataTable measures every cell of every row: 10,000 runs take it 3 s to show and as long
+Textual's DataTable measures every cell of every row: 10,000 runs take it 3 s to show, and again
 after each filter.
 """
 
@@ -26,8 +26,7 @@ from ..views.run_rows import RunRow
 
 
 class RunsTable(ScrollView, can_focus=True):
-    """Rows of runs with a cursor, marks and a sort column. Line 0 is the heading and does not
-    scroll."""
+    """Rows of runs with a cursor, marks and a sort column. Line 0, the heading, does not scroll."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "runs--header",
@@ -65,13 +64,13 @@ class RunsTable(ScrollView, can_focus=True):
 
     @dataclass
     class Opened(Message):
-        """A run shall be opened."""
+        """The user opens a run."""
 
         row: RunRow
 
     @dataclass
     class Moved(Message):
-        """The cursor is on another row (None: the table is empty)."""
+        """The cursor is on another row; None if the table is empty."""
 
         row: RunRow | None
 
@@ -92,8 +91,10 @@ class RunsTable(ScrollView, can_focus=True):
     # Content.
 
     def show(self, rows: Sequence[RunRow], order: Sequence[int]) -> None:
-        """Show these of the rows, sorted by the chosen column; the cursor stays on its run where
-        that is still shown."""
+        """Show the rows at these indexes, sorted by the sort column.
+
+        The cursor stays on its run as long as that is shown.
+        """
         current = self.current
         self.rows = rows
         sort_column = self.sort_column
@@ -144,11 +145,11 @@ class RunsTable(ScrollView, can_focus=True):
         self.move_to(len(self.order) - 1 if last else 0)
 
     def move_to(self, place: int) -> None:
-        """Put the cursor on a row of the shown ones, the nearest one outside."""
+        """Put the cursor on a shown row, from 0; outside, on the nearest one."""
         place = min(max(0, place), max(0, len(self.order) - 1))
         if place != self.cursor:
-            for changed in (self.cursor, place):
-                self.refresh_line(changed + 1)
+            self.refresh_line(self.cursor + 1)
+            self.refresh_line(place + 1)
             self.cursor = place
             self._follow()
             self.post_message(self.Moved(self.current))
@@ -258,7 +259,8 @@ class RunsTable(ScrollView, can_focus=True):
             if cell_len(text) > size:
                 text = set_cell_size(text, size - 1) + "…"
             text = text.rjust(size) if column.right else set_cell_size(text, size)
-            # Grades are unreadable on the cursor.
+            # The colours of grades are unreadable on the cursor.
             name = column.style(row) if column.style and not cursor else ""
-            segments.append(Segment(text + " ", base + self._overlay(name) if name else base))
+            style = base + self._overlay(name) if name else base
+            segments.append(Segment(text + " ", style))
         return Strip(segments).adjust_cell_length(width, base)

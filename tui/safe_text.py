@@ -1,7 +1,6 @@
-"""The sink: raw text made safe to draw. All text from a transcript that the browser draws passes
-`paint`, `safe` or `Entry`.
+"""Raw text made safe to draw: all text of a run that is drawn passes `paint`, `safe` or `Entry`.
 
-Markup is never interpreted, links are never made, and what `sanitize_line` replaced is styled so
+Markup is never interpreted and links are never made. What `sanitize_line` replaced is styled so
 that it is seen.
 """
 
@@ -24,53 +23,56 @@ Mark = tuple[int, int, Style]
 def paint(
     raw: str, base: Style, marks: Iterable[Mark] = (), replaced: Style | None = None
 ) -> list[Segment]:
-    """One row of raw text as segments: `base`, then `marks` in their order, then `replaced` on
-    replaced characters."""
+    """One row of raw text as segments.
+
+    The style is `base`, with `marks` laid over it in order, and `replaced` over what was sanitised.
+    """
     text = sanitize_line(raw)
     overlays = [(max(0, start), min(len(text), end), style) for start, end, style in marks]
     if replaced is not None and text != raw:
-        overlays += [(start, end, replaced) for start, end in _changed(raw, text)]
+        overlays += [(start, end, replaced) for start, end in _replaced_spans(raw, text)]
     if not overlays:
         return [Segment(text, base)] if text else []
-    edges = sorted(
-        {0, len(text), *(e for start, end, _ in overlays if start < end for e in (start, end))}
-    )
+    # Between two neighbouring edges the style does not change.
+    edges = {0, len(text)}
+    for start, end, _ in overlays:
+        if start < end:
+            edges |= {start, end}
     segments = []
-    for start, end in pairwise(edges):
+    for start, end in pairwise(sorted(edges)):
         style = base
-        for low, high, over in overlays:
+        for low, high, overlay in overlays:
             if low <= start and end <= high:
-                style += over
+                style += overlay
         segments.append(Segment(text[start:end], style))
     return segments
 
 
-def _changed(raw: str, text: str) -> list[tuple[int, int]]:
-    """Stretches that the sanitiser replaced; a tab made a space hides nothing and does not count."""
+def _replaced_spans(raw: str, text: str) -> list[tuple[int, int]]:
+    """Where the sanitiser replaced characters. A tab hides nothing and does not count."""
     spans: list[tuple[int, int]] = []
-    for at, (before, after) in enumerate(zip(raw, text, strict=True)):
-        if before != after and before != "\t":
-            if spans and spans[-1][1] == at:
-                spans[-1] = (spans[-1][0], at + 1)
-            else:
-                spans.append((at, at + 1))
+    for offset, (before, after) in enumerate(zip(raw, text, strict=True)):
+        if before == after or before == "\t":
+            continue
+        if spans and spans[-1][1] == offset:
+            spans[-1] = (spans[-1][0], offset + 1)
+        else:
+            spans.append((offset, offset + 1))
     return spans
 
 
 def safe(text: str) -> Content:
-    """Text for a widget: sanitised, and as Content, in which square brackets are only square
-    brackets."""
+    """Text for a widget: sanitised, and as Content, in which square brackets mean nothing."""
     return Content(sanitize(text))
 
 
 def safe_line(text: str) -> Content:
-    """The same on one line."""
+    """Text for a widget, made safe and put on one line."""
     return Content(sanitize_line(text))
 
 
 class Entry(Input):
-    """An `Input` whose value is sanitised however it came: given, typed or pasted. No character is
-    added or lost."""
+    """An `Input` that sanitises its value, set, typed or pasted, without a change of length."""
 
     def validate_value(self, value: str) -> str:
         return sanitize_line(value)

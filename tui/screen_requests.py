@@ -1,5 +1,4 @@
-"""What a screen asks of the browser, which knows all screens; no screen knows the browser or
-another screen."""
+"""What a screen asks of the browser. No screen knows the browser or another screen."""
 
 from __future__ import annotations
 
@@ -24,15 +23,15 @@ class ReadRun(Message):
 
 
 @dataclass
-class _AboutRuns(Message):
+class _RunsRequest(Message):
     rows: Sequence[RunRow]
 
 
-class CompareRuns(_AboutRuns):
+class CompareRuns(_RunsRequest):
     """Show two runs side by side, or two of the scorecards of one."""
 
 
-class JudgeRuns(_AboutRuns):
+class JudgeRuns(_RunsRequest):
     """Judge runs, after showing what that would cost."""
 
 
@@ -45,7 +44,7 @@ class RunScored(Message):
 
 @dataclass
 class LabelRun(Message):
-    """Label a run; the scorecard is for after the labels."""
+    """Label a run. Its scorecard is shown once the labels are complete."""
 
     run: Run
     card: ScoreCard | None
@@ -53,10 +52,11 @@ class LabelRun(Message):
 
 @dataclass
 class LabelNext(Message):
-    """Label the next run of the label plan, which is not this one."""
+    """Label the next run of the label plan."""
 
-    here: str | None = None
+    labelled: str | None = None
+    """The run that was labelled last."""
 
 
-class SummariseRuns(_AboutRuns):
-    """Say what these runs have in common."""
+class SummariseRuns(_RunsRequest):
+    """Show what these runs have in common."""

@@ -1,5 +1,4 @@
-"""Syntax colours of code blocks: lexed when a line of the block is first drawn, never for what
-nobody looks at."""
+"""Syntax colours of code blocks, which are lexed only when a line of them is drawn."""
 
 from __future__ import annotations
 
@@ -17,8 +16,10 @@ those slow."""
 
 
 def highlight(lines: Sequence[str], language: str | None) -> tuple[Spans, ...]:
-    """Coloured pieces of every line; empty for languages without a lexer and for blocks over
-    LARGEST characters."""
+    """The coloured pieces of every line.
+
+    Empty for languages without a lexer, and for blocks of more than LARGEST characters.
+    """
     if language is None or sum(map(len, lines)) > LARGEST:
         return ()
     lexer = _lexer(language.lower())
@@ -61,4 +62,7 @@ def _class_of(kind: Any) -> str | None:
         ("keyword", (Keyword, Operator.Word)),
         ("name", (Name.Function, Name.Class, Name.Decorator, Name.Builtin)),
     )
-    return next((name for name, kinds in groups if any(kind in group for group in kinds)), None)
+    for name, token_types in groups:
+        if any(kind in token_type for token_type in token_types):
+            return name
+    return None

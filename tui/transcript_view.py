@@ -1,8 +1,8 @@
-"""The transcript of a run, whatever its size: what is shown, where the reader is, what is marked in
-it."""
+"""The transcript of a run of any size: what is shown of it, where the reader is, what is marked."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -38,8 +38,10 @@ HIDEABLE: tuple[tuple[str, frozenset[str]], ...] = (
 
 
 class TranscriptView(RowView):
-    """Scrolls over the turns of a run. Its anchor is (block, line), so folding and resizing do not
-    jump."""
+    """Scrolls over the turns of a run.
+
+    The place of the reader is a block and a line, so that folding and resizing do not jump.
+    """
 
     PREFIX = "transcript"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -83,11 +85,15 @@ class TranscriptView(RowView):
         """The highlighted words of a quote, by (block, line)."""
         self._lexed: LRUCache[int, tuple[Spans, ...]] = LRUCache(200)
         self._replaced: dict[int, int] = {}
-        self._wanted: Row | None = None
+        self._pending: Row | None = None
+        """Where to scroll once the view has a size."""
         self._needle = ""
         self._hits: list[tuple[int, int]] = []
+        """(block, line) of the lines that hold the searched text."""
         self._hit = -1
+        """The hit that the reader is at, -1 for none."""
         self._kinds = 0
+        """Which of HIDEABLE are hidden."""
 
     # Content.
 
@@ -96,7 +102,9 @@ class TranscriptView(RowView):
         self.layout_ = layout
         self._replaced.clear()
         self._lexed.clear()
-        self.quoted, self._hits, self._hit, self._needle, self._kinds = {}, [], -1, "", 0
+        self.quoted = {}
+        self._needle, self._hits, self._hit = "", [], -1
+        self._kinds = 0
         self.evidence_turns = frozenset()
         self.layout_.resize(self.text_width)
         self._changed()
@@ -116,7 +124,7 @@ class TranscriptView(RowView):
 
     @property
     def hits(self) -> tuple[int, int]:
-        """Which search hit the reader is at (1-based, 0 for none) and how many lines hold the text."""
+        """Which search hit the reader is at (from 1, 0 for none), and how many hits there are."""
         return self._hit + 1, len(self._hits)
 
     def hit_rows(self) -> list[int]:
@@ -139,9 +147,9 @@ class TranscriptView(RowView):
     @contextmanager
     def _in_place(self) -> Iterator[None]:
         """While rows are folded or wrapped anew: the line at the top stays there."""
-        # A view that was never laid out cannot scroll yet: what was asked for then is done now.
-        anchor = self._wanted or self._anchor()
-        self._wanted = None
+        # A view without a size cannot scroll: a place that was requested then is gone to now.
+        anchor = self._pending or self._anchor()
+        self._pending = None
         yield
         self._changed()
         if anchor is not None:
@@ -151,7 +159,7 @@ class TranscriptView(RowView):
         if self.size.height:
             super().go(y)
         else:
-            self._wanted = self.layout_.row(y) if y < self.layout_.height else None
+            self._pending = self.layout_.row(y) if y < self.layout_.height else None
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -174,10 +182,10 @@ class TranscriptView(RowView):
         turns = self.layout_.turns
         if not turns:
             return
-        at = turns.index(self.turn) if self.turn in turns else 0
+        place = turns.index(self.turn) if self.turn in turns else 0
         if step < 0 and self.top > self.layout_.turn_row(self.turn):
-            step += 1  # The first press goes to the beginning of the turn that one is in.
-        self.go_turn(turns[min(max(0, at + step), len(turns) - 1)])
+            step += 1  # The first press goes to the beginning of the present turn.
+        self.go_turn(turns[min(max(0, place + step), len(turns) - 1)])
 
     def action_edge_turn(self, last: bool) -> None:
         turns = [turn for turn in self.layout_.turns if turn > 0]
@@ -198,11 +206,13 @@ class TranscriptView(RowView):
 
     def action_toggle_fold(self) -> None:
         last = min(self.top + self.size.height, self.layout_.height) - 1
-        if self.top <= last:
-            in_view = range(self.layout_.row(self.top).block, self.layout_.row(last).block + 1)
-            number = next((n for n in in_view if self.layout_.blocks[n].foldable), None)
-            if number is not None:
+        if self.top > last:
+            return
+        first_block, last_block = self.layout_.row(self.top).block, self.layout_.row(last).block
+        for number in range(first_block, last_block + 1):
+            if self.layout_.blocks[number].foldable:
                 self._toggle(number)
+                return
 
     def _toggle(self, block: int) -> None:
         with self._in_place():
@@ -226,23 +236,24 @@ class TranscriptView(RowView):
         y = self.top + event.y
         if y < self.layout_.height:
             row = self.layout_.row(y)
-            if row.line == FOLD or (row.line == TITLE and self.layout_.blocks[row.block].foldable):
+            is_title = row.line == TITLE and self.layout_.blocks[row.block].foldable
+            if row.line == FOLD or is_title:
                 self._toggle(row.block)
 
     # Search, evidence.
 
     def search(self, needle: str) -> int:
-        """Look for text from the current place on; returns the number of lines that hold it."""
+        """Go to the next line that holds the text; the number of lines that hold it."""
         self._needle = needle
         self._hits = search(self.layout_.blocks, needle)
         self._hit = -1
-        if self._hits:
-            here = self._anchor()
-            place = (here.block, max(here.line, 0)) if here else (0, 0)
-            self._hit = next((i for i, hit in enumerate(self._hits) if hit >= place), 0)
-            self._to_hit()
-        else:
+        if not self._hits:
             self._changed()
+            return 0
+        anchor = self._anchor()
+        place = (anchor.block, max(anchor.line, 0)) if anchor else (0, 0)
+        self._hit = bisect_left(self._hits, place) % len(self._hits)
+        self._to_hit()
         return len(self._hits)
 
     def next_hit(self, step: int) -> None:
@@ -253,21 +264,20 @@ class TranscriptView(RowView):
 
     def _to_hit(self) -> None:
         block, line = self._hits[self._hit]
-        found = occurrences(self.layout_.blocks[block].lines[line], self._needle)
-        self.go_line(block, line, found[0][0] if found else 0)
+        spans = occurrences(self.layout_.blocks[block].lines[line], self._needle)
+        self.go_line(block, line, spans[0][0] if spans else 0)
 
     def mark_evidence(self, turns: Iterable[int]) -> None:
-        """Mark these turns in the gutter; quotes shown before are forgotten."""
+        """Mark these turns in the gutter, and no quote any more."""
         self.evidence_turns = frozenset(turn for turn in turns if turn > 0)
         self.quoted = {}
         self._changed()
 
     def show_quote(self, turn: int, quote: str) -> bool:
-        """Go to a turn and highlight the words of a quote in it; False when they do not stand
-        there."""
-        spans = (
-            locate(quote, self.layout_.blocks, self.layout_.blocks_of_turn(turn)) if quote else []
-        )
+        """Go to a turn and highlight the words of a quote in it; False if it does not hold them."""
+        spans = []
+        if quote:
+            spans = locate(quote, self.layout_.blocks, self.layout_.blocks_of_turn(turn))
         self.quoted = {}
         for span in spans:
             self.quoted.setdefault((span.block, span.line), []).append(span)
@@ -326,16 +336,15 @@ class TranscriptView(RowView):
             return self._heading(block)
         if row.line == TITLE:
             return block.title, [(0, LONGEST, self.overlay("failed" if block.failed else "title"))]
+        fold_mark = [(0, LONGEST, self.overlay("fold"))]
         if row.line == FOLD:
             hidden = len(block.lines) - HEAD - TAIL
-            return f"⋯ {hidden:,} lines folded (z shows them)", [(0, LONGEST, self.overlay("fold"))]
+            return f"⋯ {hidden:,} lines folded (z shows them)", fold_mark
         line = block.lines[row.line]
         starts = block.offsets(row.line, self.layout_.width)
         start = starts[row.part]
         if start == LONGEST and len(line) > LONGEST:
-            return f"⋯ {len(line) - LONGEST:,} more characters in this line", [
-                (0, LONGEST, self.overlay("fold"))
-            ]
+            return f"⋯ {len(line) - LONGEST:,} more characters in this line", fold_mark
         end = starts[row.part + 1] if row.part + 1 < len(starts) else len(line)
         marks = [
             (low - start, high - start, style) for low, high, style in self._marks(row, block, line)
@@ -343,40 +352,43 @@ class TranscriptView(RowView):
         return line[start:end], marks
 
     def _marks(self, row: Row, block: Block, line: str) -> list[Mark]:
+        """Styles of a whole line: syntax, emphasis, quoted words, search hits."""
         marks: list[Mark] = []
         if block.kind == "code" and block.language:
-            lexed = self._lexed.get(row.block)
-            if lexed is None:
-                lexed = self._lexed[row.block] = highlight(block.lines, block.language)
-            if row.line < len(lexed):
-                marks += [
-                    (low, high, self.overlay(f"syntax-{name}"))
-                    for low, high, name in lexed[row.line]
-                ]
+            for low, high, name in self._syntax(row, block):
+                marks.append((low, high, self.overlay(f"syntax-{name}")))
         elif block.kind in ("text", "reasoning") and line.startswith("#"):
             marks.append((0, len(line), self.overlay("emphasis")))
         for span in self.quoted.get((row.block, row.line), ()):
             marks.append((span.start, span.end, self.overlay("evidence")))
         if self._needle and self._hits:
-            here = self._hits[self._hit] == (row.block, row.line)
-            style = self.overlay("hit-here" if here else "hit")
+            is_current = self._hits[self._hit] == (row.block, row.line)
+            style = self.overlay("hit-here" if is_current else "hit")
             marks += [(low, high, style) for low, high in occurrences(line, self._needle)]
         return marks
 
+    def _syntax(self, row: Row, block: Block) -> Spans:
+        """The coloured pieces of a line of code. A block is lexed when it is first drawn."""
+        lines = self._lexed.get(row.block)
+        if lines is None:
+            lines = self._lexed[row.block] = highlight(block.lines, block.language)
+        return lines[row.line] if row.line < len(lines) else ()
+
     def _heading(self, block: Block) -> tuple[str, list[Mark]]:
+        """A turn's heading: its number and stage, what is remarkable in it, and a rule."""
         text = block.lines[0]
-        count = self.replaced_in(block.turn)
-        bits = {
-            "failed": " · ✗ failed" if block.failed else "",
-            "replaced": (
-                f" · {count:,} hidden character{'s' if count > 1 else ''} shown" if count else ""
-            ),
-            "evidence": " · ★ evidence" if block.turn in self.evidence_turns else "",
-        }
+        remarks = []
+        if block.failed:
+            remarks.append((" · ✗ failed", "failed"))
+        if count := self.replaced_in(block.turn):
+            plural = "s" if count > 1 else ""
+            remarks.append((f" · {count:,} hidden character{plural} shown", "replaced"))
+        if block.turn in self.evidence_turns:
+            remarks.append((" · ★ evidence", "evidence"))
         marks: list[Mark] = []
-        for style, bit in bits.items():
-            marks.append((len(text), len(text) + len(bit), self.overlay(style)))
-            text += bit
+        for remark, style in remarks:
+            marks.append((len(text), len(text) + len(remark), self.overlay(style)))
+            text += remark
         room = self.layout_.width - cell_len(sanitize_line(text)) - 1
         return text + " " + "─" * max(0, room), marks
 
