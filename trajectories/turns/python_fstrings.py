@@ -1,8 +1,7 @@
-"""F-strings as Python 3.12 reads them (PEP 701: any expression in braces, quotes and backslashes
-included), for a 3.11.
+"""Parse f-strings as Python 3.12 does (PEP 701), on Python 3.11.
 
-Expressions that 3.11 refuses are taken out and named; each is parsed by itself and put back into
-the tree.
+PEP 701 allows any expression in braces, with quotes and backslashes. Expressions that 3.11 refuses
+are replaced by names; each is parsed by itself and put back into the tree.
 """
 
 from __future__ import annotations
@@ -13,90 +12,107 @@ from collections.abc import Callable
 
 _STRING = re.compile(r"#[^\n]*|(?P<prefix>[A-Za-z]{0,2})(?P<quote>'''|\"\"\"|'|\")")
 _IN_CODE = re.compile(_STRING.pattern + r"|(?P<sign>[\[\](){}]|!(?!=)|:(?!=))")
+_BRACE = re.compile(r"[{}]")
 _REFUSED = re.compile(r"['\"\\#\n]")
 _NAME = "_expression_{}_"
 
 
 class _Reader:
-    """Walks over a text once; `text()` is what is left of it, `parts` the expressions taken out, by
-    their names."""
+    """Walks over a text once and replaces the expressions that 3.11 refuses by names."""
 
     def __init__(self, text: str) -> None:
-        self._text, self._done, self._out = text, 0, list[str]()
+        self._text = text
+        self._copied = 0
+        """Characters that are in the output already."""
+        self._output: list[str] = []
         self.parts: dict[str, str] = {}
+        """Name -> the expression that it replaces."""
 
     def text(self) -> str:
-        at = 0
-        while (found := _STRING.search(self._text, at)) is not None:
-            at = self._string(found, True) if found["quote"] else found.end()
-        return "".join((*self._out, self._text[self._done :]))
+        """The text with names in place of the refused expressions."""
+        position = 0
+        match = _STRING.search(self._text, position)
+        while match is not None:
+            position = self._string(match, True) if match["quote"] else match.end()
+            match = _STRING.search(self._text, position)
+        return "".join((*self._output, self._text[self._copied :]))
 
-    def _string(self, found: re.Match[str], take: bool) -> int:
-        """Where a string ends. `take`: its expressions are taken out where they must be."""
-        formatted, quote, at = "f" in found["prefix"].lower(), found["quote"], found.end()
-        ends = re.compile(
-            rf"\\N\{{[^}}]*\}}|\\.|{quote}" + (r"|\{\{|\{" if formatted else ""), re.S
-        )
-        while (sign := ends.search(self._text, at)) is not None:
-            at = self._field(sign.end(), take) if sign[0] == "{" else sign.end()
+    def _string(self, start: re.Match[str], replace: bool) -> int:
+        """The end of a string. `replace`: its refused expressions are replaced."""
+        quote, position = start["quote"], start.end()
+        braces = r"|\{\{|\{" if "f" in start["prefix"].lower() else ""
+        signs = re.compile(rf"\\N\{{[^}}]*\}}|\\.|{quote}{braces}", re.DOTALL)
+        sign = signs.search(self._text, position)
+        while sign is not None:
             if sign[0] == quote:
-                return at
-        raise ValueError("a string without an end")
+                return sign.end()
+            position = self._field(sign.end(), replace) if sign[0] == "{" else sign.end()
+            sign = signs.search(self._text, position)
+        raise ValueError("a string has no end")
 
-    def _field(self, start: int, take: bool) -> int:
-        """Where the replacement field ends whose expression starts here; a format may hold fields
-        again."""
-        depth, at = 0, start
-        while (sign := _IN_CODE.search(self._text, at)) is not None:
-            at = sign.end()
+    def _field(self, start: int, replace: bool) -> int:
+        """The end of the replacement field whose expression starts here."""
+        sign = self._expression_end(start)
+        expression = self._text[start : sign.start()]
+        if replace and _REFUSED.search(expression):
+            name = _NAME.format(len(self.parts))
+            self.parts[name] = re.sub(r"(?<![=!<>])=\s*$", "", expression)  # f"{x=}"
+            self._output += [self._text[self._copied : start], name]
+            self._copied = sign.start()
+        position, closed = sign.end(), sign["sign"] == "}"
+        while not closed:  # a format may hold fields again
+            brace = _BRACE.search(self._text, position)
+            if brace is None:
+                raise ValueError("a field has no end")
+            closed = brace[0] == "}"
+            position = brace.end() if closed else self._field(brace.end(), replace)
+        return position
+
+    def _expression_end(self, start: int) -> re.Match[str]:
+        """The sign that ends an expression: `}`, `!` or `:` outside all brackets."""
+        depth, position = 0, start
+        sign = _IN_CODE.search(self._text, position)
+        while sign is not None:
+            position = sign.end()
             if sign["quote"]:
-                at = self._string(sign, False)
+                position = self._string(sign, False)
             elif sign["sign"] and depth == 0 and sign["sign"] in "}!:":
-                break
+                return sign
             elif sign["sign"] and sign["sign"] in "[](){}":
                 depth += 1 if sign["sign"] in "[({" else -1
-        if sign is None:
-            raise ValueError("a field without an end")
-        expression = self._text[start : sign.start()]
-        if take and _REFUSED.search(expression):
-            name = _NAME.format(len(self.parts))
-            self.parts[name] = re.sub(r"(?<![=!<>])=\s*$", "", expression)
-            self._out += [self._text[self._done : start], name]
-            self._done = sign.start()
-        while sign["sign"] != "}":
-            ends = re.compile(r"[{}]").search(self._text, at)
-            if ends is None:
-                raise ValueError("a field without an end")
-            if ends[0] == "}":
-                return ends.end()
-            at = self._field(ends.end(), take)
-        return at
+            sign = _IN_CODE.search(self._text, position)
+        raise ValueError("a field has no end")
 
 
 def parse_modern(text: str, parse: Callable[[str], ast.Module]) -> ast.Module:
-    """The tree of a text that `parse` of an older Python refused; SyntaxError or ValueError when it
-    is no Python."""
+    """Parse a text that `parse` of an older Python refused.
+
+    SyntaxError or ValueError if it is not Python.
+    """
     reader = _Reader(text)
     plain = reader.text()
     if not reader.parts:
-        raise SyntaxError("nothing to take out")
+        raise SyntaxError("no expression to replace")
     tree = parse(plain)
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.FormattedValue)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in reader.parts
-        ):
-            line, inside = node.value.lineno, f"({reader.parts[node.value.id]}\n)"
-            try:
-                within = parse(inside)
-            except SyntaxError:
-                within = parse_modern(inside, parse)
-            value = within.body[0]
-            if len(within.body) != 1 or not isinstance(value, ast.Expr):
-                raise SyntaxError("no expression")
-            node.value = value.value
-            for below in ast.walk(value.value):
-                if isinstance(below, ast.expr):
-                    below.lineno = below.end_lineno = line
+        if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name):
+            expression = reader.parts.get(node.value.id)
+            if expression is not None:
+                node.value = _parse_expression(expression, node.value.lineno, parse)
     return tree
+
+
+def _parse_expression(text: str, line: int, parse: Callable[[str], ast.Module]) -> ast.expr:
+    """Parse one replaced expression; all of its nodes get the line of the field."""
+    source = f"({text}\n)"
+    try:
+        module = parse(source)
+    except SyntaxError:
+        module = parse_modern(source, parse)
+    statement = module.body[0]
+    if len(module.body) != 1 or not isinstance(statement, ast.Expr):
+        raise SyntaxError("not an expression")
+    for node in ast.walk(statement.value):
+        if isinstance(node, ast.expr):
+            node.lineno = node.end_lineno = line
+    return statement.value
