@@ -68,9 +68,9 @@ _WITH_DIGIT = r"\b[\w-]+_?\d[\w-]*\b"
 _NUMBER = r"\d+(?:[.,:]\d+)*"
 _NOISE = re.compile("|".join((_QUOTED, _PATH, _WITH_DIGIT, _NUMBER)))
 _STOP_WORDS = frozenset(
-    "a an and are as at most common more be been but by did do does for from had has have in into is"
-    " it its nor of on or so than that the their them then there these they this those to was were"
-    " which while who will with turn turns run runs".split()
+    "a an and are as at most common more be been but by did do does for from had has have in into "
+    "is it its nor of on or so than that the their them then there these they this those to was "
+    "were which while who will with turn turns run runs".split()
 )
 """Words that say nothing about a group; no claim about what a text means rests on them."""
 

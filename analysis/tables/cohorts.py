@@ -1,9 +1,7 @@
-"""Scorecards as polars frames: one row a run, and beside it one row a criterion and one row a fired
-code.
+"""Scorecards as polars frames: one row for each run, each criterion and each fired code.
 
 `cohort` reads scorecards (JSON Lines, JSON, Parquet, CSV, a folder of them, a folder of runs, or
-objects) in batches, so that memory grows with the columns kept and not with the text of the cards.
-`frame` and `criteria` are its parts.
+objects) in batches, so that memory grows with the columns and not with the text of the scorecards.
 """
 
 from __future__ import annotations
@@ -24,14 +22,15 @@ from ...judge.card.scorecard import ScoreCard
 from ...trajectories.models import STAGES, Outcome
 from .card_sources import Scoring, read_cards
 from .codes_read import CODE_SOURCES, CODES, with_readings
-from .frames import FREE, GROUP, OUTCOME, PARTS_SCHEMA, RUN_SCHEMA, conform
-from .run_ids import told_apart
+from .frames import FREE, GROUP, OUTCOME, PARTS_SCHEMA, PRESUMED, RUN_SCHEMA, conform
+from .run_ids import disambiguate
 
 log = logging.getLogger(__name__)
 
 BATCH = 4096
-MOST_OUTCOMES = 200
-"""Columns of outcomes, those that most runs have first."""
+MAX_NAMED_COLUMNS = 200
+"""Columns of outcomes, and of groups of criteria; those that most runs have come first."""
+MAX_LOGGED_PROBLEMS = 20
 _TEXT, _REAL, _WHOLE = pl.String, pl.Float64, pl.Int64
 CRITERIA_SCHEMA: dict[str, Any] = {
     "run_id": _TEXT,
@@ -57,49 +56,247 @@ CODES_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Cohort:
-    """Runs (RUN_SCHEMA plus FREE, and `group.NAME`, `outcome.NAME` where scorecards have such),
-    criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA), what could not be read, and scores of parts of
-    the cases (PARTS_SCHEMA)."""
+    """The runs that are analysed together."""
 
     runs: pl.DataFrame
+    """One row a run: RUN_SCHEMA, FREE, and `group.NAME` and `outcome.NAME` if scorecards have
+    any."""
     criteria: pl.DataFrame
+    """One row for each criterion of each run: CRITERIA_SCHEMA."""
     codes: pl.DataFrame
+    """One row for each fired code: CODES_SCHEMA."""
     problems: tuple[str, ...] = ()
+    """What could not be read."""
     parts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PARTS_SCHEMA))
+    """Scores of parts of the cases: PARTS_SCHEMA."""
     titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Rubric of a user's own -> titles of its criteria by id."""
+    """Rubric -> criterion -> title, of rubrics that do not ship with ambjudge."""
 
 
-class _Builder:
-    """Columns filled row by row and turned into polars chunks every BATCH rows."""
+def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
+    """Read scorecards into frames.
+
+    `source`: a .jsonl or .json file of scorecards, a .parquet or .csv frame written before, a
+    folder of these, a folder of runs (scored first, as `scoring` says; see `card_sources`), a list
+    of any of them, or an iterable of ScoreCards or their dicts. A scorecard that cannot be read is
+    named in `problems` and left out. Different runs with the same id get longer ids (`run_ids`).
+    InputError if nothing can be read at all.
+    """
+    frames: list[pl.DataFrame] = []
+    problems: list[str] = []
+    reading = _CardReader()
+    for card in read_cards(source, frames, problems, scoring or Scoring()):
+        reading.add(card)
+    runs = reading.runs()
+    if frames:
+        runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
+    for problem in problems[:MAX_LOGGED_PROBLEMS]:
+        log.warning("%s", problem)
+    if problems and runs.is_empty():
+        raise InputError(
+            f"no scorecard could be read; first: {problems[0]}",
+            "check that the files hold scorecards",
+        )
+    criteria, codes, parts = (
+        table.frame() for table in (reading.criteria, reading.codes, reading.parts)
+    )
+    ids = disambiguate(runs)
+    changed = int((ids != runs["run_id"]).sum())
+    if changed:
+        log.warning(
+            "%d scorecards share their run's id with another run; their folders were added to it",
+            changed,
+        )
+        runs = runs.with_columns(ids)
+        criteria, codes, parts = (
+            table.with_columns(run_id=ids.gather(table["card"]))
+            for table in (criteria, codes, parts)
+        )
+    return Cohort(
+        runs=runs,
+        criteria=criteria.drop("card", "counted"),
+        codes=codes.drop("card"),
+        problems=tuple(problems),
+        parts=parts.drop("card"),
+        titles=reading.titles,
+    )
+
+
+def frame(source: Any) -> pl.DataFrame:
+    """One row a run (RUN_SCHEMA and FREE); see `cohort` for what `source` may be."""
+    if isinstance(source, pl.DataFrame):
+        return conform(source)
+    return cohort(source).runs
+
+
+def criteria(source: Any) -> pl.DataFrame:
+    """One row for each run, judge and criterion (CRITERIA_SCHEMA); see `cohort`."""
+    return cohort(source).criteria
+
+
+class _TableBuilder:
+    """Rows that become polars chunks, BATCH rows at a time."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = dict(schema)
-        self.rows: list[tuple[Any, ...]] = []
-        self.chunks: list[pl.DataFrame] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._chunks: list[pl.DataFrame] = []
 
-    def add(self, row: tuple[Any, ...]) -> None:
-        self.rows.append(row)
-        if len(self.rows) >= BATCH:
-            self.flush()
+    def add(self, **row: Any) -> None:
+        """Add a row; its keywords are the columns of the schema."""
+        self._rows.append(tuple(row[name] for name in self.schema))
+        if len(self._rows) >= BATCH:
+            self._flush()
 
-    def flush(self) -> None:
-        if self.rows:
-            self.chunks.append(pl.DataFrame(self.rows, schema=self.schema, orient="row"))
-            self.rows = []
+    def _flush(self) -> None:
+        if self._rows:
+            self._chunks.append(pl.DataFrame(self._rows, schema=self.schema, orient="row"))
+            self._rows = []
 
     def frame(self) -> pl.DataFrame:
-        self.flush()
-        return (
-            pl.concat(self.chunks, rechunk=True)
-            if self.chunks
-            else pl.DataFrame(schema=self.schema)
+        self._flush()
+        if not self._chunks:
+            return pl.DataFrame(schema=self.schema)
+        return pl.concat(self._chunks, rechunk=True)
+
+
+class _CardReader:
+    """Tables that grow scorecard by scorecard.
+
+    `card` is the number of the row's scorecard, `counted` what a criterion counts in the score.
+    """
+
+    def __init__(self) -> None:
+        self._runs = _TableBuilder(RUN_SCHEMA)
+        self.criteria = _TableBuilder({**CRITERIA_SCHEMA, "card": _WHOLE, "counted": _REAL})
+        self.codes = _TableBuilder({**CODES_SCHEMA, "card": _WHOLE})
+        self.parts = _TableBuilder({**PARTS_SCHEMA, "card": _WHOLE})
+        self.titles: dict[str, dict[str, str]] = {}
+        self._outcomes: list[Mapping[str, Outcome]] = []
+        self._groups: list[Mapping[str, float | None]] = []
+
+    def add(self, card: ScoreCard) -> None:
+        number = len(self._outcomes)
+        self._outcomes.append(card.outcomes)
+        self._groups.append(
+            {name: stage.score for name, stage in card.stages.items() if name not in STAGES}
         )
+        if card.rubric.titles:
+            self.titles.setdefault(card.rubric.id, {}).update(card.rubric.titles)
+        self._runs.add(**_run_row(card))
+        keys = {"run_id": card.run.id, "judge": card.judge.name, "card": number}
+        for stage, result in card.stages.items():
+            for item in result.criteria:
+                self.criteria.add(
+                    **keys,
+                    rubric=card.rubric.id,
+                    stage=stage,
+                    criterion=item.id,
+                    value=item.judged,
+                    status=item.status,
+                    reason=item.reason,
+                    counted=item.value,
+                )
+        for code in card.codes:
+            self.codes.add(
+                **keys,
+                taxonomy=code.taxonomy,
+                code=code.code,
+                stage=code.stage,
+                by=code.by,
+                independence=code.independence,
+                confidence=code.confidence,
+            )
+        for part in card.grades.parts:
+            self.parts.add(**keys, by=part.by, part=part.name, cases=part.cases, value=part.value)
+
+    def runs(self) -> pl.DataFrame:
+        """The run frame of the scorecards."""
+        runs = _with_free_means(with_readings(self._runs.frame()), self.criteria.frame())
+        return runs.with_columns(*_group_columns(self._groups), *_outcome_columns(self._outcomes))
+
+
+# One scorecard as a row of the run frame
+
+
+def _run_row(card: ScoreCard) -> dict[str, Any]:
+    """The columns of RUN_SCHEMA; those about codes are completed by `with_readings`."""
+    run, status, grades, resources = card.run, card.status, card.grades, card.resources
+    return {
+        "run_id": run.id,
+        "path": run.path,
+        "sha256": run.sha256,
+        "agent": run.agent,
+        "model": run.model,
+        "task": run.task,
+        "track": run.track,
+        "tier": run.tier,
+        "repeat": run.repeat,
+        "judge": card.judge.name,
+        "rubric": card.rubric.id,
+        "rubric_version": card.rubric.version,
+        "like": card.policy.like,
+        "missing_policy": card.policy.missing,
+        "breach_policy": card.policy.breach,
+        "strict_evidence": card.policy.strict_evidence,
+        **_stage_columns(card),
+        "agentic": card.agentic,
+        "agentic_lo": card.agentic_bounds[0],
+        "agentic_hi": card.agentic_bounds[1],
+        "task_score": card.task,
+        "task_from": card.task_from,
+        "medal": grades.medal,
+        "rating": grades.rating,
+        "resolved": grades.resolved,
+        "progress": grades.progress,
+        "failure_kind": grades.failure,
+        "pass_rate": grades.pass_rate,
+        "shuffled": grades.shuffled,
+        "overall": card.overall,
+        "overall_lo": card.overall_bounds[0],
+        "overall_hi": card.overall_bounds[1],
+        "read_share": card.read_share,
+        **dict(zip(PRESUMED, _presumed_shares(card), strict=True)),
+        **_code_columns(card),
+        "primary_failure": card.primary_failure,
+        "completion": _output_check(card, "completion"),
+        "format_valid": _output_check(card, "format_valid"),
+        "has_valid_results": _output_check(card, "has_valid_results"),
+        "turns": resources.turns,
+        "calls": resources.calls,
+        "failed_calls": resources.failed_calls,
+        "wall_time_s": resources.wall_time_s,
+        "input_tokens": resources.input_tokens,
+        "output_tokens": resources.output_tokens,
+        "cost_usd": resources.cost_usd,
+        "submitted": status.submitted,
+        "completed": status.completed,
+        "disqualified": status.disqualified,
+        "violations": status.violations,
+        "ended": status.ended,
+        **_stage_use_columns(card),
+        "quotes": card.quotes[0],
+        "quotes_found": card.quotes[1],
+        "contradictions": len(card.contradictions),
+        "n_warnings": len(card.warnings),
+        **_judge_columns(card.judge),
+    }
+
+
+def _stage_columns(card: ScoreCard) -> dict[str, Any]:
+    """Score, method and failure of S1-S5; null for a stage that the rubric lacks."""
+    columns: dict[str, Any] = {}
+    for stage in STAGES:
+        result = card.stages.get(stage)
+        columns[stage] = None if result is None else result.score
+        columns[f"{stage}_method"] = None if result is None else result.method
+        columns[f"{stage}_failure"] = None if result is None else result.failure
+    return columns
 
 
 @cache
-def _proving() -> frozenset[str]:
-    """Detectors whose findings stand whatever is read."""
+def _proving_detectors() -> frozenset[str]:
+    """Detectors whose findings stand whatever a judge reads."""
     from ...error_codes.registry import detectors
 
     return frozenset(
@@ -107,129 +304,101 @@ def _proving() -> frozenset[str]:
     )
 
 
-def _run_row(card: ScoreCard) -> tuple[Any, ...]:
-    run, stages, status, use, grades = (
-        card.run,
-        card.stages,
-        card.status,
-        card.resources,
-        card.grades,
-    )
-    paper = [code for code in card.codes if code.taxonomy == "paper"]
-    fired = {code.code for code in paper}
-    source = {
-        "from_judge": "judge",
-        "from_trace": "detector",
-        "from_files": "detector",
-        "from_score": "score",
+_CODE_SOURCE = {
+    "from_judge": "judge",
+    "from_trace": "detector",
+    "from_files": "detector",
+    "from_score": "score",
+}
+"""Independence of a code -> who says so."""
+
+
+def _code_columns(card: ScoreCard) -> dict[str, Any]:
+    """Which codes fired and by which source, what was read of each, and how many fired."""
+    paper_codes = [code for code in card.codes if code.taxonomy == "paper"]
+    fired = {code.code for code in paper_codes}
+    fired_by = {(code.code, _CODE_SOURCE[code.independence]) for code in paper_codes}
+    fired_by |= {(code.code, "fact") for code in paper_codes if code.by in _proving_detectors()}
+    columns: dict[str, Any] = {
+        # completed by `with_readings`
+        "diagnosed": None,
+        "n_codes": None,
+        "code_pairs": len({(code.stage, code.code) for code in paper_codes}),
     }
-    by_source = {(code.code, source[code.independence]) for code in paper}
-    by_source |= {(code.code, "fact") for code in paper if code.by in _proving()}
-    checks = [stages[s].checks if s in stages else None for s in ("S4", "S5")]
-
-    def check(name: str) -> Any:
-        values = (getattr(c, name) for c in checks if c is not None)
-        return next((value for value in values if value is not None), None)
-
-    def per_stage(name: str) -> list[Any]:
-        return [getattr(stages[s], name) if s in stages else None for s in STAGES]
-
-    counted = [card.stage_use.get(s) for s in STAGES]
-    turns = [
-        card.turn_stages.count(s) if card.turn_stages else (u.turns if u else None)
-        for s, u in zip(STAGES, counted, strict=True)
-    ]
-    return (
-        run.id,
-        run.path,
-        run.sha256,
-        run.agent,
-        run.model,
-        run.task,
-        run.track,
-        run.tier,
-        run.repeat,
-        card.judge.name,
-        card.rubric.id,
-        card.rubric.version,
-        card.policy.like,
-        card.policy.missing,
-        card.policy.breach,
-        card.policy.strict_evidence,
-        *per_stage("score"),
-        *per_stage("method"),
-        *per_stage("failure"),
-        card.agentic,
-        *card.agentic_bounds,
-        card.task,
-        card.task_from,
-        grades.medal,
-        grades.rating,
-        grades.resolved,
-        grades.progress,
-        grades.failure,
-        grades.pass_rate,
-        grades.shuffled,
-        card.overall,
-        *card.overall_bounds,
-        card.read_share,
-        *_presumed(card),
-        *(c in fired for c in CODES),
-        *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
-        *(card.codes_read.get(c) for c in CODES),
-        None,
-        None,
-        len({(code.stage, code.code) for code in paper}),
-        card.primary_failure,
-        check("completion"),
-        check("format_valid"),
-        check("has_valid_results"),
-        use.turns,
-        use.calls,
-        use.failed_calls,
-        use.wall_time_s,
-        use.input_tokens,
-        use.output_tokens,
-        use.cost_usd,
-        status.submitted,
-        status.completed,
-        status.disqualified,
-        status.violations,
-        status.ended,
-        *turns,
-        *(u.calls if u else None for u in counted),
-        *(u.failed_calls if u else None for u in counted),
-        *(u.exec_time_s if u else None for u in counted),
-        *card.quotes,
-        len(card.contradictions),
-        len(card.warnings),
-        *_judge_use(card.judge),
-    )
+    for code in CODES:
+        columns[code] = code in fired
+        columns[f"{code}_read"] = card.codes_read.get(code)
+        for source in CODE_SOURCES:
+            columns[f"{code}_{source}"] = (code, source) in fired_by
+    return columns
 
 
-def _judge_use(judge: JudgeInfo) -> tuple[Any, ...]:
-    """Calls, tokens and dollars of the judge. Cards of versions that did not count caches leave
-    these unknown, not 0."""
-    told = not judge.input_tokens or bool(
+def _output_check(card: ScoreCard, name: str) -> Any:
+    """A value of the checks of S4 or S5, whichever has it."""
+    for stage in ("S4", "S5"):
+        result = card.stages.get(stage)
+        value = None
+        if result is not None and result.checks is not None:
+            value = getattr(result.checks, name)
+        if value is not None:
+            return value
+    return None
+
+
+def _stage_use_columns(card: ScoreCard) -> dict[str, Any]:
+    """Turns, calls, failed calls and seconds by stage; null if nobody counted them."""
+    columns: dict[str, Any] = {}
+    for stage in STAGES:
+        use = card.stage_use.get(stage)
+        turns = None if use is None else use.turns
+        if card.turn_stages:
+            turns = card.turn_stages.count(stage)
+        columns[f"{stage}_turns"] = turns
+        columns[f"{stage}_calls"] = None if use is None else use.calls
+        columns[f"{stage}_failed_calls"] = None if use is None else use.failed_calls
+        columns[f"{stage}_seconds"] = None if use is None else use.exec_time_s
+    return columns
+
+
+def _judge_columns(judge: JudgeInfo) -> dict[str, Any]:
+    """Calls, tokens and dollars of the judge.
+
+    Scorecards of versions that did not count caches leave the cache columns null, not 0.
+    """
+    counts_caches = not judge.input_tokens or bool(
         {"cached_tokens", "cache_write_tokens"} & judge.model_fields_set
     )
-    caches = (judge.cached_tokens, judge.cache_write_tokens) if told else (None, None)
-    return judge.calls, judge.input_tokens, *caches, judge.output_tokens, judge.cost_usd
+    return {
+        "judge_calls": judge.calls,
+        "judge_input_tokens": judge.input_tokens,
+        "judge_cached_tokens": judge.cached_tokens if counts_caches else None,
+        "judge_cache_write_tokens": judge.cache_write_tokens if counts_caches else None,
+        "judge_output_tokens": judge.output_tokens,
+        "judge_cost_usd": judge.cost_usd,
+    }
 
 
-def _presumed(card: ScoreCard) -> list[float | None]:
-    """PRESUMED of a scorecard."""
-    judged = [card.stages.get(stage) for stage in JUDGED]
-    counts = [
-        (0, 0) if s is None else (s.presumed, sum(r.value is not None for r in s.criteria))
-        for s in judged
-    ]
-    return [card.presumed_share, *(part / whole if whole else None for part, whole in counts)]
+def _presumed_shares(card: ScoreCard) -> list[float | None]:
+    """The values of PRESUMED."""
+    shares: list[float | None] = [card.presumed_share]
+    for stage in JUDGED:
+        result = card.stages.get(stage)
+        valued = 0
+        if result is not None:
+            valued = sum(item.value is not None for item in result.criteria)
+        shares.append(result.presumed / valued if result is not None and valued else None)
+    return shares
 
 
-def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
-    """Adds FREE; `card` numbers the rows, `counted` is what a criterion counts in the score. A
-    criterion that is credited in any run of its rubric leaves every run's mean."""
+# Columns that need all rows
+
+
+def _with_free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns FREE: stage means over criteria that no tier credits.
+
+    `criteria`: with `card`, the row of the run, and `counted`. A criterion that is credited in any
+    run of its rubric leaves the mean of every run.
+    """
     credited = (
         criteria.filter(pl.col("status").cast(pl.String) == "credited")
         .select("rubric", "criterion")
@@ -241,51 +410,45 @@ def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
         .group_by("card", "stage")
         .agg(pl.col("counted").mean())
         .pivot("stage", index="card", values="counted")
-        .rename({stage: f"{stage}_free" for stage in ("S1", "S2", "S3")}, strict=False)
+        .rename({stage: f"{stage}_free" for stage in JUDGED}, strict=False)
     )
     means = means.select("card", *(name for name in FREE if name in means.columns))
     numbered = runs.with_columns(card=pl.int_range(pl.len(), dtype=pl.Int64))
-    out = numbered.join(means, on="card", how="left", maintain_order="left")
-    missing = [
-        pl.lit(None, dtype=pl.Float64).alias(name) for name in FREE if name not in out.columns
-    ]
-    zeroed = [
-        pl.when(pl.col(f"{name[:2]}_method") == "policy")
-        .then(pl.col(name[:2]))
-        .otherwise(pl.col(name))
-        .alias(name)
-        for name in FREE
-    ]
-    return out.with_columns(missing).with_columns(zeroed).select(*runs.columns, *FREE)
-
-
-def _group_columns(told: Sequence[Mapping[str, float | None]]) -> list[pl.Series]:
-    """`group.NAME` of every run: the scores of groups of criteria that are no S1-S5."""
-    counted = Counter(name for groups in told for name in groups)
-    if len(counted) > MOST_OUTCOMES:
-        log.warning(
-            "%d groups are left out: they have %d names", len(counted) - MOST_OUTCOMES, len(counted)
+    joined = numbered.join(means, on="card", how="left", maintain_order="left")
+    for name in FREE:
+        if name not in joined.columns:
+            joined = joined.with_columns(pl.lit(None, dtype=pl.Float64).alias(name))
+        stage = name.removesuffix("_free")
+        # A stage that a policy set to 0 is 0 here too.
+        is_set_by_policy = pl.col(f"{stage}_method") == "policy"
+        joined = joined.with_columns(
+            pl.when(is_set_by_policy).then(pl.col(stage)).otherwise(pl.col(name)).alias(name)
         )
-    names = [name for name, _ in counted.most_common(MOST_OUTCOMES)]
+    return joined.select(*runs.columns, *FREE)
+
+
+def _most_common_names(maps: Sequence[Mapping[str, Any]], noun: str) -> list[str]:
+    """The names that most runs have, at most MAX_NAMED_COLUMNS."""
+    counts = Counter(name for by_name in maps for name in by_name)
+    dropped = len(counts) - MAX_NAMED_COLUMNS
+    if dropped > 0:
+        log.warning("%d %s are left out: they have %d names", dropped, noun, len(counts))
+    return [name for name, _ in counts.most_common(MAX_NAMED_COLUMNS)]
+
+
+def _group_columns(groups: Sequence[Mapping[str, float | None]]) -> list[pl.Series]:
+    """`group.NAME` of every run: scores of groups of criteria other than S1-S5."""
     return [
-        pl.Series(GROUP + name, [groups.get(name) for groups in told], dtype=pl.Float64)
-        for name in names
+        pl.Series(GROUP + name, [scores.get(name) for scores in groups], dtype=pl.Float64)
+        for name in _most_common_names(groups, "groups")
     ]
 
 
-def _outcome_columns(told: Sequence[Mapping[str, Outcome]]) -> list[pl.Series]:
-    """`outcome.NAME` of every run: numbers where all that is known is a number, yes or no, else
-    texts."""
-    counted = Counter(name for outcomes in told for name in outcomes)
-    if len(counted) > MOST_OUTCOMES:
-        log.warning(
-            "%d outcomes are left out: they have %d names",
-            len(counted) - MOST_OUTCOMES,
-            len(counted),
-        )
+def _outcome_columns(outcomes: Sequence[Mapping[str, Outcome]]) -> list[pl.Series]:
+    """`outcome.NAME` of every run: numbers (yes 1, no 0) if all values are such, else texts."""
     columns = []
-    for name, _ in counted.most_common(MOST_OUTCOMES):
-        values = [outcomes[name].value if name in outcomes else None for outcomes in told]
+    for name in _most_common_names(outcomes, "outcomes"):
+        values = [by_name[name].value if name in by_name else None for by_name in outcomes]
         if any(isinstance(value, str) for value in values):
             texts = [value if isinstance(value, str | None) else f"{value:g}" for value in values]
             columns.append(pl.Series(OUTCOME + name, texts, dtype=pl.String))
@@ -293,90 +456,3 @@ def _outcome_columns(told: Sequence[Mapping[str, Outcome]]) -> list[pl.Series]:
             numbers = [None if value is None else float(value) for value in values]
             columns.append(pl.Series(OUTCOME + name, numbers, dtype=pl.Float64))
     return columns
-
-
-def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
-    """Reads scorecards into frames. `scoring` says how runs without a scorecard are scored (see
-    `card_sources`).
-
-    `source`: a .jsonl/.json file of scorecards, a .parquet/.csv frame written before, a folder of
-    these, a folder of runs (scored first), a list of any of them, or an iterable of ScoreCards or
-    their dicts. A card that cannot be read is named in `problems` and left out. Different runs with
-    the same id get longer ones (see `run_ids`). Raises InputError when nothing can be read at all.
-    """
-    frames: list[pl.DataFrame] = []
-    rows = _Builder(RUN_SCHEMA)
-    parts = [
-        _Builder({**schema, "card": _WHOLE, **more})
-        for schema, more in (
-            (CRITERIA_SCHEMA, {"counted": _REAL}),
-            (CODES_SCHEMA, {}),
-            (PARTS_SCHEMA, {}),
-        )
-    ]
-    problems: list[str] = []
-    told: list[Mapping[str, Outcome]] = []
-    groups: list[Mapping[str, float | None]] = []
-    titles: dict[str, dict[str, str]] = {}
-    for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
-        told.append(card.outcomes)
-        if card.rubric.titles:
-            titles.setdefault(card.rubric.id, {}).update(card.rubric.titles)
-        groups.append(
-            {name: stage.score for name, stage in card.stages.items() if name not in STAGES}
-        )
-        run, judge = card.run.id, card.judge.name
-        rows.add(_run_row(card))
-        for stage, result in card.stages.items():
-            for item in result.criteria:
-                value = item.judged, item.status, item.reason
-                parts[0].add(
-                    (run, judge, card.rubric.id, stage, item.id, *value, number, item.value)
-                )
-        for code in card.codes:
-            what = code.taxonomy, code.code, code.stage, code.by
-            parts[1].add((run, judge, *what, code.independence, code.confidence, number))
-        for part in card.grades.parts:
-            parts[2].add((run, judge, part.by, part.name, part.cases, part.value, number))
-    tables = [part.frame() for part in parts]
-    runs = _free_means(with_readings(rows.frame()), tables[0]).with_columns(
-        *_group_columns(groups), *_outcome_columns(told)
-    )
-    if frames:
-        runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
-    for problem in problems[:20]:
-        log.warning("%s", problem)
-    if problems and runs.is_empty():
-        raise InputError(
-            f"no scorecard could be read; first: {problems[0]}",
-            "check that the files hold scorecards",
-        )
-    ids = told_apart(runs)
-    changed = int((ids != runs["run_id"]).sum())
-    if changed:
-        log.warning(
-            "%d scorecards share their run's id with another run; told apart by their folders",
-            changed,
-        )
-        runs = runs.with_columns(ids)
-        tables = [table.with_columns(run_id=ids.gather(table["card"])) for table in tables]
-    return Cohort(
-        runs,
-        tables[0].drop("card", "counted"),
-        tables[1].drop("card"),
-        tuple(problems),
-        tables[2].drop("card"),
-        titles,
-    )
-
-
-def frame(source: Any) -> pl.DataFrame:
-    """One row a run (RUN_SCHEMA plus FREE); see `cohort` for what `source` may be."""
-    if isinstance(source, pl.DataFrame):
-        return conform(source)
-    return cohort(source).runs
-
-
-def criteria(source: Any) -> pl.DataFrame:
-    """One row a run, judge and criterion (CRITERIA_SCHEMA); see `cohort`."""
-    return cohort(source).criteria
