@@ -11,12 +11,13 @@ help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
+	@echo "installing into $(VENV)" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --upgrade pip
 
 # The stamps hold the name of what was installed from pyproject.toml, so that an edit reinstalls.
 $(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable .
+	@$(BIN)/pip install --quiet --editable .
 	@touch $@
 
 # torch comes first and pinned: with this version plain pip takes the CPU build; without it another package's range
@@ -28,7 +29,7 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.core
 
 score: $(VENV)/.core  ## install, score an example run, print its scorecard
-	$(BIN)/ambjudge score examples/codes
+	@$(BIN)/ambjudge --quiet score examples/codes
 
 test: lint types unit  ## lint, types and tests
 

@@ -69,7 +69,7 @@ def read_run_flags(settings: Settings, flags: Mapping[str, Any]) -> RunFlags:
         return settings.get(name, flags.get(name))
 
     use_ray = value("engine") == "ray"
-    if value("address") and not use_ray:
+    if flags.get("address") and not use_ray:
         raise InputError("--address is the address of a Ray cluster", "add --engine ray")
     return RunFlags(
         judges=judge_names(settings, flags),
