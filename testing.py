@@ -1,11 +1,10 @@
-"""For the tests of packages that add to ambjudge: a small run, a judge with a script, and one
-contract check a door.
+"""For tests of packages that extend ambjudge: a small run, a scripted judge, and contract checks.
 
 - `tiny_run(folder)`: a run written to files and read by the real loader
-- `ScriptedJudge(values)`: a judge that says what it is told
+- `ScriptedJudge(script)`: a judge that answers by a script
 - `check_track`, `check_detector`, `check_judge`, `check_importer`, `check_exporter`,
-  `check_table`, `check_command`: AssertionError with the sentence that says what a door asks for
-  and does not get. What we ship passes the same checks.
+  `check_table`, `check_command`: one check for each entry-point group. An AssertionError says which
+  part of the contract is broken. What ambjudge ships passes the same checks.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from .trajectories.importers.exporters import Exporter
 
 HOSTILE = (b"", b"\x00\xff\xfe", b"{", b"[[[]]]", b'{"messages": 7}', "ж\u202e".encode() * 99)
-"""Contents that no file of any format has."""
+"""Contents of files that are valid in no format."""
 _CASES = ("a", "b")
 """The cases of the submissions on which tracks are checked."""
 
@@ -89,44 +88,27 @@ def tiny_run(
     outputs: Mapping[str, bytes | str] | None = None,
     report: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A run of a few turns in `folder`, which holds nothing else afterwards than the files of a
-    run.
+    """Write a run of a few turns into `folder` and load it.
 
-    `cases`: the expected ones, as agent_summary.json names them. `outputs`: path below
-    agents_outputs/ -> content. `report`: detail_report.json. A track that is None is looked for in
+    `cases`: the expected cases, which agent_summary.json names. `outputs`: path below
+    agents_outputs/ -> content. `report`: detail_report.json. If `track` is None, it is inferred from
     the task's name and the brief, as for any run.
     """
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
-    for number, step in enumerate(steps):
-        call = {
-            "name": "execute_code",
-            "arguments": json.dumps({"language": step.language, "code": step.code}),
-        }
-        answer = {"exit_code": step.exit_code, "stdout": step.output, "stderr": ""}
-        messages += [
-            {
-                "role": "assistant",
-                "content": step.says,
-                "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}],
-            },
-            {"role": "tool", "tool_call_id": f"c{number}", "content": json.dumps(answer)},
-        ]
-    messages.append({"role": "assistant", "content": "All outputs are written."})
-    head = {
+    conversation = {
         "agent": "tiny",
         "model": "none",
         "task": task,
         "track": track,
         "tier": tier,
         "system_prompt": brief,
+        "messages": _messages(steps),
     }
     files: dict[str, bytes | str] = {
-        "process/conversation.json": json.dumps({**head, "messages": messages})
+        "process/conversation.json": json.dumps(conversation),
+        "process/agent_summary.json": json.dumps({"case_ids": list(cases)}),
     }
-    files["process/agent_summary.json"] = json.dumps({"case_ids": list(cases)})
-    files |= {
-        f"outputs/agents_outputs/{name}": content for name, content in (outputs or {}).items()
-    }
+    for name, content in (outputs or {}).items():
+        files[f"outputs/agents_outputs/{name}"] = content
     if report is not None:
         files["detail_report.json"] = json.dumps(report)
     for name, content in files.items():
@@ -136,10 +118,32 @@ def tiny_run(
     return load_run(folder)
 
 
+def _messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """The conversation of these steps, in OpenAI's form."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
+    for number, step in enumerate(steps):
+        call_id = f"c{number}"
+        arguments = {"language": step.language, "code": step.code}
+        call = {"name": "execute_code", "arguments": json.dumps(arguments)}
+        answer = {"exit_code": step.exit_code, "stdout": step.output, "stderr": ""}
+        messages += [
+            {
+                "role": "assistant",
+                "content": step.says,
+                "tool_calls": [{"id": call_id, "type": "function", "function": call}],
+            },
+            {"role": "tool", "tool_call_id": call_id, "content": json.dumps(answer)},
+        ]
+    messages.append({"role": "assistant", "content": "All outputs are written."})
+    return messages
+
+
 @dataclass(frozen=True)
 class ScriptedJudge:
-    """A judge with a script: item id -> value or whole result; an item that the script lacks is
-    unscored."""
+    """A judge that answers by a script: item id -> value or whole result.
+
+    An item that the script lacks is unscored.
+    """
 
     script: Mapping[str, float | CriterionResult] = field(default_factory=dict)
     name: str = "scripted"
@@ -160,34 +164,27 @@ class ScriptedJudge:
         return Reply(tuple(self._result(criterion.id) for criterion in request.criteria))
 
     def _result(self, item: str) -> CriterionResult:
-        said = self.script.get(item)
-        if isinstance(said, CriterionResult):
-            return said
-        if said is None:
-            return CriterionResult(
-                id=item,
-                value=None,
-                status="unscored",
-                reason="no_evidence",
-                detail="not in the script",
-            )
+        answer = self.script.get(item)
+        if isinstance(answer, CriterionResult):
+            return answer
+        if answer is None:
+            return CriterionResult.unscored(item, "no_evidence", "not in the script")
         return CriterionResult(
-            id=item, value=said, status="scored", rationale="The script says so."
+            id=item, value=answer, status="scored", rationale="The script says so."
         )
 
 
 def check_track(track: CheckedTrack) -> None:
-    """Check that a track's rubrics exist and are its own, and that its check names every case of a
-    submission, whatever the files hold."""
-    for reference in track.rubrics:
-        rubric = load_rubric(reference)
+    """Check a track's rubrics, and that its check names every case, whatever the files contain."""
+    for name in track.rubrics:
+        rubric = load_rubric(name)
         _ask(
             rubric.track == track.name,
-            f"rubric {reference} is of track {rubric.track}, not {track.name}",
+            f"rubric {name} is of track {rubric.track}, not {track.name}",
         )
         _ask(
-            not isinstance(reference, Path) or rubric.id == reference.stem,
-            f"rubric {reference} has the id {rubric.id}, not that of its file",
+            not isinstance(name, Path) or rubric.id == name.stem,
+            f"rubric {name} has the id {rubric.id}, not that of its file",
         )
     _ask(
         bool(track.files or track.delivered),
@@ -221,25 +218,28 @@ def _check_submission(track: CheckedTrack, outputs: Mapping[str, bytes]) -> Trac
 def check_detector(
     *detectors: Detector, run: Run | None = None, public: Path | None = None
 ) -> None:
-    """Their findings name turns of the run, say one sentence, and are as sure as a probability is.
-    Default run: `tiny_run`."""
+    """Check that findings name turns of the run, give one sentence, and have a fair confidence.
+
+    Default run: `tiny_run`.
+    """
     if run is None:
         with TemporaryDirectory() as name:
             return check_detector(*detectors, run=tiny_run(Path(name)))
-    stages, facts = segment(run), check_outputs(run, public=public).s4_checks
-    seen = code_context(run, stages, facts)
+    outputs = check_outputs(run, public=public).s4_checks
+    context = code_context(run, segment(run), outputs)
+    run_turns = set(range(1, len(run.turns) + 1))
     for detector in detectors:
         _ask(bool(detector.doc), f"{detector.name} says in its docstring what it sees")
-        for finding in detector.function(seen):
-            turns, why = set(finding.turns), " ".join(finding.why.split())
-            _ask(bool(turns), f"{detector.name} names no turn")
+        for finding in detector.function(context):
+            reason = " ".join(finding.why.split())
+            _ask(bool(finding.turns), f"{detector.name} names no turn")
             _ask(
-                turns <= set(range(1, len(run.turns) + 1)),
+                set(finding.turns) <= run_turns,
                 f"{detector.name} names turns that the run has not",
             )
             _ask(
-                why.endswith(".") and 20 <= len(why) <= 400,
-                f"{detector.name} gives no sentence as its reason: {why!r}",
+                reason.endswith(".") and 20 <= len(reason) <= 400,
+                f"{detector.name} gives no sentence as its reason: {reason!r}",
             )
             _ask(
                 0.5 <= finding.confidence <= 1,
@@ -249,8 +249,11 @@ def check_detector(
 
 
 def check_judge(judge: Judge, run: Run | None = None) -> None:
-    """One result for each item in their order, values of its scale, and the same key for the same
-    question."""
+    """Check a judge's results and keys.
+
+    One result for each item in their order, with a value of its scale; the same key for the same
+    question.
+    """
     if run is None:
         with TemporaryDirectory() as name:
             return check_judge(judge, tiny_run(Path(name)))
@@ -285,8 +288,10 @@ def check_judge(judge: Judge, run: Run | None = None) -> None:
 
 
 def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
-    """A file that is none is an InputError and not recognised, and the runs of `sample`, a file of
-    the format, become runs of ours."""
+    """Check that an importer refuses foreign files and reads `sample`, a file of its format.
+
+    A foreign file is an InputError and not recognised. Returns the sample's runs.
+    """
     recognises = importer.recognises
     for content in HOSTILE:
         _ask(
@@ -300,8 +305,8 @@ def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
                 items = list(importer.read(path))
             except InputError:
                 continue
-            good = [item for item in items if isinstance(item, Draft) and item.turns]
-            _ask(not good, f"a file of {content[:8]!r} is read as a run")
+            read_as_run = any(isinstance(item, Draft) and item.turns for item in items)
+            _ask(not read_as_run, f"a file of {content[:8]!r} is read as a run")
     runs: list[Run] = []
     for item in importer.read(sample) if sample is not None else ():
         _ask(isinstance(item, Draft), f"the sample cannot be read: {item}")
@@ -315,7 +320,7 @@ def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
 
 
 def check_exporter(exporter: Exporter, run: Run | None = None) -> dict[str, Any]:
-    """A run becomes a value that JSON can hold, and the draft's messages stay as they were."""
+    """Check that a run becomes a JSON object and that the draft's messages are left unchanged."""
     if run is None:
         with TemporaryDirectory() as name:
             return check_exporter(exporter, tiny_run(Path(name)))
@@ -352,16 +357,16 @@ def check_table(table: Table) -> None:
 
 
 def check_command(command: click.Command) -> None:
-    """It has a help text, and prints it."""
+    """Check that a command has a help text and prints it."""
     from click.testing import CliRunner
 
     from .cli import CONTEXT
 
     _ask(bool(command.help), f"{command.name} has no help text")
-    shown = CliRunner().invoke(
+    result = CliRunner().invoke(
         command, ["--help"], obj={"verbose": 0, "quiet": False, "config": None}, **CONTEXT
     )
-    _ask(shown.exit_code == 0, f"{command.name} --help ends with {shown.exit_code}")
+    _ask(result.exit_code == 0, f"{command.name} --help ends with {result.exit_code}")
 
 
 def _ask(holds: bool, sentence: str) -> None:

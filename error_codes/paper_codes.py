@@ -1,11 +1,12 @@
-"""The error codes of the paper's taxonomy by name, and what decides each; light enough for a first
-paint."""
+"""The error codes of the paper's taxonomy, and what decides each.
+
+A module of its own, because the browser's first screen needs it without the rest of the package.
+"""
 
 from __future__ import annotations
 
 CODES = ("E1", "E2", "E3", "E4", "E5")
 BY_FACTS = ("E2", "E4", "E5")
-"""Codes that files, exit codes and tracebacks decide: without a reader too, what did not fire is
-absent."""
+"""Codes that files, exit codes and tracebacks decide: what did not fire is absent, even unread."""
 BY_READING = ("E1", "E3")
-"""Codes that take reading: facts can show them, never exclude them."""
+"""Codes that take reading: facts can prove them but never exclude them."""

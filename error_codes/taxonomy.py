@@ -16,14 +16,14 @@ TAXONOMIES_FILE = Path(__file__).with_name("taxonomies.yaml")
 
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=220, pattern=r"^[^\r\n]+$")]
-"""A sentence or two on one line, short enough that the guidance of all five codes fits a page."""
+"""A sentence or two on one line, short enough that the guidance for all five codes fits a page."""
 
 
 class Code(Frozen):
-    """One code of a taxonomy, with the guidance by which a reader decides on it.
+    """One code of a taxonomy, with guidance for a reader.
 
-    The guidance (`counts`, `does_not`, `nearest`, `examples`) may be empty; then the description
-    stands alone.
+    The guidance (`counts`, `does_not`, `nearest`, `examples`) may be empty; then only the
+    description says what the code means.
     """
 
     code: str
@@ -31,16 +31,15 @@ class Code(Frozen):
     description: str
     category: str | None = None
     tracks: tuple[str, ...] = ()
-    """Tracks that the code is limited to; empty: all."""
+    """Tracks that the code is limited to; empty: all tracks."""
     counts: tuple[Line, ...] = ()
-    """What makes it fire; each on its own is enough."""
+    """What makes it fire; each line suffices."""
     does_not: tuple[Line, ...] = ()
-    """What looks like it and does not make it fire."""
+    """What looks like it but does not make it fire."""
     nearest: dict[str, Line] = Field(default_factory=dict)
-    """Other code of the taxonomy -> what tells the two apart, and when both fire."""
+    """Other code of the taxonomy -> how the two differ, and when both fire."""
     examples: dict[str, Line] = Field(default_factory=dict)
-    """Track -> how the code shows there (paper, table 15 by track); tracks without a published one
-    are left out."""
+    """Track -> an example (paper, table 15 by track), for tracks with a published one."""
 
 
 class Taxonomy(Frozen):
@@ -52,17 +51,19 @@ class Taxonomy(Frozen):
 
     @model_validator(mode="after")
     def _nearest_are_others(self) -> Self:
-        known = {entry.code for entry in self.codes}
+        codes = {entry.code for entry in self.codes}
         for entry in self.codes:
-            if strange := sorted(set(entry.nearest) - (known - {entry.code})):
+            others = codes - {entry.code}
+            unknown = sorted(set(entry.nearest) - others)
+            if unknown:
                 raise ValueError(
-                    f"{entry.code}: nearest names {', '.join(strange)}, no other code of"
+                    f"{entry.code}: nearest names {', '.join(unknown)}, no other code of"
                     f" {self.name}"
                 )
         return self
 
     def __getitem__(self, code: str) -> Code:
-        """The code of this name; KeyError when the taxonomy has none."""
+        """The code of this name; KeyError if the taxonomy has none."""
         for entry in self.codes:
             if entry.code == code:
                 return entry
@@ -78,7 +79,7 @@ def _read() -> dict[str, Any]:
 
 
 def taxonomy(name: str) -> Taxonomy:
-    """A taxonomy by name; InputError when there is none of this name."""
+    """A taxonomy by name; InputError if there is none of this name."""
     data = _read()
     if name not in data:
         raise InputError(f"no taxonomy {name!r}", f"choose one of {', '.join(data)}")

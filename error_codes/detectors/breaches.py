@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from ..context import CodeContext
-from ..package_names import denied, exists
+from ..package_names import denied_names, is_known
 from ..registry import Finding, detector
 
 
@@ -37,7 +37,7 @@ def invented_name(ctx: CodeContext) -> Iterable[Finding]:
     seen: dict[str, list[int]] = {}
     for turn in ctx.run.turns:
         if turn.index in ctx.failed_turns or ctx.feature(turn.index).failed:
-            for name in denied(turn.output[-20_000:]):
+            for name in denied_names(turn.output[-20_000:]):
                 seen.setdefault(name.rpartition("/")[2], []).append(turn.index)
     plan = (ctx.run.plan.text or "").lower()
     for name, turns in seen.items():
@@ -45,7 +45,7 @@ def invented_name(ctx: CodeContext) -> Iterable[Finding]:
             re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", plan) is not None
             and turns[-1] < ctx.last
         )
-        if planned and not exists(name) and not _shown(ctx, name, turns[0]):
+        if planned and not is_known(name) and not _shown(ctx, name, turns[0]):
             yield Finding(
                 tuple(dict.fromkeys(turns)),
                 f"The run rests on {name}, which the index does not know.",

@@ -16,7 +16,7 @@ from ...trajectories.turns.actions import split
 from ...trajectories.turns.failures import Failure
 from ..context import CodeContext
 from ..episodes import short_cause
-from ..package_names import general
+from ..package_names import is_general
 from ..registry import Finding, detector
 
 _ACCESS = re.compile("package|network|model|memory|device|disk|permission|shell|path|killed")
@@ -99,7 +99,7 @@ def _names(ctx: CodeContext, failure: Failure) -> set[str]:
         if above.lstrip().startswith('File "') and "-packages/" not in above
     ]
     text = "\n".join([*code, failure.message, *quoted])[:MAX_CODE]
-    packages = {name for name in _PACKAGE.findall(failure.message) if not general(name)}
+    packages = {name for name in _PACKAGE.findall(failure.message) if not is_general(name)}
     return packages.union(_WEIGHTS.findall(text), _HUB_ID.findall(text))
 
 
