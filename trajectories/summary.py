@@ -10,8 +10,10 @@ from .reading.json_bytes import exact_sum, without_lone_surrogates
 
 
 class StageUse(Frozen):
-    """What the turns of one stage used; seconds are None when no call of the stage has a recorded
-    time."""
+    """What the turns of one stage used.
+
+    Seconds are None if no call of the stage has a recorded time.
+    """
 
     turns: Whole
     """Turns of the stage."""

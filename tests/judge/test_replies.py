@@ -156,8 +156,8 @@ def test_what_was_not_asked_is_counted() -> None:
     assert parsed.ignored == ("2 entries on nothing that was asked",)
 
 
-CUT = Omission(turn=7, what="the whole turn", chars=9_000, relevant=True)
-MINOR = Omission(turn=7, what="part", chars=9_000, relevant=False)
+CUT = Omission(turn=7, label="the whole turn", chars=9_000, relevant=True)
+MINOR = Omission(turn=7, label="part", chars=9_000, relevant=False)
 
 
 @pytest.mark.parametrize(

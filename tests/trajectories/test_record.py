@@ -136,7 +136,7 @@ def test_a_tight_budget_is_kept_and_what_is_missing_is_said(budget: int) -> None
     assert first == second
     assert counted(first) <= budget
     assert first.truncated
-    gone = {o.turn for o in first.left_out if o.what == "the whole turn"}
+    gone = {o.turn for o in first.left_out if o.label == "the whole turn"}
     assert gone | set(first.turns) == set(range(1, len(run.turns) + 1))
     assert not gone & set(first.turns)
 
@@ -180,7 +180,7 @@ def test_a_brief_of_more_than_half_the_budget_keeps_its_ends() -> None:
     assert len(result.text) <= 8_000
     assert "rule 0:" in result.text
     assert "rule 399:" in result.text
-    assert [o.what for o in result.left_out] == ["part of brief"]
+    assert [o.label for o in result.left_out] == ["part of brief"]
     assert result.truncated
 
 

@@ -13,6 +13,14 @@ from .json_bytes import count, number, text_or_none
 
 _METRIC_BLOCKS = ("diagnostic_metrics", "task_metrics", "metrics", "scores")
 """Objects of a report that hold metrics, the most specific first."""
+
+
+def _in_metrics(field: str) -> tuple[str, ...]:
+    """The field in each block of metrics."""
+    return tuple(f"{block}.{field}" for block in _METRIC_BLOCKS)
+
+
+# Where a report may state a value, in order of preference: each branch has its own fields.
 _TASK_SCORE_FIELDS = (
     "task_score",
     "clinical_score",
@@ -22,6 +30,36 @@ _TASK_SCORE_FIELDS = (
 )
 """`aggregate` before `clinical`: in a disqualified run, `clinical` is still the measured score and
 `aggregate` is 0."""
+_AGENTIC_FIELDS = ("agentic_score", "aggregate.agentic_score")
+_OVERALL_FIELDS = ("agentic_tier.overall_score", "aggregate.overall_score", "overall_score")
+_PROGRESS_FIELDS = ("agentic_score.progress_rate", "aggregate.progress_rate")
+_COMPLETION_FIELDS = (
+    "format.completion_rate",
+    *_in_metrics("completion_rate"),
+    "completion_rate",
+)
+_N_OUTPUTS_FIELDS = _in_metrics("counts.prediction_files")
+_N_VALID_FIELDS = (
+    "n_valid",
+    "format.n_valid",
+    *_in_metrics("n_valid"),
+    *_in_metrics("counts.valid_outputs"),
+)
+_N_EXPECTED_FIELDS = (
+    "n_patients",
+    "format.n_patients",
+    *_in_metrics("n_patients"),
+    *_in_metrics("counts.expected"),
+)
+_MEDAL_FIELDS = (
+    "agentic_tier.medal_name",
+    "task_score.medal_name",
+    *_in_metrics("medal_name"),
+    "medal",
+    *_in_metrics("medal"),
+)
+_MEDAL_TIER_FIELDS = ("agentic_tier.medal_tier", *_in_metrics("medal_tier"))
+_RATING_FIELDS = ("agentic_tier.rating", "aggregate.rating", "rating.rating")
 _RUNTIME_FIELDS: dict[str, tuple[str, ...]] = {
     "wall_time_s": ("runtime.wall_time_s", "orchestrator.agent_wall_s", "agent_summary.elapsed_s"),
     "input_tokens": ("runtime.input_tokens", "agent_summary.prompt_tokens"),
@@ -58,35 +96,20 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         warnings.append(f"report: {path.name} does not hold an object; left out")
         return None
     step_scores = _step_scores(data, warnings)
-    overall = _score(
-        _first(data, "agentic_tier.overall_score", "aggregate.overall_score", "overall_score"),
-        "overall score",
-        warnings,
-    )
     medal = _medal(data)
     breached = _breached(data, medal)
     task_score, task_field = _task_score(data, warnings)
-    completion = _score(
-        _first(
-            data,
-            "format.completion_rate",
-            *_in_metrics("completion_rate"),
-            "completion_rate",
-        ),
-        "completion rate",
-        warnings,
-    )
-    n_outputs = count(_first(data, *_in_metrics("counts.prediction_files")))
+    overall = _score(_first(data, *_OVERALL_FIELDS), "overall score", warnings)
+    completion = _score(_first(data, *_COMPLETION_FIELDS), "completion rate", warnings)
+    n_outputs = count(_first(data, *_N_OUTPUTS_FIELDS))
     if n_outputs is None and not breached and 0 in (completion, step_scores["S4"]):
         n_outputs = 0
-    breach, shuffled = data.get("isolation_breach"), data.get("shuffle")
+    shuffled = data.get("shuffle")
     return Report(
         path=path,
         task_score=task_score,
         task_score_from=task_field,
-        agentic=_score(
-            _first(data, "agentic_score", "aggregate.agentic_score"), "agentic score", warnings
-        ),
+        agentic=_score(_first(data, *_AGENTIC_FIELDS), "agentic score", warnings),
         overall=None if overall is None else 100 * overall,
         step_scores=step_scores,
         metrics=_metrics(data),
@@ -97,35 +120,13 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         decision_csv_valid=_flag(data, "decision_csv_valid", "csv_valid"),
         completion_rate=completion,
         n_outputs=n_outputs,
-        n_valid=count(
-            _first(
-                data,
-                "n_valid",
-                "format.n_valid",
-                *_in_metrics("n_valid"),
-                *_in_metrics("counts.valid_outputs"),
-            )
-        ),
-        n_expected=count(
-            _first(
-                data,
-                "n_patients",
-                "format.n_patients",
-                *_in_metrics("n_patients"),
-                *_in_metrics("counts.expected"),
-            )
-        ),
+        n_valid=count(_first(data, *_N_VALID_FIELDS)),
+        n_expected=count(_first(data, *_N_EXPECTED_FIELDS)),
         breached=breached,
-        breach_turn=count(breach.get("turn")) if isinstance(breach, dict) else None,
+        breach_turn=count(_get(data, "isolation_breach.turn")),
         medal=medal,
-        rating=text_or_none(
-            _first(data, "agentic_tier.rating", "aggregate.rating", "rating.rating")
-        ),
-        progress=_score(
-            _first(data, "agentic_score.progress_rate", "aggregate.progress_rate"),
-            "progress rate",
-            warnings,
-        ),
+        rating=text_or_none(_first(data, *_RATING_FIELDS)),
+        progress=_score(_first(data, *_PROGRESS_FIELDS), "progress rate", warnings),
         pass_rate=_score(_get(data, "pass_rate.pass_rate"), "pass rate", warnings),
         shuffled=shuffled if isinstance(shuffled, dict) else {},
     )
@@ -157,17 +158,8 @@ def _step_scores(data: dict[str, Any], warnings: list[str]) -> dict[Stage, float
 
 
 def _medal(data: dict[str, Any]) -> str | None:
-    medal = text_or_none(
-        _first(
-            data,
-            "agentic_tier.medal_name",
-            "task_score.medal_name",
-            *_in_metrics("medal_name"),
-            "medal",
-            *_in_metrics("medal"),
-        )
-    )
-    tier = _first(data, "agentic_tier.medal_tier", *_in_metrics("medal_tier"))
+    medal = text_or_none(_first(data, *_MEDAL_FIELDS))
+    tier = _first(data, *_MEDAL_TIER_FIELDS)
     # A closed gate takes the tier and leaves the name (branch eval_seg, aggregate.py:146).
     return "fail" if tier == 0 and medal in ("okay", "good") else medal
 
@@ -211,11 +203,6 @@ def _first(data: dict[str, Any], *fields: str) -> Any:
         if value is not None:
             return value
     return None
-
-
-def _in_metrics(field: str) -> list[str]:
-    """The field in each block of metrics."""
-    return [f"{block}.{field}" for block in _METRIC_BLOCKS]
 
 
 def _score(value: Any, label: str, warnings: list[str]) -> float | None:

@@ -429,11 +429,34 @@ def _ending(
 
 def _resources(turns: list[Turn], side: SideFiles) -> Resources:
     """Each number from the first source that has it: report, summary, trace, conversation."""
+    values: dict[str, float] = {}
+    source: dict[str, _Origin] = dict.fromkeys(("turns", "calls", "failed_calls"), "counted")
+    for name, candidates in _resource_candidates(side).items():
+        for origin, candidate in candidates:
+            value = amount(candidate)
+            if value is not None:
+                values[name], source[name] = value, origin
+                break
+    actions = [action for turn in turns for action in turn.actions]
+    return Resources(
+        turns=len(turns),
+        calls=len(actions),
+        failed_calls=sum(action.failed for action in actions),
+        wall_time_s=values.get("wall_time_s"),
+        cost_usd=values.get("cost_usd"),
+        input_tokens=count(values.get("input_tokens")),
+        output_tokens=count(values.get("output_tokens")),
+        source=source,
+    )
+
+
+def _resource_candidates(side: SideFiles) -> dict[str, list[tuple[_Origin, float | None]]]:
+    """For each number, the values that the sources state, the best source first."""
     report, summary = report_runtime(side.report_data), side.summary or {}
     # A failed run's summary has a runtime block in which nothing was measured.
     runtime = report_runtime(summary if summary.get("status") != "failed" else None)
     replies = side.events("api_call")
-    candidates: dict[str, list[tuple[_Origin, float | None]]] = {
+    return {
         "wall_time_s": [
             ("report", report["wall_time_s"]),
             ("summary", number(summary.get("elapsed_s"))),
@@ -458,25 +481,6 @@ def _resources(turns: list[Turn], side: SideFiles) -> Resources:
             ("summary", runtime["cost_usd"]),
         ],
     }
-    values: dict[str, float] = {}
-    source: dict[str, _Origin] = dict.fromkeys(("turns", "calls", "failed_calls"), "counted")
-    for name, options in candidates.items():
-        for origin, candidate in options:
-            value = amount(candidate)
-            if value is not None:
-                values[name], source[name] = value, origin
-                break
-    actions = [action for turn in turns for action in turn.actions]
-    return Resources(
-        turns=len(turns),
-        calls=len(actions),
-        failed_calls=sum(action.failed for action in actions),
-        wall_time_s=values.get("wall_time_s"),
-        cost_usd=values.get("cost_usd"),
-        input_tokens=count(values.get("input_tokens")),
-        output_tokens=count(values.get("output_tokens")),
-        source=source,
-    )
 
 
 def _trace_seconds(side: SideFiles) -> float | None:

@@ -77,7 +77,8 @@ class Omission:
     """
 
     turn: int
-    what: str
+    label: str
+    """What it is: `facts`, `part of brief`, `the whole turn`, ..."""
     chars: int
     relevant: bool
 
@@ -132,12 +133,7 @@ def make_record(
 
     Raises ValueError for a budget below `MIN_BUDGET` or a segmentation of another run.
     """
-    if budget_chars < MIN_BUDGET:
-        raise ValueError(f"record budget of {budget_chars} characters is below {MIN_BUDGET}")
-    if len(segmentation.turn_stages) != len(run.turns):
-        raise ValueError(
-            f"segmentation of {len(segmentation.turn_stages)} turns for a run of {len(run.turns)}"
-        )
+    _check_arguments(run, segmentation, budget_chars)
     renderer = TurnRenderer(_readable_chars(run))
     rendered = [renderer.render(turn) for turn in run.turns]
     n_replaced = _replaced_characters(run, rendered)
@@ -150,26 +146,13 @@ def make_record(
         sections.append(f"[brief] {_NONCE}\n{shown_brief}")
 
     turns = _Turns(rendered, run, segmentation)
-    shown_turns: dict[int, RenderedTurn] | None = None
-    plan = sanitize((run.plan.text or "").strip())
-    plan_position = _plan_position(rendered, plan, budget_chars // 4)
-    if plan_position is not None:
-        # A turn shows the plan word for word: refer to it rather than show the plan twice.
-        turn, part = plan_position
-        reference = f"[plan.md] {_NONCE}\nas written in turn {turn}"
-        shown_turns = turns.fit(_room(budget_chars, [*sections, reference]), plan_position)
-        if turn in shown_turns and plan in shown_turns[turn].parts[part].body:
-            sections.append(reference)
-        else:
-            shown_turns = None
-    if shown_turns is None:
-        if plan:
-            shown_plan = shorten(plan, budget_chars // 4 - 150)
-            left_out += _omitted_text("plan.md", plan, shown_plan)
-            sections.append(f"[plan.md] {_NONCE}\n{shown_plan}")
-        shown_turns = turns.fit(_room(budget_chars, sections), None)
-
+    shown_turns, plan_sections, plan_omissions = _fit_plan_and_turns(
+        run, turns, sections, budget_chars
+    )
+    sections += plan_sections
+    left_out += plan_omissions
     text = turns.render(sections, shown_turns)
+    # A transcript cannot hold the nonce of its own record: it depends on the transcript.
     nonce = hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
     bound_text = text.replace(_NONCE, nonce[:_NONCE_LENGTH])
     return Record(
@@ -182,6 +165,40 @@ def make_record(
         sha256=hashlib.sha256(bound_text.encode()).hexdigest(),
         fact_ids=fact_ids,
     )
+
+
+def _check_arguments(run: Run, segmentation: Segmentation, budget_chars: int) -> None:
+    if budget_chars < MIN_BUDGET:
+        raise ValueError(f"record budget of {budget_chars} characters is below {MIN_BUDGET}")
+    if len(segmentation.turn_stages) != len(run.turns):
+        raise ValueError(
+            f"segmentation of {len(segmentation.turn_stages)} turns for a run of {len(run.turns)}"
+        )
+
+
+def _fit_plan_and_turns(
+    run: Run, turns: _Turns, sections: Sequence[str], budget_chars: int
+) -> tuple[dict[int, RenderedTurn], list[str], list[Omission]]:
+    """Decide between showing the plan as a section and referring to the turn that wrote it.
+
+    Returns the turns that are shown, the plan's section if there is a plan, and what is left out
+    of the plan.
+    """
+    plan = sanitize((run.plan.text or "").strip())
+    position = turns.plan_position(plan, budget_chars // 4)
+    if position is not None:
+        # A turn shows the plan word for word: refer to it rather than show the plan twice.
+        turn, part = position
+        reference = f"[plan.md] {_NONCE}\nas written in turn {turn}"
+        shown_turns = turns.fit(_room(budget_chars, [*sections, reference]), position)
+        if turn in shown_turns and plan in shown_turns[turn].parts[part].body:
+            return shown_turns, [reference], []
+    if not plan:
+        return turns.fit(_room(budget_chars, sections), None), [], []
+    shown_plan = shorten(plan, budget_chars // 4 - 150)
+    section = f"[plan.md] {_NONCE}\n{shown_plan}"
+    shown_turns = turns.fit(_room(budget_chars, [*sections, section]), None)
+    return shown_turns, [section], _omitted_text("plan.md", plan, shown_plan)
 
 
 def _size(text: str) -> int:
@@ -332,17 +349,6 @@ def _omitted_text(label: str, text: str, shown_text: str) -> list[Omission]:
     return [Omission(0, f"part of {label}", len(text) - len(shown_text), True)]
 
 
-def _plan_position(rendered: Sequence[RenderedTurn], plan: str, limit: int) -> _Position | None:
-    """The last code that shows the delivered plan word for word, if short enough to stay whole."""
-    if not plan:
-        return None
-    for turn in reversed(rendered):
-        for index, part in enumerate(turn.parts):
-            if part.kind == "code" and len(part.body) <= limit and plan in part.body:
-                return turn.turn, index
-    return None
-
-
 class _Turns:
     """The rendered turns of a run, with what decides how much of each is shown."""
 
@@ -352,6 +358,16 @@ class _Turns:
         self._rendered = rendered
         self._weights = turn_weights(run)
         self._titles = [_title(segmentation, turn.index) for turn in run.turns]
+
+    def plan_position(self, plan: str, limit: int) -> _Position | None:
+        """The last code that shows the plan word for word, if short enough to be shown whole."""
+        if not plan:
+            return None
+        for turn in reversed(self._rendered):
+            for index, part in enumerate(turn.parts):
+                if part.kind == "code" and len(part.body) <= limit and plan in part.body:
+                    return turn.turn, index
+        return None
 
     def fit(self, room: int, plan_position: _Position | None) -> dict[int, RenderedTurn]:
         """The turns that are shown, by number, shortened until they fit into `room` characters."""

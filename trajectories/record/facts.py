@@ -18,8 +18,10 @@ report, flags and answers; trace: what else was recorded of the calls."""
 
 
 class FactInfo(Frozen):
-    """A fact that a code names: what files, exit codes, the harness or the trace showed when the
-    run was judged."""
+    """A fact that a code names.
+
+    It is what files, exit codes, the harness or the trace showed when the run was judged.
+    """
 
     id: str
     """`F1`, `F2`, as the judge was shown them."""
