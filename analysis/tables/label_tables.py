@@ -11,13 +11,13 @@ from ...errors import InputError
 from ...judge.trust.label_sources import Source, each_label
 from .codes_read import CODES
 
-CRITERIA_SCHEMA: dict[str, Any] = {
+CRITERION_LABELS_SCHEMA: dict[str, Any] = {
     "run_id": pl.String,
     "annotator": pl.String,
     "criterion": pl.String,
     "value": pl.Float64,
 }
-FIRED_SCHEMA: dict[str, Any] = {
+CODE_LABELS_SCHEMA: dict[str, Any] = {
     "run_id": pl.String,
     "annotator": pl.String,
     **dict.fromkeys(CODES, pl.Boolean),
@@ -83,8 +83,8 @@ def read_labels(source: Source) -> Labels:
             draw = label.drawn
             drawn.append((*keys, draw.probability, draw.stratum or None, draw.size))
     return Labels(
-        pl.DataFrame(criteria, schema=CRITERIA_SCHEMA, orient="row"),
-        pl.DataFrame(codes, schema=FIRED_SCHEMA, orient="row"),
+        pl.DataFrame(criteria, schema=CRITERION_LABELS_SCHEMA, orient="row"),
+        pl.DataFrame(codes, schema=CODE_LABELS_SCHEMA, orient="row"),
         pl.DataFrame(drawn, schema=DRAWN_SCHEMA, orient="row"),
     )
 

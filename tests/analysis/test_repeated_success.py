@@ -11,7 +11,7 @@ import pytest
 from ambjudge.analysis import first_breaks, pass_k, rank_stability, reliability, simulate
 from ambjudge.analysis.statistics.ranking import failed
 from ambjudge.analysis.tables.cohorts import CODES_SCHEMA, CRITERIA_SCHEMA, Cohort
-from ambjudge.analysis.tables.label_tables import CRITERIA_SCHEMA, FIRED_SCHEMA, Labels
+from ambjudge.analysis.tables.label_tables import CODE_LABELS_SCHEMA, CRITERION_LABELS_SCHEMA, Labels
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_alpha_of_four_raters_with_gaps_is_that_of_the_textbook() -> None:
     people = observed("cd").select(
         "run_id", annotator="judge", criterion=pl.col("criterion").cast(pl.String), value="value"
     )
-    labels = Labels(people.cast(CRITERIA_SCHEMA), pl.DataFrame(schema=FIRED_SCHEMA))
+    labels = Labels(people.cast(CRITERION_LABELS_SCHEMA), pl.DataFrame(schema=CODE_LABELS_SCHEMA))
     mixed = reliability(Cohort(runs, observed("ab"), codes), labels).row(0, named=True)
     assert mixed == row, "annotators are raters as judges are"
     assert reliability(Cohort(runs, observed("a"), codes)).is_empty()

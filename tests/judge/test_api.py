@@ -61,10 +61,10 @@ def outcome(reply: Reply) -> set[tuple]:
 
 @pytest.mark.parametrize("stage", ["S1", "S2", "S3"])
 async def test_one_call_a_stage(judge_server, stage: str) -> None:
-    asked = request(stage)
-    reply = await judge_of(judge_server, "good").judge(asked)
+    stage_request = request(stage)
+    reply = await judge_of(judge_server, "good").judge(stage_request)
     assert judge_server.count == 1
-    assert [r.id for r in reply.results] == [c.id for c in asked.criteria]
+    assert [r.id for r in reply.results] == [c.id for c in stage_request.criteria]
     assert outcome(reply) == {("scored", None, 1.0)}
     assert {e.check for r in reply.results for e in r.evidence} == {"verified"}
     assert reply.usage.input_tokens > 500
@@ -265,9 +265,9 @@ async def test_false_quotes_are_counted(judge_server) -> None:
 
 
 async def test_nothing_to_judge_is_no_call(judge_server) -> None:
-    asked = request()
+    stage_request = request()
     reply = await judge_of(judge_server, "good").judge(
-        Request(RUN, SEGMENTS, asked.rubric, "S1", ())
+        Request(RUN, SEGMENTS, stage_request.rubric, "S1", ())
     )
     assert (reply.results, judge_server.count) == ((), 0)
 
@@ -321,9 +321,9 @@ def test_settings_out_of_range(options: dict) -> None:
 def test_estimate_brackets_a_call(clean_environment) -> None:
     judge = ApiJudge("openai/gpt-4o-mini")
     assert isinstance(judge, EstimatingJudge)
-    found = judge.estimate(request())
-    assert isinstance(found, Estimate)
-    assert 0 < found.low.cost_usd < found.high.cost_usd
+    estimated = judge.estimate(request())
+    assert isinstance(estimated, Estimate)
+    assert 0 < estimated.low.cost_usd < estimated.high.cost_usd
     assert ApiJudge("nobody/knows").estimate(request()).high.cost_usd is None
 
 
@@ -357,10 +357,10 @@ def test_retry_after_headers(headers: dict | None, expected: float | None) -> No
     ],
 )
 def test_redaction(text: str) -> None:
-    shown = redact(text, "my own s3cret")
-    assert "***" in shown
+    redacted = redact(text, "my own s3cret")
+    assert "***" in redacted
     assert not any(
-        secret in shown for secret in ("sk-abc", "abc.def", "hunter2", "AIzaSy", "s3cret")
+        secret in redacted for secret in ("sk-abc", "abc.def", "hunter2", "AIzaSy", "s3cret")
     )
 
 
@@ -522,9 +522,9 @@ async def test_a_model_that_takes_images_is_shown_the_plan(judge_server) -> None
         "text",
     ], "the question stands behind the picture"
     sent = base64.b64decode(images(judge_server.requests[0])[0].partition("base64,")[2])
-    with Image.open(io.BytesIO(sent)) as shown, Image.open(run.plan.image_path) as delivered:
-        assert max(shown.size) <= 1_024
-        assert shown.width / shown.height == pytest.approx(
+    with Image.open(io.BytesIO(sent)) as sent_image, Image.open(run.plan.image_path) as delivered:
+        assert max(sent_image.size) <= 1_024
+        assert sent_image.width / sent_image.height == pytest.approx(
             delivered.width / delivered.height, rel=0.02
         )
     assert sent != run.plan.image_path.read_bytes(), "it is drawn anew"
@@ -532,12 +532,17 @@ async def test_a_model_that_takes_images_is_shown_the_plan(judge_server) -> None
 
 async def test_pictures_belong_to_the_key(judge_server) -> None:
     run = load_run(WITH_PICTURE)
-    asked = replace(request(), run=run, segmentation=segment(run))
+    stage_request = replace(request(), run=run, segmentation=segment(run))
     judge, blind = seeing(judge_server), seeing(judge_server, images=False)
     assert (
-        judge.evidence_sha256(asked) != blind.evidence_sha256(asked) == blind.record(asked).sha256
+        judge.evidence_sha256(stage_request)
+        != blind.evidence_sha256(stage_request)
+        == blind.record(stage_request).sha256
     )
-    assert judge.estimate(asked).high.input_tokens > blind.estimate(asked).high.input_tokens
+    assert (
+        judge.estimate(stage_request).high.input_tokens
+        > blind.estimate(stage_request).high.input_tokens
+    )
 
 
 async def test_a_picture_that_cannot_be_shown_is_a_warning_and_a_reason(

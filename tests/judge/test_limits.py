@@ -35,11 +35,11 @@ async def nap(job: int) -> int:
 
 
 async def collect(jobs, call=nap, **options):
-    found = []
+    results = []
     summary = await run_batch(
-        jobs, call, on_result=lambda job, result: found.append((job, result)), **options
+        jobs, call, on_result=lambda job, result: results.append((job, result)), **options
     )
-    return summary, found
+    return summary, results
 
 
 async def _async_jobs():
@@ -59,21 +59,21 @@ async def _async_jobs():
 )
 @pytest.mark.parametrize("concurrency", [1, 7, 100])
 async def test_every_job_is_called_once(jobs, concurrency):
-    summary, found = await collect(jobs(), concurrency=concurrency)
-    assert sorted(found) == [(n, 2 * n) for n in range(30)]
+    summary, results = await collect(jobs(), concurrency=concurrency)
+    assert sorted(results) == [(n, 2 * n) for n in range(30)]
     assert (summary.done, summary.abandoned, summary.interrupted) == (30, 0, False)
     assert summary.peak <= concurrency
 
 
 async def test_jobs_are_read_only_a_little_ahead():
-    read, done = 0, 0
+    started, done = 0, 0
     most = 0
 
     def jobs():
-        nonlocal read, most
+        nonlocal started, most
         for n in range(300):
-            read += 1
-            most = max(most, read - done)
+            started += 1
+            most = max(most, started - done)
             yield n
 
     async def call(job: int) -> None:
@@ -82,14 +82,14 @@ async def test_jobs_are_read_only_a_little_ahead():
         done += 1
 
     await run_batch(jobs(), call, concurrency=5)
-    assert (read, done) == (300, 300)
+    assert (started, done) == (300, 300)
     assert most <= 5 + 5 + 2
 
 
 async def test_progress_counts_and_ends_at_the_total():
-    seen = []
-    await run_batch(range(50), nap, concurrency=5, total=50, on_progress=seen.append)
-    assert [p.done for p in seen] == list(range(1, 51))
+    progress = []
+    await run_batch(range(50), nap, concurrency=5, total=50, on_progress=progress.append)
+    assert [p.done for p in progress] == list(range(1, 51))
 
 
 @pytest.mark.parametrize("where", ["call", "on_result", "jobs"])
@@ -121,7 +121,7 @@ async def test_a_failure_stops_the_batch_after_the_calls_under_way(where):
 
 
 async def test_the_first_ctrl_c_drains_and_keeps():
-    found = []
+    results = []
     handler = signal.getsignal(signal.SIGINT)
 
     async def call(job: int) -> int:
@@ -131,13 +131,13 @@ async def test_the_first_ctrl_c_drains_and_keeps():
         return job
 
     summary = await run_batch(
-        range(200), call, concurrency=8, on_result=lambda job, _: found.append(job)
+        range(200), call, concurrency=8, on_result=lambda job, _: results.append(job)
     )
     assert summary.interrupted
     assert summary.abandoned == 0
-    assert summary.done == len(found)
-    assert set(range(21)) <= set(found)
-    assert len(found) <= 20 + 8
+    assert summary.done == len(results)
+    assert set(range(21)) <= set(results)
+    assert len(results) <= 20 + 8
     assert signal.getsignal(signal.SIGINT) == handler
 
 
@@ -345,7 +345,9 @@ async def test_no_minute_holds_more_than_its_limit():
         began.append((now, amount))
         now += 1.0
     for start, first in began:
-        assert sum(amount for at, amount in began if start <= at < start + 60) <= max(10, first)
+        assert sum(amount for moment, amount in began if start <= moment < start + 60) <= max(
+            10, first
+        )
     assert began[3][0] == 3.0, "what fits is not kept waiting"
     minute.add(7)  # a retry that nobody foresaw counts too
     await minute.take(10)

@@ -75,30 +75,33 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> LocalJudge:
     first = tmp_path_factory.mktemp("model") / "first-layers"
     model.save_pretrained(first)
     tokenizer.save_pretrained(first)
-    found = LocalJudge(str(first), evidence_budget=2_000, min_mass=0.0)
-    found._scorer = LikelihoodScorer.load(found.path)
-    return found
+    local_judge = LocalJudge(str(first), evidence_budget=2_000, min_mass=0.0)
+    local_judge._scorer = LikelihoodScorer.load(local_judge.path)
+    return local_judge
 
 
 @pytest.mark.slow
 def test_a_gguf_file_gives_the_model_that_a_folder_gives(judge: LocalJudge) -> None:
     assert judge._scorer is not None
-    whole, part = LikelihoodScorer.load(weights()), judge._scorer
-    assert whole.tokenizer.get_vocab() == part.tokenizer.get_vocab()
-    theirs = part.model.state_dict()
-    assert theirs
-    assert all(whole.model.state_dict()[name].equal(tensor) for name, tensor in theirs.items())
+    full_model, first_layers = LikelihoodScorer.load(weights()), judge._scorer
+    assert full_model.tokenizer.get_vocab() == first_layers.tokenizer.get_vocab()
+    weights_of_layers = first_layers.model.state_dict()
+    assert weights_of_layers
+    assert all(
+        full_model.model.state_dict()[name].equal(tensor)
+        for name, tensor in weights_of_layers.items()
+    )
 
 
 def make_short(folder: Path, closing: str) -> Run:
     """A run so short that nothing is left out, and that it is read quickly."""
     code = "import torch\nmodel = torch.load('weights.pt')\nprint('loaded', len(model))"
-    said = "loaded 14 tensors, environment is complete\n"
+    words = "loaded 14 tensors, environment is complete\n"
     text = "I install nothing and load the weights now."
     brief = "Classify the tiles."
     return converse(
         folder,
-        python(code, said),
+        python(code, words),
         closing,
         text=text,
         brief=brief,
@@ -139,9 +142,9 @@ def test_shared_prefix_equals_each_criterion_alone(
     text = judge._record(short).text
     together, _, _ = scorer.answers(text, short.criteria)
     for criterion, shared in zip(short.criteria, together, strict=True):
-        alone = scorer.answers(text, [criterion])[0][0]
-        assert shared.mass == pytest.approx(alone.mass, abs=1e-3)
-        for value, probability in alone.probabilities.items():
+        answer_alone = scorer.answers(text, [criterion])[0][0]
+        assert shared.mass == pytest.approx(answer_alone.mass, abs=1e-3)
+        for value, probability in answer_alone.probabilities.items():
             assert shared.probabilities[value] == pytest.approx(probability, abs=1e-3)
         assert sum(shared.probabilities.values()) == pytest.approx(1)
 
@@ -189,7 +192,7 @@ def story(
     """Every question there is about the short run, all at once, with one about another run in
     between."""
     run, other = short.run, make_short(tmp_path_factory.mktemp("other"), "It works.")
-    asked = {
+    requests = {
         "S2": short,
         "another run": asking(other, "ask", ask_item("Did it load the weights?")),
         "diagnosis": asking(
@@ -209,9 +212,9 @@ def story(
     }
 
     async def all_at_once() -> list[Reply]:
-        return list(await asyncio.gather(*(judge.judge(request) for request in asked.values())))
+        return list(await asyncio.gather(*(judge.judge(request) for request in requests.values())))
 
-    return dict(zip(asked, asyncio.run(all_at_once()), strict=True))
+    return dict(zip(requests, asyncio.run(all_at_once()), strict=True))
 
 
 def test_all_questions_on_a_run_share_one_reading_of_it(
@@ -292,11 +295,11 @@ def plain(story: dict[str, Reply]) -> Reply:
 @pytest.fixture(scope="module")
 def explaining(judge: LocalJudge, plain: Reply) -> LocalJudge:
     """The same loaded model with rationales of at most 54 tokens."""
-    found = LocalJudge(
+    local_judge = LocalJudge(
         str(judge.path), evidence_budget=2_000, min_mass=0.0, rationale=True, reason_tokens=10
     )
-    found._scorer = judge._scorer
-    return found
+    local_judge._scorer = judge._scorer
+    return local_judge
 
 
 @pytest.fixture(scope="module")
@@ -338,8 +341,8 @@ def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
     scorer.answers(record.text, [criterion])
     _, tokens, cache = scorer.evidence
     question = scorer.explanation_ids(criterion, plain.results[1])
-    alone, _ = writer.write(cache, len(tokens), question, writer.matcher(pieces))
-    assert alone is not None
+    rationale_alone, _ = writer.write(cache, len(tokens), question, writer.matcher(pieces))
+    assert rationale_alone is not None
     assert cache.get_seq_length() == len(tokens)
     room, scorer.context = scorer.context, len(tokens) + len(question)
     try:
@@ -348,8 +351,8 @@ def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
         scorer.context = room
     assert count == 0
     (cited,) = explained.results[1].evidence
-    assert (alone.turn, alone.quote) == (cited.turn, cited.quote)
-    assert explained.results[1].rationale.startswith(f"{alone.reason} (")
+    assert (rationale_alone.turn, rationale_alone.quote) == (cited.turn, cited.quote)
+    assert explained.results[1].rationale.startswith(f"{rationale_alone.reason} (")
     assert results == list(plain.results)
     assert [w.split("no rationale, ")[1] for w in warnings] == ["the model's context is full"] * 2
 
@@ -366,7 +369,7 @@ def test_whatever_a_model_prefers_a_rationale_parses_and_stays_in_its_bounds(
     writer = RationaleWriter(scorer.model, scorer.tokenizer, 16)
     for seed in range(40):
         choose = random.Random(seed)
-        matcher, made = writer.matcher(pieces), []
+        matcher, tokens = writer.matcher(pieces), []
         while not matcher.is_stopped():
             forced = matcher.compute_ff_tokens()
             token = forced or [
@@ -375,14 +378,14 @@ def test_whatever_a_model_prefers_a_rationale_parses_and_stays_in_its_bounds(
                 )
             ]
             assert matcher.consume_tokens(token)
-            made += token
-        assert len(made) <= writer.max_tokens == QUOTE_TOKENS + 16 + 24
-        text = writer._tokens.decode_bytes(made)
+            tokens += token
+        assert len(tokens) <= writer.max_tokens == QUOTE_TOKENS + 16 + 24
+        text = writer._tokens.decode_bytes(tokens)
         assert list(json.loads(text.decode("utf-8", "ignore"))) == ["turn", "quote", "reason"]
-        found = parse_rationale(text)
-        assert found is not None
-        assert quotes.check(found.turn, found.quote).check == "verified"
-        assert "\n" not in found.reason
+        rationale = parse_rationale(text)
+        assert rationale is not None
+        assert quotes.check(rationale.turn, rationale.quote).check == "verified"
+        assert "\n" not in rationale.reason
 
 
 def test_off_by_default_and_then_the_keys_are_those_of_before(

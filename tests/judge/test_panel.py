@@ -101,10 +101,12 @@ async def test_rules_vote_where_facts_decide_and_nowhere_else(judge_server) -> N
     ]
     assert (panel.name, panel.members) == ("panel", ("good", "lowest", "rules"))
     assert judge_server.count == 2
-    alone = await Panel([RulesJudge(), RulesJudge()]).judge(
+    rules_reply = await Panel([RulesJudge(), RulesJudge()]).judge(
         Request(RUN, segment(RUN), RUBRIC, "S1", (pipeline,))
     )
-    assert [(r.status, r.reason, r.votes) for r in alone.results] == [("unscored", "not_read", ())]
+    assert [(r.status, r.reason, r.votes) for r in rules_reply.results] == [
+        ("unscored", "not_read", ())
+    ]
 
 
 async def test_a_member_that_cannot_work_loses_its_vote(judge_server) -> None:
@@ -239,9 +241,11 @@ async def test_a_panel_keeps_whether_the_picture_was_looked_at(judge_server) -> 
     card = await judge_run(
         run, panel_of(judge_server, "good", "good"), questions=QuestionSet(diagnosis=False)
     )
-    found = {r.id: r.detail for r in card.stages["S1"].criteria}
+    details = {r.id: r.detail for r in card.stages["S1"].criteria}
     assert (
-        found["S1e"] == found["S1f"] == "plan.png was not looked at: the model is not sent images"
+        details["S1e"]
+        == details["S1f"]
+        == "plan.png was not looked at: the model is not sent images"
     )
 
 

@@ -172,18 +172,20 @@ async def test_one_odd_line_spoils_only_itself(
     server.lines = [behaviour, "good"]
     await send(store, runs[:1], judge)
     done = await collect(store, judge, options=OPTIONS)
-    known = verdicts(store)
+    stored_verdicts = verdicts(store)
     attempts = store.attempts(r for b in all_requests(store) for r in b.keys)
-    mine, theirs = all_requests(store)[0], all_requests(store)[1:]
-    for request in theirs:
-        assert {known[key][0] for key in request.keys} == {"scored"}
-    for key in mine.keys:
-        stated = known.get(key, ("unscored", attempts.get(key, [("none", "")])[0][0]))[:2]
+    failed_request, other_requests = all_requests(store)[0], all_requests(store)[1:]
+    for request in other_requests:
+        assert {stored_verdicts[key][0] for key in request.keys} == {"scored"}
+    for key in failed_request.keys:
+        stated = stored_verdicts.get(key, ("unscored", attempts.get(key, [("none", "")])[0][0]))[:2]
         assert stated == expected
     assert done.strays == strays
     again = stale(store, runs[:1], judge).stale
     final = expected[0] == "scored" or expected[1] == "refused"
-    assert again == (0 if final else len(mine.keys)), "a failure is asked again, a verdict is not"
+    assert again == (0 if final else len(failed_request.keys)), (
+        "a failure is asked again, a verdict is not"
+    )
 
 
 def all_requests(store: Store):
@@ -203,13 +205,15 @@ async def test_a_batch_that_ends_early_keeps_what_was_answered_and_frees_the_res
     answered = 0 if end == "failed" else 1
     assert len({v.call_id for v in store.iter_verdicts()}) == answered
     assert status(store) == ()
-    rest = stale(store, runs, judge)
-    assert rest.calls == sent.sent - answered
-    assert {r for need in rest.needs for why in need.reasons.values() for r in why} == {"failed"}
+    remaining = stale(store, runs, judge)
+    assert remaining.calls == sent.sent - answered
+    assert {
+        r for need in remaining.needs for reasons in need.reasons.values() for r in reasons
+    } == {"failed"}
     if end == "failed":
         assert "no such model" in done.warnings[0]
     server.end, server.lines = "completed", ["good"]
-    assert (await send(store, runs, judge)).sent == rest.calls
+    assert (await send(store, runs, judge)).sent == remaining.calls
     await collect(store, judge, options=OPTIONS)
     assert stale(store, runs, judge).calls == 0
 
@@ -360,8 +364,8 @@ def test_kill_9_and_resume_in_a_new_process(
     if child == 0:
         try:
             os.read(begin, 1)
-            with open_store(store.location) as own:
-                asyncio.run(send(own, runs, judge_of(server)))
+            with open_store(store.location) as own_store:
+                asyncio.run(send(own_store, runs, judge_of(server)))
         finally:
             os._exit(1)
     server.after[moment] = lambda: (os.kill(child, signal.SIGKILL), gone.wait())
@@ -432,7 +436,7 @@ async def test_a_batch_of_another_living_process_is_left_alone(
     with pytest.raises(JudgeError, match="rejected"):
         await send(store, runs, judge)
     assert status(store) == (), "a refused upload claims nothing"
-    mine = all_requests(store)
+    own_requests = all_requests(store)
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         from ambjudge.judge.provider_batch.ledger import this_process
@@ -443,21 +447,21 @@ async def test_a_batch_of_another_living_process_is_left_alone(
             id="b" * 32,
             judge=identity(judge),
             base=server.url,
-            requests=len(mine),
-            lines=len(mine),
+            requests=len(own_requests),
+            lines=len(own_requests),
             reserved_usd=None,
             owner=other,
         )
         Ledger(store).plan(
-            batch, mine, {load_rubric("segmentation").sha256: load_rubric("segmentation")}
+            batch, own_requests, {load_rubric("segmentation").sha256: load_rubric("segmentation")}
         )
         sent = await send(store, runs, judge)
-        assert (sent.sent, sent.waiting) == (0, len(mine))
+        assert (sent.sent, sent.waiting) == (0, len(own_requests))
         assert "another process" in sent.warnings[0]
     finally:
         sleeper.kill()
         sleeper.wait()
-    assert (await send(store, runs, judge)).sent == len(mine), (
+    assert (await send(store, runs, judge)).sent == len(own_requests), (
         "its process is gone, so nothing was created"
     )
 

@@ -46,13 +46,25 @@ async def judged(run: Run):
 def test_every_builtin_criterion_that_takes_no_reader_has_its_rule(id: str) -> None:
     rubric = load_rubric(id)
     bound = {c.id for c in rubric.criteria() if rule_for(c) is not None}
-    read = {c.id for c in rubric.criteria()} - bound
+    unbound = {c.id for c in rubric.criteria()} - bound
     if id == "report_generation":
-        assert read == {"S1b", "S1c", "S1d", "S1e", "S1f", "S1g", "S1h", "S1j", "S1k", "S2g", "S3g"}
+        assert unbound == {
+            "S1b",
+            "S1c",
+            "S1d",
+            "S1e",
+            "S1f",
+            "S1g",
+            "S1h",
+            "S1j",
+            "S1k",
+            "S2g",
+            "S3g",
+        }
     elif id == "workflow":
-        assert read == {"S1a", "S1b", "S1c"}
+        assert unbound == {"S1a", "S1b", "S1c"}
     else:
-        assert read == {"S1b", "S1c", "S1d", "S1f"} | ({"S1e"} if id == "vqa" else set())
+        assert unbound == {"S1b", "S1c", "S1d", "S1f"} | ({"S1e"} if id == "vqa" else set())
 
 
 def all_bindings():
@@ -60,12 +72,12 @@ def all_bindings():
 
 
 def test_every_binding_has_its_criterion_and_no_criterion_has_two_rules() -> None:
-    lost = {
+    unmatched = {
         f"{binding.criterion}, meaning {binding.meaning}, of {rubric}"
         for binding in all_bindings()
         for rubric in binding.unmatched()
     }
-    assert not lost, (
+    assert not unmatched, (
         "judge/judges/rules.yaml or judge/card/presumed.yaml is bound to criteria that are not in"
         " the rubrics: read each rule against the new text, then raise `meaning` there or take the"
         " row out"
@@ -87,7 +99,12 @@ def edited_rubric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder.mkdir()
     for path in load._FOLDER.glob("*.yaml"):
         (folder / path.name).write_bytes(path.read_bytes())
-    caches = load._files, load._builtin, presumed._presumptions_by_key, rules._rules_by_key
+    caches = (
+        load._rubric_files,
+        load._load_builtin,
+        presumed._presumptions_by_key,
+        rules._rules_by_key,
+    )
 
     def forget() -> None:
         for cached in caches:
@@ -131,23 +148,23 @@ def test_a_raised_meaning_unbinds_rule_and_presumption_and_is_reported(edited_ru
     assert rule_for(criterion) is presumption_for(criterion) is None
     (other,) = [c for c in load_rubric("segmentation").criteria() if c.id == "S2b"]
     assert rule_for(other) is not None, "another rubric's criterion with this id stays bound"
-    lost = [(b.criterion, b.unmatched()) for b in all_bindings() if b.unmatched()]
-    assert lost == [("S2b", ("detection",))] * 2
+    unmatched = [(b.criterion, b.unmatched()) for b in all_bindings() if b.unmatched()]
+    assert unmatched == [("S2b", ("detection",))] * 2
 
 
 def test_a_users_copy_is_bound_where_its_words_are_ours_whatever_its_id(tmp_path: Path) -> None:
-    ours = bound_to(load_rubric("segmentation"))
+    shipped = bound_to(load_rubric("segmentation"))
     text = starter_rubric("segmentation")
     for id in ("my-segmentation", "segmentation"):
         path = tmp_path / f"{id}.yaml"
         copy = text.replace("id: my-segmentation", f"id: {id}", 1)
         path.write_text(copy, "utf-8")
-        assert bound_to(load_rubric(path)) == ours
+        assert bound_to(load_rubric(path)) == shipped
         # The same ids in a rubric that is not ours promise nothing: only the words count.
         path.write_text(reworded(copy), "utf-8")
         edited = bound_to(load_rubric(path))
-        assert edited.pop("S1a") == (None, None) != ours["S1a"]
-        assert edited == {name: bound for name, bound in ours.items() if name != "S1a"}
+        assert edited.pop("S1a") == (None, None) != shipped["S1a"]
+        assert edited == {name: bound for name, bound in shipped.items() if name != "S1a"}
 
 
 def test_presumed_values_are_on_the_scale_of_a_builtin_criterion_and_clear() -> None:
@@ -193,11 +210,11 @@ async def test_what_facts_decide_equals_the_labels() -> None:
 
 @pytest.mark.parametrize("name", RUNS[::3])
 async def test_quotes_stand_where_they_are_cited_and_replies_repeat(name: str) -> None:
-    one, other = (load_run(RECORDED / "runs" / name) for _ in range(2))
-    found = await judged(one)
-    assert found == await judged(other)
-    index = QuoteIndex(one)
-    for result in found.values():
+    first, second = (load_run(RECORDED / "runs" / name) for _ in range(2))
+    by_id = await judged(first)
+    assert by_id == await judged(second)
+    index = QuoteIndex(first)
+    for result in by_id.values():
         assert result.rationale or result.status == "unscored"
         assert result.reason in (None, "not_read")
         for evidence in result.evidence:
@@ -221,9 +238,9 @@ async def test_where_no_execution_succeeded_nothing_was_set_up_or_validated(
     tmp_path: Path, out: str, exit_code: int, expected: float | None
 ) -> None:
     run = executed(tmp_path, [("python3 run.py", out, exit_code)])
-    found = await judged(run)
-    assert {found[id].value for id in ("S2a", "S2b", "S2c", "S2e", "S3")} == {expected}
-    assert (found["S1a"].value, found["S1e"].value) == (0.0, 0.0)
+    by_id = await judged(run)
+    assert {by_id[id].value for id in ("S2a", "S2b", "S2c", "S2e", "S3")} == {expected}
+    assert (by_id["S1a"].value, by_id["S1e"].value) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(("failures", "value"), [(5, 1.0), (6, 0.0)])
@@ -309,14 +326,14 @@ async def test_what_is_presumed_is_never_kept_as_a_verdict(tmp_path: Path) -> No
     with open_store(tmp_path / "s.db") as store:
         for _ in range(2):
             card = await judge_run(run, StoredJudge(RulesJudge(), store))
-            kept = {v.result.id: v.result for v in store.iter_verdicts()}
+            stored = {v.result.id: v.result for v in store.iter_verdicts()}
             assert card.presumed == 4
-            assert (kept["S3"].status, kept["S3"].reason, kept["S3"].value) == (
+            assert (stored["S3"].status, stored["S3"].reason, stored["S3"].value) == (
                 "unscored",
                 "not_read",
                 None,
             )
-            assert {r.status for r in kept.values()} == {"scored", "unscored"}
+            assert {r.status for r in stored.values()} == {"scored", "unscored"}
 
 
 def test_frames_and_tables_tell_what_was_read_from_what_is_presumed() -> None:
@@ -324,18 +341,18 @@ def test_frames_and_tables_tell_what_was_read_from_what_is_presumed() -> None:
         make_scorecard(load_run(RECORDED / "runs" / name))
         for name in ("bccd-lite-01", "bccd-std-01")
     ]
-    found = cohort(cards)
-    rows = found.criteria.filter(pl.col("status").cast(pl.String) == "presumed")
+    runs_cohort = cohort(cards)
+    rows = runs_cohort.criteria.filter(pl.col("status").cast(pl.String) == "presumed")
     assert rows.height == sum(card.presumed for card in cards) > 0
     assert rows["value"].null_count() == rows.height
-    runs = found.runs.sort("run_id")
+    runs = runs_cohort.runs.sort("run_id")
     assert runs["S3"].to_list() == [1.0, 0.0]
     assert runs["S3_presumed"].to_list() == [
         1.0,
         0.0,
     ], "of the second a fact shows that there was no pilot"
     assert runs["S1_free"].null_count() == 0, "stage means are what the scores were"
-    shown = display(stage_profile(found.runs), "stages")
-    stage, value = shown.columns.index("stage"), shown.columns.index("value")
-    marked = {row[stage].text for row in shown.rows if row[value].text.startswith("~")}
+    displayed = display(stage_profile(runs_cohort.runs), "stages")
+    stage, value = displayed.columns.index("stage"), displayed.columns.index("value")
+    marked = {row[stage].text for row in displayed.rows if row[value].text.startswith("~")}
     assert marked == {"S1", "S2", "S3", "agentic", "overall"}
