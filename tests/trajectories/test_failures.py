@@ -178,8 +178,8 @@ def test_a_line_is_known_by_its_examples(entry):
 def test_a_sign_is_seen_in_its_examples_only(name):
     sign = DATA["signs"][name]
     assert sign["examples"]
-    assert [line for line in sign["examples"] if not patterns().says(name, line)] == []
-    assert [line for line in sign.get("not", []) if patterns().says(name, line)] == []
+    assert [line for line in sign["examples"] if not patterns().find(name, line)] == []
+    assert [line for line in sign.get("not", []) if patterns().find(name, line)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
-"""Failed executions read from what the environment answered: tracebacks, exit codes, shell, package
-and device errors.
+"""Failed executions, read from the output: tracebacks, exit codes, shell, package, device errors.
 
 `failures(run)` gives at most one `Failure` an action: the error that ended it, with the causes that
 led there. What an agent wrote itself (code, text) is never read. A text is scanned once, line by
@@ -10,7 +9,7 @@ megabytes of output stay cheap.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -42,16 +41,20 @@ Family = Literal[
 ENVIRONMENT: frozenset[Family] = frozenset(
     {"package", "path", "permission", "device", "memory", "disk", "network", "model"}
 )
-"""Families that speak of access to data, models, packages, APIs or resources (E2), not of the
-agent's own code (E4)."""
+"""Families of failed access to data, models, packages, APIs or resources (E2).
+
+The others concern the agent's own code (E4).
+"""
 
 _LINE_LIMIT = 1_000
 _MESSAGE_LIMIT = 300
 
 
 class Failure(Frozen):
-    """One failed action. `action` counts from 0 within the turn; `message` is one line of at most
-    300 characters."""
+    """One failed action.
+
+    `action` counts from 0 within the turn; `message` is one line of at most 300 characters.
+    """
 
     turn: int
     action: int
@@ -61,25 +64,24 @@ class Failure(Frozen):
     family: Family
     message: str
     environment: bool
-    """The blocker was access to data, model, package, API or resource."""
+    """Whether the blocker was access to data, a model, a package, an API or a resource."""
     frame: str | None = None
-    """`file:line in function` of the innermost frame that is not library code, if a traceback
-    showed one."""
+    """`file:line in function` of the innermost frame outside libraries; None if unknown."""
     signature: str = ""
-    """kind, frame function and message without numbers, paths and quotes: equal when the same thing
-    failed again."""
+    """Kind, function and normalised message: equal if the same thing failed again."""
     chain: tuple[str, ...] = ()
     """Exception types of a chained traceback, first cause first; one element or none otherwise."""
     exit_code: int | None = None
     confidence: float = 1.0
-    """How sure it is that the action failed, in [0, 1]; below 0.6 it is a hint only (a message in
+    """Confidence in [0, 1] that the action failed; below 0.6 it is only a hint (a message in
     passing output)."""
 
 
-class Finding(NamedTuple):
-    """One error found in a text: where its last line starts, and what it says."""
+class ErrorText(NamedTuple):
+    """One error in a text."""
 
     line: int
+    """Index of its last line."""
     kind: str
     family: Family
     message: str
@@ -87,8 +89,7 @@ class Finding(NamedTuple):
     frame: str | None = None
     chain: tuple[str, ...] = ()
     in_library: bool = False
-    """The innermost frame is library code: packages that do not fit each other rather than a wrong
-    call."""
+    """Whether the innermost frame is library code: packages do not fit, rather than a wrong call."""
 
 
 PATTERNS_FILE = Path(__file__).with_name("failures.yaml")
@@ -121,11 +122,15 @@ _UNREADABLE = frozenset(
     }
 )
 """Errors that mean a file cannot be read."""
+_SIGNALS = frozenset([137, 139, 134, 136, 143, -9, -11])
+"""Exit codes of processes that a signal ended."""
+_CRASHES = frozenset(["segfault", "abort", "exit 139", "exit 134", "exit 136", "exit -11"])
+"""Kinds of `killed` that are the program's own fault."""
 _CALLED_WRONG = frozenset({"TypeError", "AttributeError", "NameError"})
 
 
 class Line(NamedTuple):
-    """A line that tells of an error by how it begins; without a family its message says the cause."""
+    """A line that reports an error by its beginning; without a family, the message decides it."""
 
     pattern: re.Pattern[str]
     kind: str
@@ -134,17 +139,17 @@ class Line(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """What failures.yaml holds, compiled. Causes and lines are tried in their order."""
+    """The contents of failures.yaml, compiled. Causes and lines are tried in their order."""
 
     causes: tuple[tuple[Family, AnyCase], ...]
     lines: tuple[Line, ...]
     any_line: re.Pattern[str]
-    """Matches where one of the lines does: most lines are none of them."""
+    """Matches where any of the lines does: a quick test, as most lines match none."""
     trigger: AnyCase
     signs: dict[str, re.Pattern[str]]
 
-    def says(self, sign: str, text: str) -> re.Match[str] | None:
-        """Where a text shows a sign, None where it does not."""
+    def find(self, sign: str, text: str) -> re.Match[str] | None:
+        """The match of a sign in a text; None without one."""
         return self.signs[sign].search(text)
 
 
@@ -155,7 +160,7 @@ def patterns() -> Patterns:
     by_family = groupby(data["causes"], key=lambda entry: entry["family"])
     return Patterns(
         causes=tuple(
-            (family, AnyCase("|".join(one["pattern"] for one in group)))
+            (family, AnyCase("|".join(entry["pattern"] for entry in group)))
             for family, group in by_family
         ),
         any_line=re.compile("|".join(f"(?:{entry['pattern']})" for entry in data["lines"])),
@@ -173,227 +178,216 @@ def patterns() -> Patterns:
 
 @once_a_run
 def failures(run: Run) -> tuple[Failure, ...]:
-    """Every failed action of the run, in order; at most one an action. Hints (confidence < 0.6) are
-    among them."""
-    known = patterns()
-    own: set[str] = set()
-    found: list[Failure] = []
+    """Every failed action of the run in order, hints (confidence below 0.6) included."""
+    rules = patterns()
+    own_modules: set[str] = set()
+    failed: list[Failure] = []
     for turn in run.turns:
-        for slot, action in enumerate(turn.actions):
+        for index, action in enumerate(turn.actions):
             written = f"> {action.path}\n" if action.kind in ("write", "edit") else ""
-            own.update(known.signs["module_file"].findall(written + action.code[:200_000]))
-            failure = action_failure(turn.index, slot, action)
+            own_modules.update(rules.signs["module_file"].findall(written + action.code[:200_000]))
+            failure = action_failure(turn.index, index, action)
             if failure is None:
                 continue
-            missing = known.says("no_module", failure.message)
-            if failure.family == "package" and missing is not None and missing[1] in own:
-                # A module of the run's own that is not where it is looked for is no missing
-                # package.
+            missing = rules.find("no_module", failure.message)
+            if failure.family == "package" and missing is not None and missing[1] in own_modules:
+                # A module of the run's own that is not on the path is no missing package.
                 failure = failure.model_copy(update={"environment": False, "family": "code"})
-            found.append(failure)
-    return tuple(found)
+            failed.append(failure)
+    return tuple(failed)
 
 
-def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
-    """The failure of one action, or None: a success, an unanswered call, or a file shown that
-    happens to name errors."""
+def action_failure(turn: int, index: int, action: Action) -> Failure | None:
+    """The failure of one action.
+
+    None for a success, an unanswered call, and a displayed file that happens to name errors.
+    """
     observation = action.observation
     if observation is None or action.kind in ("todo", "submit"):
         return None
-    known = patterns()
+    error = _action_error(action, observation)
+    return None if error is None else _failure(turn, index, observation, error)
+
+
+def _action_error(action: Action, observation: Observation) -> ErrorText | None:
+    """The error that ended an action; None if it did not fail."""
+    rules = patterns()
     failed = observation.kind in ("failed", "timeout", "blocked")
     if observation.kind == "blocked":
-        return _failure(
-            turn,
-            slot,
-            observation,
-            Finding(0, "blocked", "blocked", _first_line(observation.text), 1.0),
-        )
-    # A file or page that was merely shown may quote any error; only short tool errors count there.
-    shown = action.kind in ("read", "search", "web") and not failed
-    if shown and len(observation.text) > 600:
+        return ErrorText(0, "blocked", "blocked", _first_line(observation.text), 1.0)
+    # A displayed file or page may quote any error; only short tool errors count there.
+    displays = action.kind in ("read", "search", "web") and not failed
+    if displays and len(observation.text) > 600:
         return None
-    found = _worst(
-        observation, failed, catches=known.says("catches", action.code[:60_000]) is not None
-    )
-    if shown and (found is None or found.family != "tool"):
+    catches = rules.find("catches", action.code[:60_000]) is not None
+    error = _decisive_error(observation, failed, catches)
+    if displays and (error is None or error.family != "tool"):
         return None
     if observation.kind == "timeout":
-        message = (
-            found.message if found and found.family == "timeout" else _first_line(observation.text)
-        )
-        # Waiting for a download or an installer is access, waiting for one's own loop is not.
-        family: Family = "network" if known.says("fetches", action.code[:200_000]) else "timeout"
-        return _failure(turn, slot, observation, Finding(0, "timeout", family, message, 1.0))
-    code = observation.exit_code
-    if code in (137, 139, 134, 136, 143, -9, -11) and (
-        found is None or found.family not in ("memory", "killed")
-    ):
-        found = Finding(0, f"exit {code}", "killed", _last_line(observation.text), 1.0)
-    elif code == 124:
-        found = Finding(0, "timeout", "timeout", _last_line(observation.text), 1.0)
-    if (
-        found is not None
-        and found.family == "code"
-        and _unread(found, observation)
-        and _reads_asset(action)
-    ):
-        found = found._replace(family="model")
-    if found is None:
-        if not failed:
-            return None
-        # Exit 1 without any error text is how grep, diff, test and pgrep say "no".
-        last = _last_line(observation.text)
-        family = "tool" if action.kind not in ("execute", "other") else _cause(last, "exit")
-        quiet = (
-            family == "exit"
-            and code == 1
-            and len(observation.text.strip()) < 400
-            and action.language != "python"
-        )
-        found = Finding(
-            0,
-            "tool error" if family == "tool" else f"exit {code}",
-            family,
-            last,
-            0.5 if quiet else 0.7,
-        )
-    elif (
-        failed
-        and found.family in ("code", "exit")
-        and known.says("installer", observation.text[-40_000:])
-    ):
+        return _timeout(action, observation, error)
+    error = _error_of_exit_code(observation, error)
+    if error is None:
+        return _unnamed_error(action, observation) if failed else None
+    if error.family == "code" and _unreadable(error, observation) and _reads_asset(action):
+        error = error._replace(family="model")
+    if not failed:
+        return error
+    if error.family in ("code", "exit") and rules.find("installer", observation.text[-40_000:]):
         # An error inside a package's own build is the package's.
-        found = found._replace(family="package", confidence=0.9)
-    elif failed and found.confidence < 0.9:
-        found = found._replace(confidence=0.4 if found.kind == "look-up" else 0.9)
-    return _failure(turn, slot, observation, found)
+        return error._replace(family="package", confidence=0.9)
+    if error.confidence < 0.9:
+        return error._replace(confidence=0.4 if error.kind == "look-up" else 0.9)
+    return error
 
 
-def _failure(turn: int, slot: int, observation: Observation, found: Finding) -> Failure:
-    known, family = patterns(), found.family
-    environment = family in ENVIRONMENT
-    if family == "path" and (
-        known.says("own_path", found.message) or not known.says("input_path", found.message)
-    ):
-        environment = False  # a file of the agent's own making that is not where it was looked for
-    if family == "shell" or known.says("no_command", found.message):
-        environment = True  # a missing command is a missing tool
-    if family == "package" and known.says("api_misuse", found.message) and not found.in_library:
-        # the agent's own line asks for a name that the installed package does not have
-        environment = False
-    if family == "network" and known.says("localhost", found.message):
-        environment = False  # the agent's own service is not up
-    if family == "killed":
-        environment = found.kind not in (
-            "segfault",
-            "abort",
-            "exit 139",
-            "exit 134",
-            "exit 136",
-            "exit -11",
-        )
-    message = " ".join(found.message.split())[:_MESSAGE_LIMIT]
-    function = found.frame.rpartition(" in ")[2] if found.frame and " in " in found.frame else ""
+def _timeout(action: Action, observation: Observation, error: ErrorText | None) -> ErrorText:
+    if error is not None and error.family == "timeout":
+        message = error.message
+    else:
+        message = _first_line(observation.text)
+    # Waiting for a download or an installer is access, waiting for one's own loop is not.
+    fetches = patterns().find("fetches", action.code[:200_000]) is not None
+    return ErrorText(0, "timeout", "network" if fetches else "timeout", message, 1.0)
+
+
+def _error_of_exit_code(observation: Observation, error: ErrorText | None) -> ErrorText | None:
+    """The error that a telling exit code stands for (a signal, a timeout), else the given one."""
+    code, last = observation.exit_code, _last_line(observation.text)
+    if code in _SIGNALS and (error is None or error.family not in ("memory", "killed")):
+        return ErrorText(0, f"exit {code}", "killed", last, 1.0)
+    return ErrorText(0, "timeout", "timeout", last, 1.0) if code == 124 else error
+
+
+def _unnamed_error(action: Action, observation: Observation) -> ErrorText:
+    """The error of an action that failed without any error text."""
+    last = _last_line(observation.text)
+    if action.kind not in ("execute", "other"):
+        return ErrorText(0, "tool error", "tool", last, 0.7)
+    family, code = _cause(last, "exit"), observation.exit_code
+    # Exit 1 with little output is how grep, diff, test and pgrep say "no".
+    short_output = len(observation.text.strip()) < 400
+    says_no = family == "exit" and code == 1 and short_output and action.language != "python"
+    kind = "tool error" if family == "tool" else f"exit {code}"
+    return ErrorText(0, kind, family, last, 0.5 if says_no else 0.7)
+
+
+def _failure(turn: int, index: int, observation: Observation, error: ErrorText) -> Failure:
+    message = " ".join(error.message.split())[:_MESSAGE_LIMIT]
+    function = error.frame.rpartition(" in ")[2] if error.frame and " in " in error.frame else ""
     return Failure(
         turn=turn,
-        action=slot,
-        kind=found.kind,
-        family=family,
+        action=index,
+        kind=error.kind,
+        family=error.family,
         message=message,
-        environment=environment,
-        frame=found.frame,
-        signature=f"{found.kind}|{function}|{normalise(message)}",
-        chain=found.chain,
+        environment=_is_environment(error),
+        frame=error.frame,
+        signature=f"{error.kind}|{function}|{normalise(message)}",
+        chain=error.chain,
         exit_code=observation.exit_code,
-        confidence=found.confidence,
+        confidence=error.confidence,
     )
+
+
+def _is_environment(error: ErrorText) -> bool:
+    """Whether access to data, a model, a package, an API or a resource was the blocker."""
+    rules, family, message = patterns(), error.family, error.message
+    if family == "killed":
+        return error.kind not in _CRASHES
+    if family == "network":
+        return rules.find("localhost", message) is None  # else the agent's own service is not up
+    if family == "package" and not error.in_library and rules.find("api_misuse", message):
+        return False  # the agent's own line asks for a name that the installed package lacks
+    if family == "shell" or rules.find("no_command", message):
+        return True  # a missing command is a missing tool
+    if family == "path":
+        # A missing file of the agent's own making is no matter of access.
+        own = rules.find("own_path", message) is not None
+        return not own and rules.find("input_path", message) is not None
+    return family in ENVIRONMENT
 
 
 def normalise(message: str) -> str:
-    """A message without what changes from one attempt to the next: numbers, addresses, paths and
-    quoted values."""
+    """A message without what differs between attempts: numbers, addresses, paths."""
     text = re.sub(r"0x[0-9a-fA-F]+", "#", message[:_MESSAGE_LIMIT])
     text = re.sub(r"(?:/[\w.+-]+){2,}/?", "<path>", text)
     text = re.sub(r"\d+(?:\.\d+)?", "#", text)
     return " ".join(text.lower().split())[:160]
 
 
-def _worst(observation: Observation, failed: bool, catches: bool = False) -> Finding | None:
-    """The error that speaks for the action: the last sure one, stderr before stdout; None when
-    there is none."""
-    best: Finding | None = None
+def _decisive_error(observation: Observation, failed: bool, catches: bool) -> ErrorText | None:
+    """The error that ended an action: the last sure one, stderr before stdout; None without one.
+
+    `catches`: the code catches exceptions, and may have printed them.
+    """
+    best: ErrorText | None = None
     for text in (observation.stderr, observation.stdout):
-        found = list(_scan(text))
-        if not found:
+        errors = list(_scan(text))
+        if not errors:
             continue
-        # The last error ends the action; of equal weight the later one, and a traceback beats a
-        # stray line.
-        pick = max(
-            found,
-            key=lambda f: (f.confidence >= 0.6, bool(f.chain), round(f.confidence, 1), f.line),
-        )
-        if not failed and pick.confidence >= 0.6 and _recovered(text, pick):
-            pick = pick._replace(confidence=0.5)
-        elif (
-            catches
-            and not failed
-            and pick.confidence == 0.5
-            and _only_errors(observation, len(found))
-        ):
-            pick = pick._replace(confidence=0.75)
-        if best is None or pick.confidence > best.confidence + 0.2:
-            best = pick
+        error = max(errors, key=_decisiveness)
+        only_errors = _only_errors(observation, len(errors))
+        if not failed and error.confidence >= 0.6 and _recovered(text, error):
+            error = error._replace(confidence=0.5)
+        elif catches and not failed and error.confidence == 0.5 and only_errors:
+            error = error._replace(confidence=0.75)
+        if best is None or error.confidence > best.confidence + 0.2:
+            best = error
         if failed and best.confidence >= 0.6:
             break
     return best
 
 
-def _recovered(text: str, found: Finding) -> bool:
-    """Whether much ordinary output follows an error line in an action that exited well: it was
-    survived on the way."""
-    rest = text.splitlines()[found.line + 1 :]
-    return len([line for line in rest if line.strip()]) > 40
+def _decisiveness(error: ErrorText) -> tuple[bool, bool, float, int]:
+    """The last error ends an action, but a traceback outweighs a stray line."""
+    return error.confidence >= 0.6, bool(error.chain), round(error.confidence, 1), error.line
 
 
-def _unread(found: Finding, observation: Observation) -> bool:
-    """Whether an error means that a file cannot be read: by its type, its words, or the library's
-    reader it came from."""
-    known = patterns()
-    if found.kind in _UNREADABLE or known.says("unread", found.message):
+def _recovered(text: str, error: ErrorText) -> bool:
+    """Whether much output follows an error of an action that exited well: it was survived."""
+    following = text.splitlines()[error.line + 1 :]
+    return len([line for line in following if line.strip()]) > 40
+
+
+def _unreadable(error: ErrorText, observation: Observation) -> bool:
+    """Whether an error means that a file cannot be read: by its type, its words, or its source."""
+    rules = patterns()
+    if error.kind in _UNREADABLE or rules.find("unread", error.message):
         return True
-    if not found.in_library or found.kind in _CALLED_WRONG:
+    if not error.in_library or error.kind in _CALLED_WRONG:
         return False
-    return known.says("loader", observation.text[-40_000:]) is not None
+    return rules.find("loader", observation.text[-40_000:]) is not None
 
 
 def _reads_asset(action: Action) -> bool:
-    """A model's own file that cannot be read is a matter of access; the agent's own answer that
-    cannot is not."""
+    """Whether an action reads a model's file.
+
+    If that is unreadable, it is a matter of access; the agent's own unreadable answer is not.
+    """
     reads = patterns().signs["reads_asset"]
     return any(reads.match(line[:_LINE_LIMIT]) for line in action.code[:60_000].splitlines())
 
 
 def _only_errors(observation: Observation, errors: int) -> bool:
-    """Whether caught and printed errors are most of what an action brought: it failed, whatever its
-    exit code says."""
+    """Whether printed errors are half or more of the output: the action failed, whatever its exit
+    code says."""
     return errors * 2 >= sum(1 for line in observation.text.splitlines() if line.strip())
 
 
-def find_errors(text: str) -> tuple[Finding, ...]:
-    """All errors that a text shows, in order: tracebacks (whole, chained, cut at either end) and
-    single error lines."""
+def find_errors(text: str) -> tuple[ErrorText, ...]:
+    """All errors in a text, in order: tracebacks (whole, chained or cut) and single error lines."""
     return tuple(_scan(text))
 
 
-def _scan(text: str) -> Iterator[Finding]:
+def _scan(text: str) -> Iterator[ErrorText]:
     trigger, final_line = patterns().trigger, patterns().signs["final"]
     frames: list[tuple[str, str, str]] = []
+    """(file, line, function) of the open traceback."""
     chain: list[str] = []
-    opened = False  # inside a traceback (header or frames seen, final line not yet)
-    indent = 0  # of the open traceback's header: its final line stands no deeper
+    opened = False  # inside a traceback: header or frames were read, the final line was not
+    indent = 0  # of the open traceback's header: its final line is not indented deeper
     last_chain_line = -10
-    pending: Finding | None = None  # a whole traceback that the next one may be chained to
+    pending: ErrorText | None = None  # a whole traceback that the next one may be chained to
     lines = [line[:_LINE_LIMIT] for line in text.splitlines()]
     triggered = trigger.among(lines)
     for number, line in enumerate(lines if triggered else ()):
@@ -406,9 +400,9 @@ def _scan(text: str) -> Iterator[Finding]:
             last_chain_line = number
             continue
         starts = header or (frame is not None and not opened)
-        stale = starts or (
-            frame is None and not opened and pending is not None and number - pending.line > 8
-        )
+        stale = starts
+        if frame is None and not opened and pending is not None:
+            stale = stale or number - pending.line > 8
         if pending is not None and stale and number - last_chain_line > 6:
             yield pending
             pending, chain = None, []
@@ -421,78 +415,100 @@ def _scan(text: str) -> Iterator[Finding]:
         elif opened:
             final = final_line.match(line) if _indent(line) <= indent else None
             if final is not None and (_TYPE_NAME.search(final[1]) or final[2] is not None):
-                kind = final[1].rpartition(".")[2]
-                message = f"{kind}: {final[2]}" if final[2] else kind
-                chain.append(kind)
-                cause = _cause(f"{pending.message} {message}" if pending else message, "code")
-                library = bool(frames and _LIBRARY.search(frames[-1][0]))
-                pending = Finding(
-                    number, kind, cause, message, 0.95, _frame(frames), tuple(chain), library
-                )
+                chain.append(final[1].rpartition(".")[2])
+                pending = _traceback(number, final, frames, chain, pending)
                 opened, frames = False, []
-        elif (
-            pending is None
-            or pending.family != "code"
-            or number > pending.line + 1
-            or line[:1] in " \t"
-        ):
-            plain = _plain(number, line)
-            if plain is not None:
-                yield plain
+        elif _may_stand_alone(number, line, pending):
+            error = _error_line(number, line)
+            if error is not None:
+                yield error
     if pending is not None:
         yield pending
     if opened:
-        # The final line was cut off (or the process died while printing).
-        place = _frame(frames)
-        message = f"traceback cut off at {place}" if place else "traceback cut off"
-        yield Finding(
-            len(text), "traceback", "code", message, 0.8 if frames else 0.5, place, ("traceback",)
+        # The final line was cut off, or the process died while printing.
+        frame_text = _innermost(frames)
+        message = f"traceback cut off at {frame_text}" if frame_text else "traceback cut off"
+        confidence = 0.8 if frames else 0.5
+        yield ErrorText(
+            len(text), "traceback", "code", message, confidence, frame_text, ("traceback",)
         )
+
+
+def _traceback(
+    number: int,
+    final: re.Match[str],
+    frames: Sequence[tuple[str, str, str]],
+    chain: Sequence[str],
+    before: ErrorText | None,
+) -> ErrorText:
+    """The error of a traceback by its final line; `before` is the one that it is chained to."""
+    kind = chain[-1]
+    message = f"{kind}: {final[2]}" if final[2] else kind
+    return ErrorText(
+        line=number,
+        kind=kind,
+        family=_cause(f"{before.message} {message}" if before else message, "code"),
+        message=message,
+        confidence=0.95,
+        frame=_innermost(frames),
+        chain=tuple(chain),
+        in_library=bool(frames and _LIBRARY.search(frames[-1][0])),
+    )
+
+
+def _may_stand_alone(number: int, line: str, pending: ErrorText | None) -> bool:
+    """Whether a line outside a traceback is no continuation of the message before it."""
+    if pending is None or pending.family != "code":
+        return True
+    return number > pending.line + 1 or line[:1] in " \t"
 
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _plain(number: int, line: str) -> Finding | None:
+def _error_line(number: int, line: str) -> ErrorText | None:
+    """The error that a single line reports; None if it reports none."""
     message = line.strip()
     for entry in patterns().lines if patterns().any_line.match(line) else ():
         if entry.pattern.match(line):
-            family = entry.family or _cause(
-                line, "shell" if entry.kind in ("shell tool", "look-up") else "code"
-            )
-            return Finding(number, entry.kind, family, message, entry.confidence)
+            default: Family = "shell" if entry.kind in ("shell tool", "look-up") else "code"
+            family = entry.family or _cause(line, default)
+            return ErrorText(number, entry.kind, family, message, entry.confidence)
     # Without a traceback around it this may be a message that a handler printed.
-    found = _BARE_FINAL.match(line)
-    if found is None and not _CODE_LINE.match(line):
-        found = patterns().signs["caught"].match(line)
-        message = line[found.start(1) :].strip() if found else ""
-    if found is None:
+    match = _BARE_FINAL.match(line)
+    if match is None and not _CODE_LINE.match(line):
+        match = patterns().signs["caught"].match(line)
+        message = line[match.start(1) :].strip() if match else ""
+    if match is None:
         return None
-    return Finding(number, found[1].rpartition(".")[2], _cause(message, "code"), message, 0.5)
+    return ErrorText(number, match[1].rpartition(".")[2], _cause(message, "code"), message, 0.5)
 
 
 def _cause(message: str, default: Family) -> Family:
-    return next(
-        (family for family, said in patterns().causes if said.search(message[:2_000])), default
-    )
+    """The first family whose pattern matches a message."""
+    for family, pattern in patterns().causes:
+        if pattern.search(message[:2_000]):
+            return family
+    return default
 
 
-def _frame(frames: list[tuple[str, str, str]]) -> str | None:
+def _innermost(frames: Sequence[tuple[str, str, str]]) -> str | None:
+    """The innermost frame outside libraries, or of all; None without frames."""
     if not frames:
         return None
-    own = [f for f in frames if not _LIBRARY.search(f[0])]
+    own = [frame for frame in frames if not _LIBRARY.search(frame[0])]
     file, line, function = (own or frames)[-1]
-    return f"{file}:{line}" + (f" in {function}" if function else "")
+    return f"{file}:{line} in {function}" if function else f"{file}:{line}"
 
 
 def _first_line(text: str) -> str:
-    return next((line.strip() for line in text[:20_000].splitlines() if line.strip()), "")[
-        :_MESSAGE_LIMIT
-    ]
+    """The first line that is not blank, cut to the limit of a message."""
+    lines = (line.strip() for line in text[:20_000].splitlines())
+    return next(filter(None, lines), "")[:_MESSAGE_LIMIT]
 
 
 def _last_line(text: str) -> str:
-    return next(
-        (line.strip() for line in reversed(text[-20_000:].splitlines()) if line.strip()), ""
-    )[:_MESSAGE_LIMIT]
+    """The last line that is not blank, cut to the limit of a message."""
+    lines = (line.strip() for line in reversed(text[-20_000:].splitlines()))
+    return next(filter(None, lines), "")[:_MESSAGE_LIMIT]
