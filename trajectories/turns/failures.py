@@ -89,7 +89,7 @@ class ErrorText(NamedTuple):
     frame: str | None = None
     chain: tuple[str, ...] = ()
     in_library: bool = False
-    """Whether the innermost frame is library code: packages do not fit, rather than a wrong call."""
+    """Whether the innermost frame is library code: packages misfit, rather than a wrong call."""
 
 
 PATTERNS_FILE = Path(__file__).with_name("failures.yaml")
