@@ -137,7 +137,9 @@ class LabelScreen(ReadingScreen):
         value = self.draft.now.criteria[id]
         if value is None:
             return "–"
-        return {1: "✓", 0: "✗"}.get(value, value_text(value))
+        if value in (0, 1):
+            return "✓" if value else "✗"
+        return value_text(value)
 
     def _code_line(self, code: str) -> StyledLine:
         labelled = self.draft.now.codes.get(code)

@@ -45,34 +45,47 @@ class RunColumn:
         return self.long_title or self.title
 
 
-def _text_column(key: str, title: str, width: int, **layout: Any) -> RunColumn:
-    """A column of one text field, which sorts without regard to case."""
+def _text_column(
+    key: str,
+    title: str,
+    width: int,
+    text: Callable[[RunRow], str] | None = None,
+    **layout: Any,
+) -> RunColumn:
+    """A column of one text field, which sorts without regard to case; `text` shortens it."""
     field = TEXT_FIELDS[key]
 
-    def text(row: RunRow) -> str:
+    def value(row: RunRow) -> str:
         return field.of(row) or ""
 
     def sort_key(row: RunRow) -> str | None:
-        return text(row).casefold() or None
+        return value(row).casefold() or None
 
-    return RunColumn(key, title, width, layout.pop("text", text), sort_key, **layout)
+    return RunColumn(key, title, width, text or value, sort_key, **layout)
 
 
 def _number_column(
-    key: str, title: str, width: int, text: Callable[[RunRow], str], scale: float = 0, **layout: Any
+    key: str, title: str, width: int, text: Callable[[RunRow], str], **layout: Any
 ) -> RunColumn:
-    """A column of one number field; `scale` is its full score, where it is a score with a grade."""
+    """A column of one number field."""
+    return RunColumn(key, title, width, text, NUMBER_FIELDS[key].of, **layout)
+
+
+def _score_column(
+    key: str, title: str, width: int, text: Callable[[RunRow], str], full: float, **layout: Any
+) -> RunColumn:
+    """A column of one score, coloured by its grade; `full` is the highest score."""
     field = NUMBER_FIELDS[key]
 
     def style(row: RunRow) -> str:
         value = field.of(row)
-        return grade(None if value is None else value / scale)
+        return grade(None if value is None else value / full)
 
-    return RunColumn(key, title, width, text, field.of, style if scale else None, **layout)
+    return RunColumn(key, title, width, text, field.of, style, **layout)
 
 
 def _stage_column(place: int, name: str) -> RunColumn:
-    return _number_column(name.lower(), name, 4, lambda row: meter(row.stages[place]), scale=1)
+    return _score_column(name.lower(), name, 4, lambda row: meter(row.stages[place]), full=1)
 
 
 def meter(score: float | None) -> str:
@@ -136,26 +149,26 @@ COLUMNS: tuple[RunColumn, ...] = (
         "tier", "Tier", 5, drop_rank=5, text=lambda row: _TIERS.get(row.tier or "", row.tier or "")
     ),
     *(_stage_column(place, name) for place, name in enumerate(STAGES)),
-    _number_column(
+    _score_column(
         "agentic",
         "Agnt",
         4,
         lambda row: score_text(row.agentic),
-        scale=1,
+        full=1,
         right=True,
         long_title="Agentic",
     ),
-    _number_column(
+    _score_column(
         "taskscore",
         "Task",
         4,
         lambda row: score_text(row.task_score),
-        scale=1,
+        full=1,
         drop_rank=3,
         right=True,
         long_title="Task score",
     ),
-    _number_column("overall", "Ovrl", 6, overall_text, scale=100, right=True, long_title="Overall"),
+    _score_column("overall", "Ovrl", 6, overall_text, full=100, right=True, long_title="Overall"),
     RunColumn(
         "range",
         "Range",

@@ -27,109 +27,133 @@ const runFilter = (function () {
   FILTER_FIELDS.states.forEach(function (state) { FLAGS[state] = function (row) { return row.state === state; }; });
   FLAGS.unscored = function (row) { return row.unscored > 0 || row.state !== "scored"; };
 
-  // As Python's casefold for all that names of runs are likely to hold.
+  // Like Python's casefold, for all that names of runs are likely to hold.
   const fold = function (text) { return text.toLowerCase().toUpperCase().toLowerCase().replace(/ς/g, "σ"); };
-  const bare = function (text) { return text.replace(/^"+|"+$/g, ""); };
-  const wrong = function (message) { throw new Error(message); };
-  // Of what somebody typed, as much as an error repeats.
-  const shown = function (text) { return text.length <= 60 ? text : text.slice(0, 60) + "…"; };
+  const unquoted = function (text) { return text.replace(/^"+|"+$/g, ""); };
+  const refuse = function (message) { throw new Error(message); };
+  // What an error repeats of a typed text.
+  const excerpt = function (text) { return text.length <= 60 ? text : text.slice(0, 60) + "…"; };
 
   const word = function (text) {
-    const wanted = fold(text);
+    const folded = fold(text);
     return function (row) {
-      return WORDS.some(function (value) { return value(row) !== null && fold(value(row)).includes(wanted); });
+      return WORDS.some(function (textOf) { return textOf(row) !== null && fold(textOf(row)).includes(folded); });
     };
   };
-  const holds = function (text, wanted) {
-    if (wanted === "none") { return function (row) { return text(row) === null; }; }
-    return function (row) { const found = text(row); return found !== null && fold(found).includes(wanted); };
-  };
-  const OUTCOME = "outcome.";
-  const outcome = function (name) {
-    const key = name.slice(OUTCOME.length).toLowerCase();
-    return function (row) { return Object.hasOwn(row.outcomes, key) ? row.outcomes[key] : null; };
-  };
-  const outcomeText = function (name) {
-    const found = outcome(name);
-    return function (row) {
-      const value = found(row);
-      return typeof value === "boolean" ? (value ? "yes true" : "no false") : value === null ? null : String(value);
-    };
-  };
-  const outcomeNumber = function (name) {
-    const found = outcome(name);
-    return function (row) { const value = found(row); return value === null || typeof value === "string" ? null : Number(value); };
-  };
-  const among = function (codes, wanted) { return codes.some(function (code) { return fold(code) === wanted; }); };
-  const code = function (wanted) {
-    if (wanted === "none") {
-      return function (r) { return r.state === "scored" && !r.codes.length && !r.unknown.length; };
-    }
-    if (wanted === "any") { return function (r) { return r.codes.length > 0; }; }
-    return function (r) { return among(r.codes, wanted); };
-  };
-  const without = function (wanted) {
-    if (wanted === "none" || wanted === "any") { return code(wanted === "none" ? "any" : "none"); }
-    return function (r) { return r.state === "scored" && !among(r.codes.concat(r.unknown), wanted); };
-  };
-  const unread = function (wanted) {
-    if (wanted === "none") { return function (r) { return r.state === "scored" && !r.unknown.length; }; }
-    if (wanted === "any") { return function (r) { return r.unknown.length > 0; }; }
-    return function (r) { return among(r.unknown, wanted); };
-  };
-  const comparison = function (name, sign, text) {
-    const field = name.startsWith(OUTCOME) ? outcomeNumber(name) : NUMBERS[name.toLowerCase()];
-    if (!field) { wrong("no number '" + shown(name) + "'; known: S1 to S5, " + Object.keys(NUMBERS).filter(function (n) { return !/^s\d/.test(n); }).join(", ")); }
-    if (!NUMBER.test(text)) { wrong(shown(name) + sign + shown(text) + ": " + (shown(text) || "nothing") + " is not a number"); }
-    const plain = text.trim().replace(/_/g, "");
-    const limit = /inf/i.test(plain) ? (plain[0] === "-" ? -Infinity : Infinity) : Number(plain);
-    const test = {
-      "<": function (v) { return v < limit; }, "<=": function (v) { return v <= limit; },
-      ">": function (v) { return v > limit; }, ">=": function (v) { return v >= limit; },
-      "=": function (v) { return Math.abs(v - limit) < 1e-9; },
-    }[sign];
-    return function (row) { const value = field(row); return value !== null && test(value); };
+  const contains = function (textOf, value) {
+    if (value === "none") { return function (row) { return textOf(row) === null; }; }
+    return function (row) { const text = textOf(row); return text !== null && fold(text).includes(value); };
   };
 
-  // The name of a facet ("" for what does not group) and its predicate.
-  const one = function (text, marked) {
-    if (text.startsWith('"')) { return ["", word(bare(text))]; }
-    const compared = COMPARISON.exec(text);
-    if (compared) { return ["", comparison(compared[1], compared[2], compared[3])]; }
-    const facet = FACET.exec(text);
-    if (facet) {
-      const name = facet[1].toLowerCase();
-      const value = fold(bare(facet[2]));
-      if (!value) { wrong(shown(name) + ": needs a value"); }
-      if (name === "code") { return [name, code(value)]; }
-      if (name === "unread") { return [name, unread(value)]; }
-      if (name === "text") { wrong("text: is not here: a site has no index of what runs say. ambjudge browse has it; a page finds words of its run with /"); }
-      if (name.startsWith(OUTCOME)) { return [name, holds(outcomeText(name), value)]; }
-      if (!TEXTS[name]) { wrong("no facet " + shown(name) + ":; known: " + Object.keys(TEXTS).join(", ") + ", code, unread"); }
-      return [name, holds(TEXTS[name], value)];
+  const OUTCOME_PREFIX = "outcome.";
+  const outcome = function (facet) {
+    const name = facet.slice(OUTCOME_PREFIX.length).toLowerCase();
+    return function (row) { return Object.hasOwn(row.outcomes, name) ? row.outcomes[name] : null; };
+  };
+  const outcomeText = function (facet) {
+    const valueOfRow = outcome(facet);
+    return function (row) {
+      const value = valueOfRow(row);
+      if (typeof value === "boolean") { return value ? "yes true" : "no false"; }
+      return value === null ? null : String(value);
+    };
+  };
+  const outcomeNumber = function (facet) {
+    const valueOfRow = outcome(facet);
+    return function (row) {
+      const value = valueOfRow(row);
+      return value === null || typeof value === "string" ? null : Number(value);
+    };
+  };
+
+  const includesCode = function (codes, code) { return codes.some(function (other) { return fold(other) === code; }); };
+  const hasCode = function (code) {
+    if (code === "none") {
+      return function (row) { return row.state === "scored" && !row.codes.length && !row.unknown.length; };
     }
-    if (text.toLowerCase() === "marked") { return ["", function (row) { return marked.has(row.number); }]; }
-    return ["", FLAGS[text.toLowerCase()] || word(text)];
+    if (code === "any") { return function (row) { return row.codes.length > 0; }; }
+    return function (row) { return includesCode(row.codes, code); };
+  };
+  // A code that was not read is neither there nor absent.
+  const lacksCode = function (code) {
+    if (code === "none") { return hasCode("any"); }
+    if (code === "any") { return hasCode("none"); }
+    return function (row) { return row.state === "scored" && !includesCode(row.codes.concat(row.unknown), code); };
+  };
+  const hasUnreadCode = function (code) {
+    if (code === "none") { return function (row) { return row.state === "scored" && !row.unknown.length; }; }
+    if (code === "any") { return function (row) { return row.unknown.length > 0; }; }
+    return function (row) { return includesCode(row.unknown, code); };
+  };
+
+  const comparison = function (name, sign, text) {
+    const numberOf = name.startsWith(OUTCOME_PREFIX) ? outcomeNumber(name) : NUMBERS[name.toLowerCase()];
+    if (!numberOf) {
+      const others = Object.keys(NUMBERS).filter(function (number) { return !/^s\d/.test(number); });
+      refuse("no number '" + excerpt(name) + "'; known: S1 to S5, " + others.join(", "));
+    }
+    if (!NUMBER.test(text)) {
+      refuse(excerpt(name) + sign + excerpt(text) + ": " + (excerpt(text) || "nothing") + " is not a number");
+    }
+    const digits = text.trim().replace(/_/g, "");
+    const infinity = digits[0] === "-" ? -Infinity : Infinity;
+    const limit = /inf/i.test(digits) ? infinity : Number(digits);
+    const test = {
+      "<": function (value) { return value < limit; }, "<=": function (value) { return value <= limit; },
+      ">": function (value) { return value > limit; }, ">=": function (value) { return value >= limit; },
+      "=": function (value) { return Math.abs(value - limit) < 1e-9; },
+    }[sign];
+    return function (row) { const value = numberOf(row); return value !== null && test(value); };
+  };
+
+  const facetValue = function (term) { return fold(unquoted(term.slice(term.indexOf(":") + 1))); };
+  const compileFacet = function (facet, value) {
+    if (!value) { refuse(excerpt(facet) + ": needs a value"); }
+    if (facet === "code") { return hasCode(value); }
+    if (facet === "unread") { return hasUnreadCode(value); }
+    if (facet === "text") {
+      refuse("text: is not here: a site has no index of what runs say. ambjudge browse has it; a page finds words of its run with /");
+    }
+    if (facet.startsWith(OUTCOME_PREFIX)) { return contains(outcomeText(facet), value); }
+    if (!TEXTS[facet]) { refuse("no facet " + excerpt(facet) + ":; known: " + Object.keys(TEXTS).join(", ") + ", code, unread"); }
+    return contains(TEXTS[facet], value);
+  };
+  // The facet of a term ("" where terms do not group) and its predicate.
+  const compileTerm = function (term, marked) {
+    if (term.startsWith('"')) { return ["", word(unquoted(term))]; }
+    const compared = COMPARISON.exec(term);
+    if (compared) { return ["", comparison(compared[1], compared[2], compared[3])]; }
+    const match = FACET.exec(term);
+    if (match) {
+      const facet = match[1].toLowerCase();
+      return [facet, compileFacet(facet, facetValue(term))];
+    }
+    if (term.toLowerCase() === "marked") { return ["", function (row) { return marked.has(row.number); }]; }
+    return ["", FLAGS[term.toLowerCase()] || word(term)];
   };
 
   // The predicate of a filter; `marked` holds the numbers of marked rows. Error says what is wrong.
   return function (text, marked) {
-    const all = [];
-    const any = new Map();
+    const allOf = [];
+    const anyOf = new Map();
     (text.match(TERM) || []).forEach(function (term) {
-      const negative = term.startsWith("-") && term.length > 1;
-      const rest = negative ? term.slice(1) : term;
-      const pair = one(rest, marked || new Set());
-      const name = pair[0];
-      const test = pair[1];
-      if (negative) {
-        all.push(name === "code" ? without(fold(bare(rest.slice(rest.indexOf(":") + 1)))) : function (row) { return !test(row); });
-      } else if (name) {
-        if (!any.has(name)) { any.set(name, []); }
-        any.get(name).push(test);
-      } else { all.push(test); }
+      const negated = term.startsWith("-") && term.length > 1;
+      const positive = negated ? term.slice(1) : term;
+      const [facet, predicate] = compileTerm(positive, marked || new Set());
+      if (negated && facet === "code") {
+        allOf.push(lacksCode(facetValue(positive)));
+      } else if (negated) {
+        allOf.push(function (row) { return !predicate(row); });
+      } else if (facet) {
+        if (!anyOf.has(facet)) { anyOf.set(facet, []); }
+        anyOf.get(facet).push(predicate);
+      } else {
+        allOf.push(predicate);
+      }
     });
-    any.forEach(function (group) { all.push(function (row) { return group.some(function (test) { return test(row); }); }); });
-    return function (row) { return all.every(function (test) { return test(row); }); };
+    anyOf.forEach(function (alternatives) {
+      allOf.push(function (row) { return alternatives.some(function (test) { return test(row); }); });
+    });
+    return function (row) { return allOf.every(function (test) { return test(row); }); };
   };
 })();

@@ -173,9 +173,9 @@ class Site:
             self._write("report.html", report)
         else:
             (self.out / "report.html").unlink(missing_ok=True)
-        for page in (self.out / PAGES).iterdir():
-            if page.suffix == ".html" and page.stem not in self._page_names:
-                page.unlink()
+        for file in (self.out / PAGES).iterdir():
+            if file.suffix == ".html" and file.stem not in self._page_names:
+                file.unlink()
 
     def _page_name(self, card: ScoreCard) -> str:
         """A unique file name for the page of a card: the same each time, safe on all systems."""
