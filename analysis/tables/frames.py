@@ -1,5 +1,7 @@
-"""The run frame: one row a run, its columns and types, read from and written to Parquet and CSV
-(`cohorts` fills it)."""
+"""The run frame: its columns and types, read from and written to Parquet and CSV.
+
+One row for each run; `cohorts` fills it.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
 """Of the stages in the Agentic score (paper, stage weights)."""
 
 PRESUMED = ("presumed", "S1_presumed", "S2_presumed", "S3_presumed")
-"""What is presumed, as nobody read it: of the weight of S1-S3, and by stage of its criteria with a
-value. Null without any."""
+"""Shares that are presumed because nobody judged them: of the weight of S1-S3, and of each stage's
+criteria with a value. Null if there are none."""
 
 _TEXT, _REAL, _WHOLE, _FLAG = pl.String, pl.Float64, pl.Int64, pl.Boolean
 RUN_SCHEMA: dict[str, Any] = {
@@ -117,36 +119,35 @@ PARTS_SCHEMA: dict[str, Any] = {
 
 
 def stage_columns(table: pl.DataFrame) -> list[str]:
-    """Those of S1-S5 that some run has a score of (all, where no run has any group of its own),
-    then the groups of rubrics of one's own."""
+    """Columns of stages, then of the groups of user rubrics.
+
+    If there are groups, only stages that some run has a score of.
+    """
     groups = [name for name in table.columns if name.startswith(GROUP)]
     return [*(s for s in STAGES if not groups or table[s].count()), *groups]
 
 
 def conform(table: pl.DataFrame) -> pl.DataFrame:
-    """The frame with the columns and types of a run frame (FRAME_SCHEMA): missing ones null, others
-    (human codes, say) kept.
+    """A frame with the columns and types of FRAME_SCHEMA; missing ones are null, others stay.
 
-    A frame that says nothing of what was read is of an older version and interpreted as such cards
-    are. Raises InputError when `run_id` is absent or a column has values of another kind.
+    A frame without columns about what was read comes from an older version and is interpreted like
+    its scorecards. InputError if `run_id` is missing or a column has values of another kind.
     """
     if "run_id" not in table.columns:
         raise InputError(
             "this table has no column run_id", "give a frame that ambjudge wrote, or scorecards"
         )
+    columns = []
+    for name, kind in FRAME_SCHEMA.items():
+        if name in table.columns:
+            columns.append(pl.col(name).cast(kind))
+        else:
+            columns.append(pl.lit(None, dtype=kind).alias(name))
+    other_columns = [name for name in table.columns if name not in FRAME_SCHEMA]
+    says_what_was_read = any(f"{code}_read" in table.columns for code in CODES)
     try:
-        out = table.select(
-            *(
-                (
-                    pl.col(name).cast(kind)
-                    if name in table.columns
-                    else pl.lit(None, dtype=kind).alias(name)
-                )
-                for name, kind in FRAME_SCHEMA.items()
-            ),
-            *(name for name in table.columns if name not in FRAME_SCHEMA),
-        )
-        return out if any(f"{c}_read" in table.columns for c in CODES) else with_readings(out)
+        frame = table.select(*columns, *other_columns)
+        return frame if says_what_was_read else with_readings(frame)
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"a column holds values of another kind: {str(error).splitlines()[0]}",
@@ -155,11 +156,9 @@ def conform(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def run_columns(table: pl.DataFrame) -> pl.DataFrame:
-    """A run frame without the columns that only this table has: those of FRAME_SCHEMA, groups and
-    outcomes of the runs."""
-    return table.select(
-        *FRAME_SCHEMA, *(name for name in table.columns if name.startswith((OUTCOME, GROUP)))
-    )
+    """The columns of FRAME_SCHEMA, groups and outcomes; columns of this table alone are dropped."""
+    named = [name for name in table.columns if name.startswith((OUTCOME, GROUP))]
+    return table.select(*FRAME_SCHEMA, *named)
 
 
 MAX_RUNS = 1_000_000
@@ -167,8 +166,10 @@ MAX_RUNS = 1_000_000
 
 
 def read_frame(path: Path) -> pl.DataFrame:
-    """A frame from Parquet or CSV; NaN is null. InputError for numbers that are neither scores nor
-    counts."""
+    """Read a frame from Parquet or CSV; NaN becomes null.
+
+    InputError for numbers that are neither scores nor counts.
+    """
     with table_errors(path, "not a readable table", "export it again"):
         if path.suffix == ".parquet":
             rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
@@ -180,40 +181,37 @@ def read_frame(path: Path) -> pl.DataFrame:
         else:
             table = from_csv(_csv(path))
     try:
-        # as in JSON: not known
-        found = conform(table).with_columns(selectors.float().fill_nan(None))
+        # As in JSON, NaN means unknown.
+        frame = conform(table).with_columns(selectors.float().fill_nan(None))
     except InputError as error:
         raise InputError(error.message, error.hint, path) from error
-    largest = found.select(selectors.numeric().cast(pl.Float64).abs().max()).row(0, named=True)
+    largest = frame.select(selectors.numeric().cast(pl.Float64).abs().max()).row(0, named=True)
     for name, value in largest.items():
-        # sums of squares of what is no score would overflow
+        # The sums of squares of larger numbers would overflow.
         if value is not None and value > MAX_COUNT:
             raise InputError(
                 f"column {name[:60]}: {value:g} is neither a score nor a count",
                 "export it again",
                 path,
             )
-    return found
+    return frame
 
 
 def _csv(path: Path) -> pl.DataFrame:
-    """A CSV file, texts as they stand: a run called 007 or true is no number."""
-    texts = {name: pl.String for name, kind in RUN_SCHEMA.items() if kind == _TEXT}
+    """A CSV file with its texts unchanged: a run called 007 or true is not a number."""
     names = pl.read_csv(path, n_rows=0).columns
-    return pl.read_csv(
-        path, infer_schema_length=None, schema_overrides={n: texts[n] for n in names if n in texts}
-    )
+    text_columns = {name: pl.String for name in names if RUN_SCHEMA.get(name) == _TEXT}
+    return pl.read_csv(path, infer_schema_length=None, schema_overrides=text_columns)
 
 
 def write_frame(table: pl.DataFrame, path: Path) -> None:
-    """The frame as Parquet or CSV, by the suffix; CSV as `to_csv` says. Raises InputError on
-    another suffix."""
+    """Write a frame as Parquet or CSV (`to_csv`), by the suffix; InputError for another suffix."""
     with atomic_write(path) as part:
         if path.suffix == ".parquet":
-            # what goes wrong with a file is then an OSError, with polars it may be any error
-            held = BytesIO()
-            table.write_parquet(held)
-            part.write_bytes(held.getbuffer())
+            # Writing bytes fails with an OSError; polars may raise any error.
+            buffer = BytesIO()
+            table.write_parquet(buffer)
+            part.write_bytes(buffer.getbuffer())
         elif path.suffix == ".csv":
             part.write_text(to_csv(table), "utf-8", "backslashreplace", newline="")
         else:

@@ -142,15 +142,15 @@ GOOD = said("a", "h1", True).to_json()
         ("", "holds no answers"),
         ("{", "line 1 column 2"),
         ("[1]\n", "not an object"),
-        ('{"schema": "ambjudge.scorecard/1"}', "line 1 is no answer"),
+        ('{"schema": "ambjudge.scorecard/1"}', "line 1 is not an answer"),
         (
             GOOD + "\n" + GOOD.replace('"id":"a"', '"id":7').replace("h1", "h2"),
-            "record 2 is no answer",
+            "record 2 is not an answer",
         ),
-        (GOOD.replace('"answer":true', '"answer":"yes"'), "the answer is no yes/no"),
-        (GOOD.replace('"yes_no"', '"maybe"'), "record 1 is no answer"),
+        (GOOD.replace('"answer":true', '"answer":"yes"'), "the answer is not yes/no"),
+        (GOOD.replace('"yes_no"', '"maybe"'), "record 1 is not an answer"),
         (GOOD + "\n" + GOOD.replace(QUESTION, "Another?"), "holds answers to 2 questions"),
-        (GOOD + "\n" + GOOD.replace('"answer":true', '"answer":false'), "two answers of run 'a'"),
+        (GOOD + "\n" + GOOD.replace('"answer":true', '"answer":false'), "two answers about run 'a'"),
         (GOOD.replace('"answer":true', '"answer":' + "[" * 5_000), "nested"),
     ],
 )
@@ -167,7 +167,7 @@ def test_what_is_no_file_of_answers(tmp_path: Path, text: str, says: str) -> Non
 def test_what_is_no_table_of_answers(tmp_path: Path, name: str, data: bytes | None) -> None:
     if data is not None:
         (tmp_path / name).write_bytes(data)
-    with pytest.raises(InputError, match="no readable table of answers"):
+    with pytest.raises(InputError, match="not a readable table of answers"):
         read_answers(tmp_path / name)
 
 
