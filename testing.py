@@ -192,7 +192,7 @@ def check_track(track: CheckedTrack) -> None:
     )
     empty = _check_submission(track, {})
     _ask(empty.delivered == 0, "a submission without files delivers no case")
-    _ask(bool(empty.facts or empty.cases[0].facts), "a missing file is a fact")
+    _ask(bool(empty.issues or empty.cases[0].issues), "a missing file is an issue")
     for content in HOSTILE:
         paths = [*track.files]
         for case in _CASES:

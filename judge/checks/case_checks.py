@@ -1,13 +1,10 @@
-"""Results of checking delivered files: facts by case and about the whole submission."""
+"""Results of checking delivered files: issues by case and about the whole submission."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ...error_codes.output_facts import IssueKind, OutputIssue
-
-Fact = OutputIssue
-FactKind = IssueKind
 
 
 @dataclass(frozen=True)
@@ -17,20 +14,20 @@ class CaseCheck:
     case: str
     delivered: bool
     """Whether the required files exist under their names."""
-    facts: tuple[Fact, ...] = ()
+    issues: tuple[OutputIssue, ...] = ()
 
     @property
     def valid(self) -> bool:
         """Whether the required files exist and obey the format."""
-        return self.delivered and not any(fact.fatal for fact in self.facts)
+        return self.delivered and not any(issue.fatal for issue in self.issues)
 
 
 @dataclass(frozen=True)
 class TrackCheck:
-    """The result of one track's check: its cases, and facts about the submission as a whole."""
+    """The result of one track's check: its cases, and issues about the submission as a whole."""
 
     cases: tuple[CaseCheck, ...] = ()
-    facts: tuple[Fact, ...] = ()
+    issues: tuple[OutputIssue, ...] = ()
     readable: int | None = None
     """Answers: how many have a readable label or text and are not placeholders, whatever else is
     wrong with them. None: as many as are valid."""
@@ -47,6 +44,6 @@ class TrackCheck:
         """How many cases are valid."""
         return sum(case.valid for case in self.cases)
 
-    def cases_with(self, kind: FactKind) -> int:
-        """How many cases have a fact of this kind."""
-        return sum(any(fact.kind == kind for fact in case.facts) for case in self.cases)
+    def cases_with(self, kind: IssueKind) -> int:
+        """How many cases have an issue of this kind."""
+        return sum(any(issue.kind == kind for issue in case.issues) for case in self.cases)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...error_codes.output_facts import OutputFacts, StageChecks
+from ...error_codes.output_facts import OutputFacts, OutputIssue, StageChecks
 from ...tracks import TRACKS
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ...trajectories.reading.layout import Fence, find_outputs
@@ -34,7 +34,7 @@ from ..scoring.formulas import (
 from ..scoring.scoring_rules import LIKE, Rules
 from ..scoring.workspace import Workspace
 from .brief_paths import case_files
-from .case_checks import CaseCheck, Fact, TrackCheck
+from .case_checks import CaseCheck, TrackCheck
 from .expected_cases import ExpectedCases, expected_cases
 from .model_calls import model_call_found
 from .output_summary import (
@@ -76,16 +76,16 @@ class OutputCheck:
     s4_caps: tuple[Cap, ...] = ()
     stage_caps: Mapping[Stage, Cap] = field(default_factory=dict)
     cases: tuple[CaseCheck, ...] = ()
-    run_facts: tuple[Fact, ...] = ()
+    run_issues: tuple[OutputIssue, ...] = ()
     workspace: Workspace | None = None
     """Answers by the harness's rules alone: what stands for S2 and is blended into S3 and S4."""
     warnings: tuple[str, ...] = ()
     """Statements of the report that the files contradict, and what could not be decided."""
 
     @property
-    def facts(self) -> tuple[Fact, ...]:
-        """Facts about the run, then about each case, in order."""
-        return (*self.run_facts, *(fact for case in self.cases for fact in case.facts))
+    def issues(self) -> tuple[OutputIssue, ...]:
+        """Issues about the run, then about each case, in order."""
+        return (*self.run_issues, *(issue for case in self.cases for issue in case.issues))
 
 
 def check_outputs(
@@ -95,7 +95,7 @@ def check_outputs(
 
     `public` is a folder of public inputs (`public/<task>/<case>/` or `public/<case>/`), from which
     the expected cases and reference shapes are taken. InputError if it is given and not a folder.
-    Broken deliverables never raise: they become facts.
+    Broken deliverables never raise: they become issues.
     """
     policy = policy or Policy()
     track = checked_track(run.track)
@@ -206,7 +206,7 @@ def _summary_without_total(submission: Submission, track: CheckedTrack) -> Outpu
     """
     checked = track.check(submission)
     has_broken_case = any(not case.valid for case in checked.cases)
-    broken = has_broken_case or any(fact.fatal for fact in checked.facts)
+    broken = has_broken_case or any(issue.fatal for issue in checked.issues)
     return OutputSummary(
         source="files",
         output_valid=False if broken else None,
@@ -214,7 +214,7 @@ def _summary_without_total(submission: Submission, track: CheckedTrack) -> Outpu
         has_valid_results=_has_valid_results(submission, track, checked),
         complete_cases=checked.delivered,
         cases=checked.cases,
-        facts=(*checked.facts, *_missing_demanded_files(submission.run)),
+        issues=(*checked.issues, *_missing_demanded_files(submission.run)),
         measures=submission.measures,
     )
 
@@ -227,13 +227,13 @@ def _summary_of_files(
     if expected.source in ("submit", "trace", "report"):
         checked = _forgive_extra_cases(checked)
     total = max(expected.count or 0, 1)
-    facts = (*checked.facts, *_missing_demanded_files(submission.run))
+    issues = (*checked.issues, *_missing_demanded_files(submission.run))
     unnamed = total - len(expected.cases)
     if unnamed > 0:
         text = f"{unnamed} of {total} expected cases have no output; their names are not known"
-        facts = (*facts, Fact("missing", text))
+        issues = (*issues, OutputIssue("missing", text))
     complete = checked.valid if track.counts_valid else checked.delivered
-    valid = checked.valid >= total and not any(fact.fatal for fact in facts)
+    valid = checked.valid >= total and not any(issue.fatal for issue in issues)
     summary = OutputSummary(
         source="files",
         completion=min(1.0, complete / total),
@@ -244,7 +244,7 @@ def _summary_of_files(
         complete_cases=complete,
         expected=expected,
         cases=checked.cases,
-        facts=facts,
+        issues=issues,
         measures=submission.measures,
     )
     if track.output != "answers":
@@ -269,13 +269,13 @@ def _foreign_files(run: Run) -> tuple[str, ...]:
     return case_files(run.brief)
 
 
-def _missing_demanded_files(run: Run) -> tuple[Fact, ...]:
+def _missing_demanded_files(run: Run) -> tuple[OutputIssue, ...]:
     """Facts for files beside the track's own that the task demands and nobody delivered."""
     delivered = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
     not_looked_for = {*_files_of_all_tracks(), *_PLAN_FILES}
     demanded = (*run.output_format.case_files, *run.output_format.files)
     return tuple(
-        Fact("demand", f"{name} is missing", None, name)
+        OutputIssue("demand", f"{name} is missing", None, name)
         for name in demanded
         if name not in delivered and name not in not_looked_for
     )
@@ -283,10 +283,11 @@ def _missing_demanded_files(run: Run) -> tuple[Fact, ...]:
 
 def _forgive_extra_cases(checked: TrackCheck) -> TrackCheck:
     """Forgive cases beyond the expected ones, because the expected names were only inferred."""
-    facts = tuple(
-        replace(fact, forgiven=True) if fact.kind == "extra" else fact for fact in checked.facts
+    issues = tuple(
+        replace(issue, forgiven=True) if issue.kind == "extra" else issue
+        for issue in checked.issues
     )
-    return replace(checked, facts=facts)
+    return replace(checked, issues=issues)
 
 
 def _readable(checked: TrackCheck) -> int:
@@ -369,7 +370,7 @@ def _score_outputs(
         s4_caps=answers.s4_caps,
         stage_caps=answers.stage_caps,
         cases=summary.cases,
-        run_facts=summary.facts,
+        run_issues=summary.issues,
         warnings=warnings,
         workspace=workspace,
     )
@@ -501,10 +502,10 @@ def _output_facts(
         cases_from=summary.expected.source,
         source=summary.source,
         caps=tuple(cap.reason for cap in answers.s4_caps if s4 is None or s4 >= cap.value),
-        problems=_problems(summary.all_facts),
+        problems=_problems(summary.all_issues),
         real_but_broken=answers.real_but_broken,
         task_score=task,
-        issues=summary.all_facts,
+        issues=summary.all_issues,
         measures=summary.measures,
     )
 
@@ -534,10 +535,10 @@ def _task_score(
     return None, None
 
 
-def _problems(facts: tuple[Fact, ...]) -> tuple[str, ...]:
-    """The facts as lines, fatal ones first; the last line counts those left out."""
-    fatal = [str(fact) for fact in facts if fact.fatal]
-    lines = [*fatal, *(str(fact) for fact in facts if not fact.fatal)]
+def _problems(issues: tuple[OutputIssue, ...]) -> tuple[str, ...]:
+    """The issues as lines, fatal ones first; the last line counts those left out."""
+    fatal = [str(issue) for issue in issues if issue.fatal]
+    lines = [*fatal, *(str(issue) for issue in issues if not issue.fatal)]
     if len(lines) > _MAX_PROBLEMS:
         lines = [*lines[:_MAX_PROBLEMS], f"and {len(lines) - _MAX_PROBLEMS} more"]
     return tuple(lines)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...error_codes.output_facts import IssueKind, OutputIssue
 from ...tasks.output_format import OutputFormat
 from ...tracks import PLAN_ITEMS
-from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
+from .case_checks import CaseCheck, TrackCheck
 from .csv_table import parse_csv
 from .submission import Submission, identical
 from .track import CheckedTrack
@@ -50,20 +51,20 @@ _MIN_CASES, _MIN_BALANCED_CASES = 10, 5
 number holds if the brief says that all classes occur."""
 
 
-def rows_of(submission: Submission) -> tuple[list[tuple[str, str]], list[Fact]]:
-    """The (case, label) rows of predictions.csv, and facts about the table as a whole."""
+def rows_of(submission: Submission) -> tuple[list[tuple[str, str]], list[OutputIssue]]:
+    """The (case, label) rows of predictions.csv, and issues about the table as a whole."""
     path = submission.file(None, NAME)
     if path is None:
         return [], [_why_missing(submission)]
     try:
         header, rows = parse_csv(read_text(path, submission.root))
     except Refused as refused:
-        return [], [_table_fact(refused.kind, f"{NAME} {refused.text}")]
-    facts: list[Fact] = []
+        return [], [_table_issue(refused.kind, f"{NAME} {refused.text}")]
+    issues: list[OutputIssue] = []
     if header != HEADER:
         columns = ",".join(header)[:80]
-        facts.append(
-            _table_fact("header", f"{NAME} has the header {columns}, not {','.join(HEADER)}")
+        issues.append(
+            _table_issue("header", f"{NAME} has the header {columns}, not {','.join(HEADER)}")
         )
     id_column = _column(header, _ID_COLUMNS)
     label_column = _column(header, _LABEL_COLUMNS)
@@ -76,13 +77,13 @@ def rows_of(submission: Submission) -> tuple[list[tuple[str, str]], list[Fact]]:
     complete = [row for row in rows if len(row) > max(id_column, label_column)]
     short = len(rows) - len(complete)
     if short:
-        facts.append(_table_fact("schema", f"{NAME}: {short} rows with fewer than two columns"))
-    return [(row[id_column].strip(), row[label_column].strip()) for row in complete], facts
+        issues.append(_table_issue("schema", f"{NAME}: {short} rows with fewer than two columns"))
+    return [(row[id_column].strip(), row[label_column].strip()) for row in complete], issues
 
 
-def _table_fact(kind: FactKind, text: str) -> Fact:
-    """A fact about the table as a whole."""
-    return Fact(kind, text, None, NAME)
+def _table_issue(kind: IssueKind, text: str) -> OutputIssue:
+    """An issue about the table as a whole."""
+    return OutputIssue(kind, text, None, NAME)
 
 
 def _column(header: list[str], names: frozenset[str]) -> int | None:
@@ -93,61 +94,61 @@ def _column(header: list[str], names: frozenset[str]) -> int | None:
     return None
 
 
-def _why_missing(submission: Submission) -> Fact:
-    """The fact about a missing table: misplaced, misnamed or absent."""
+def _why_missing(submission: Submission) -> OutputIssue:
+    """The issue about a missing table: misplaced, misnamed or absent."""
     files = submission.run.outputs.files
     for file in files:
         place = f"{file.case}/{file.name}" if file.case else file.name
         if place.endswith(f"/{NAME}"):
-            return Fact("misplaced", f"{place} instead of {NAME}", None, place)
+            return OutputIssue("misplaced", f"{place} instead of {NAME}", None, place)
     for file in files:
         if file.case is None and file.name.endswith((".csv", ".tsv")):
-            return Fact("misnamed", f"{file.name} instead of {NAME}", None, file.name)
-    return _table_fact("missing", f"{NAME} is missing")
+            return OutputIssue("misnamed", f"{file.name} instead of {NAME}", None, file.name)
+    return _table_issue("missing", f"{NAME} is missing")
 
 
 def check(submission: Submission) -> TrackCheck:
     """Check that every case has exactly one row with a label."""
-    rows, facts = rows_of(submission)
+    rows, issues = rows_of(submission)
     row_counts = Counter(case for case, _ in rows)
     labels = dict(reversed(rows))  # the first row of a case counts
     cases = []
     for case in submission.cases:
-        fact = _case_fact(case, row_counts[case], labels.get(case, ""))
-        cases.append(CaseCheck(case, case in row_counts, () if fact is None else (fact,)))
+        issue = _case_issue(case, row_counts[case], labels.get(case, ""))
+        cases.append(CaseCheck(case, case in row_counts, () if issue is None else (issue,)))
     expected = set(submission.cases)
-    facts += [
-        Fact("extra", "is no expected case", case, NAME)
+    issues += [
+        OutputIssue("extra", "is no expected case", case, NAME)
         for case in row_counts
         if case not in expected
     ]
     labels = {case: label for case, label in labels.items() if case in expected}
-    facts += _unlisted_labels(labels, submission.run.output_format.classes)
-    facts += identical(labels, "label")
-    facts += _absent_classes(labels, submission.run.output_format)
-    return TrackCheck(tuple(cases), tuple(facts))
+    issues += _unlisted_labels(labels, submission.run.output_format.classes)
+    issues += identical(labels, "label")
+    issues += _absent_classes(labels, submission.run.output_format)
+    return TrackCheck(tuple(cases), tuple(issues))
 
 
-def _case_fact(case: str, rows: int, label: str) -> Fact | None:
+def _case_issue(case: str, rows: int, label: str) -> OutputIssue | None:
     """What is wrong with the rows of a case."""
     if rows == 0:
-        return Fact("missing", "has no row", case, NAME)
+        return OutputIssue("missing", "has no row", case, NAME)
     if rows > 1:
-        return Fact("duplicate", f"has {rows} rows", case, NAME)
+        return OutputIssue("duplicate", f"has {rows} rows", case, NAME)
     if not label:
-        return Fact("empty", "has an empty label", case, NAME)
+        return OutputIssue("empty", "has an empty label", case, NAME)
     return None
 
 
-def _unlisted_labels(labels: dict[str, str], classes: tuple[str, ...]) -> tuple[Fact, ...]:
-    """A fact if cases have labels that are none of the task's classes."""
+def _unlisted_labels(labels: dict[str, str], classes: tuple[str, ...]) -> tuple[OutputIssue, ...]:
+    """An issue if cases have labels that are none of the task's classes."""
     cases = [case for case, label in labels.items() if _is_foreign(label, classes)]
     if not cases:
         return ()
     text = (
         f"{len(cases)} rows have a label that the brief does not list, e.g. {labels[cases[0]][:30]}"
     )
-    return (Fact("demand", text, cases[0], NAME),)
+    return (OutputIssue("demand", text, cases[0], NAME),)
 
 
 def _is_foreign(label: str, classes: tuple[str, ...]) -> bool:
@@ -156,8 +157,8 @@ def _is_foreign(label: str, classes: tuple[str, ...]) -> bool:
     return bool(label and classes) and label not in classes and not is_number
 
 
-def _absent_classes(labels: dict[str, str], output_format: OutputFormat) -> tuple[Fact, ...]:
-    """A fact if some of the task's classes are never predicted, and chance does not explain it."""
+def _absent_classes(labels: dict[str, str], output_format: OutputFormat) -> tuple[OutputIssue, ...]:
+    """An issue if some of the task's classes are never predicted, and chance does not explain it."""
     classes = output_format.classes
     predicted = {label.lower() for label in labels.values()}
     absent = [name for name in classes if name.lower() not in predicted]
@@ -167,7 +168,7 @@ def _absent_classes(labels: dict[str, str], output_format: OutputFormat) -> tupl
     if len(labels) < cases_per_class * len(classes):
         return ()
     text = f"{', '.join(absent)} is given to none of {len(labels)} cases"
-    return (_table_fact("class_absent", text),)
+    return (_table_issue("class_absent", text),)
 
 
 def delivered(submission: Submission) -> set[str]:

@@ -2,7 +2,7 @@
 
 Rules of benchmark.md section 4. Boxes have x1 < x2 and y1 < y2 and lie inside the image (its border
 included); a score is in [0, 1]. No box at all is a legal answer. A class is a non-empty text; one
-that neither the report nor the brief knows is a fact without effect on the format flag. A `score`
+that neither the report nor the brief knows is an issue without effect on the format flag. A `score`
 that is present must be a number, and null is not one.
 """
 
@@ -14,9 +14,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ...error_codes.output_facts import IssueKind, OutputIssue
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.reading.json_bytes import number
-from .case_checks import Fact, FactKind, TrackCheck
+from .case_checks import TrackCheck
 from .submission import Submission, identical
 from .track import CheckedTrack
 from .untrusted_files import read_json
@@ -26,7 +27,7 @@ _CORNERS = ("x1", "y1", "x2", "y2")
 _LARGEST_FRACTION = 1.5
 """Boxes none of which reaches beyond this are given in fractions of the image, not in pixels."""
 
-Problem = tuple[FactKind, str]
+Problem = tuple[IssueKind, str]
 
 
 def report_classes(submission: Submission) -> frozenset[str] | None:
@@ -48,13 +49,13 @@ def check(submission: Submission) -> TrackCheck:
         brief=submission.run.brief.lower(),
     )
     checked = submission.per_case((NAME,), boxes.inspect)
-    facts = checked.facts + identical(boxes.contents, "boxes", 4) + boxes.absent_classes()
+    issues = checked.issues + identical(boxes.contents, "boxes", 4) + boxes.absent_classes()
     ends = boxes.ends
     in_fractions = len(ends) >= 6 and max(ends) <= _LARGEST_FRACTION
     if in_fractions and submission.run.output_format.unit == "pixels":
         text = f"no box reaches beyond {max(ends):g}: fractions of the image, not pixels"
-        facts += (Fact("demand", text, None, NAME),)
-    return TrackCheck(checked.cases, facts)
+        issues += (OutputIssue("demand", text, None, NAME),)
+    return TrackCheck(checked.cases, issues)
 
 
 @dataclass
@@ -72,24 +73,26 @@ class _Boxes:
     ends: list[float] = field(default_factory=list)
     """Every x2 and y2."""
 
-    def inspect(self, submission: Submission, case: str, path: Path) -> list[Fact]:
-        """The facts about a case's boxes."""
+    def inspect(self, submission: Submission, case: str, path: Path) -> list[OutputIssue]:
+        """The issues about a case's boxes."""
         rules = submission.rules
         value = read_json(path, submission.root, allow_bom=not rules.no_byte_order_mark)
         boxes = value.get("boxes") if isinstance(value, dict) else None
         if not isinstance(boxes, list):
-            return [Fact("schema", f"{NAME} is no object with a list `boxes`", case, NAME)]
+            return [OutputIssue("schema", f"{NAME} is no object with a list `boxes`", case, NAME)]
         _measure(submission, case, boxes)
         self._remember(case, boxes)
         if not boxes:
-            return [Fact("empty", f"{NAME} has no boxes", case, NAME, forgiven=True)]
+            return [OutputIssue("empty", f"{NAME} has no boxes", case, NAME, forgiven=True)]
         size = None if submission.public is None else submission.public.image_size(case)
-        problems: dict[FactKind, list[str]] = {}
+        problems: dict[IssueKind, list[str]] = {}
         for index, box in enumerate(boxes):
             for kind, text in _box_problems(box, size, rules.true_is_one):
                 problems.setdefault(kind, []).append(f"box {index} {text}")
-        facts = [Fact(kind, _first_of(texts), case, NAME) for kind, texts in problems.items()]
-        return facts + self._remarks(case, boxes)
+        issues = [
+            OutputIssue(kind, _first_of(texts), case, NAME) for kind, texts in problems.items()
+        ]
+        return issues + self._remarks(case, boxes)
 
     def _remember(self, case: str, boxes: list[Any]) -> None:
         """Keep what is compared across cases."""
@@ -102,7 +105,7 @@ class _Boxes:
                 if end is not None:
                     self.ends.append(end)
 
-    def _remarks(self, case: str, boxes: list[Any]) -> list[Fact]:
+    def _remarks(self, case: str, boxes: list[Any]) -> list[OutputIssue]:
         """Facts that no rule of the track names: missing scores and unknown classes."""
         unknown: set[str] = set()
         for box in boxes:
@@ -111,20 +114,20 @@ class _Boxes:
             name = box.get("class")
             if isinstance(name, str) and not self._is_known(name):
                 unknown.add(name)
-        facts = []
+        issues = []
         if unknown:
             names = ", ".join(sorted(unknown)[:5])[:80]
             text = f"classes that the task does not name: {names}"
-            facts.append(Fact("unknown_class", text, case, NAME))
-        return facts
+            issues.append(OutputIssue("unknown_class", text, case, NAME))
+        return issues
 
     def _is_known(self, name: str) -> bool:
         if self.classes is not None:
             return name in self.classes
         return not self.brief or name.lower() in self.brief
 
-    def absent_classes(self) -> tuple[Fact, ...]:
-        """A fact if some of the scored classes are in no box, while others are.
+    def absent_classes(self) -> tuple[OutputIssue, ...]:
+        """An issue if some of the scored classes are in no box, while others are.
 
         Only for six or more cases.
         """
@@ -134,7 +137,7 @@ class _Boxes:
         if len(self.case_classes) < 6 or not absent or not found & classes:
             return ()
         text = f"{', '.join(absent)} is found in none of {len(self.case_classes)} cases"
-        return (Fact("class_absent", text, None, NAME),)
+        return (OutputIssue("class_absent", text, None, NAME),)
 
 
 def _first_of(texts: list[str]) -> str:

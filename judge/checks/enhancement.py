@@ -2,7 +2,7 @@
 
 Rules of benchmark.md section 4. The expected shape is the input's, except in super-resolution
 tasks, where it is not known here and the report is believed. A constant image and one that equals
-its input are facts without effect on the format flag.
+its input are issues without effect on the format flag.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...error_codes.output_facts import OutputIssue
 from ...tasks.output_format import OutputFormat
 from ...tracks import PLAN_ITEMS, Bands, HarnessBranch
-from .case_checks import Fact, TrackCheck
+from .case_checks import TrackCheck
 from .image_units import unit_problem
 from .submission import Submission
 from .track import CheckedTrack
@@ -35,8 +36,8 @@ def check(submission: Submission) -> TrackCheck:
     task = f"-{(submission.run.task or '').lower()}-"
     images = _Images(rescaled=any(word in task for word in _RESCALING_TASKS))
     checked = submission.per_case((NAME,), images.inspect)
-    facts = (*checked.facts, *_normalised_images(submission, images.input_peaks))
-    return replace(checked, facts=facts, unsure=images.rescaled)
+    issues = (*checked.issues, *_normalised_images(submission, images.input_peaks))
+    return replace(checked, issues=issues, unsure=images.rescaled)
 
 
 @dataclass
@@ -48,16 +49,16 @@ class _Images:
     input_peaks: dict[str, float] = field(default_factory=dict)
     """Case -> largest value of its input, where the inputs were given."""
 
-    def inspect(self, submission: Submission, case: str, path: Path) -> list[Fact]:
-        """The facts about a case's array."""
+    def inspect(self, submission: Submission, case: str, path: Path) -> list[OutputIssue]:
+        """The issues about a case's array."""
         import numpy as np
 
         array = npy_array(path, submission.root)
         public = submission.public
         expected = None if public is None else public.array_shape(case)
-        facts = self._shape_facts(array, expected, case)
+        issues = self._shape_issues(array, expected, case)
         if array.dtype.kind not in "fiub" or array.size == 0 or array.ndim != 2:
-            return facts
+            return issues
         finite = bool(np.isfinite(array).all())
         if finite:
             with np.errstate(over="ignore"):  # the sum of values near the largest of their type
@@ -68,34 +69,38 @@ class _Images:
         dtype = output_format.dtype
         if array.dtype.kind == "f" and dtype not in (None, array.dtype.name):
             text = f"{NAME} has type {array.dtype.name}, not {dtype}"
-            facts.append(Fact("dtype", text, case, NAME, forgiven=True))
+            issues.append(OutputIssue("dtype", text, case, NAME, forgiven=True))
         if not finite:
-            facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
-            return facts
-        fact = _value_fact(array, output_format, case)
-        if fact is None and array.dtype.kind == "f" and array.shape == expected:
+            issues.append(OutputIssue("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
+            return issues
+        issue = _value_issue(array, output_format, case)
+        if issue is None and array.dtype.kind == "f" and array.shape == expected:
             source = None if public is None else public.array_path(case)
             if source is not None:
-                fact = self._compare_with_input(array, source, case)
-        return facts if fact is None else [*facts, fact]
+                issue = self._compare_with_input(array, source, case)
+        return issues if issue is None else [*issues, issue]
 
-    def _shape_facts(
+    def _shape_issues(
         self, array: npt.NDArray[Any], expected: tuple[int, ...] | None, case: str
-    ) -> list[Fact]:
-        facts = []
+    ) -> list[OutputIssue]:
+        issues = []
         if array.dtype.kind != "f":
             text = f"{NAME} has type {array.dtype}, not a floating one"
-            facts.append(Fact("dtype", text, case, NAME))
+            issues.append(OutputIssue("dtype", text, case, NAME))
         if array.ndim != 2 or array.size == 0:
-            facts.append(Fact("shape", f"{NAME} has shape {array.shape}, not two axes", case, NAME))
+            issues.append(
+                OutputIssue("shape", f"{NAME} has shape {array.shape}, not two axes", case, NAME)
+            )
         known_shape = None if self.rescaled else expected
         if known_shape is not None and array.ndim == 2 and array.shape != known_shape:
             text = f"{NAME} has shape {array.shape}, the input {expected}"
-            facts.append(Fact("shape", text, case, NAME))
-        return facts
+            issues.append(OutputIssue("shape", text, case, NAME))
+        return issues
 
-    def _compare_with_input(self, array: npt.NDArray[Any], source: Path, case: str) -> Fact | None:
-        """The fact that an image equals its input; records the input's peak."""
+    def _compare_with_input(
+        self, array: npt.NDArray[Any], source: Path, case: str
+    ) -> OutputIssue | None:
+        """The issue that an image equals its input; records the input's peak."""
         import numpy as np
 
         try:
@@ -105,29 +110,31 @@ class _Images:
         if original.dtype.kind in "fiu":
             self.input_peaks[case] = float(original.max())
         if bool(np.array_equal(array, original)):
-            return Fact("unchanged", f"{NAME} equals its input", case, NAME)
+            return OutputIssue("unchanged", f"{NAME} equals its input", case, NAME)
         return None
 
 
-def _value_fact(array: npt.NDArray[Any], output_format: OutputFormat, case: str) -> Fact | None:
+def _value_issue(
+    array: npt.NDArray[Any], output_format: OutputFormat, case: str
+) -> OutputIssue | None:
     """The first thing that is wrong with the values of a finite image."""
     low, high = float(array.min()), float(array.max())
     if array.min() == array.max():
-        return Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME)
+        return OutputIssue("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME)
     lowest, highest = output_format.low, output_format.high
     has_range = lowest is not None and highest is not None
     if has_range and output_format.leaves_range(low, high):
         text = f"{NAME} runs from {low:.4g} to {high:.4g}, not in [{lowest:g}, {highest:g}]"
-        return Fact("values", text, case, NAME, forgiven=True)
+        return OutputIssue("values", text, case, NAME, forgiven=True)
     if array.dtype.kind == "f":
         text = unit_problem(output_format, NAME, low, high)
         if text:
-            return Fact("demand", text, case, NAME)
+            return OutputIssue("demand", text, case, NAME)
     return None
 
 
-def _normalised_images(submission: Submission, input_peaks: dict[str, float]) -> list[Fact]:
-    """Facts about images left in 0..1, if at most half are and their inputs are in scanner units.
+def _normalised_images(submission: Submission, input_peaks: dict[str, float]) -> list[OutputIssue]:
+    """Issues about images left in 0..1, if at most half are and their inputs are in scanner units.
 
     The task must demand Hounsfield units or those of the input. Without the inputs nothing can be
     said: one of them may be stored in 0..1 itself.
@@ -144,7 +151,9 @@ def _normalised_images(submission: Submission, input_peaks: dict[str, float]) ->
     if submission.run.output_format.unit not in ("HU", "input"):
         return []
     return [
-        Fact("demand", f"{NAME} runs to {peak:.4g} only, others to {highest:.4g}", case, NAME)
+        OutputIssue(
+            "demand", f"{NAME} runs to {peak:.4g} only, others to {highest:.4g}", case, NAME
+        )
         for case, peak in normalised.items()
     ]
 

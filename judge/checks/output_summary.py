@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from ...error_codes.output_facts import IssueKind, OutputIssue
 from ...tracks import Track
 from ...trajectories.models import Report, Run
 from ...trajectories.reading.harness_report import submit_answer
 from ...trajectories.reading.json_bytes import number
 from ..scoring.scoring_rules import Rules
-from .case_checks import CaseCheck, Fact, FactKind
+from .case_checks import CaseCheck
 from .expected_cases import ExpectedCases, expected_cases, missing_cases
 from .report_metrics import scored_above_zero, submission_flag
 
-_FORGIVEN_KINDS: tuple[FactKind, ...] = (
+_FORGIVEN_KINDS: tuple[IssueKind, ...] = (
     "affine",
     "dtype",
     "unknown_class",
@@ -27,7 +28,7 @@ _FORGIVEN_KINDS: tuple[FactKind, ...] = (
     "unchanged",
     "constant",
 )
-"""Kinds of facts that this check forgives and a task's own rule may not."""
+"""Kinds of issues that this check forgives and a task's own rule may not."""
 _TOLERANCE = 0.005
 """Rates of the report and of the files that differ by no more than this agree."""
 _PARSE_RATES = ("parse_rate", "valid_output_rate")
@@ -53,15 +54,15 @@ class OutputSummary:
     complete_cases: int | None = None
     expected: ExpectedCases = field(default_factory=ExpectedCases)
     cases: tuple[CaseCheck, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    """Facts about the run as a whole; those about cases are in `cases`."""
+    issues: tuple[OutputIssue, ...] = ()
+    """Issues about the run as a whole; those about cases are in `cases`."""
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Case -> quantity -> number, measured in the files."""
 
     @property
-    def all_facts(self) -> tuple[Fact, ...]:
-        """Facts about the run, then about each case, in order."""
-        return (*self.facts, *(fact for case in self.cases for fact in case.facts))
+    def all_issues(self) -> tuple[OutputIssue, ...]:
+        """Issues about the run, then about each case, in order."""
+        return (*self.issues, *(issue for case in self.cases for issue in case.issues))
 
     def rounded(self, digits: int) -> OutputSummary:
         """The summary with its rates rounded to so many decimals."""
@@ -181,8 +182,9 @@ def _summary_from_submit_answer(run: Run, track: Track) -> OutputSummary:
         output_valid=valid,
         submission_valid=valid,
         expected=expected,
-        facts=tuple(
-            Fact("missing", "missing by the answer to submit_results", case) for case in missing
+        issues=tuple(
+            OutputIssue("missing", "missing by the answer to submit_results", case)
+            for case in missing
         ),
     )
 
@@ -217,7 +219,7 @@ def defer_to_report(run: Run, track: Track, opened: OutputSummary) -> OutputSumm
     report = run.report
     if report is None:
         return opened
-    forgiven = any(fact.kind in _FORGIVEN_KINDS for fact in opened.all_facts)
+    forgiven = any(issue.kind in _FORGIVEN_KINDS for issue in opened.all_issues)
     if not (opened.unsure or forgiven):
         return opened
     summary = _lower_parse_rate(report, _lower_completion(track, report, opened))
@@ -256,5 +258,7 @@ def _lower_parse_rate(report: Report, summary: OutputSummary) -> OutputSummary:
             f"by the report {reported:.0%} of the answers can be read; the files alone do not show"
             " why"
         )
-        summary = replace(summary, facts=(*summary.facts, Fact("values", text, None, None)))
+        summary = replace(
+            summary, issues=(*summary.issues, OutputIssue("values", text, None, None))
+        )
     return summary

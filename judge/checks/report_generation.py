@@ -11,8 +11,9 @@ from collections import Counter
 from pathlib import Path
 from string import printable
 
+from ...error_codes.output_facts import OutputIssue
 from ...tracks import HarnessBranch, score_bands
-from .case_checks import Fact, TrackCheck
+from .case_checks import TrackCheck
 from .submission import Submission, identical
 from .track import CheckedTrack
 from .untrusted_files import read_text
@@ -36,45 +37,45 @@ _FULL_STOP = re.compile(r"[a-z]\.\s")
 MIN_CHARACTERS, MAX_CHARACTERS, MIN_LETTERS = 40, 8_000, 20
 _MIN_REPEATED, _REPEATED_SHARE = 5, 0.6
 _MIN_CUT_OFF, _CUT_OFF_SHARE = 4, 0.5
-"""Numbers of reports, and shares of them, from which repetition and cut-off ends are facts."""
+"""Numbers of reports, and shares of them, from which repetition and cut-off ends are issues."""
 
 
 def check(submission: Submission) -> TrackCheck:
-    """Check the text of every case; the same text everywhere is a fact."""
+    """Check the text of every case; the same text everywhere is an issue."""
     texts: dict[str, str] = {}
 
-    def inspect(submission: Submission, case: str, path: Path) -> list[Fact]:
+    def inspect(submission: Submission, case: str, path: Path) -> list[OutputIssue]:
         content = read_text(path, submission.root)
         if submission.rules.printable_ascii:
             for character in content:
                 if character not in printable:
                     text = f"{NAME} holds {character!a}, which is not printable ASCII"
-                    return [Fact("encoding", text, case, NAME)]
+                    return [OutputIssue("encoding", text, case, NAME)]
         content = content.removeprefix("\ufeff").replace("\r\n", "\n")
         texts[case] = content.strip()
-        fact = _content_fact(case, content)
-        return [] if fact is None else [fact]
+        issue = _content_issue(case, content)
+        return [] if issue is None else [issue]
 
     checked = submission.per_case((NAME,), inspect)
-    facts = checked.facts + (identical(texts, "report") or _repeated(texts)) + _cut_off(texts)
-    return TrackCheck(checked.cases, facts)
+    issues = checked.issues + (identical(texts, "report") or _repeated(texts)) + _cut_off(texts)
+    return TrackCheck(checked.cases, issues)
 
 
-def _content_fact(case: str, content: str) -> Fact | None:
+def _content_issue(case: str, content: str) -> OutputIssue | None:
     """The first thing that is wrong with a report: empty, of a wrong length or a mere filler."""
     text = content.strip()
     letters = sum(char.isalpha() for char in text)
     if not text:
-        return Fact("empty", f"{NAME} is empty", case, NAME)
+        return OutputIssue("empty", f"{NAME} is empty", case, NAME)
     if not MIN_CHARACTERS <= len(content) <= MAX_CHARACTERS:
         reason = f"{NAME} has {len(content):,} characters, not {MIN_CHARACTERS}-{MAX_CHARACTERS:,}"
-        return Fact("length", reason, case, NAME)
+        return OutputIssue("length", reason, case, NAME)
     if letters < MIN_LETTERS:
         reason = f"{NAME} has {letters} letters, fewer than {MIN_LETTERS}"
-        return Fact("length", reason, case, NAME)
+        return OutputIssue("length", reason, case, NAME)
     if _FILLER.match(text):
         reason = f"{NAME} holds no report: {_on_one_line(text)[:40]}"
-        return Fact("demand", reason, case, NAME)
+        return OutputIssue("demand", reason, case, NAME)
     return None
 
 
@@ -82,19 +83,19 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _repeated(texts: dict[str, str]) -> tuple[Fact, ...]:
-    """A fact if 60 % of at least five reports are the same text, and it reports an abnormality."""
+def _repeated(texts: dict[str, str]) -> tuple[OutputIssue, ...]:
+    """An issue if 60 % of at least five reports are the same text, and it reports an abnormality."""
     if len(texts) < _MIN_REPEATED:
         return ()
     text, times = Counter(texts.values()).most_common(1)[0]
     if times < _REPEATED_SHARE * len(texts) or _NORMAL.search(text):
         return ()
     reason = f"{times} of {len(texts)} reports read {_on_one_line(text)[:60]}"
-    return (Fact("repeated", reason, None, NAME),)
+    return (OutputIssue("repeated", reason, None, NAME),)
 
 
-def _cut_off(texts: dict[str, str]) -> tuple[Fact, ...]:
-    """A fact if at least half of four or more reports end in the middle of a sentence.
+def _cut_off(texts: dict[str, str]) -> tuple[OutputIssue, ...]:
+    """An issue if at least half of four or more reports end in the middle of a sentence.
 
     Reports without any full stop are not counted, as their style may do without.
     """
@@ -105,7 +106,7 @@ def _cut_off(texts: dict[str, str]) -> tuple[Fact, ...]:
         return ()
     end = _on_one_line(texts[cut[0]])[-40:]
     reason = f"{len(cut)} of {len(texts)} reports stop in mid-sentence, e.g. ... {end}"
-    return (Fact("cut_off", reason, None, NAME),)
+    return (OutputIssue("cut_off", reason, None, NAME),)
 
 
 TRACK = CheckedTrack(

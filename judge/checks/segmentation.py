@@ -1,7 +1,7 @@
 """Segmentation: `<case>/lesion.nii.gz` (organ.nii.gz is optional), or `<case>/dseg.nii.gz`.
 
 Rules of benchmark.md section 4: binary masks (or integer labels in the allowed set, in dseg.nii.gz)
-with the shape of the CT. A wrong affine, an empty mask and a floating type are facts without effect
+with the shape of the CT. A wrong affine, an empty mask and a floating type are issues without effect
 on the format flag, as the published rule names values and shape only; so is whatever is wrong with
 an organ mask, whatever the brief says of it.
 """
@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...error_codes.output_facts import IssueKind, OutputIssue
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.models import Run
-from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
+from .case_checks import CaseCheck, TrackCheck
 from .csv_table import parse_csv
 from .nifti import (
     VolumeHead,
@@ -83,7 +84,7 @@ def check(submission: Submission) -> TrackCheck:
         voxel_kinds="iufbc" if rules.complex_voxels else "iufb",
         rounded=multi_class and rules.rounded_labels,
     )
-    undelivered: tuple[FactKind, ...] = UNDELIVERED_KINDS
+    undelivered: tuple[IssueKind, ...] = UNDELIVERED_KINDS
     if multi_class and rules.unreadable_is_missing:
         undelivered = (*undelivered, "unreadable")
     checked = submission.per_case(
@@ -95,13 +96,13 @@ def check(submission: Submission) -> TrackCheck:
     cases = checked.cases
     if rules.prefixed_lesions and not multi_class:
         cases = tuple(_accept_prefixed_lesion(submission, case) for case in cases)
-    facts = (
-        *checked.facts,
+    issues = (
+        *checked.issues,
         *_scattered_masks(masks.largest_shares),
         *_absent_labels(masks.case_values, masks.labels),
-        *_decision_facts(submission),
+        *_decision_issues(submission),
     )
-    return TrackCheck(cases, facts)
+    return TrackCheck(cases, issues)
 
 
 @dataclass
@@ -122,27 +123,29 @@ class _Masks:
     largest_shares: dict[str, dict[str, float]] = field(default_factory=dict)
     """File name -> case -> share of the voxels in the largest component, of valid binary masks."""
 
-    def inspect(self, submission: Submission, case: str, path: Path) -> list[Fact]:
-        """The facts about one mask of a case."""
+    def inspect(self, submission: Submission, case: str, path: Path) -> list[OutputIssue]:
+        """The issues about one mask of a case."""
         head = volume_head(path, submission.root, self.voxel_kinds)
         reference = None if submission.public is None else submission.public.volume(case)
-        facts = self._geometry_facts(case, path.name, head, reference)
+        issues = self._geometry_issues(case, path.name, head, reference)
         stats = volume_stats(path, submission.root, head, rounded=self.rounded)
         self._remember_values(case, stats)
         self._measure(submission, case, path.name, head, stats)
-        facts += _value_facts(case, path.name, head, stats, self.labels)
+        issues += _value_issues(case, path.name, head, stats, self.labels)
         if head.axes not in _allowed_axes(submission.run, reference):
-            facts.append(Fact("demand", f"{path.name} has {head.axes} axes", case, path.name))
-        has_mask = not any(fact.kind in ("values", "not_finite", "empty") for fact in facts)
+            issues.append(
+                OutputIssue("demand", f"{path.name} has {head.axes} axes", case, path.name)
+            )
+        has_mask = not any(issue.kind in ("values", "not_finite", "empty") for issue in issues)
         if has_mask and self.labels == _BINARY:
             share = largest_component_share(path, head)
             if share is not None:
                 self.largest_shares.setdefault(path.name, {})[case] = share
-        return facts
+        return issues
 
-    def _geometry_facts(
+    def _geometry_issues(
         self, case: str, name: str, head: VolumeHead, reference: VolumeHead | None
-    ) -> list[Fact]:
+    ) -> list[OutputIssue]:
         """Shape and affine against the input, else against the case's first mask."""
         if reference is not None:
             return _compare_geometry(case, name, head, reference, "the input")
@@ -198,39 +201,41 @@ def _allowed_axes(run: Run, reference: VolumeHead | None) -> tuple[int, ...]:
 
 def _compare_geometry(
     case: str, name: str, head: VolumeHead, reference: VolumeHead, reference_name: str
-) -> list[Fact]:
-    """Facts about a shape or affine that differs from the reference's."""
-    facts = []
+) -> list[OutputIssue]:
+    """Issues about a shape or affine that differs from the reference's."""
+    issues = []
     if head.shape != reference.shape:
         text = f"{name} has shape {head.shape}, {reference_name} {reference.shape}"
-        facts.append(Fact("shape", text, case, name))
+        issues.append(OutputIssue("shape", text, case, name))
     if affine_differs(head.affine, reference.affine):
-        facts.append(Fact("affine", f"{name} has another affine than {reference_name}", case, name))
-    return facts
+        issues.append(
+            OutputIssue("affine", f"{name} has another affine than {reference_name}", case, name)
+        )
+    return issues
 
 
-def _value_facts(
+def _value_issues(
     case: str, name: str, head: VolumeHead, stats: VolumeStats, labels: frozenset[int] | None
-) -> list[Fact]:
+) -> list[OutputIssue]:
     """What is wrong with the type and values of a mask."""
-    facts = []
+    issues = []
     if head.dtype.kind == "f":
         text = f"{name} has type {head.dtype}, not an integer"
-        facts.append(Fact("dtype", text, case, name, forgiven=True))
+        issues.append(OutputIssue("dtype", text, case, name, forgiven=True))
     if not stats.finite:
-        facts.append(Fact("not_finite", f"{name} holds NaN or infinity", case, name))
+        issues.append(OutputIssue("not_finite", f"{name} holds NaN or infinity", case, name))
     elif stats.values is None:
         text = f"{name} holds more than a few dozen values from {stats.low:g} to {stats.high:g}"
-        facts.append(Fact("values", text, case, name))
+        issues.append(OutputIssue("values", text, case, name))
     else:
         wrong = [value for value in stats.values if not _is_allowed(value, labels)]
         if wrong:
             values = ", ".join(f"{value:g}" for value in wrong[:5])
             text = f"{name} holds values outside the allowed set: {values}"
-            facts.append(Fact("values", text, case, name))
+            issues.append(OutputIssue("values", text, case, name))
     if stats.nonzero == 0 and stats.finite:
-        facts.append(Fact("empty", f"{name} has no voxel set", case, name, forgiven=True))
-    return facts
+        issues.append(OutputIssue("empty", f"{name} has no voxel set", case, name, forgiven=True))
+    return issues
 
 
 def _is_allowed(value: float, labels: frozenset[int] | None) -> bool:
@@ -244,13 +249,13 @@ def _accept_prefixed_lesion(submission: Submission, check: CaseCheck) -> CaseChe
     return replace(check, delivered=check.delivered or has_prefixed)
 
 
-def _scattered_masks(shares_by_name: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
-    """Facts about scattered masks of structures that are one piece in most cases.
+def _scattered_masks(shares_by_name: Mapping[str, Mapping[str, float]]) -> tuple[OutputIssue, ...]:
+    """Issues about scattered masks of structures that are one piece in most cases.
 
     `shares_by_name` maps file names to the largest component's share in each case. "Most" are two
     thirds of four or more cases.
     """
-    facts = []
+    issues = []
     for name, shares in shares_by_name.items():
         in_one_piece = sum(share >= _ONE_PIECE for share in shares.values())
         if len(shares) < _MIN_CASES or in_one_piece * 3 < 2 * len(shares):
@@ -261,14 +266,14 @@ def _scattered_masks(shares_by_name: Mapping[str, Mapping[str, float]]) -> tuple
                     f"{name} lies in pieces, the largest with {share:.0%} of its voxels; in most"
                     " cases it is one"
                 )
-                facts.append(Fact("scattered", text, case, name))
-    return tuple(facts)
+                issues.append(OutputIssue("scattered", text, case, name))
+    return tuple(issues)
 
 
 def _absent_labels(
     case_values: Mapping[str, frozenset[float]], labels: frozenset[int] | None
-) -> tuple[Fact, ...]:
-    """A fact if some labels of a multi-class task are in no mask, while others are.
+) -> tuple[OutputIssue, ...]:
+    """An issue if some labels of a multi-class task are in no mask, while others are.
 
     Only for four or more masks.
     """
@@ -282,10 +287,10 @@ def _absent_labels(
     if len(absent) == 1:
         names = f"label {absent[0]} has"
     text = f"{names} no voxel in any of {len(case_values)} masks"
-    return (Fact("class_absent", text, None, _LABEL_MAP),)
+    return (OutputIssue("class_absent", text, None, _LABEL_MAP),)
 
 
-def _decision_facts(submission: Submission) -> tuple[Fact, ...]:
+def _decision_issues(submission: Submission) -> tuple[OutputIssue, ...]:
     """The first fault of agents_decision.csv.
 
     The file is optional, so that a fault never makes the format invalid.
@@ -296,10 +301,10 @@ def _decision_facts(submission: Submission) -> tuple[Fact, ...]:
     try:
         header, rows = parse_csv(read_text(path, submission.root))
     except Refused as refused:
-        return (_decision_fact(refused.kind, f"{_DECISIONS} {refused.text}"),)
+        return (_decision_issue(refused.kind, f"{_DECISIONS} {refused.text}"),)
     if not {"patient_id", "lesion_present"} <= set(header):
         columns = ", ".join(header)[:80]
-        return (_decision_fact("header", f"{_DECISIONS} has columns {columns}"),)
+        return (_decision_issue("header", f"{_DECISIONS} has columns {columns}"),)
     id_column, lesion_column = header.index("patient_id"), header.index("lesion_present")
     wrong = [
         row
@@ -308,16 +313,18 @@ def _decision_facts(submission: Submission) -> tuple[Fact, ...]:
     ]
     if wrong:
         text = f"{_DECISIONS}: {len(wrong)} rows where lesion_present is not 0 or 1"
-        return (_decision_fact("values", text),)
+        return (_decision_issue("values", text),)
     return _constant_columns(header, rows, submission.run.brief)
 
 
-def _decision_fact(kind: FactKind, text: str) -> Fact:
-    return Fact(kind, text, None, _DECISIONS, forgiven=True)
+def _decision_issue(kind: IssueKind, text: str) -> OutputIssue:
+    return OutputIssue(kind, text, None, _DECISIONS, forgiven=True)
 
 
-def _constant_columns(header: list[str], rows: list[list[str]], brief: str) -> tuple[Fact, ...]:
-    """A fact if the brief says `column = value` and no row has that value."""
+def _constant_columns(
+    header: list[str], rows: list[list[str]], brief: str
+) -> tuple[OutputIssue, ...]:
+    """An issue if the brief says `column = value` and no row has that value."""
     if not rows:
         return ()
     for index, column in enumerate(header):
@@ -331,7 +338,7 @@ def _constant_columns(header: list[str], rows: list[list[str]], brief: str) -> t
         if all(cell.lower() != value.lower() for cell in cells):
             first = cells[0][:20] if cells and cells[0] else "empty"
             text = f"{_DECISIONS}: {column} is {first}, the brief says {value}"
-            return (Fact("demand", text, None, _DECISIONS),)
+            return (OutputIssue("demand", text, None, _DECISIONS),)
     return ()
 
 

@@ -11,21 +11,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from ...error_codes.output_facts import IssueKind, OutputIssue
 from ...trajectories.models import OutputFile, Run
 from ...trajectories.reading.layout import Fence
 from ..scoring.scoring_rules import LIKE, Rules
-from .case_checks import CaseCheck, Fact, FactKind, TrackCheck
+from .case_checks import CaseCheck, TrackCheck
 from .public_inputs import PublicInputs
 from .untrusted_files import Refused
 
-UNDELIVERED_KINDS: tuple[FactKind, ...] = ("missing", "misnamed", "misplaced", "link")
-"""Kinds of facts about a required file that mean that it was not delivered."""
+UNDELIVERED_KINDS: tuple[IssueKind, ...] = ("missing", "misnamed", "misplaced", "link")
+"""Kinds of issues about a required file that mean that it was not delivered."""
 _MAX_STRAYS = 2000
 _OTHER_MASKS = {"organ.nii.gz", "lesion.nii.gz", "dseg.nii.gz"}
 """Proper names of masks: a file called so is not a misnamed other mask."""
 
-Inspect = Callable[["Submission", str, Path], list[Fact]]
-"""Facts about one delivered file of a case."""
+Inspect = Callable[["Submission", str, Path], list[OutputIssue]]
+"""Issues about one delivered file of a case."""
 
 
 @dataclass(frozen=True)
@@ -71,60 +72,60 @@ class Submission:
         required: tuple[str, ...],
         inspect: Inspect,
         optional: tuple[str, ...] = (),
-        undelivered: tuple[FactKind, ...] = UNDELIVERED_KINDS,
+        undelivered: tuple[IssueKind, ...] = UNDELIVERED_KINDS,
     ) -> TrackCheck:
         """Check that every case has its required files, and inspect these and the optional ones.
 
-        Faults of an optional file do not make a case invalid. A case whose required file has a fact
+        Faults of an optional file do not make a case invalid. A case whose required file has an issue
         of a kind in `undelivered` counts as not delivered.
         """
         checks = []
         for case in self.cases:
-            facts: list[Fact] = []
+            issues: list[OutputIssue] = []
             delivered = True
             for name in required:
                 path = self.file(case, name)
                 if path is None:
-                    file_facts = [self.why_missing(case, name)]
+                    file_issues = [self.why_missing(case, name)]
                 else:
-                    file_facts = self._inspect(inspect, case, path)
-                if any(fact.kind in undelivered for fact in file_facts):
+                    file_issues = self._inspect(inspect, case, path)
+                if any(issue.kind in undelivered for issue in file_issues):
                     delivered = False
-                facts += file_facts
+                issues += file_issues
             for name in optional:
                 path = self.file(case, name)
                 if path is not None:
-                    file_facts = self._inspect(inspect, case, path)
-                    facts += [replace(fact, forgiven=True) for fact in file_facts]
-            checks.append(CaseCheck(case, delivered, tuple(facts)))
+                    file_issues = self._inspect(inspect, case, path)
+                    issues += [replace(issue, forgiven=True) for issue in file_issues]
+            checks.append(CaseCheck(case, delivered, tuple(issues)))
         return TrackCheck(tuple(checks), self.extra_cases())
 
-    def _inspect(self, inspect: Inspect, case: str, path: Path) -> list[Fact]:
-        """The facts about a file; a single one if it cannot be read."""
+    def _inspect(self, inspect: Inspect, case: str, path: Path) -> list[OutputIssue]:
+        """The issues about a file; a single one if it cannot be read."""
         try:
             return inspect(self, case, path)
         except Refused as refused:
-            return [Fact(refused.kind, f"{path.name} {refused.text}", case, path.name)]
+            return [OutputIssue(refused.kind, f"{path.name} {refused.text}", case, path.name)]
 
-    def extra_cases(self) -> tuple[Fact, ...]:
+    def extra_cases(self) -> tuple[OutputIssue, ...]:
         """Folders that are not expected cases; they change no score."""
         extra = {case for case in self.by_case if case is not None} - set(self.cases)
         return tuple(
-            Fact("extra", "is no expected case", case, None, forgiven=True)
+            OutputIssue("extra", "is no expected case", case, None, forgiven=True)
             for case in sorted(extra)
         )
 
-    def why_missing(self, case: str, name: str) -> Fact:
-        """The fact about a missing file: misnamed in its folder, misplaced elsewhere, or absent."""
+    def why_missing(self, case: str, name: str) -> OutputIssue:
+        """The issue about a missing file: misnamed in its folder, misplaced elsewhere, or absent."""
         similar = self._similar_file(case, name)
         if similar is not None:
-            return Fact("misnamed", f"{similar} instead of {name}", case, similar)
+            return OutputIssue("misnamed", f"{similar} instead of {name}", case, similar)
         endings = (f"/{name}", _suffix(name))
         for stray in self._strays:
             place = f"{stray.case}/{stray.name}" if stray.case else stray.name
             if _names_case(place, case) and place.endswith(endings):
-                return Fact("misplaced", f"{place} instead of {case}/{name}", case, place)
-        return Fact("missing", f"{name} is missing", case, name)
+                return OutputIssue("misplaced", f"{place} instead of {case}/{name}", case, place)
+        return OutputIssue("missing", f"{name} is missing", case, name)
 
     def _similar_file(self, case: str, name: str) -> str | None:
         """A file in the case's folder with the suffix of `name`, else one with the same stem."""
@@ -166,11 +167,11 @@ def _names_case(place: str, case: str) -> bool:
     return False
 
 
-def identical(contents: dict[str, str], noun: str, least: int = 5) -> tuple[Fact, ...]:
-    """A fact if all of at least `least` cases have the same content: the model ignores its input.
+def identical(contents: dict[str, str], noun: str, least: int = 5) -> tuple[OutputIssue, ...]:
+    """An issue if all of at least `least` cases have the same content: the model ignores its input.
 
     `contents` maps cases to their content, and `noun` says what that is.
     """
     if len(contents) >= least and len(set(contents.values())) == 1:
-        return (Fact("identical", f"all {len(contents)} cases have the same {noun}"),)
+        return (OutputIssue("identical", f"all {len(contents)} cases have the same {noun}"),)
     return ()

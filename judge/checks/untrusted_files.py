@@ -1,6 +1,6 @@
 """Open untrusted delivered files: size limits first, no pickles, no links that leave the run.
 
-Each reader returns the value or raises `Refused` with the kind of fact and the reason in one line.
+Each reader returns the value or raises `Refused` with the kind of issue and the reason in one line.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...error_codes.output_facts import IssueKind
 from ...errors import InputError
 from ...trajectories.models import Run
 from ...trajectories.reading.json_bytes import parse_json
 from ...trajectories.reading.layout import Fence
 from ...trajectories.turns.per_run_cache import once_a_run
-from .case_checks import FactKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,11 +31,11 @@ MAX_ARRAY = 64 * 1024 * 1024
 
 
 class Refused(Exception):
-    """A file cannot be read as what it should be; `kind` and `text` become a fact."""
+    """A file cannot be read as what it should be; `kind` and `text` become an issue."""
 
-    def __init__(self, kind: FactKind, text: str) -> None:
+    def __init__(self, kind: IssueKind, text: str) -> None:
         super().__init__(text)
-        self.kind: FactKind = kind
+        self.kind: IssueKind = kind
         self.text = text
 
 

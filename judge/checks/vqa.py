@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...error_codes.detectors.answers import is_placeholder
+from ...error_codes.output_facts import OutputIssue
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.reading.json_bytes import number
 from ..scoring.scoring_rules import Rules
 from ..scoring.workspace import workspace_of
-from .case_checks import Fact, TrackCheck
+from .case_checks import TrackCheck
 from .submission import Submission, identical
 from .track import CheckedTrack
 from .untrusted_files import Refused, read_json
@@ -43,8 +44,8 @@ def check(submission: Submission) -> TrackCheck:
         contents=None if reads_anew else answers_by_file(submission.run),
     )
     checked = submission.per_case((NAME,), answers.inspect)
-    facts = checked.facts + identical(answers.answers, "answer")
-    return TrackCheck(checked.cases, facts, readable=len(answers.readable))
+    issues = checked.issues + identical(answers.answers, "answer")
+    return TrackCheck(checked.cases, issues, readable=len(answers.readable))
 
 
 @dataclass
@@ -59,14 +60,14 @@ class _Answers:
     """Case -> its label or text, to compare cases."""
     readable: set[str] = field(default_factory=set)
 
-    def inspect(self, submission: Submission, case: str, path: Path) -> list[Fact]:
-        """The facts about one answer."""
+    def inspect(self, submission: Submission, case: str, path: Path) -> list[OutputIssue]:
+        """The issues about one answer."""
         value = self._read(submission, path)
         if not isinstance(value, dict):
-            return [Fact("schema", f"{NAME} is no object", case, NAME)]
+            return [OutputIssue("schema", f"{NAME} is no object", case, NAME)]
         if not any(key in value for key in _TEXT_FIELDS):
             text = f"{NAME} has none of the fields {', '.join(_TEXT_FIELDS)}"
-            return [Fact("schema", text, case, NAME)]
+            return [OutputIssue("schema", text, case, NAME)]
         label, text, raw = (_stripped(value.get(key)) for key in _TEXT_FIELDS)
         wrong_type = [
             key
@@ -74,27 +75,31 @@ class _Answers:
             if value.get(key) is not None and not isinstance(value[key], str)
         ]
         if not (label or text or raw or wrong_type):
-            return [Fact("skipped", "left unanswered: answer and raw output are empty", case, NAME)]
+            return [
+                OutputIssue(
+                    "skipped", "left unanswered: answer and raw output are empty", case, NAME
+                )
+            ]
         self.answers[case] = label or text
 
         rules = submission.rules
         question = None if submission.public is None else submission.public.question(case)
         expected = self._expected_form(question, label)
-        facts = []
+        issues = []
         if is_placeholder(raw, bool(text or (label and not rules.bare_labels))):
             preview = raw.strip()[:40] or "empty raw output"
-            facts.append(Fact("placeholder", f"placeholder answer: {preview}", case, NAME))
+            issues.append(OutputIssue("placeholder", f"placeholder answer: {preview}", case, NAME))
         elif _is_readable(value, expected):
             self.readable.add(case)
         for key in wrong_type:
             if key != _RAW:  # a raw output of another type is reported with the other fields
-                facts.append(Fact("schema", f"{NAME}: {key} is no text", case, NAME))
+                issues.append(OutputIssue("schema", f"{NAME}: {key} is no text", case, NAME))
         for problem in _field_problems(value, case, question, rules):
-            facts.append(Fact("schema", f"{NAME} {problem}", case, NAME))
+            issues.append(OutputIssue("schema", f"{NAME} {problem}", case, NAME))
         problem = _answer_problem(label, value.get(_TEXT), expected, rules.five_labels)
         if problem:
-            facts.append(Fact("values", problem, case, NAME))
-        return facts
+            issues.append(OutputIssue("values", problem, case, NAME))
+        return issues
 
     def _read(self, submission: Submission, path: Path) -> Any:
         """The content of a file; Refused if it cannot be read."""

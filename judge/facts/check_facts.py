@@ -45,9 +45,9 @@ def flag_facts(check: OutputCheck) -> Iterator[Fact]:
         return
     s4 = check.s4_checks
     source = _source(s4)
-    absent = [issue for case in check.cases if not case.delivered for issue in case.facts]
-    absent += [issue for issue in check.run_facts if issue.kind in _ABSENT_KINDS]
-    fatal = [issue for issue in check.facts if issue.fatal]
+    absent = [issue for case in check.cases if not case.delivered for issue in case.issues]
+    absent += [issue for issue in check.run_issues if issue.kind in _ABSENT_KINDS]
+    fatal = [issue for issue in check.issues if issue.fatal]
 
     text = (
         f"How many outputs were expected: {_expected(s4)}, said by {_CASES_FROM[s4.cases_from]};"
@@ -132,7 +132,7 @@ def _answer_facts(
         )
         yield plain_fact("parse_rate", text, source)
     if s4.placeholder_rate is not None:
-        placeholders = [issue for issue in check.facts if issue.kind == "placeholder"]
+        placeholders = [issue for issue in check.issues if issue.kind == "placeholder"]
         reason = f", {_because(placeholders, s4.source)}" if s4.placeholder_rate else ""
         text = f"Share of answers that are placeholders: {s4.placeholder_rate:.3g}{reason}."
         yield plain_fact("placeholder_rate", text, source)
@@ -177,7 +177,7 @@ def problem_facts(check: OutputCheck) -> Iterator[Fact]:
     """
     source = _source(check.s4_checks)
     kinds: dict[tuple[bool, str], list[OutputIssue]] = {}
-    for issue in check.facts:
+    for issue in check.issues:
         kinds.setdefault((not issue.fatal, issue.kind), []).append(issue)
     for (forgiven, kind), issues in sorted(kinds.items(), key=lambda item: item[0][0]):
         end = "the format check forgives it" if forgiven else "this makes the output invalid"

@@ -132,4 +132,4 @@ def facts(
 
 def of_kind(check, kind):
     """Facts of one kind that checking the outputs of a run gave."""
-    return [fact for fact in check.facts if fact.kind == kind]
+    return [issue for issue in check.issues if issue.kind == kind]

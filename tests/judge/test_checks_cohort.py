@@ -43,10 +43,10 @@ def check_case_files(
 def fact_kinds(check: OutputCheck) -> set[str]:
     assert not any(
         fact.fatal
-        for fact in check.facts
+        for fact in check.issues
         if fact.kind in ("class_absent", "repeated", "cut_off", "identical")
     )
-    return {fact.kind for fact in check.facts} & {
+    return {fact.kind for fact in check.issues} & {
         "class_absent",
         "repeated",
         "cut_off",

@@ -123,7 +123,7 @@ def test_files_of_another_format_than_the_track_knows_are_left_to_the_report(tmp
     task = "Detect cells. Write /workspace/agents_outputs/<id>/cells.geojson."
     files = {f"image_{i:03d}/cells.geojson": "{}" for i in (1, 2, 3)}
     check = check_outputs(write_run(tmp_path, [], files=files, report=report, brief=task))
-    assert (check.s4, check.facts) == (s4, ())
+    assert (check.s4, check.issues) == (s4, ())
     assert any("cells.geojson" in warning for warning in check.warnings)
 
 

@@ -72,11 +72,11 @@ class Case:
 
 
 def kinds(check) -> set[str]:
-    return {fact.kind for fact in check.facts}
+    return {fact.kind for fact in check.issues}
 
 
 def fatal(check) -> set[str]:
-    return {fact.kind for fact in check.facts if fact.fatal}
+    return {fact.kind for fact in check.issues if fact.fatal}
 
 
 def nifti(path: Path, data: np.ndarray, affine: np.ndarray = AFFINE) -> None:
@@ -649,7 +649,7 @@ def test_an_image_left_in_other_units_than_the_others(tmp_path, unit, peaks, inp
     check = case_files.check(
         {"diagnostic_metrics": {"mean_ssim": 0.5}}, public=input_peaks is not None
     )
-    assert [fact.case for fact in check.facts if "others to" in fact.text] == (
+    assert [fact.case for fact in check.issues if "others to" in fact.text] == (
         [case_files.ids[1]] if reported else []
     )
     assert not fatal(check)
