@@ -1,10 +1,12 @@
-"""A cohort with planted truth: agents, tasks, tiers and repeats whose codes, stages and Task follow
-known equations.
+"""A cohort with known true effects: runs whose codes, stages and Task follow known equations.
 
-The exogenous draws are separate from the equations, so that the effect of a code can be read off by
-setting it with everything else unchanged (`truth`). Presets: `paper` (bounded scores, gates,
-discrete stages; levels calibrated to the published pattern), `null` (E3 without any effect). Levels
-that no publication gives are assumptions; see docs/statistics.md.
+The exogenous draws are separate from the equations, so that the true effect of a code is found by
+setting it with everything else unchanged (`sample_truth`). Presets: `paper` (bounded scores, gates,
+discrete stages; levels calibrated to the published pattern), `null` (E3 without any effect),
+`judge` (wrong tags and scores) and `halo` (wrong tags that follow a low Task). Levels that no
+publication gives are assumptions; see docs/statistics.md.
+
+Shapes: n runs; codes in the order E1..E5.
 """
 
 from __future__ import annotations
@@ -20,19 +22,25 @@ from ...errors import ConfigError
 from ...tracks import BUILT_IN
 from ..statistics.interval_estimates import Bools, Floats, Ints
 from ..tables.codes_read import CODES
-from ..tables.frames import RUN_SCHEMA, WEIGHTS, conform
+from ..tables.frames import WEIGHTS, conform
 
-ORDER = (0, 1, 3, 2, 4)
+CAUSAL_ORDER = (0, 1, 3, 2, 4)
 """The order in which codes arise: E1, E2, E4, E3, E5."""
 TURN_SHARES = (0.15, 0.2, 0.25, 0.3, 0.1)
-"""Of a run's turns by stage, in order (assumed)."""
+"""The share of a run's turns in each stage (assumed)."""
 LEVELS = np.array([0.0, 0.2, 0.5, 1.0])
+"""The values of S3."""
+S3_THRESHOLDS = (-1.5, -0.7, 0.65)
+"""Of S3's latent variable, between LEVELS."""
 TRACK_NAMES = BUILT_IN
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides a simulated cohort. Vectors over codes are in the order E1..E5."""
+    """Everything that determines a simulated cohort; its fields are the switches of `simulate`.
+
+    Vectors over codes are in the order E1..E5.
+    """
 
     n_agents: int = 6
     n_tasks: int = 24
@@ -40,26 +48,36 @@ class Settings:
     tiers: tuple[str, ...] = ("lite", "standard")
     n_rep: int = 12
     ability: tuple[float, ...] = (0.74, 0.34, 0.29, 0.04, -0.20, -0.20)
-    """theta by agent; more agents repeat the last steps downwards."""
+    """By agent; further agents continue downwards in steps of 0.1."""
     task_sd: float = 0.45
+    """Standard deviation of the difficulty of tasks."""
     cell_sd: float = 0.40
+    """Standard deviation of the agent x task x tier interaction."""
     tier_shift: float = 0.25
+    """How much harder a tier other than lite is."""
     alpha: tuple[float, ...] = (-5.12, -2.92, -1.19, -2.48, -1.51)
+    """Intercepts of the codes' logits."""
     alpha_tier: tuple[float, ...] = (0.0, 0.2, 0.1, 0.2, 0.2)
+    """What a tier other than lite adds to them."""
     lam: tuple[float, ...] = (0.3, 0.6, 0.8, 0.9, 0.9)
+    """How much `eta` lowers them."""
     conf: float = 0.0
-    """Run-level confounding: weight of the run's own luck in the codes' logits (0 = none, .5 =
+    """Run-level confounding: the weight of the run's own luck in the codes' logits (0: none, .5:
     strong)."""
     slope_sd: float = 0.4
-    """Standard deviation of the log of the task-specific multiplier of effects; 0 = same effect
-    everywhere."""
+    """Standard deviation of the log of the task-specific multiplier of effects; 0: the same effect
+    for all tasks."""
     s1: float = 0.65
+    """Intercept of the logit of S1's items."""
     s2: float = 2.10
+    """Intercept of the logit of S2's items."""
     s3_code: float = 3.4
     task_code: float = 2.9
     completed_code: float = 0.8
-    """Effects of E3 on S3's latent, on Task's logit, on completion's logit; all 0 = a null code."""
+    """Effects of E3 on S3's latent variable, on Task's logit, on completion's logit; all 0: a code
+    without effect."""
     task_level: float = 1.55
+    """Intercept of Task's logit."""
     sens: tuple[float, ...] = (0.70, 0.80, 0.75, 0.80, 0.92)
     spec: tuple[float, ...] = (0.997, 0.98, 0.94, 0.97, 0.97)
     tag_error: bool = False
@@ -88,53 +106,71 @@ def _expit(x: Any) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the equations yield: true stages, Task, Overall (0-100) and the facts behind S4-S5."""
+    """The results of the equations: true stages, Task, Overall and the facts behind S4-S5 (n)."""
 
     s1_items: Floats
+    """n x 6, 0 or 1."""
     s2_items: Floats
+    """n x 5, 0 or 1."""
     s3: Floats
     completion: Floats
     completed: Bools
     format_valid: Bools
     task: Floats
+    """0-1."""
     stages: Floats
+    """S1..S5 (n x 5), 0-1."""
     overall: Floats
+    """0-100."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """Draws of one cohort. `agent`, `task`, `tier` index runs; `codes` are the true ones (n x 5)."""
+    """The draws of one cohort."""
 
     settings: Settings
     seed: int
     agent: Ints
+    """The number of each run's agent (n); so `task`, `tier` and `repeat`."""
     task: Ints
     tier: Ints
     repeat: Ints
     eta: Floats
+    """Ability minus difficulty, with the cell's interaction (n)."""
     slopes: Floats
-    """Task multipliers of score effects, tasks x codes."""
+    """Multipliers of the effects of codes on scores (tasks x codes)."""
     luck: Floats
+    """The run's own deviation (n)."""
     codes: Bools
+    """The true codes (n x 5)."""
     noise: dict[str, Floats] = field(repr=False)
+    """All other draws, by name; the first axis is runs."""
 
     @property
     def n(self) -> int:
         return len(self.agent)
 
+    @property
+    def is_lite(self) -> Bools:
+        """Whether each run (n) is of the tier lite."""
+        return np.array([name == "lite" for name in self.settings.tiers])[self.tier]
+
     def outcome(self, codes: Bools | None = None) -> Outcome:
-        """Scores when the codes are as given (default: as they arose), with the same draws."""
+        """The scores with these codes (n x 5; default: the true ones) and the same draws."""
         s, z = self.settings, self.noise
         fired = self.codes if codes is None else codes
         e = fired * self.slopes[self.task]
         h = self.eta + 0.5 * self.luck
-        lite = np.array([name == "lite" for name in s.tiers])[self.tier]
-        s1 = (z["s1"] < _expit(s.s1 + 0.5 * h - 1.5 * e[:, 0])[:, None]).astype(float)
-        s1[:, 3:] = np.where(lite[:, None], 1.0, s1[:, 3:])
-        s2 = (z["s2"] < _expit(s.s2 + 0.4 * h - e[:, 1] - 1.2 * e[:, 3])[:, None]).astype(float)
-        latent = 0.7 * h - s.s3_code * e[:, 2] + z["s3"]
-        s3 = LEVELS[np.searchsorted([-1.5, -0.7, 0.65], latent)]
-        logit = (
+
+        s1_logit = s.s1 + 0.5 * h - 1.5 * e[:, 0]
+        s1_items = (z["s1"] < _expit(s1_logit)[:, None]).astype(float)
+        s1_items[:, 3:] = np.where(self.is_lite[:, None], 1.0, s1_items[:, 3:])
+        s2_logit = s.s2 + 0.4 * h - e[:, 1] - 1.2 * e[:, 3]
+        s2_items = (z["s2"] < _expit(s2_logit)[:, None]).astype(float)
+        s3_latent = 0.7 * h - s.s3_code * e[:, 2] + z["s3"]
+        s3 = LEVELS[np.searchsorted(S3_THRESHOLDS, s3_latent)]
+
+        completed_logit = (
             3.2
             + 0.6 * h
             - 1.2 * e[:, 1]
@@ -142,11 +178,12 @@ class Simulation:
             - 2.2 * e[:, 4]
             - s.completed_code * e[:, 2]
         )
-        completed = z["completed"] < _expit(logit)
+        completed = z["completed"] < _expit(completed_logit)
         partial = np.where(z["none"] < 0.5, 0.0, z["share"])
         completion = np.where(completed, 1.0, partial)
         format_valid = completed & ~(fired[:, 4] & (z["format"] < 0.9))
-        mu = (
+
+        task_logit = (
             s.task_level
             + 0.7 * h
             - 0.8 * e[:, 0]
@@ -154,115 +191,141 @@ class Simulation:
             - s.task_code * e[:, 2]
             - 0.5 * e[:, 3]
         )
-        task = _expit(mu + 0.57 * z["task"])
+        task = _expit(task_logit + 0.57 * z["task"])
+        # Gates: no complete submission, or E5 and a scorer that rejects it.
         task = np.where(~completed | (fired[:, 4] & (z["scorer"] < 0.9)), 0.0, task)
+
         s4 = 0.5 * completion + 0.5 * format_valid
         s5 = 0.5 * ((completion > 0) & (task > 0)) + 0.5 * format_valid
-        stages = np.column_stack([s1.mean(1), s2.mean(1), s3, s4, s5])
-        overall = 50 * (stages @ np.array(list(WEIGHTS.values()))) + 50 * task
-        return Outcome(s1, s2, s3, completion, completed, format_valid, task, stages, overall)
+        stages = np.column_stack([s1_items.mean(1), s2_items.mean(1), s3, s4, s5])
+        return Outcome(
+            s1_items=s1_items,
+            s2_items=s2_items,
+            s3=s3,
+            completion=completion,
+            completed=completed,
+            format_valid=format_valid,
+            task=task,
+            stages=stages,
+            overall=50 * (stages @ np.array(list(WEIGHTS.values()))) + 50 * task,
+        )
 
     @cached_property
     def true(self) -> Outcome:
+        """The scores with the true codes."""
         return self.outcome()
 
     @cached_property
     def judged(self) -> tuple[Floats, Floats, Floats]:
-        """S1 items, S2 items and S3 as the judge saw them."""
+        """S1 items (n x 6), S2 items (n x 5) and S3 (n) as the judge scored them."""
         out, z = self.true, self.noise
         if not self.settings.score_error:
             return out.s1_items, out.s2_items, out.s3
-        lite = np.array([name == "lite" for name in self.settings.tiers])[self.tier]
-        credited = np.zeros_like(out.s1_items, dtype=bool)
-        credited[:, 3:] = lite[:, None]
-        s1 = np.where((z["flip1"] < 0.10) & ~credited, 1 - out.s1_items, out.s1_items)
-        s2 = np.where(z["flip2"] < 0.08, 1 - out.s2_items, out.s2_items)
-        level = np.searchsorted(LEVELS, out.s3)
-        move = np.where(z["flip3"] < 0.25, 1, np.where(z["flip3"] > 0.93, -1, 0))
-        return s1, s2, LEVELS[np.clip(level + move, 0, 3)]
+        is_credited = np.zeros_like(out.s1_items, dtype=bool)
+        is_credited[:, 3:] = self.is_lite[:, None]
+        s1_flips = (z["flip1"] < 0.10) & ~is_credited
+        s1_items = np.where(s1_flips, 1 - out.s1_items, out.s1_items)
+        s2_items = np.where(z["flip2"] < 0.08, 1 - out.s2_items, out.s2_items)
+        moves_up, moves_down = z["flip3"] < 0.25, z["flip3"] > 0.93
+        level = np.searchsorted(LEVELS, out.s3) + moves_up.astype(int) - moves_down.astype(int)
+        return s1_items, s2_items, LEVELS[np.clip(level, 0, 3)]
 
     @cached_property
     def tags(self) -> tuple[Bools, Bools]:
         """(tagged by the judge, tagged by a rule that reads the score), n x 5 each."""
         s, out = self.settings, self.true
-        rule = np.zeros_like(self.codes)
+        by_rule = np.zeros_like(self.codes)
         if s.circ_thr > 0:
-            rule[:, 2] = (out.task < s.circ_thr) & out.format_valid
+            by_rule[:, 2] = (out.task < s.circ_thr) & out.format_valid
         if not s.tag_error:
-            return self.codes, rule
-        false = (
-            np.log((1 - np.array(s.spec)) / np.array(s.spec)) + s.halo * (out.task < 0.3)[:, None]
-        )
-        return (
-            np.where(
-                self.codes, self.noise["tag"] < np.array(s.sens), self.noise["tag"] < _expit(false)
-            ),
-            rule,
-        )
+            return self.codes, by_rule
+        spec = np.array(s.spec)
+        false_logit = np.log((1 - spec) / spec) + s.halo * (out.task < 0.3)[:, None]
+        true_tag = self.noise["tag"] < np.array(s.sens)
+        false_tag = self.noise["tag"] < _expit(false_logit)
+        return np.where(self.codes, true_tag, false_tag), by_rule
 
     def frame(self) -> pl.DataFrame:
-        """The run frame, equal to reading the scorecards of `simulated_cards`, with human codes
-        `E1_human`.. (the truth) beside."""
+        """The run frame, equal to reading the scorecards of `simulated_cards`.
+
+        Beside them it has the true codes as human ones, `E1_human` to `E5_human`.
+        """
         return _simulated_frame(self)
 
 
 def settings_of(preset: str = "paper", **switches: Any) -> Settings:
-    """A preset with fields of Settings replaced. Raises ConfigError for unknown names or sizes
-    below 1."""
+    """A preset with fields of Settings replaced.
+
+    ConfigError for unknown names, sizes below 1, or more tracks than there are.
+    """
     if preset not in PRESETS:
         raise ConfigError(f"unknown preset {preset!r}", f"choose from {', '.join(PRESETS)}")
-    unknown = set(switches) - set(Settings.__dataclass_fields__)
+    names = Settings.__dataclass_fields__
+    unknown = set(switches) - set(names)
     if unknown:
+        raise ConfigError(f"unknown switch {min(unknown)!r}", f"choose from {', '.join(names)}")
+    settings = replace(PRESETS[preset], **switches)
+    smallest = min(
+        settings.n_agents,
+        settings.n_tasks,
+        settings.n_tracks,
+        settings.n_rep,
+        len(settings.tiers),
+    )
+    if smallest < 1 or settings.n_tracks > len(TRACK_NAMES):
         raise ConfigError(
-            f"unknown switch {min(unknown)!r}",
-            f"choose from {', '.join(Settings.__dataclass_fields__)}",
-        )
-    out = replace(PRESETS[preset], **switches)
-    if min(
-        out.n_agents, out.n_tasks, out.n_tracks, out.n_rep, len(out.tiers)
-    ) < 1 or out.n_tracks > len(TRACK_NAMES):
-        raise ConfigError(
-            "a cohort needs at least one agent, task, tier and repeat, and 1 to 7 tracks",
+            "a cohort needs at least one agent, task, tier and repeat, and 1 to"
+            f" {len(TRACK_NAMES)} tracks",
             "change the sizes",
         )
-    return out
+    return settings
 
 
-KAPPA = {(1, 4): 0.8, (3, 4): 0.8, (2, 4): 0.4, (3, 2): 0.4, (0, 3): 0.5}
-"""What a code adds to the logit of a later one: (cause, effect)."""
+CODE_EFFECTS = {(1, 4): 0.8, (3, 4): 0.8, (2, 4): 0.4, (3, 2): 0.4, (0, 3): 0.5}
+"""(cause, later code) -> what the cause adds to the logit of the later code."""
 
 
-def _logit(s: Settings, k: int, eta: Floats, hinted: Floats, luck: Floats, codes: Bools) -> Floats:
-    """Of code `k` given the codes before it."""
-    out = s.alpha[k] - s.lam[k] * eta + s.alpha_tier[k] * hinted - s.conf * luck
-    return np.asarray(
-        out
-        + sum(weight * codes[:, cause] for (cause, effect), weight in KAPPA.items() if effect == k)
-    )
+def _code_logit(
+    s: Settings, k: int, eta: Floats, is_hinted: Floats, luck: Floats, codes: Bools
+) -> Floats:
+    """The logit (n) of code `k` given the codes (n x 5) that arise before it."""
+    logit = s.alpha[k] - s.lam[k] * eta + s.alpha_tier[k] * is_hinted - s.conf * luck
+    from_codes: Any = 0
+    for (cause, later), weight in CODE_EFFECTS.items():
+        if later == k:
+            from_codes = from_codes + weight * codes[:, cause]
+    return np.asarray(logit + from_codes)
+
+
+def _is_hinted(settings: Settings, tier: Ints) -> Floats:
+    """1 for runs of a tier other than lite, else 0 (n)."""
+    return np.array([0.0 if name == "lite" else 1.0 for name in settings.tiers])[tier]
 
 
 def firing_probability(sim: Simulation, k: int) -> Floats:
-    """Of each run, the probability that it fires code `k`, given its cell and its other codes; luck
-    is averaged over."""
+    """P(code `k` | cell, other codes) of each run (n), averaged over luck (Gauss-Hermite)."""
     s = sim.settings
-    hinted = np.array([0.0 if name == "lite" else 1.0 for name in s.tiers])[sim.tier]
-    nodes, weights = np.polynomial.hermite_e.hermegauss(9) if s.conf else (np.zeros(1), np.ones(1))
+    is_hinted = _is_hinted(s, sim.tier)
+    nodes, weights = np.zeros(1), np.ones(1)
+    if s.conf:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(9)
+    # P(all codes) with code k absent and present; Bayes gives the conditional probability.
     joint = np.zeros((2, sim.n))
-    for end in (0, 1):
+    for value in (0, 1):
         codes = sim.codes.copy()
-        codes[:, k] = bool(end)
+        codes[:, k] = bool(value)
         for node, weight in zip(nodes, weights, strict=True):
-            each = np.full(sim.n, float(weight))
+            luck = np.full(sim.n, node)
+            likelihood = np.full(sim.n, float(weight))
             for j in range(codes.shape[1]):
-                p = _expit(_logit(s, j, sim.eta, hinted, np.full(sim.n, node), codes))
-                each *= np.where(codes[:, j], p, 1 - p)
-            joint[end] += each
+                p = _expit(_code_logit(s, j, sim.eta, is_hinted, luck, codes))
+                likelihood *= np.where(codes[:, j], p, 1 - p)
+            joint[value] += likelihood
     return np.asarray(joint[1] / joint.sum(0))
 
 
 def stratum_sizes(sim: Simulation, k: int) -> Ints:
-    """Of each run, how many runs (itself included) are of its cell and have the same codes beside
-    code `k`."""
+    """For each run (n) the runs of its cell with the same other codes than `k`, itself included."""
     cell = (sim.agent * sim.settings.n_tasks + sim.task) * len(sim.settings.tiers) + sim.tier
     others = np.delete(sim.codes, k, 1) @ (1 << np.arange(sim.codes.shape[1] - 1))
     _, stratum, size = np.unique(cell * 16 + others, return_inverse=True, return_counts=True)
@@ -270,51 +333,53 @@ def stratum_sizes(sim: Simulation, k: int) -> Ints:
 
 
 MOST_RUNS = 2_000_000
-"""Of one cohort: it takes some 500 bytes a run."""
+"""Of one cohort: a run takes some 500 bytes."""
 
 
 def simulate(
     preset: str = "paper", *, seed: int = 0, settings: Settings | None = None, **switches: Any
 ) -> Simulation:
-    """Draws a cohort: `settings`, or a preset with fields of Settings replaced by keyword.
+    """Draw a cohort: from `settings`, or from a preset with fields of Settings as keywords.
 
     ConfigError for more than MOST_RUNS runs.
     """
     s = settings or settings_of(preset, **switches)
     rng = np.random.default_rng(seed)
-    A, T, V, N = s.n_agents, s.n_tasks, len(s.tiers), s.n_rep
-    if A * T * V * N > MOST_RUNS:
+    n_agents, n_tasks, n_tiers = s.n_agents, s.n_tasks, len(s.tiers)
+    n = n_agents * n_tasks * n_tiers * s.n_rep
+    if n > MOST_RUNS:
         raise ConfigError(
-            f"{A * T * V * N:,} runs are more than {MOST_RUNS:,}",
-            "take fewer agents, tasks or repeats",
+            f"{n:,} runs are more than {MOST_RUNS:,}", "take fewer agents, tasks or repeats"
         )
-    agent, task, tier, repeat = (
-        axis.ravel()
-        for axis in np.meshgrid(
-            np.arange(A), np.arange(T), np.arange(V), np.arange(N), indexing="ij"
-        )
+    grid = np.meshgrid(
+        np.arange(n_agents),
+        np.arange(n_tasks),
+        np.arange(n_tiers),
+        np.arange(s.n_rep),
+        indexing="ij",
     )
-    n = agent.size
-    ability = np.array(
-        [*s.ability, *(s.ability[-1] - 0.1 * (i + 1) for i in range(max(0, A - len(s.ability))))]
-    )[:A]
-    tracks = 0.25 * np.linspace(-1.4, 1.4, s.n_tracks) if s.n_tracks > 1 else np.zeros(1)
-    hard = s.task_sd * rng.standard_normal(T)
-    cell = s.cell_sd * rng.standard_normal((A, T, V))
-    hinted = np.array([0.0 if name == "lite" else 1.0 for name in s.tiers])
+    agent, task, tier, repeat = (axis.ravel() for axis in grid)
+    # The order of the draws is part of the result: a seed always gives the same cohort.
+    task_difficulty = s.task_sd * rng.standard_normal(n_tasks)
+    interaction = s.cell_sd * rng.standard_normal((n_agents, n_tasks, n_tiers))
+    track_difficulty = np.zeros(1)
+    if s.n_tracks > 1:
+        track_difficulty = 0.25 * np.linspace(-1.4, 1.4, s.n_tracks)
+    is_hinted = _is_hinted(s, tier)
     eta = (
-        ability[agent]
-        - hard[task]
-        - tracks[task % s.n_tracks]
-        + cell[agent, task, tier]
-        - s.tier_shift * hinted[tier]
+        _abilities(s)[agent]
+        - task_difficulty[task]
+        - track_difficulty[task % s.n_tracks]
+        + interaction[agent, task, tier]
+        - s.tier_shift * is_hinted
     )
-    slopes = np.exp(s.slope_sd * rng.standard_normal((T, 5)) - s.slope_sd**2 / 2)
+    slopes = np.exp(s.slope_sd * rng.standard_normal((n_tasks, 5)) - s.slope_sd**2 / 2)
     luck = rng.standard_normal(n)
-    draws = rng.random((n, 5))
+    code_draws = rng.random((n, 5))
     codes = np.zeros((n, 5), dtype=bool)
-    for k in ORDER:
-        codes[:, k] = draws[:, k] < _expit(_logit(s, k, eta, hinted[tier], luck, codes))
+    for k in CAUSAL_ORDER:
+        p = _expit(_code_logit(s, k, eta, is_hinted, luck, codes))
+        codes[:, k] = code_draws[:, k] < p
     noise = {
         "s1": rng.random((n, 6)),
         "s2": rng.random((n, 5)),
@@ -331,134 +396,168 @@ def simulate(
         "flip3": rng.random(n),
         "size": rng.standard_normal((n, 4)),
     }
-    return Simulation(s, seed, agent, task, tier, repeat, eta, slopes, luck, codes, noise)
+    return Simulation(
+        settings=s,
+        seed=seed,
+        agent=agent,
+        task=task,
+        tier=tier,
+        repeat=repeat,
+        eta=eta,
+        slopes=slopes,
+        luck=luck,
+        codes=codes,
+        noise=noise,
+    )
+
+
+def _abilities(s: Settings) -> Floats:
+    """The ability of each agent (agents)."""
+    n_further = max(0, s.n_agents - len(s.ability))
+    further = [s.ability[-1] - 0.1 * (i + 1) for i in range(n_further)]
+    return np.array([*s.ability, *further])[: s.n_agents]
 
 
 def sample_truth(sim: Simulation) -> dict[str, Any]:
-    """Effects of each code on these runs, by setting it with all else unchanged.
+    """The true effects of each code on these runs, by setting it with all else unchanged.
 
-    For each code: `ate` (all runs), `att` (runs that fired it), `overlap` (over strata of n runs
-    with the same cell and other codes, weighted by (n - 1) p (1 - p), p the chance to fire it
-    there: what `code_effects` estimates), and `parts`, the latter split into S1..S5 and task
-    (points of Overall).
+    For each code: `ate` (all runs), `att` (runs that fired it), `overlap` (what `code_effects`
+    estimates: over strata of n runs with the same cell and other codes, weighted by
+    (n - 1) p (1 - p), p the probability of firing there), and `parts`, the latter split into S1..S5
+    and task (points of Overall).
     """
-    weights = 50 * np.array([*WEIGHTS.values(), 1.0])
-    out: dict[str, Any] = {}
+    points = 50 * np.array([*WEIGHTS.values(), 1.0])
+    truths: dict[str, Any] = {}
     for k, code in enumerate(CODES):
-        ends = []
-        for value in (True, False):
-            codes = sim.codes.copy()
-            codes[:, k] = value
-            ends.append(sim.outcome(codes))
-        gain = ends[0].overall - ends[1].overall
+        present, absent = sim.codes.copy(), sim.codes.copy()
+        present[:, k], absent[:, k] = True, False
+        with_code, without_code = sim.outcome(present), sim.outcome(absent)
+        effect = with_code.overall - without_code.overall
         fired = sim.codes[:, k]
-        p, alike = firing_probability(sim, k), stratum_sizes(sim, k)
-        weight = p * (1 - p) * (1 - 1 / alike)
-        weight = weight / weight.sum() if weight.any() else weight
-        row: dict[str, Any] = {
-            "ate": float(gain.mean()),
-            "att": float(gain[fired].mean()) if fired.any() else None,
-            "overlap": float(gain @ weight),
-        }
-        split = (
-            weight
-            @ np.column_stack([ends[0].stages - ends[1].stages, ends[0].task - ends[1].task])
-            * weights
+        p = firing_probability(sim, k)
+        weight = p * (1 - p) * (1 - 1 / stratum_sizes(sim, k))
+        if weight.any():
+            weight = weight / weight.sum()
+        differences = np.column_stack(
+            [with_code.stages - without_code.stages, with_code.task - without_code.task]
         )
-        row["parts"] = {
-            name: float(part) for name, part in zip([*WEIGHTS, "task"], split, strict=True)
+        parts = (weight @ differences * points).tolist()
+        truths[code] = {
+            "ate": float(effect.mean()),
+            "att": float(effect[fired].mean()) if fired.any() else None,
+            "overlap": float(effect @ weight),
+            "parts": dict(zip([*WEIGHTS, "task"], parts, strict=True)),
         }
-        out[code] = row
-    return out
+    return truths
 
 
 def truth(
     settings: Settings | None = None, *, n_tasks: int = 600, seed: int = 12345
 ) -> dict[str, Any]:
-    """Effects in the population of tasks (many tasks drawn, repeated as often)."""
-    return sample_truth(
-        simulate(settings=replace(settings or Settings(), n_tasks=n_tasks), seed=seed)
-    )
+    """The true effects in the population of tasks: `sample_truth` with many tasks."""
+    many_tasks = replace(settings or Settings(), n_tasks=n_tasks)
+    return sample_truth(simulate(settings=many_tasks, seed=seed))
 
 
 def cohort_names(sim: Simulation) -> tuple[list[str], list[str], list[str]]:
-    """Names of agents, tasks and the tasks' tracks."""
+    """Names of the agents, of the tasks, and of each task's track."""
     s = sim.settings
+    agents = [f"agent-{i + 1}" for i in range(s.n_agents)]
     tracks = [TRACK_NAMES[t % s.n_tracks] for t in range(s.n_tasks)]
-    tasks = [
-        f"{TRACK_NAMES[t % s.n_tracks][:3]}-{t // s.n_tracks + 1:02d}-task"
-        for t in range(s.n_tasks)
-    ]
-    return [f"agent-{i + 1}" for i in range(s.n_agents)], tasks, tracks
+    tasks = [f"{track[:3]}-{t // s.n_tracks + 1:02d}-task" for t, track in enumerate(tracks)]
+    return agents, tasks, tracks
 
 
 def simulated_resources(sim: Simulation) -> dict[str, Any]:
-    """Turns, seconds, tokens and dollars of each run: log-normal around agent and track levels
-    (assumed)."""
+    """Turns, seconds, tokens and dollars of each run (n each).
+
+    Log-normal around levels of agents and tracks (assumed).
+    """
     s, z = sim.settings, sim.noise["size"]
-    spread = np.linspace(-0.5, 0.4, s.n_agents)[::-1] if s.n_agents > 1 else np.zeros(1)
-    track = 0.3 * np.linspace(-1, 1, s.n_tracks) if s.n_tracks > 1 else np.zeros(1)
-    level = spread[sim.agent] + track[sim.task % s.n_tracks]
+    agent_level, track_level = np.zeros(1), np.zeros(1)
+    if s.n_agents > 1:
+        agent_level = np.linspace(-0.5, 0.4, s.n_agents)[::-1]
+    if s.n_tracks > 1:
+        track_level = 0.3 * np.linspace(-1, 1, s.n_tracks)
+    level = agent_level[sim.agent] + track_level[sim.task % s.n_tracks]
     turns = np.maximum(5, np.round(np.exp(3.4 + 0.5 * level + 0.25 * z[:, 0]))).astype(int)
     tokens = np.round(turns * np.exp(10.3 + 0.2 * z[:, 1])).astype(int)
+    failed_calls = np.round(np.exp(0.8 + 0.6 * z[:, 2])).astype(int)
     return {
         "turns": turns,
         "calls": turns,
-        "failed_calls": np.minimum(turns, np.round(np.exp(0.8 + 0.6 * z[:, 2])).astype(int)),
+        "failed_calls": np.minimum(turns, failed_calls),
         "wall_time_s": np.round(turns * np.exp(3.8 + 0.5 * z[:, 3]), 1),
         "input_tokens": tokens,
         "output_tokens": tokens // 30,
-        "cost_usd": np.round(tokens * 2e-6 * np.exp(2.0 * spread[sim.agent]), 4),
+        "cost_usd": np.round(tokens * 2e-6 * np.exp(2.0 * agent_level[sim.agent]), 4),
     }
 
 
 def _simulated_frame(sim: Simulation) -> pl.DataFrame:
-    s, out = sim.settings, sim.true
     agents, tasks, tracks = cohort_names(sim)
-    s1, s2, s3 = sim.judged
-    stages = np.column_stack([s1.mean(1), s2.mean(1), s3, out.stages[:, 3], out.stages[:, 4]])
-    agentic = stages @ np.array(list(WEIGHTS.values()))
-    overall = 100 * (0.5 * agentic + 0.5 * out.task)
-    judged, rule = sim.tags
-    fired = judged | rule
-    n = sim.n
-    tier = np.array(s.tiers)[sim.tier]
-    data: dict[str, Any] = {
-        "run_id": [f"run-{i:06d}" for i in range(n)],
+    columns: dict[str, Any] = {
+        "run_id": [f"run-{i:06d}" for i in range(sim.n)],
         "agent": np.array(agents)[sim.agent],
         "model": np.array(agents)[sim.agent],
         "task": np.array(tasks)[sim.task],
         "track": np.array(tracks)[sim.task],
-        "tier": tier,
+        "tier": np.array(sim.settings.tiers)[sim.tier],
         "repeat": sim.repeat + 1,
-        "overall": overall,
+        "judge": np.full(sim.n, "simulated"),
+        "missing_policy": np.full(sim.n, "renormalize"),
+        "submitted": np.ones(sim.n, dtype=bool),
+        "disqualified": np.zeros(sim.n, dtype=bool),
         **simulated_resources(sim),
     }
-    ends = np.round(np.outer(data["turns"], np.cumsum(TURN_SHARES))).astype(int)
-    data |= {f"S{i + 1}_turns": ends[:, i] - (ends[:, i - 1] if i else 0) for i in range(5)}
-    data |= {"judge": np.full(n, "simulated"), "missing_policy": np.full(n, "renormalize")}
-    data |= {f"S{i + 1}": stages[:, i] for i in range(5)}
-    data |= {
+    columns |= _stage_turn_columns(columns["turns"])
+    columns |= _score_columns(sim)
+    columns |= _code_columns(sim)
+    return conform(pl.DataFrame(columns))
+
+
+def _stage_turn_columns(turns: Ints) -> dict[str, Any]:
+    """S1_turns to S5_turns: a run's turns divided by TURN_SHARES."""
+    ends = np.round(np.outer(turns, np.cumsum(TURN_SHARES))).astype(int)
+    turns_by_stage = np.diff(ends, axis=1, prepend=0)
+    return {f"S{i + 1}_turns": turns_by_stage[:, i] for i in range(5)}
+
+
+def _score_columns(sim: Simulation) -> dict[str, Any]:
+    out = sim.true
+    s1_items, s2_items, s3 = sim.judged
+    stages = np.column_stack([s1_items.mean(1), s2_items.mean(1), s3, out.stages[:, 3:]])
+    agentic = stages @ np.array(list(WEIGHTS.values()))
+    n_never_credited = 3 if "lite" in sim.settings.tiers else 6
+    return {
+        **{f"S{i + 1}": stages[:, i] for i in range(5)},
+        "S1_free": s1_items[:, :n_never_credited].mean(1),
+        "S2_free": s2_items.mean(1),
+        "S3_free": s3,
         "agentic": agentic,
         "task_score": out.task,
+        "overall": 100 * (0.5 * agentic + 0.5 * out.task),
         "completion": out.completion,
         "format_valid": out.format_valid,
+        "completed": out.completed,
     }
-    data |= {"completed": out.completed, "submitted": np.ones(n, dtype=bool)}
-    credited = 3 if "lite" in s.tiers else 6
-    data |= {"S1_free": s1[:, :credited].mean(1), "S2_free": s2.mean(1), "S3_free": s3}
-    data["disqualified"] = np.zeros(n, dtype=bool)
+
+
+def _code_columns(sim: Simulation) -> dict[str, Any]:
+    judged, by_rule = sim.tags
+    fired = judged | by_rule
+    columns: dict[str, Any] = {
+        "n_codes": fired.sum(1),
+        "diagnosed": np.ones(sim.n, dtype=bool),
+    }
     for k, code in enumerate(CODES):
-        data |= {code: fired[:, k], f"{code}_judge": judged[:, k]}
-        data |= {f"{code}_{source}": np.zeros(n, dtype=bool) for source in ("detector", "fact")}
-        data |= {f"{code}_score": rule[:, k], f"{code}_human": sim.codes[:, k]}
-        data[f"{code}_read"] = np.where(fired[:, k], "present", "absent")
-    data |= {"n_codes": fired.sum(1), "diagnosed": np.ones(n, dtype=bool)}
-    assert set(data) <= {
-        *RUN_SCHEMA,
-        "S1_free",
-        "S2_free",
-        "S3_free",
-        *(f"{c}_human" for c in CODES),
-    }
-    return conform(pl.DataFrame(data))
+        columns |= {
+            code: fired[:, k],
+            f"{code}_judge": judged[:, k],
+            f"{code}_detector": np.zeros(sim.n, dtype=bool),
+            f"{code}_fact": np.zeros(sim.n, dtype=bool),
+            f"{code}_score": by_rule[:, k],
+            f"{code}_human": sim.codes[:, k],
+            f"{code}_read": np.where(fired[:, k], "present", "absent"),
+        }
+    return columns

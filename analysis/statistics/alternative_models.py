@@ -213,7 +213,7 @@ def _logit(runs: RunArrays, seed: int) -> KeyedEstimates:
     influence = scores @ np.linalg.pinv(curvature, hermitian=True)
     value, se = np.zeros(n_codes), np.zeros(n_codes)
     for k in range(n_codes):
-        effect, gradient = _marginal_effects(x, fit.params, k, count)
+        effect, gradient = _marginal_effects(x, fit.params, k, count.astype(float))
         mean_effect = count @ effect / runs.n
         # Two sources of error: the coefficients, and which runs the effect is averaged over.
         total = influence @ gradient + count * (effect - mean_effect) / runs.n

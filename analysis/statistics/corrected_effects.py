@@ -155,7 +155,7 @@ def corrected_code_effects(
     runs = build_arrays(table, outcome, source=source, prepare=prepare)
     has_design = "weight" in human.columns and CONVENIENCE not in notes
     tags, weight = _aligned_tags(runs, human, has_design)
-    labelled = np.isfinite(tags).all(1)
+    labelled = np.asarray(np.isfinite(tags).all(1))
     sampled = has_design or bool(labelled.all())
     positives = np.nan_to_num(tags[labelled]).sum(0).astype(int)
     n_labels = int(labelled.sum())
@@ -178,8 +178,8 @@ def corrected_code_effects(
             label = f"effect of {code} on {outcome} ({kind})"
             common: dict[str, Any] = {"n": runs.n, "n_clusters": runs.n_tasks}
             if code not in runs.code_names:
-                reason = runs.reading_count(code)
-                rows.append((key, Estimate(label, "new", None, reason=reason, **common)))
+                unread = runs.reading_count(code)
+                rows.append((key, Estimate(label, "new", None, reason=unread, **common)))
                 continue
             k = runs.code_names.index(code)
             key["human_positives"] = int(positives[k])

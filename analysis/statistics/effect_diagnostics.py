@@ -138,7 +138,7 @@ def _later_codes_by_group(runs: RunArrays, stage: str, use: np.ndarray[Any, Any]
     earlier_codes = np.delete(runs.codes, later, 1)
     pattern = earlier_codes @ (1 << np.arange(earlier_codes.shape[1]))
     group, n_groups = group_ids(runs.cell[use], pattern[use].astype(np.int64))
-    later_codes: Floats = runs.codes[np.ix_(use, later)].sum(1)
+    later_codes: Floats = runs.codes[use][:, later].sum(1).astype(float)
     return later_codes, group, n_groups
 
 

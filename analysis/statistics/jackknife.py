@@ -191,7 +191,7 @@ def _numerical_gradient(statistic: Statistic, total: Floats) -> Floats:
     nudges = np.diag(step)
     gradient = (statistic(total + nudges) - statistic(total - nudges)) / (2 * step[:, None])
     gradient[:, ~np.isfinite(gradient).all(0)] = np.nan
-    return gradient
+    return np.asarray(gradient)
 
 
 def _within_cell_error(influence: Floats, cell: Ints) -> tuple[Floats, float]:

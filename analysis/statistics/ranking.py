@@ -232,7 +232,7 @@ def _ranked_scores(cells: CellMeans, tasks: Bools) -> list[tuple[int, AgentScore
 
 def _most_tracks(cells: CellMeans, tasks: Bools) -> int:
     """The largest number of tracks that any agent ran of these tasks."""
-    has_runs = (cells.count > 0).any(axis=2)
+    has_runs = np.asarray((cells.count > 0).any(axis=2))
     n_tracks = [len(np.unique(cells.track[tasks & has_runs[a]])) for a in range(len(cells.agents))]
     return max(n_tracks, default=0)
 

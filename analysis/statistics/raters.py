@@ -144,9 +144,9 @@ class _RatedRuns:
     def denominator(self, coefficient: str) -> Bools:
         """The runs (n) that a coefficient is a share of."""
         if coefficient == "sensitivity":
-            return self.human > 0
+            return np.asarray(self.human > 0)
         if coefficient == "specificity":
-            return self.human == 0
+            return np.asarray(self.human == 0)
         return np.ones(self.n, dtype=bool)
 
     def effective_df(self, use: Bools) -> float:
