@@ -78,7 +78,7 @@ def presume(result: CriterionResult, criterion: Criterion) -> CriterionResult:
     if presumption is None:
         return result
     detail = (
-        f"nobody read it: {presumption.value:g} on {presumption.share:.0%} of {presumption.n}"
-        " labelled runs that rules do not decide"
+        f"no judge read it; the value is {presumption.value:g} on {presumption.share:.0%} of"
+        f" {presumption.n} labelled runs that rules do not decide"
     )
     return CriterionResult(id=result.id, value=presumption.value, status="presumed", detail=detail)

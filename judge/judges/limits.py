@@ -144,7 +144,7 @@ class MinuteLimit:
     ) -> None:
         if not (math.isfinite(maximum) and maximum > 0):
             raise ConfigError(
-                f"a limit of {maximum} a minute makes no sense", "give a number above 0"
+                f"a limit of {maximum} a minute is not possible", "give a number above 0"
             )
         self._maximum, self._clock, self._sleep = maximum, clock, sleep
         self._uses: deque[tuple[float, float]] = deque()
@@ -210,7 +210,7 @@ class Budget:
     ) -> None:
         if cap is not None and not (math.isfinite(cap) and cap >= 0):
             raise ConfigError(
-                f"a cost limit of {cap} makes no sense", "give --max-cost in USD, at least 0"
+                f"a cost limit of {cap} USD is not possible", "give --max-cost in USD, at least 0"
             )
         self.cap, self.spent, self.reserved = cap, 0.0, 0.0
         self._calls = None if calls_per_minute is None else MinuteLimit(calls_per_minute)

@@ -55,7 +55,7 @@ class ReplayJudge(Messages):
     async def judge(self, request: Request) -> Reply:
         text = self._answer(request)
         if text is None:
-            detail = "nothing was answered about this run"
+            detail = "the folder has no answer about this run"
             return Reply(unscored(request.criteria, "no_evidence", detail))
         parsed = parse_reply(text, request.question, request.criteria, len(request.run.turns))
         results = to_results(

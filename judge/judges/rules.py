@@ -121,11 +121,11 @@ def _rules_by_key() -> Mapping[BindingKey, Rule]:
 def _verdict(criterion: Criterion, facts: RuleFacts) -> CriterionResult:
     rule = rule_for(criterion)
     if rule is None:
-        reason = "no rule was written for this criterion: it takes a reader"
+        reason = "no rule was written for this criterion; it takes a judge that reads"
         return CriterionResult.unscored(criterion.id, "not_read", reason)
     ruling = rule(facts)
     if ruling is None:
-        reason = "no fact decides it: it takes a reader"
+        reason = "no fact decides it; it takes a judge that reads"
         return CriterionResult.unscored(criterion.id, "not_read", reason)
     return CriterionResult(
         id=criterion.id,

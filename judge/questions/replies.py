@@ -226,7 +226,7 @@ def _result(
         return CriterionResult.unscored(
             item.id,
             "no_evidence",
-            "the reader cannot tell from the record",
+            "the judge cannot tell from the record",
             rationale=entry.reason,
             evidence=evidence,
             answer=answer,
@@ -234,7 +234,9 @@ def _result(
     quote_found = any(quote.check != "not_found" for quote in evidence)
     is_lowest = is_criteria(question) and entry.value == min(item.values)
     if is_lowest and record.truncated and not quote_found:
-        detail = f"judged not met without proof, while {describe_omissions(record)}"
+        detail = (
+            f"judged not met without a quote that was found, while {describe_omissions(record)}"
+        )
         return CriterionResult.unscored(
             item.id, "truncated", detail, rationale=entry.reason, evidence=evidence
         )

@@ -135,27 +135,27 @@ def _explain(error: SQLAlchemyError, location: str) -> tuple[str, str]:
     lower = reason.lower()
     if "malformed" in lower or "not a database" in lower or "disk image" in lower:
         return (
-            f"{location}: is not a readable store: {reason}",
+            f"{location} is not a readable store: {reason}",
             "restore a copy, or move the file away to start a new one",
         )
     if "locked" in lower or "busy" in lower:
         return (
-            f"{location}: is held by another process: {reason}",
+            f"{location} is locked by another process: {reason}",
             "wait for it to end, then run the same command again",
         )
     if "readonly" in lower or "read-only" in lower or "permission" in lower:
         return (
-            f"{location}: cannot be written: {reason}",
+            f"{location} cannot be written: {reason}",
             "check its permissions, or choose another with --store",
         )
     if "full" in lower or "no space" in lower:
         return (
-            f"{location}: cannot grow: {reason}",
+            f"{location} cannot grow: {reason}",
             "free some disk space, then run the same command again",
         )
     if isinstance(error, OperationalError) and getattr(error, "connection_invalidated", False):
         return (
-            f"{location}: connection lost: {reason}",
+            f"{location}: the connection was lost: {reason}",
             "check the server, then run the same command again",
         )
     if isinstance(error, DBAPIError):
@@ -170,7 +170,8 @@ def _prepare_file(path: Path, create: bool) -> None:
     """Make the folder of a new store; StoreError if it must not or cannot be made."""
     if path.is_dir():
         raise StoreError(
-            f"{path}: is a folder", "give the store's file, for example .ambjudge/ambjudge.db"
+            f"{path} is a folder, not a store",
+            "give the store's file, for example .ambjudge/ambjudge.db",
         )
     if path.exists():
         return
@@ -182,7 +183,7 @@ def _prepare_file(path: Path, create: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"{path.parent}: cannot be created: {error.strerror}",
+            f"{path.parent} cannot be created: {error.strerror}",
             "choose another place with --store",
         ) from error
 
@@ -261,14 +262,14 @@ def _has_schema(connection: Connection, location: str) -> bool:
         ).scalar()
     except DBAPIError as error:
         raise StoreError(
-            f"{location}: has a table `meta` that is not ours", _OWN_DATABASE_HINT
+            f"{location} has a table `meta` that is not ambjudge's", _OWN_DATABASE_HINT
         ) from error
     if version is None or not str(version).isdigit():
-        raise StoreError(f"{location}: does not say which schema it has", _OWN_DATABASE_HINT)
+        raise StoreError(f"{location} does not say which schema it has", _OWN_DATABASE_HINT)
     if int(version) != schema.VERSION:
         age = "a newer" if int(version) > schema.VERSION else "an older"
         raise StoreError(
-            f"{location}: was written by {age} ambjudge (schema {version}, this one knows"
+            f"{location} was written by {age} ambjudge (schema {version}, this one knows"
             f" {schema.VERSION})",
             "use that ambjudge, or choose another store with --store",
         )
@@ -282,4 +283,4 @@ def _check_empty(connection: Connection, location: str, tables: set[str]) -> Non
         foreign = tables & set(schema.metadata.tables)
     if foreign:
         names = ", ".join(sorted(foreign)[:5])[:100]
-        raise StoreError(f"{location}: holds other tables: {names}", _OWN_DATABASE_HINT)
+        raise StoreError(f"{location} has tables of another program: {names}", _OWN_DATABASE_HINT)

@@ -70,7 +70,7 @@ def check_found(file: Path) -> Path:
     problem = _problem_of(file)
     if problem is not None:
         raise StoreError(
-            f"{file}: is not used: {problem}",
+            f"{file} is not used: {problem}",
             "to use it all the same, or another, name it with --store",
         )
     return file

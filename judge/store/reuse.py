@@ -197,7 +197,8 @@ class StoredJudge(JudgeWrapper):
         by_id |= {id: verdict.result for id, verdict in lookup.verdicts.items()}
         unanswered = [item for item in request.criteria if item.id not in by_id]
         by_id |= {
-            result.id: result for result in unscored(unanswered, "judge_error", "no result given")
+            result.id: result
+            for result in unscored(unanswered, "judge_error", "the judge gave no result")
         }
         return replace(
             reply,
@@ -219,7 +220,7 @@ class StoredJudge(JudgeWrapper):
         if not verdicts or self._store.made_here:
             return ()
         warning = (
-            f"{', '.join(verdicts)}: verdicts out of a store that was not made here; nothing shows"
+            f"{', '.join(verdicts)}: verdicts from a store that was not made here; nothing proves"
             f" that {self.name} gave them"
         )
         return (warning,)

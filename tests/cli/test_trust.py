@@ -127,7 +127,7 @@ def test_a_store_that_came_with_runs_is_used_only_by_name(runs, capsys) -> None:
     place = forged(runs)
     code, text, err = said(capsys, "score", runs, "--json")
     assert (code, bool(text)) == (0, True)
-    assert f"nothing is kept: {place}: is not used: it was not made here" in err
+    assert f"nothing is kept: {place} is not used: it was not made here" in err
     code, _, err = said(
         capsys, "score", runs, "--judge", "openai/m", "--api-base", "http://127.0.0.1:9/v1"
     )
@@ -185,7 +185,7 @@ def test_verdicts_that_no_judge_gave_here_are_marked(runs, capsys, judge_server)
     marked = json.loads(said(capsys, *ask)[1])
     assert judge_server.count == asked
     assert any(
-        "not made here; nothing shows that openai/m gave them" in warning
+        "not made here; nothing proves that openai/m gave them" in warning
         for warning in marked["warnings"]
     )
 
@@ -194,7 +194,7 @@ def test_another_programs_database_is_left_alone(runs, capsys) -> None:
     with sqlite3.connect("theirs.db") as connection:
         connection.execute("CREATE TABLE cookies (value)")
     code, _, err = said(capsys, "score", runs, "--store", "theirs.db")
-    assert (code, "holds other tables: cookies" in err) == (2, True)
+    assert (code, "has tables of another program: cookies" in err) == (2, True)
     with sqlite3.connect("theirs.db") as connection:
         assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("cookies",)]
 

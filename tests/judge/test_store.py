@@ -349,7 +349,7 @@ def _damaged(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         pytest.param(
             lambda p: p.write_text("hello, not a database, but long enough" * 50),
@@ -359,19 +359,21 @@ def _damaged(path: Path) -> None:
         pytest.param(_damaged, "not a readable store", id="damaged"),
         pytest.param(lambda p: p.mkdir(), "is a folder", id="folder"),
         pytest.param(
-            _sqlite_with("create table meta (other int)"), "not ours", id="another-programs-meta"
+            _sqlite_with("create table meta (other int)"),
+            "not ambjudge's",
+            id="another-programs-meta",
         ),
         pytest.param(
             _sqlite_with("create table runs (other int)"),
-            "other tables: runs",
+            "tables of another program: runs",
             id="another-programs-runs",
         ),
     ],
 )
-def test_what_is_no_store_of_ours_is_one_clear_line(tmp_path, make, said):
+def test_what_is_no_store_of_ours_is_one_clear_line(tmp_path, make, message):
     path = tmp_path / "s.db"
     make(path)
-    with pytest.raises(StoreError, match=said) as caught:
+    with pytest.raises(StoreError, match=message) as caught:
         open_store(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
@@ -379,7 +381,7 @@ def test_what_is_no_store_of_ours_is_one_clear_line(tmp_path, make, said):
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("mysql://host/db", "'mysql' is not supported"),
         ("sqlite://", "names no file"),
@@ -387,8 +389,8 @@ def test_what_is_no_store_of_ours_is_one_clear_line(tmp_path, make, said):
         ("postgresql://user:geheim@127.0.0.1:notaport/db", "cannot be read"),
     ],
 )
-def test_bad_addresses_are_errors_that_show_no_password(address, said):
-    with pytest.raises(StoreError, match=said) as caught:
+def test_bad_addresses_are_errors_that_show_no_password(address, message):
+    with pytest.raises(StoreError, match=message) as caught:
         open_store(address)
     assert "geheim" not in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -311,7 +311,8 @@ class ApiJudge(Messages):
             raise NoCompletion(
                 Failure(
                     "judge_error",
-                    "the provider failed repeatedly and is left alone for a while; run again later",
+                    "the provider failed repeatedly, so no calls are made for a while; run again"
+                    " later",
                 )
             )
         while True:
@@ -444,7 +445,9 @@ class ApiJudge(Messages):
             warnings += [f"{self.name}, {request.question}: {note}" for note in notes]
         if self._options.dropped:
             names = ", ".join(self._options.dropped)
-            warnings.append(f"{self.name}: does not take {names}; its defaults were used")
+            warnings.append(
+                f"{self.name}: the provider does not take {names}; its defaults were used"
+            )
         return Reply(
             results=results,
             usage=usage,

@@ -182,7 +182,7 @@ class RationaleWriter:
 
 
 def _choose_tokens(matcher: Any, logits: Any) -> list[int]:
-    """The tokens that the grammar forces, else the likeliest that it allows; [] if it allows none."""
+    """The tokens that the grammar forces, else the likeliest one that it allows ([] for none)."""
     import torch
 
     forced = list(matcher.compute_ff_tokens())
