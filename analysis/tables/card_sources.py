@@ -1,5 +1,4 @@
-"""Scorecards from wherever they are: files, folders, stores, objects, and runs that are scored on
-the way."""
+"""Scorecards from files, folders, stores and objects; runs without one are scored on the way."""
 
 from __future__ import annotations
 
@@ -29,26 +28,29 @@ if TYPE_CHECKING:
     from ...judge.session import ScoreOptions
 
 _FRAME_SUFFIXES = (".parquet", ".csv")
-_MOST_BROKEN = 10_000
-"""Lines of a file that are no scorecards: what has more is something else, and naming each takes
+_MAX_BROKEN_LINES = 10_000
+"""Broken lines of a file; a file with more is not a file of scorecards, and naming each takes
 memory."""
+_NAMED_BROKEN_LINES = 10
 _CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
 
 
 @dataclass
 class Scoring:
-    """How runs without a scorecard are scored by the rules judge (None: defaults), and how many
-    were."""
+    """How the rules judge scores runs without a scorecard, and how many it scored."""
 
     options: ScoreOptions | None = None
+    """None: the defaults."""
     done: int = 0
 
 
 def read_cards(
     source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
 ) -> Iterator[ScoreCard]:
-    """The cards of a source; its ready-made frames are added to `frames`, what cannot be read to
-    `problems`."""
+    """Yield the scorecards of a source.
+
+    Frames among it are added to `frames`, and what cannot be read to `problems`.
+    """
     if isinstance(source, pl.DataFrame):
         frames.append(run_columns(conform(source)))
     elif isinstance(source, ScoreCard):
@@ -66,7 +68,7 @@ def read_cards(
             yield from _from_address(str(source), frames, problems, scoring)
         else:
             yield from _from_path(Path(source), frames, problems, scoring)
-    # an open Store, whose module is not imported for those who have none
+    # An open Store; its module is not imported by those who have none.
     elif hasattr(source, "iter_cards"):
         yield from source.iter_cards()
     elif isinstance(source, Iterable):
@@ -86,19 +88,20 @@ def is_store(source: str | Path) -> bool:
 def _from_address(
     address: str, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
 ) -> Iterator[ScoreCard]:
-    """Scorecards and frames of the file at an address, or of those directly below it, here one at a
-    time."""
+    """Scorecards and frames of the file at an address, or of the files directly below it."""
     files = find_files(address, _FRAME_SUFFIXES + _CARD_SUFFIXES)
     if not files:
         raise InputError(
             "no scorecards found here", "score the runs first, with --out at this address", address
         )
     for file in files:
-        at = len(problems)
+        before = len(problems)
         try:
-            with staged(file) as here:
-                yield from _from_path(here, frames, problems, scoring)
-                problems[at:] = [text.replace(str(here), str(file)) for text in problems[at:]]
+            with staged(file) as local_file:
+                yield from _from_path(local_file, frames, problems, scoring)
+                problems[before:] = [
+                    text.replace(str(local_file), str(file)) for text in problems[before:]
+                ]
         except InputError as error:
             problems.append(str(error))
 
@@ -171,10 +174,10 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
             for number, (_, line) in enumerate(bounded_lines(stream), 1):
                 if line.strip():
                     yield from _checked(line, f"{path}:{number}", problems)
-                if len(problems) - before > _MOST_BROKEN:
-                    del problems[before + 10 :]
+                if len(problems) - before > _MAX_BROKEN_LINES:
+                    del problems[before + _NAMED_BROKEN_LINES :]
                     raise InputError(
-                        f"more than {_MOST_BROKEN:,} lines are no scorecards",
+                        f"more than {_MAX_BROKEN_LINES:,} lines are not scorecards",
                         f"first: {problems[before]}",
                         path,
                     )
@@ -184,29 +187,25 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
         ) from error
 
 
-def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
+def _checked(item: Any, location: str, problems: list[str]) -> Iterator[ScoreCard]:
+    """The scorecard that an item is; a problem that names its location if it is none."""
     if isinstance(item, ScoreCard):
         yield item
         return
     try:
-        yield (
-            ScoreCard.model_validate_json(item)
-            if isinstance(item, bytes)
-            else ScoreCard.model_validate_json(json.dumps(item))
-        )
+        yield ScoreCard.model_validate_json(item if isinstance(item, bytes) else json.dumps(item))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         problems.append(
-            f"{where}: {field or 'line'}: {first['msg']} (not a scorecard; score the run again)"
+            f"{location}: {field or 'line'}: {first['msg']} (not a scorecard; score the run again)"
         )
     except (TypeError, ValueError, RecursionError):
-        problems.append(f"{where}: not JSON (score the run again)")
+        problems.append(f"{location}: not JSON (score the run again)")
 
 
 def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
-    """Runs found at or below a path, scored by the rules judge. A run that cannot be read is a
-    problem."""
+    """Score the runs at or below a path by rules; a run that cannot be read is a problem."""
     from ...judge.engine import make_scorecard
     from ...rubrics.load import load_rubric, rubric_for
     from ...trajectories.reading.load import iter_runs
@@ -239,11 +238,10 @@ def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[Score
 def each_card(
     source: Any, problems: list[str], scoring: Scoring | None = None
 ) -> Iterator[ScoreCard | pl.DataFrame]:
-    """The cards of a source one at a time, then its ready-made frames; what cannot be read is named
-    in `problems`.
+    """Yield the scorecards of a source one at a time, then its frames.
 
-    For readers that need the words of the cards, which `cohort` does not keep: what comes out may
-    be given to `cohort`.
+    What cannot be read is named in `problems`. For callers that need the texts of scorecards, which
+    `cohort` does not keep; the items may be passed on to `cohort`.
     """
     frames: list[pl.DataFrame] = []
     yield from read_cards(source, frames, problems, scoring or Scoring())

@@ -1,4 +1,4 @@
-"""Tables as CSV that a spreadsheet shows and never executes, and such texts back as they were."""
+"""Tables as CSV whose texts a spreadsheet never executes, and such texts read back unchanged."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ forms), be it after blanks, invisible characters or apostrophes, or with a tab o
 
 
 def to_csv(table: pl.DataFrame, *, header: bool = True) -> str:
-    """CSV as spreadsheets read it: comma, doubled quotes, UTF-8; null is an empty cell, an empty
-    text is "".
+    """CSV as spreadsheets read it: commas, doubled quotes, UTF-8; null is an empty cell.
 
-    Run ids, quotes and reasons come from strangers, and a spreadsheet would execute a text like
-    `=HYPERLINK(...)`: texts that match FORMULA get an apostrophe in front, which makes them text.
-    `from_csv` takes it off again. Lists are joined by "; ".
+    An empty text is "". Run ids, quotes and reasons come from strangers, and a spreadsheet would
+    execute a text like `=HYPERLINK(...)`: texts that match FORMULA get an apostrophe in front,
+    which makes them text. `from_csv` takes it off again. Lists are joined by "; ".
     """
-    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
-    named = [
-        name for name, kind in table.schema.items() if isinstance(kind, pl.Enum | pl.Categorical)
-    ]
-    joined = table.with_columns(
-        *(pl.col(name).cast(pl.List(pl.String)).list.join("; ") for name in lists),
-        *(pl.col(name).cast(pl.String) for name in named),
-    )
-    safe = joined.with_columns(
-        pl.col(name).str.replace(f"({FORMULA})", "'$1") for name in _texts(joined)
+    texts = table
+    for name, kind in table.schema.items():
+        if isinstance(kind, pl.List):
+            joined = pl.col(name).cast(pl.List(pl.String)).list.join("; ")
+            texts = texts.with_columns(joined)
+        elif isinstance(kind, pl.Enum | pl.Categorical):
+            texts = texts.with_columns(pl.col(name).cast(pl.String))
+    safe = texts.with_columns(
+        pl.col(name).str.replace(f"({FORMULA})", "'$1") for name in _text_columns(texts)
     )
     buffer = io.StringIO()
     safe.write_csv(buffer, include_header=header)
@@ -36,16 +34,15 @@ def to_csv(table: pl.DataFrame, *, header: bool = True) -> str:
 
 
 def from_csv(table: pl.DataFrame) -> pl.DataFrame:
-    """A table that was read from CSV, with the texts that `to_csv` was given: without the
-    apostrophes that it put there."""
+    """A table read from CSV, without the apostrophes that `to_csv` put in front of texts."""
     return table.with_columns(
         pl.when(pl.col(name).str.starts_with("'") & pl.col(name).str.contains(FORMULA))
         .then(pl.col(name).str.slice(1))
         .otherwise(pl.col(name))
         .alias(name)
-        for name in _texts(table)
+        for name in _text_columns(table)
     )
 
 
-def _texts(table: pl.DataFrame) -> list[str]:
+def _text_columns(table: pl.DataFrame) -> list[str]:
     return [name for name, kind in table.schema.items() if kind == pl.String]
