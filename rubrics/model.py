@@ -72,6 +72,7 @@ class Criterion(Node):
 
     @property
     def binary(self) -> bool:
+        """Whether the scale has only 1 and 0."""
         return set(self.values) == {0.0, 1.0}
 
 
@@ -119,6 +120,7 @@ class Rubric(Node):
 
     @property
     def weights(self) -> dict[str, float]:
+        """The weight of each stage."""
         return {stage: self.stages[stage].weight for stage in sorted(self.stages)}
 
 

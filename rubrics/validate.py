@@ -179,6 +179,7 @@ def _meaning_problems(document: Document) -> Iterator[Problem]:
     for stage in sorted(stages):
         criteria = stages[stage].get("criteria", [])
         path: _Path = ("stages", stage, "criteria")
+        # Criteria of a computed stage are wrong as a whole: no need to check each.
         if stage in COMPUTED and criteria:
             hint = "S4 and S5 are computed; give them a weight only"
             yield _problem(document, path, f"{stage} has criteria", hint, key=True)

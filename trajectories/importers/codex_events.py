@@ -44,6 +44,7 @@ class _EventReader:
         draft.lost["prompt, which this stream does not hold"] += 1
 
     def add(self, entry: dict[str, Any]) -> None:
+        """Add the next event."""
         kind, item = entry.get("type"), as_object(entry.get("item"))
         item_id = as_id(item.get("id")) or ""
         if kind == "thread.started":

@@ -72,6 +72,7 @@ class _AnthropicWriter:
         """Calls of the last reply; results without an id answer them in order."""
 
     def write(self) -> dict[str, Any]:
+        """The body of a request to the API."""
         draft = self._draft
         if draft.system_prompt is not None:
             self._system.append({"type": "text", "text": draft.system_prompt})

@@ -133,6 +133,7 @@ class _EventReader:
         self._last_call_id: str | None = None
 
     def add_all(self, values: list[Any]) -> None:
+        """Add the events of a run, in order."""
         events = as_objects(values)
         if len(events) < len(values):
             self.draft.lost["events that are no objects"] += len(values) - len(events)

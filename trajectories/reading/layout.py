@@ -117,6 +117,7 @@ def conversations_below(top: str, list_folder: Callable[[str], Listing]) -> Iter
         folder = pending.pop()
         listing = list_folder(folder)
         names: tuple[str, ...] = CONVERSATION_NAMES
+        # A run: go on in its process/ folder, past everything else that it holds.
         if "process" in listing.subfolders:
             process = list_folder(os.path.join(folder, "process"))
             if not process.files.isdisjoint((*CONVERSATION_NAMES, *TRACE_NAMES)):
@@ -295,7 +296,7 @@ def run_folder(conversation: Path, list_folder: Callable[[str], Listing] | None 
     """
     folder = conversation.absolute().parent
     if folder.name != "process":
-        return folder
+        return folder  # no known layout around the file
     folder = folder.parent
     if folder.name not in AGENT_FOLDERS:
         return folder
@@ -472,6 +473,7 @@ def _list_outputs(
             subfolders = subfolders.intersection(cases)
         for name in sorted(subfolders, reverse=True):
             link = run.top / folder / name
+            # A link back to a folder around it would be followed without end.
             if entries[name] == "folder" or _may_enter(link, run.top, follow_out=follow_out):
                 pending.append((*parts, name))
 

@@ -208,6 +208,7 @@ def _build_turns(messages: list[Any], path: Path, warnings: list[str]) -> TurnBu
 def _brief(header: dict[str, Any], builder: TurnBuilder, side: SideFiles) -> str:
     """The system prompt and the messages before the first turn."""
     system = text_or_none(header.get("system_prompt"))
+    # A system prompt among the messages is part of `builder.brief` already.
     if system is None and not builder.has_system_prompt:
         system = side.brief()
     return "\n\n".join(part for part in (system, *builder.brief) if part)
@@ -353,6 +354,7 @@ def _violations(turns: list[Turn], side: SideFiles) -> list[Violation]:
 def _is_breached(side: SideFiles, violations: list[Violation]) -> bool:
     if side.report is not None and side.report.breached:
         return True
+    # The harness warns once and ends the run at the second violation.
     if side.events("isolation_breach") or len(violations) >= 2:
         return True
     summary = side.summary or {}
@@ -400,6 +402,7 @@ def _stopped(turns: list[Turn], side: SideFiles) -> bool:
     last = turns[-1] if turns else None
     if last is not None and not last.actions and (last.replies or last.text.strip()):
         return bool(last.text.strip()) and not last.replies and last.finish_reason != "length"
+    # The conversation may lack the last reply: look at the trace.
     replies = side.events("api_call")
     reply = replies[-1] if replies else {}
     return reply.get("tool_calls") == [] and reply.get("finish_reason") != "length"

@@ -84,6 +84,7 @@ def _with_log_entry(action: Action, execution: Entry, logged: _LogEntry | None) 
         update["exec_time_s"] = amount(seconds)
     if logged is not None and logged.result is not None:
         observation = action.observation
+        # The conversation may hold only the end of an output, or have lost it.
         if observation is None or len(logged.result.text) > len(observation.text):
             update["observation"] = logged.result
     return action.model_copy(update=update) if update else action
@@ -132,6 +133,7 @@ def _match_executions(
     all_positions = (position for in_turn in positions for position in in_turn)
     in_order = zip(all_positions, without_code, strict=False)
     matches = _better_numbering(by_number, in_order, agrees)
+    # A record with its code says more than any number.
     for position, log_entry in _match_in_order(turns, with_code, executed_code):
         matches[position] = log_entry.entry
     return matches
@@ -182,6 +184,7 @@ def _match_in_order(
     for position, turn in enumerate(turns):
         for slot, action in enumerate(turn.actions):
             queue = queues.get(action_key(action))
+            # Entries that disagree belong to calls that the conversation lost.
             while queue:
                 log_entry = queue.popleft()
                 if _agrees(log_entry, action):

@@ -135,7 +135,7 @@ def _first_text(arguments: dict[str, Any], keys: Iterable[str]) -> str | None:
         if isinstance(value, str):
             return value
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
-            # argv form: ["bash", "-lc", "script"] means the script.
+            # A command as argv: ["bash", "-lc", "script"] means the script.
             if len(value) == 3 and value[1] in ("-c", "-lc"):
                 return str(value[-1])
             return " ".join(value)
@@ -160,6 +160,7 @@ def make_action(name: str, raw_arguments: Any, call_id: str | None) -> Action:
     if batch is not None:
         return batch
     code, language = _code_and_language(name, kind, arguments)
+    # A tool of an unknown name that is given code executes it.
     if kind == "other" and code:
         kind = "execute"
     return Action(
@@ -181,6 +182,7 @@ def _parse_arguments(raw: Any) -> tuple[dict[str, Any] | None, str]:
         return raw, ""
     if not isinstance(raw, str):
         return None, ""
+    # Some agents write no arguments at all for a tool without parameters.
     try:
         parsed = loads(raw) if raw.strip() else {}
     except ValueError:
@@ -262,6 +264,7 @@ def _json_object(text: str) -> dict[str, Any] | None:
 def observation_of(body: dict[str, Any], warnings: list[str], location: str) -> Observation:
     """An observation from a result of the harness: {"exit_code", "stdout", "stderr"}."""
     stdout, stderr = content_text(body.get("stdout")), content_text(body.get("stderr"))
+    # Some branches state the reason beside the streams, others repeat it in stderr.
     error = body.get("error") or body.get("violation")
     if isinstance(error, str) and error not in stderr:
         stderr = f"{stderr}\n{error}" if stderr else error
@@ -346,6 +349,7 @@ class _OpenTurn:
     replies: list[str] = field(default_factory=list)
 
     def close(self) -> Turn:
+        """The turn with what it has got so far."""
         return Turn(
             index=self.index,
             text=self.text,
@@ -428,6 +432,7 @@ class TurnBuilder:
         )
         self._turns.append(turn)
         self._first_open = 0
+        # Calls are taken from the end: the first call of a turn must come last.
         for slot in reversed(range(len(actions))):
             self._calls.setdefault(actions[slot].id, []).append((turn, slot))
 

@@ -74,6 +74,7 @@ def read_plan(run: RunFolder, turns: Sequence[Turn], warnings: list[str]) -> Pla
         )
     recovered = ""
     for _, write in writes:
+        # Appending again and again must not fill the memory.
         recovered = write.apply(recovered)[:MAX_PLAN_BYTES]
     if not recovered.strip():
         return Plan(image_path=image, image_turn=image_turn)

@@ -167,7 +167,7 @@ def _tree(keys: Iterable[str]) -> dict[str, Listing]:
         while folder:
             parent, _, name = folder.rpartition("/")
             if name in tree[parent].subfolders:
-                break
+                break  # the folders above are known, too
             tree[parent].subfolders.add(name)
             folder = parent
     return dict(tree)
@@ -289,6 +289,7 @@ def _local_copy(address: str, files: tuple[RemoteFile, ...]) -> Iterator[Path]:
         copies = [folder.joinpath(scheme, *file.key.lstrip("/").split("/")) for file in files]
         with _address_errors(address):
             fs.get([file.key for file in files], [str(copy) for copy in copies])
+        # Someone may have written to the bucket since it was listed.
         for file, copy in zip(files, copies, strict=True):
             if not copy.is_file() or copy.stat().st_size != file.size:
                 raise InputError(

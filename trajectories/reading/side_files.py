@@ -42,6 +42,7 @@ class SideFiles:
         self.summary: Entry | None = (
             summary if isinstance(summary, dict) else report_summary(self.report_data)
         )
+        # Most branches write the tokens of a reply into the trace.
         if not any("input_tokens" in event for event in self.events("api_call")):
             self._add_tokens()
         self.submit_result: Entry | None = None
@@ -86,6 +87,7 @@ class SideFiles:
         log = deque(self.calls)
         for event in self.events("api_call"):
             turn = count(event.get("turn")) or 0
+            # Calls of earlier replies that matched none of their names.
             while log and (count(log[0].get("turn")) or 0) < turn:
                 log.popleft()
             calls: list[Entry] = []

@@ -81,6 +81,7 @@ def turn_weights(run: Run) -> tuple[float, ...]:
                 occurrences[name] += 1
                 is_repeated = occurrences[name] > _FULL_WEIGHT_TURNS
                 feature_weights.append(weight / 2 if is_repeated else weight)
+        # The strongest feature decides; every further one adds a little.
         weight = 1 + max(feature_weights, default=0.0) + 0.2 * len(feature_weights)
         if turn.turn in key_turns:
             weight += 3
@@ -150,6 +151,7 @@ def shorten(text: str, limit: int, form_counts: Mapping[str, int] | None = None)
         if cost <= room:
             visible.add(index)
             room -= cost
+        # In an output, a shorter line of lower priority may still fit.
         elif form_counts is None or room < _MARK_SIZE:
             break
     return _with_gap_marks(lines, visible)

@@ -91,10 +91,12 @@ class _Lines:
         self.hide(middle, f"[… {len(middle):,} {word} lines{location} …]")
 
     def mark(self, index: int, text: str) -> None:
+        """Put a mark before a line, after marks that are there already."""
         earlier_mark = self.marks.get(index)
         self.marks[index] = text if earlier_mark is None else f"{earlier_mark}\n{text}"
 
     def visible(self, indices: Sequence[int]) -> list[int]:
+        """Those of these lines that are not hidden."""
         return [index for index in indices if not self.hidden[index]]
 
     def render(self, texts: Sequence[str]) -> str:
@@ -124,6 +126,7 @@ def fold(text: str, earlier: Earlier | None = None) -> str:
     folded = _Lines(plain.split("\n"))
     # Lines that differ in numbers, rules and bars only have the same form.
     forms = _RULES.sub(" ", _MASKED.sub("0", plain)).split("\n")
+    # Kinds with a name of their own come first; what merely repeats comes last.
     _fold_chatter(folded, forms, earlier.messages)
     _fold_boilerplate(folded, earlier)
     if "Traceback (most recent call last)" in plain:
@@ -227,6 +230,7 @@ def _fold_library_frames(folded: _Lines) -> None:
     for index, line in enumerate([*folded.lines, ""]):
         if is_library_frame(line):
             frames.append(index)
+        # The source line of a frame is indented by four: it belongs to the frame.
         elif not (frames and line.startswith("    ")):
             if len(frames) >= _MIN_FRAMES:
                 middle = range(frames[1], frames[-1])
@@ -245,6 +249,7 @@ def _long_listings(folded: _Lines) -> Iterator[tuple[int, int]]:
         return
     start, form = 0, None
     for index, line in enumerate(folded.lines):
+        # `ls -R` puts blank lines between folders.
         if folded.hidden[index] or (form == "files" and not line.strip()):
             continue
         row_form = listing_form(line)

@@ -78,6 +78,7 @@ class Rewrites:
         is_too_long = max(len(old), len(new)) > _MAX_FILE_LINES
         if is_too_long or self._compared_lines > _MAX_COMPARED_LINES:
             return None
+        # More than half of the lines are new: it is another text under the same name.
         if len(set(old) & set(new)) * 2 < len(set(new)):
             return None
         diff = list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]  # without file names
