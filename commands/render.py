@@ -41,7 +41,7 @@ def bill(usage: Usage) -> str:
 def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     """Print one scorecard: scores, what lost points and why, codes, problems of the files.
 
-    `verbose` adds criteria without loss, all quotes, votes, failed steps and facts.
+    `verbose` adds criteria without loss, all quotes, votes, origins of codes, failed steps, facts.
     """
     sections = scorecard_view(card)
     stages = [section for section in sections if section.kind == "stage"]
@@ -128,8 +128,11 @@ def _print_section(section: Section, verbose: bool) -> None:
         say(wrap(line.text, "    ", "  "))
     if len(section.lines) > len(lines):
         say(f"  … and {len(section.lines) - len(lines)} more (--json shows all)")
+    roles: tuple[Role, ...] = ("evidence", "facts")
+    if verbose:
+        roles += ("origin",)
     for item in section.items:
-        say_item(item, verbose=verbose)
+        say_item(item, roles=roles, verbose=verbose)
     if section.notes:
         say(wrap(" · ".join(note.text for note in section.notes), "    ", "  "))
 
