@@ -93,6 +93,8 @@ def check(submission: Submission) -> TrackCheck:
         optional=() if multi_class else (_ORGAN,),
         undelivered=undelivered,
     )
+    if multi_class and masks.labels is None:
+        _add_absent_structures(submission)
     cases = checked.cases
     if rules.prefixed_lesions and not multi_class:
         cases = tuple(_accept_prefixed_lesion(submission, case) for case in cases)
@@ -164,16 +166,24 @@ class _Masks:
     ) -> None:
         """Record the volumes of the mask's structures in ml."""
         if self.multi_class:
+            labels = self.labels or {
+                int(value) for value in stats.counts if _is_allowed(value, None)
+            }
             voxels = {
-                f"label_{label:g}": stats.counts.get(label, 0)
-                for label in self.labels or ()
-                if label
+                f"label_{label}": stats.counts.get(label, 0) for label in sorted(labels) if label
             }
         else:
             voxels = {name.partition(".")[0]: stats.nonzero}
         voxel_volume = voxel_ml(head)
         volumes = {structure: count * voxel_volume for structure, count in voxels.items()}
         submission.measure(case, **volumes)
+
+
+def _add_absent_structures(submission: Submission) -> None:
+    """Record 0 ml for structures that only other cases have, as the task's labels are unknown."""
+    structures = sorted({name for volumes in submission.measures.values() for name in volumes})
+    for case, volumes in submission.measures.items():
+        submission.measure(case, **{name: volumes.get(name, 0.0) for name in structures})
 
 
 def _allowed_labels(submission: Submission) -> frozenset[int] | None:
