@@ -91,8 +91,8 @@ def tiny_run(
     """Write a run of a few turns into `folder` and load it.
 
     `cases`: the expected cases, which agent_summary.json names. `outputs`: path below
-    agents_outputs/ -> content. `report`: detail_report.json. If `track` is None, it is inferred from
-    the task's name and the brief, as for any run.
+    agents_outputs/ -> content. `report`: detail_report.json. If `track` is None, it is inferred
+    from the task's name and the brief, as for any run.
     """
     conversation = {
         "agent": "tiny",

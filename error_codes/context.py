@@ -1,4 +1,4 @@
-"""What a detector may look at: one run with its stages, features, failures, failed steps and outputs.
+"""What a detector may look at: a run with its stages, features, failures, failed steps and outputs.
 
 Facts about delivered files come in as plain values (`OutputFacts`): `judge.checks` opens the files.
 """

@@ -1,7 +1,7 @@
 """Failures grouped into episodes: one step that failed, how often, and whether it was overcome.
 
-Recovery and the codes E2 and E4 are counted on episodes: attempts at the same step, not single error
-lines.
+Recovery and the codes E2 and E4 are counted on episodes: attempts at the same step, not single
+error lines.
 """
 
 from __future__ import annotations

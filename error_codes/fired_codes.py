@@ -27,6 +27,7 @@ def fired_codes(ctx: CodeContext, taxonomy: CodeTaxonomy = "paper") -> tuple[Fir
 
 def _detect(detector: Detector, ctx: CodeContext) -> Iterator[FiredCode]:
     for finding in _findings(detector, ctx):
+        # A detector of another package may name turns that the run does not have.
         turns = tuple(sorted({turn for turn in finding.turns if 1 <= turn <= ctx.last}))
         if turns and finding.confidence >= MIN_CONFIDENCE:
             yield FiredCode(
@@ -42,7 +43,7 @@ def _detect(detector: Detector, ctx: CodeContext) -> Iterator[FiredCode]:
 
 
 def _findings(detector: Detector, ctx: CodeContext) -> tuple[Finding, ...]:
-    """What a detector finds; a detector of another package that raises is left out with a warning."""
+    """What a detector finds; one of another package that raises is left out with a warning."""
     try:
         return tuple(detector.function(ctx))
     except Exception as error:

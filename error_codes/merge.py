@@ -29,7 +29,7 @@ _USUAL_STAGE: dict[str, Stage] = {"E1": "S1", "E2": "S2", "E3": "S3", "E4": "S4"
 
 
 class Reading(Frozen):
-    """A reader's verdict on one code. `confidence` in [0, 1] is the reader's; `turns` are 1-based."""
+    """A reader's verdict on one code, with the reader's confidence in [0, 1] and 1-based turns."""
 
     code: str
     state: Literal["present", "absent", "cannot_tell"]
@@ -94,6 +94,7 @@ def merge(
             (proven if reading.proven else unproven).append(code)
         elif reading.state == "absent":
             contradictions += _contradictions(reading, standing, reader)
+    # A code that was read off the score says nothing about the run itself.
     present = {finding.code for finding in standing if finding.independence != "from_score"}
     present |= {code.code for code in proven}
     states = {

@@ -1,4 +1,4 @@
-"""What is reported of error codes: fired codes, failed steps, contradictions. Scorecards embed them."""
+"""What scorecards embed about error codes: fired codes, failed steps, contradictions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FiredCode(Frozen):
     by: str
     """`detector:<name>` or `judge:<model>`."""
     confidence: Unit
-    """0 to 1: the share of such findings of a detector that are right, or a reader's own estimate."""
+    """0 to 1: how often such findings of a detector are right, or a reader's own estimate."""
     independence: Literal["from_trace", "from_files", "from_score", "from_judge"]
     """Where the code was read from; from_score ones are circular when related to the score."""
     facts: tuple[str, ...] = ()
@@ -45,13 +45,13 @@ class EpisodeInfo(Frozen):
     never did)."""
 
     cause: str
-    """The error on one line: the most frequent kind (of equals the first), with its first message."""
+    """The error on one line: the most frequent kind, the first of equals, and its first message."""
     kind: str
     """Family of causes."""
     stage: Stage
     """Stage of its first turn."""
     environment: bool
-    """Whether most attempts were stopped by access to data, models, packages, an API or resources."""
+    """Whether most attempts failed for lack of data, models, packages, an API or resources."""
     first_turn: Whole
     """The turn of its first failure."""
     turns: tuple[Whole, ...]

@@ -1,4 +1,4 @@
-"""Names of packages that exist, and names that an index or a library denied (package_names.yaml)."""
+"""Names of packages that exist, and names that an index or library denied (package_names.yaml)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..package_data import read_package_yaml
 
 _DATA = read_package_yaml(Path(__file__).with_suffix(".yaml"))
 GENERAL: frozenset[str] = frozenset(_DATA["general"])
-"""Libraries of general use, with `_` for `-`. Another tool can replace a missing one, so its absence
-takes no model away."""
+"""Libraries of general use, with `_` for `-`. Another tool can replace a missing one, so its
+absence takes no model away."""
 _SPECIAL = frozenset(name.replace("-", "_") for name in _DATA["special"])
 _DENIALS = tuple(re.compile(entry["pattern"]) for entry in _DATA["denials"])
 _MAX_LINE = 2_000

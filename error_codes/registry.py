@@ -55,7 +55,8 @@ class Detector:
     taxonomy: CodeTaxonomy = "paper"
     fact: FactSource | None = None
     """What proves its findings without reading: files, exit codes and tracebacks, or the harness's
-    words. The meaning of a text or a program may at most hold such a finding back. None: it reads."""
+    words. The meaning of a text or a program may at most hold such a finding back. None: the
+    detector reads."""
 
     @property
     def by(self) -> str:

@@ -151,6 +151,7 @@ def _last_write(ctx: CodeContext) -> Iterator[Fact]:
 def _failed_steps(ctx: CodeContext) -> Iterator[Fact]:
     """The most telling failed steps in the order of the run, then the number of the others."""
     exit_codes = {failure.turn: failure.exit_code for failure in ctx.failures}
+    # Only some steps get a line, so that a run that failed often does not crowd out other facts.
     # Steps that were never overcome come first, then those that failed often, then late ones.
     ranked = sorted(ctx.episodes, key=lambda step: (step.resolved, -step.attempts, -step.turns[-1]))
     for step in sorted(ranked[:_MAX_STEPS], key=lambda step: step.first_turn):

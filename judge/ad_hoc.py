@@ -140,8 +140,8 @@ async def ask(
 ) -> Answered:
     """Ask what the store does not know yet; the answers come in the order of the paths.
 
-    `paths`: conversation files. `question`: an item (`ask_item`), or a scope (`ask_scope`) that also
-    names track, tier or public inputs. `scorer`: workers, as for `execute_plan`. One run is in
+    `paths`: conversation files. `question`: an item (`ask_item`), or a scope (`ask_scope`) that
+    also names track, tier or public inputs. `scorer`: workers, as for `execute_plan`. One run is in
     memory for each call under way. JudgeError if the judge cannot be used at all; ConfigError for
     one that cannot be asked, or for a cost limit on a judge without a known price.
     """

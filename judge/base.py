@@ -28,10 +28,11 @@ QuestionName = str
 """What a judge is asked about a run: the criteria of a stage, by the stage's name, or one of
 EXTRA_QUESTIONS. Each question is a short text after the same record."""
 EXTRA_QUESTIONS: frozenset[QuestionName] = frozenset({"diagnosis", "stages", "ask", "brief"})
-"""The questions that are not about criteria of a rubric: which error codes apply, the stage of every
-turn, an ad-hoc question, and what the task's brief demands."""
+"""The questions that are not about criteria of a rubric: which error codes apply, the stage of
+every turn, an ad-hoc question, and what the task's brief demands."""
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
-"""Reasons that say nothing about the run, whichever judge gave them: another attempt may succeed."""
+"""Reasons that say nothing about the run, whichever judge gave them; another attempt may succeed.
+"""
 
 
 def is_criteria(question: QuestionName) -> bool:
@@ -44,8 +45,8 @@ class Request:
     """One question about one run: give a verdict on each of these items.
 
     `criteria` are the items that need a verdict; criteria that are credited, inapplicable or judged
-    already are left out. Error codes, the stages of turns and ad-hoc questions are items of the same
-    form.
+    already are left out. Error codes, the stages of turns and ad-hoc questions are items of the
+    same form.
     """
 
     run: Run

@@ -42,7 +42,7 @@ from .scoring.run_scores import Verdicts, run_scores, stage_verdicts
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run ready to be judged: everything that needs no judge, computed when it is first needed."""
+    """A run ready to be judged. What needs no judge is computed when it is first needed."""
 
     run: Run
     rubric: Rubric
@@ -167,6 +167,7 @@ def prepare(
     elif not isinstance(rubric, Rubric):
         rubric = load_rubric(rubric)
     folder = Path(public) if public else None
+    # A task's demands may lie among its public inputs; they replace those of the benchmark's tasks.
     demanded = None if folder is None else demanded_format(folder, run.task)
     if demanded is not None:
         run = run.model_copy(update={"output_format": demanded})
@@ -208,6 +209,7 @@ def assemble(
     run, rubric, outputs = ready.run, ready.rubric, ready.scored_check
     segmentation, stages_from = read_stages(ready, replies.get("stages"))
     verdicts = stage_verdicts(rubric, run.tier, replies)
+    # Contradictions are listed under either policy; strict evidence also unscores the verdicts.
     contradictions = find_contradictions(run, verdicts)
     if ready.scoring.policy.strict_evidence:
         contradicted = {contradiction.criterion for contradiction in contradictions}

@@ -35,7 +35,7 @@ on in order, and finished ones must not pile up behind a slow run."""
 
 @dataclass(frozen=True)
 class RunSource:
-    """One run to work on: its conversation file, or a path without any and the error that says so."""
+    """One run to work on: its conversation file, or a path without one and the error to report."""
 
     path: Path
     error: AmbjudgeError | None = None
@@ -104,6 +104,7 @@ async def for_each_run(
             if look_up is not None:
                 existing = look_up([source.path for _, source in chunk if source.error is None])
             for number, source in chunk:
+                # Waits here, not in `call`: a run that is not started takes no memory.
                 await in_order.wait_for_room()
                 if source.error is None and source.path in existing:
                     in_order.add(number, source.path, existing[source.path])

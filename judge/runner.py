@@ -251,7 +251,7 @@ def finished(work: Coroutine[Any, Any, R]) -> R:
 
 @contextlib.contextmanager
 def _interrupts(runner: _Runner[Any, Any]) -> Iterator[None]:
-    """Let Ctrl-C stop the runner; where signals cannot be handled, they keep their usual meaning."""
+    """Let Ctrl-C stop the runner; where that cannot be handled, it keeps its usual meaning."""
     loop = asyncio.get_running_loop()
     if threading.current_thread() is not threading.main_thread():
         yield

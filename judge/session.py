@@ -269,6 +269,7 @@ class RunScorer:
 
         InputError where the run cannot be read any more.
         """
+        # Loading and preparing a run takes long: in a thread, so that calls go on meanwhile.
         requests = await asyncio.to_thread(self._requests, needs)
         replies = (await ask_all(self._judge_of_needs(), requests)).values()
         results = [result for reply in replies for result in reply.results]
@@ -354,6 +355,7 @@ class StoringScorer(RunScorer):
             self._stored_rubrics.add(rubric.sha256)
             self.store.add_rubric(rubric)
         items = sum(len(request.criteria) for request in ready.requests(self.judge))
+        # Only a card whose every item is settled is what the same command would make again.
         key = settled = None
         if self._stored.take_answered(reference) == items:
             key = self._card_keys.key(run.path, run.content_sha256)

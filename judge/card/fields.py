@@ -35,7 +35,7 @@ from .stage_results import CriterionResult, StageResult
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
 
 RULES = "rules"
-"""The name of the judge without a model; the command line also takes its former name, `heuristic`."""
+"""Name of the judge without a model; the command line also takes its former name, `heuristic`."""
 TaskFrom = Literal["report", "outcome", "gate", "policy", "outputs"]
 
 Medal = Literal["good", "okay", "fail"]

@@ -12,7 +12,7 @@ from .scorecard import ScoreCard
 
 
 def scorecard_schema() -> dict[str, Any]:
-    """The schema of `ScoreCard` as serialised; the first paragraph of each docstring is one line."""
+    """The schema of `ScoreCard` as serialised; the summary of each docstring is one line."""
     schema = ScoreCard.model_json_schema(by_alias=True, mode="serialization")
     for model in (schema, *schema["$defs"].values()):
         _join_summary(model)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from .stage_results import StageResult
 
 ENOUGH = 0.8
-"""Share of the weight of S1-S3 from which a point score is shown, and share of the runs from which a
-leaderboard is made of them."""
+"""Share of the weight of S1-S3 from which a point score is shown, and share of the runs from which
+a leaderboard is made of them."""
 READ_STAGES: tuple[Stage, ...] = ("S1", "S2", "S3")
 
 Standing = Literal["read", "presumed", "open"]
 """read: Agentic and Overall are points. presumed: they are points that rest on presumed criteria
-(~), shown with their range. open: a judged stage is unscored, or too little has a value at all; only
-a range is shown."""
+(~), shown with their range. open: a judged stage is unscored, or too little has a value at all;
+only a range is shown."""
 
 
 class Shares(NamedTuple):

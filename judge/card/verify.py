@@ -1,7 +1,7 @@
 """Recompute every number of a scorecard from its own criteria and checks, without any model.
 
-Serialised scores are rounded to 4 decimals (Overall to 2). Recomputed scores may therefore differ by
-1e-4 for stages and Agentic and by 0.01 for Overall; anything more is a difference.
+Serialised scores are rounded to 4 decimals (Overall to 2). Recomputed scores may therefore differ
+by 1e-4 for stages and Agentic and by 0.01 for Overall; anything more is a difference.
 """
 
 from __future__ import annotations

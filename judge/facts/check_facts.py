@@ -45,6 +45,7 @@ def flag_facts(check: OutputCheck) -> Iterator[Fact]:
         return
     s4 = check.s4_checks
     source = _source(s4)
+    # What is absent explains a low completion better than what is malformed.
     absent = [issue for case in check.cases if not case.delivered for issue in case.issues]
     absent += [issue for issue in check.run_issues if issue.kind in _ABSENT_KINDS]
     fatal = [issue for issue in check.issues if issue.fatal]

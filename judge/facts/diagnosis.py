@@ -37,7 +37,7 @@ class Detected:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What went wrong in a run. `codes` are of the paper's taxonomy, `failures` of the harness's."""
+    """What went wrong in a run: `codes` of the paper's taxonomy, `failures` of the harness's."""
 
     codes: tuple[FiredCode, ...]
     unproven: tuple[FiredCode, ...]

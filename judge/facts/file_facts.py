@@ -116,6 +116,7 @@ def _kind_facts(kind: _Kind, root: Fence) -> Iterator[Fact]:
     yield Fact(kind="file_head", text=text, source="file", case=case)
     if form is None:
         return
+    # Evenly spread over all others, so that a fault in the last cases is seen too.
     step = max(1, math.ceil(len(others) / _MAX_COMPARED))
     compared = [(file, _form(file, root)) for file in others[::step]]
     different = [

@@ -39,8 +39,8 @@ def run_facts(
 ) -> tuple[Fact, ...]:
     """At most 60 facts and 12,000 characters, numbered F1..; a last one counts what was left out.
 
-    `codes`: fired codes; those that rest on facts are shown, without the code. `context`: the run's,
-    if it exists already.
+    `codes`: fired codes; those that rest on facts are shown, without the code. `context`: that of
+    the run, if it exists already.
     """
     if context is None:
         context = code_context(run, segmentation)

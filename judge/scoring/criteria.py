@@ -118,7 +118,7 @@ def _zeroed(result: CriterionResult, required: str) -> CriterionResult:
 def results_by_id(
     results: Sequence[CriterionResult], criteria: Sequence[Criterion]
 ) -> dict[str, CriterionResult]:
-    """The results by criterion; ValueError for an unknown criterion, and for two results for one."""
+    """The results by criterion; ValueError for an unknown criterion or a second result for one."""
     ids = {item.id for item in criteria}
     by_id: dict[str, CriterionResult] = {}
     for result in results:

@@ -136,6 +136,7 @@ def stage_score(
     )
     known = {name: value for name, value in values.items() if value is not None}
     has_verdict = bool(known.keys() - credited)
+    # Credits alone do not score a stage in which something was left to judge.
     if not has_verdict and len(credited) < len(values):
         return None, (low, high)
     if missing == "zero":
@@ -244,8 +245,8 @@ def s5_score(
 ) -> float | None:
     """S5 = 0.5 has_valid_results + 0.5 format_valid, in {0, 0.5, 1} (benchmark.md section 4).
 
-    None if a part is unknown. `malformed="zero"` follows the paper's text instead: a submission with
-    an invalid format scores 0.
+    None if a part is unknown. `malformed="zero"` follows the paper's text instead: a submission
+    with an invalid format scores 0.
     """
     low, high = s5_bounds(has_valid_results, format_valid, malformed)
     return low if low == high else None
@@ -362,6 +363,7 @@ def aggregate(
     not positive.
     """
     _check_weights(weights, stage_scores)
+    # Stages are walked in the order of the weights: the harness sums from the first stage on.
     scores: dict[str, float | None] = {}
     for stage in weights:
         score = stage_scores.get(stage)

@@ -53,8 +53,8 @@ def scoring_of(policy: Policy, track: TrackName | None) -> Scoring:
 
 def branch_of(track: TrackName | None) -> HarnessBranch | None:
     """The track's branch of the public harness; None for a track without one."""
-    known = None if track is None else TRACKS.find(track)
-    return None if known is None else known.branch
+    entry = None if track is None else TRACKS.find(track)
+    return None if entry is None else entry.branch
 
 
 def _branch_policy(policy: Policy, branch: HarnessBranch) -> Policy:
@@ -110,6 +110,7 @@ class HarnessScoring:
         turns = self.branch.breach_turns or ()
         first = len(turns)
         if any(turns):
+            # Each limit that lies before the breach leaves one more stage to nobody.
             first = sum(last_turn < (turn or 0) for last_turn in turns)
         values: dict[str, float | None] = dict.fromkeys(STAGES, 0.0)
         values |= dict.fromkeys(STAGES[:first], None)

@@ -81,6 +81,7 @@ def run_scores(
         turn = status.breach_turn
         stage = None if turn is None else segmentation.stage_of(turn)
         scores = scoring.after_breach(scores, turn, stage)
+    # Totalled before `reported`: the harness blends tool usage in only after Agentic is computed.
     total = scoring.total(scores.stages, rubric.weights, scores.task)
     failure_codes = {str(stage): code for stage, code in failures.items()}
     checks = {"S4": outputs.s4_checks, "S5": outputs.s5_checks}

@@ -164,7 +164,7 @@ def _status(call: dict[str, Any]) -> Any:
 
 
 def _smoke_passed(record: Any) -> bool:
-    """Whether a forward pass on CUDA took at least 0.3 s and gave a raw output that is no stand-in."""
+    """Whether a forward pass on CUDA took at least 0.3 s and gave a raw output, not a stand-in."""
     if not isinstance(record, dict) or not record.get("success") or "model_name" not in record:
         return False
     seconds = record.get("wall_s")
