@@ -18,7 +18,7 @@ from ambjudge.analysis.statistics.corrected_means import human_scores
 from ambjudge.analysis.statistics.label_sampling import label_plan
 from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.cohorts import Cohort, cohort
-from ambjudge.analysis.tables.label_tables import DRAWN, Labels
+from ambjudge.analysis.tables.label_tables import DRAWN_SCHEMA, Labels
 from ambjudge.cli import run
 
 JUDGES: dict[str, dict[str, Any]] = {
@@ -77,7 +77,7 @@ def some_labels(cards: Cohort, gold: Labels, budget: int, seed: int) -> Labels:
     )
     chosen = pl.col("run_id").is_in(plan["run_id"].implode())
     return Labels(
-        gold.criteria.filter(chosen), gold.codes.filter(chosen), how.select(*DRAWN).cast(DRAWN)
+        gold.criteria.filter(chosen), gold.codes.filter(chosen), how.select(*DRAWN_SCHEMA).cast(DRAWN_SCHEMA)
     )
 
 

@@ -150,7 +150,7 @@ class Simulation:
     def n(self) -> int:
         return len(self.agent)
 
-    @property
+    @cached_property
     def is_lite(self) -> Bools:
         """Whether each run (n) is of the tier lite."""
         return np.array([name == "lite" for name in self.settings.tiers])[self.tier]
