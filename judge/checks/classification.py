@@ -158,7 +158,7 @@ def _is_foreign(label: str, classes: tuple[str, ...]) -> bool:
 
 
 def _absent_classes(labels: dict[str, str], output_format: OutputFormat) -> tuple[OutputIssue, ...]:
-    """An issue if some of the task's classes are never predicted, and chance does not explain it."""
+    """An issue if classes of the task are never predicted and chance does not explain it."""
     classes = output_format.classes
     predicted = {label.lower() for label in labels.values()}
     absent = [name for name in classes if name.lower() not in predicted]

@@ -84,7 +84,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _repeated(texts: dict[str, str]) -> tuple[OutputIssue, ...]:
-    """An issue if 60 % of at least five reports are the same text, and it reports an abnormality."""
+    """An issue if 60 % of five or more reports are the same text, and not a normal finding."""
     if len(texts) < _MIN_REPEATED:
         return ()
     text, times = Counter(texts.values()).most_common(1)[0]

@@ -76,8 +76,8 @@ class Submission:
     ) -> TrackCheck:
         """Check that every case has its required files, and inspect these and the optional ones.
 
-        Faults of an optional file do not make a case invalid. A case whose required file has an issue
-        of a kind in `undelivered` counts as not delivered.
+        Faults of an optional file do not make a case invalid. A case whose required file has an
+        issue of a kind in `undelivered` counts as not delivered.
         """
         checks = []
         for case in self.cases:
@@ -116,7 +116,7 @@ class Submission:
         )
 
     def why_missing(self, case: str, name: str) -> OutputIssue:
-        """The issue about a missing file: misnamed in its folder, misplaced elsewhere, or absent."""
+        """The issue of a missing file: misnamed in its folder, misplaced elsewhere, or absent."""
         similar = self._similar_file(case, name)
         if similar is not None:
             return OutputIssue("misnamed", f"{similar} instead of {name}", case, similar)
