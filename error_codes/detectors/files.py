@@ -1,5 +1,7 @@
-"""E5: what is wrong with the delivered files. Read from the files where they came with the run,
-else from its trace."""
+"""E5: what is wrong with the delivered files.
+
+Read from the files if they came with the run, else from its trace.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,18 @@ _OUTPUT_PART = re.compile(r"(?m)^[ \t#*]{0,6}OUTPUTS?\b|agents_outputs/")
 
 
 def _turns(ctx: CodeContext) -> tuple[int, ...]:
-    """Where the files came from and where they were handed over."""
-    ends = {t for t in (ctx.final_write, ctx.last) if t}
-    return tuple(sorted(ends))
+    """The turns in which the files were last written and handed over."""
+    return tuple(sorted({turn for turn in (ctx.final_write, ctx.last) if turn}))
 
 
 def _describe(facts: tuple[OutputIssue, ...]) -> str:
-    cases = {f.case for f in facts if f.case}
-    text, count = Counter(f.text for f in facts).most_common(1)[0]
-    where = f" in {len(cases)} cases" if len(cases) > 1 else ""
-    return f"{' '.join(text.split())[:140].rstrip('.')}{where}" + (
-        " (most common)" if count < len(facts) > 1 else ""
-    )
+    """The most common issue with its number of cases."""
+    cases = {fact.case for fact in facts if fact.case}
+    text, count = Counter(fact.text for fact in facts).most_common(1)[0]
+    description = " ".join(text.split())[:140].rstrip(".")
+    if len(cases) > 1:
+        description += f" in {len(cases)} cases"
+    return f"{description} (most common)" if count < len(facts) else description
 
 
 @detector("missing_files", code="E5", stage="S5", independence="from_files", fact="file")
@@ -81,7 +83,7 @@ def brief_demand_broken(ctx: CodeContext) -> Iterable[Finding]:
 
 
 def _output_part(brief: str) -> str:
-    """What the brief says on the outputs: from its heading, else from their path, a paragraph on."""
+    """The paragraph of the brief about the outputs, from its heading or from their path on."""
     start = _OUTPUT_PART.search(brief)
     return brief[start.start() :].split("\n\n", 1)[0][:800] if start is not None else ""
 
@@ -93,14 +95,14 @@ def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
     """The harness's own answer or report says that deliverables are missing or invalid (where no
     files were opened)."""
     if not ctx.last or (ctx.facts is not None and ctx.facts.source == "files"):
-        return  # where files were opened, `called_invalid` weighs the report's word
+        return  # `called_invalid` weighs the report against opened files
     submitted = next(
         (t.index for t in ctx.run.turns for a in t.actions if a.kind == "submit"), ctx.last
     )
     lacking = _lacking(ctx.run.submit_result)
     if ctx.run.submit_result is not None and (lacking or ctx.run.status.completed is False):
-        what = f"{len(lacking)} missing files" if lacking else "an incomplete submission"
-        yield Finding((submitted,), f"The answer to the submission names {what}.", 0.95)
+        problem = f"{len(lacking)} missing files" if lacking else "an incomplete submission"
+        yield Finding((submitted,), f"The answer to the submission names {problem}.", 0.95)
         return
     report = ctx.run.report
     if report is not None and report.completion_rate is not None and report.completion_rate < 1:
@@ -118,39 +120,31 @@ def called_invalid(ctx: CodeContext) -> Iterable[Finding]:
     """The report calls the delivered files incomplete or invalid, and what was opened cannot show
     it (no public inputs)."""
     report, facts = ctx.run.report, ctx.facts
-    if (
-        report is None
-        or facts is None
-        or facts.source != "files"
-        or not ctx.last
-        or ctx.run.status.disqualified
-    ):
+    if report is None or facts is None or facts.source != "files":
+        return
+    if not ctx.last or ctx.run.status.disqualified:
         return
     if facts.defects or facts.missing or facts.of("skipped", "placeholder"):
         return  # seen in the files themselves, or honestly left open
     if report.completion_rate is not None and report.completion_rate < 1:
-        what = f"only {report.completion_rate:.0%} of the required outputs were delivered"
+        problem = f"only {report.completion_rate:.0%} of the required outputs were delivered"
     elif report.output_format_valid is False or report.submission_format_valid is False:
-        what = "the format of the delivered files is not valid"
+        problem = "the format of the delivered files is not valid"
     else:
         return
-    yield Finding(_turns(ctx), f"By the report, {what}.", 0.85)
+    yield Finding(_turns(ctx), f"By the report, {problem}.", 0.85)
 
 
 @detector("ended_without_deliverable", code="E5", stage="S5", independence="from_trace")
 def ended_without_deliverable(ctx: CodeContext) -> Iterable[Finding]:
     """The run stopped or was cut before it wrote any deliverable."""
-    if (
-        not ctx.last
-        or ctx.run.outputs.files
-        or ctx.run.status.submitted
-        or ctx.run.submit_result is not None
-    ):
+    status = ctx.run.status
+    if not ctx.last or status.submitted or ctx.run.submit_result is not None:
         return
-    if ctx.facts is not None and ctx.facts.completion:
+    if ctx.run.outputs.files or (ctx.facts is not None and ctx.facts.completion):
         return
-    written = any(t not in ctx.failed_turns for t in ctx.write_turns)
-    if not written and ctx.run.track is not None and ctx.run.status.ended in ("cut", "stopped"):
+    written = any(turn not in ctx.failed_turns for turn in ctx.write_turns)
+    if not written and ctx.run.track is not None and status.ended in ("cut", "stopped"):
         yield Finding(
             (ctx.last,),
             "The run ended without a submission and without having written outputs.",
@@ -159,11 +153,9 @@ def ended_without_deliverable(ctx: CodeContext) -> Iterable[Finding]:
 
 
 def _lacking(result: dict[str, Any] | None) -> list[Any]:
-    if result is None:
-        return []
-    return [
-        item
-        for key, value in result.items()
-        if key.startswith("missing") and isinstance(value, list)
-        for item in value
-    ]
+    """The items that the answer to the submission lists as missing."""
+    items: list[Any] = []
+    for key, value in (result or {}).items():
+        if key.startswith("missing") and isinstance(value, list):
+            items += value
+    return items

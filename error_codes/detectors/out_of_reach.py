@@ -146,8 +146,9 @@ def model_out_of_reach(ctx: CodeContext) -> Iterable[Finding]:
     """A model could not be obtained or loaded, and the deliverables were made without it."""
     model = out_of_reach(ctx)
     if model is not None:
-        reason = (
-            f"{model.name} could not be obtained or brought to work ({short_cause(model.message)}), and"
-            " the outputs were made without it."
+        cause = short_cause(model.message)
+        why = (
+            f"{model.name} could not be obtained or brought to work ({cause}), and the outputs"
+            " were made without it."
         )
-        yield Finding(model.turns, reason, 0.75)
+        yield Finding(model.turns, why, 0.75)

@@ -1,8 +1,7 @@
-"""E3: what the delivered files hold when they are opened and measured, whether or not the run
-printed it.
+"""E3: what the delivered files contain when they are opened and measured.
 
 Sizes of organs in ml, levels of images, numbers of boxes: a look at the files would have shown the
-same.
+same, whether or not the run printed it.
 """
 
 from __future__ import annotations
@@ -12,19 +11,17 @@ from statistics import median
 
 from ..context import CodeContext
 from ..registry import Finding, detector
-from .cases import looked_into
 from .handover import hand_over
+from .printed_cases import looked_into
 
 TIGHT = 1.6
-"""Sizes whose largest is at most this many times the smallest belong together: what healthy organs
-of one cohort differ by."""
+"""Largest ratio of sizes in one group: healthy organs of one cohort differ by so much."""
 APART = 1.5
-"""Times the largest (or the inverse, of the smallest) of those that belong together from which a
-size is another thing."""
+"""Ratio to the largest (or smallest) size of the group from which a size lies apart."""
 MANY_LABELS_APART = 3.0
 """The same for structures of a multi-class task, some of which vary by nature (fat, effusions)."""
 SHARE = 0.55
-"""Share of the cases that have to belong together; at least four."""
+"""Smallest share of the cases in the group; at least four cases."""
 _SAME = {
     "identical": "the same output for every case",
     "unchanged": "the input, unchanged",
@@ -38,18 +35,21 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
     unchanged input."""
     if ctx.facts is None or not ctx.handed_over:
         return
-    where = hand_over(ctx)
-    rate, total = ctx.facts.placeholder_rate, ctx.facts.expected_cases or len(ctx.run.outputs.cases)
+    turns = hand_over(ctx)
+    rate = ctx.facts.placeholder_rate
+    total = ctx.facts.expected_cases or len(ctx.run.outputs.cases)
     if rate is not None and rate > 0.05:
-        yield Finding(where, f"{rate:.0%} of the delivered answers are placeholders.", 0.9)
+        yield Finding(turns, f"{rate:.0%} of the delivered answers are placeholders.", 0.9)
     for kind, words in _SAME.items():
-        found = ctx.facts.of(kind)
-        cases = len({f.case for f in found})
-        few = kind in ("constant", "unchanged") and ctx.output == "images"
-        if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
-            yield Finding(where, f"The delivered files hold {words}, and were handed in.", 0.8)
+        issues = ctx.facts.of(kind)
+        if not issues:
+            continue
+        in_most_cases = bool(total) and len({issue.case for issue in issues}) > 0.5 * total
+        few_suffice = kind in ("constant", "unchanged") and ctx.output == "images"
+        if issues[0].case is None or few_suffice or in_most_cases:
+            yield Finding(turns, f"The delivered files hold {words}, and were handed in.", 0.8)
     for fact in ctx.facts.of("class_absent", "repeated", "cut_off"):
-        yield Finding(where, f"In the delivered files, {fact.text}, and they were handed in.", 0.8)
+        yield Finding(turns, f"In the delivered files, {fact.text}, and they were handed in.", 0.8)
 
 
 @detector("unlike_files_accepted", code="E3", stage="S4", independence="from_files")
@@ -61,30 +61,28 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
     scale of their inputs.
     """
     for name, column in _columns(ctx).items():
-        if ctx.output == "masks":
-            odd = (
-                ()
-                if name == "lesion"
-                else apart(column, APART if name == "organ" else MANY_LABELS_APART)
-            )
-        else:
-            compared = (
-                ctx.track is not None
-                and name in ctx.track.levels
-                and ctx.run.output_format.has_absolute_scale
-            )
-            odd = outliers(column) if compared else ()
-        if odd and not looked_into(ctx, odd, ctx.final_write or 0):
-            shown = ", ".join(f"{case} {column[case]:.3g}" for case in odd[:3])
-            usual = median(value for case, value in column.items() if case not in odd)
+        cases = _unlike_cases(ctx, name, column)
+        if cases and not looked_into(ctx, cases, ctx.final_write or 0):
+            values = ", ".join(f"{case} {column[case]:.3g}" for case in cases[:3])
+            usual = median(value for case, value in column.items() if case not in cases)
             unit = f" {ctx.track.unit}" if ctx.track is not None and ctx.track.unit else ""
-            yield Finding(
-                tuple(sorted({ctx.final_write or ctx.last, ctx.last})),
-                f"The delivered files differ in {name.replace('_', ' ')} ({shown}{unit}; the others"
-                f" about {usual:.3g}), and no execution looked into it.",
-                0.7,
+            why = (
+                f"The delivered files differ in {name.replace('_', ' ')} ({values}{unit}; the"
+                f" others about {usual:.3g}), and no execution looked into it."
             )
+            yield Finding(tuple(sorted({ctx.final_write or ctx.last, ctx.last})), why, 0.7)
             return
+
+
+def _unlike_cases(ctx: CodeContext, name: str, column: Mapping[str, float]) -> tuple[str, ...]:
+    """Cases that lie far off in a quantity; none for quantities that differ by nature."""
+    if ctx.output == "masks":
+        if name == "lesion":
+            return ()
+        return size_outliers(column, APART if name == "organ" else MANY_LABELS_APART)
+    if ctx.track is None or name not in ctx.track.levels:
+        return ()
+    return outliers(column) if ctx.run.output_format.has_absolute_scale else ()
 
 
 @detector("empty_files_accepted", code="E3", stage="S4", independence="from_files")
@@ -100,7 +98,7 @@ def empty_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
 
 
 def _columns(ctx: CodeContext) -> dict[str, dict[str, float]]:
-    """Quantity -> case -> number, where a run handed in files."""
+    """Quantity -> case -> number, of a run that handed in files."""
     columns: dict[str, dict[str, float]] = {}
     if ctx.facts is None or not ctx.handed_over:
         return columns
@@ -110,21 +108,21 @@ def _columns(ctx: CodeContext) -> dict[str, dict[str, float]]:
     return columns
 
 
-def apart(column: Mapping[str, float], factor: float) -> tuple[str, ...]:
-    """Cases whose size is at least `factor` times the largest, or at most its inverse of the
-    smallest, of those that belong together.
+def size_outliers(column: Mapping[str, float], factor: float) -> tuple[str, ...]:
+    """Cases `factor` times larger or smaller than all cases of the largest group of like sizes.
 
-    Those are the largest group within `TIGHT`; none where they are fewer than four or no majority.
+    A group holds the sizes within `TIGHT`. No outliers if it has fewer than four cases or no
+    majority.
     """
     order = sorted(column, key=lambda case: column[case])
     values = [column[case] for case in order if column[case] > 0]
-    best, start = (0, 0, 0), 0
+    largest, start = (0, 0, 0), 0
     for end, value in enumerate(values, 1):
         while value > TIGHT * values[start]:
             start += 1
-        best = max(best, (end - start, start, end))
-    n, start, end = best
-    if n < 4 or n < SHARE * len(column):
+        largest = max(largest, (end - start, start, end))
+    count, start, end = largest
+    if count < 4 or count < SHARE * len(column):
         return ()
     small, large = values[start], values[end - 1]
     return tuple(
@@ -133,46 +131,46 @@ def apart(column: Mapping[str, float], factor: float) -> tuple[str, ...]:
 
 
 def outliers(column: Mapping[str, float]) -> tuple[str, ...]:
-    """Cases apart from an otherwise tight column: three times, a third or the other sign of what
-    the rest agrees on, or a seventh off it and five times further away than the rest reaches.
+    """Cases that lie far off an otherwise tight column.
 
-    At least five cases, at most two in five of them off; the rest may scatter by a sixth of its
-    median, so that a column which varies by nature (sizes of tumours) has no outliers.
+    Far off is three times or a third of the median, or the other sign; or a seventh off it and five
+    times further away than the range of the other cases. Needs at least five cases, at most two in
+    five of them off; the others may scatter by a sixth of their median, so that a column which
+    varies by nature (sizes of tumours) has no outliers.
     """
     if len(column) < 5:
         return ()
     middle = median(column.values())
-    off = [case for case, value in column.items() if not _near(value, middle)] or _beyond(
-        column, middle
-    )
-    rest = [value for case, value in column.items() if case not in off]
-    if not off or not middle or len(off) > 0.4 * len(column) or len(rest) < 4:
+    off = [case for case, value in column.items() if not _is_near(value, middle)]
+    off = off or _beyond(column, middle)
+    others = [value for case, value in column.items() if case not in off]
+    if not off or not middle or len(off) > 0.4 * len(column) or len(others) < 4:
         return ()
-    spread = median(abs(value - median(rest)) for value in rest) / abs(middle)
+    spread = median(abs(value - median(others)) for value in others) / abs(middle)
     return tuple(off) if spread <= 1 / 6 else ()
 
 
 FAR = 5.0
-"""Times the range of all other cases by which a case lies off them."""
+"""Distance from all other cases, in multiples of their range, from which a case is far off."""
 
 
 def _beyond(column: Mapping[str, float], middle: float) -> list[str]:
-    """The furthest cases, at most two in five, where a gap of that size lies between them and all
-    others."""
+    """The furthest cases, at most two in five, if a wide gap separates them from all others."""
     order = sorted(column, key=lambda case: abs(column[case] - middle), reverse=True)
-    for n in range(1, int(0.4 * len(order)) + 1):
-        rest = [column[case] for case in order[n:]]
-        low, high = min(rest), max(rest)
-        gap = min(max(low - column[case], column[case] - high) for case in order[:n])
-        if len(rest) >= 4 and gap >= 0.15 * abs(middle) and gap >= FAR * (high - low):
-            return order[:n]
+    for count in range(1, int(0.4 * len(order)) + 1):
+        others = [column[case] for case in order[count:]]
+        low, high = min(others), max(others)
+        gap = min(max(low - column[case], column[case] - high) for case in order[:count])
+        if len(others) >= 4 and gap >= 0.15 * abs(middle) and gap >= FAR * (high - low):
+            return order[:count]
     return []
 
 
-def _near(value: float, middle: float) -> bool:
+def _is_near(value: float, middle: float) -> bool:
     return value * middle > 0 and 1 / 3 < value / middle < 3
 
 
-def joined(parts: Sequence[str], most: int = 3) -> str:
-    shown = ", ".join(parts[:most])
-    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown
+def joined(parts: Sequence[str], limit: int = 3) -> str:
+    """The parts in one text, those beyond the limit as a number."""
+    text = ", ".join(parts[:limit])
+    return f"{text} and {len(parts) - limit} more" if len(parts) > limit else text
