@@ -43,8 +43,11 @@ class RayCluster:
     """
 
     def __init__(self, settings: WorkerSettings, address: str | None = None) -> None:
-        """Raises ConfigError if Ray is not installed, if there is no cluster, or if the store is a
-        file of this machine alone."""
+        """Connect to the cluster, or start one.
+
+        Raises ConfigError if Ray is not installed, if there is no cluster, or if the store is a
+        file of this machine alone.
+        """
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Otherwise Ray looks for a `uv run` around us and prints a note about its own workers.
         os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")

@@ -26,8 +26,10 @@ class CardCache:
         """Runs judged by another rubric than the given one, as they are of another track."""
 
     def current_cards(self, paths: Sequence[Path]) -> Mapping[Path, CardLine]:
-        """The cards of those of these runs whose files and everything that decides a card are
-        unchanged."""
+        """The cards of those of these runs that would be scored the same again.
+
+        That is, their files and everything else that decides a card are unchanged.
+        """
         current: dict[Path, CardLine] = {}
         if not self._store.made_here:
             return current

@@ -45,7 +45,7 @@ from .likelihoods import (
     value_label,
     weight_files,
 )
-from .rationale import REASON_TOKENS, RationaleWriter, quotable_pieces
+from .rationale import REASON_TOKENS, Rationale, RationaleWriter, quotable_pieces
 
 DEFAULT_BUDGET = 12_000
 """Characters of a record; small models lose the thread of longer ones, and prefill time grows with
@@ -248,41 +248,45 @@ class LocalJudge:
 
         Returns the number of tokens written, and warnings.
         """
-        assert scorer.evidence is not None
-        if self._writer is None:
-            self._writer = RationaleWriter(scorer.model, scorer.tokenizer, self.reason_tokens)
-        writer = self._writer
         quotes = QuoteIndex(request.run)
         pieces = quotable_pieces(record, quotes)
-        prefix_length = len(scorer.evidence.tokens)
         tokens = 0
         warnings = []
         for index, (criterion, result) in enumerate(zip(choices, results, strict=True)):
             if result.status != "scored" or not pieces:
                 continue
             question = scorer.explanation_ids(criterion, result)
-            matcher = writer.matcher(pieces)
-            problem = None
-            if matcher is None:
-                problem = "the record cannot be quoted"
-            elif prefix_length + len(question) + writer.max_tokens > scorer.context:
-                problem = "the model's context is full"
-            else:
-                rationale, written = writer.write(
-                    scorer.evidence.cache, prefix_length, question, matcher
-                )
-                tokens += written
-                if rationale is None:
-                    problem = "the model did not finish it"
-                else:
-                    evidence = quotes.check(rationale.turn, rationale.quote)
-                    text = f"{rationale.reason} ({result.rationale})"
-                    results[index] = result.model_copy(
-                        update={"rationale": text, "evidence": (evidence,)}
-                    )
-            if problem is not None:
-                warnings.append(f"{self.name}, {criterion.id}: no rationale, {problem}")
+            rationale, written = self._write_rationale(scorer, question, pieces)
+            tokens += written
+            if isinstance(rationale, str):
+                warnings.append(f"{self.name}, {criterion.id}: no rationale, {rationale}")
+                continue
+            evidence = quotes.check(rationale.turn, rationale.quote)
+            text = f"{rationale.reason} ({result.rationale})"
+            update = {"rationale": text, "evidence": (evidence,)}
+            results[index] = result.model_copy(update=update)
         return tokens, warnings
+
+    def _write_rationale(
+        self,
+        scorer: LikelihoodScorer,
+        question: Sequence[int],
+        pieces: Mapping[int, Sequence[str]],
+    ) -> tuple[Rationale | str, int]:
+        """A rationale, or why there is none, and the number of tokens written."""
+        assert scorer.evidence is not None
+        if self._writer is None:
+            self._writer = RationaleWriter(scorer.model, scorer.tokenizer, self.reason_tokens)
+        prefix_length = len(scorer.evidence.tokens)
+        matcher = self._writer.matcher(pieces)
+        if matcher is None:
+            return "the record cannot be quoted", 0
+        if prefix_length + len(question) + self._writer.max_tokens > scorer.context:
+            return "the model's context is full", 0
+        rationale, written = self._writer.write(
+            scorer.evidence.cache, prefix_length, question, matcher
+        )
+        return rationale or "the model did not finish it", written
 
     def _result(
         self, request: Request, criterion: Criterion, answer: AnswerLikelihoods, record: Record
