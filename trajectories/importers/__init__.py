@@ -48,7 +48,7 @@ _MODULES = {
     "openhands": "openhands",
     "swe-agent": "swe_agent",
     "mini-swe-agent": "mini_swe_agent",
-    "otel": "otel_spans",
+    "otel": "otel_traces",
     "parquet": "parquet",
     "anthropic": "anthropic_messages",
     "openai": "openai_chat",
