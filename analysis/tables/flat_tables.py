@@ -135,21 +135,30 @@ def criterion_rows(card: ScoreCard) -> Iterator[Row]:
     head = card.run.id, card.run.path, card.judge.name, card.rubric.id
     for stage, result in card.stages.items():
         for item in result.criteria:
-            said = item.judged, item.status, item.reason, item.detail, item.rationale
-            yield (*head, stage, item.id, *said, *_evidence(item))
+            verdict = item.judged, item.status, item.reason, item.detail, item.rationale
+            yield (*head, stage, item.id, *verdict, *_evidence(item))
 
 
 def code_rows(card: ScoreCard) -> Iterator[Row]:
     """The fired codes of a scorecard (CODES), of both taxonomies."""
     head = card.run.id, card.run.path, card.judge.name
     for code in card.codes:
-        what = code.taxonomy, code.code, code.stage, list(code.turns), code.why
-        said = (
-            (None, None, None)
-            if (quote := code.quote) is None
-            else (quote.quote, quote.turn, quote.check)
+        quote: tuple[Any, ...] = (None, None, None)
+        if code.quote is not None:
+            quote = (code.quote.quote, code.quote.turn, code.quote.check)
+        yield (
+            *head,
+            code.taxonomy,
+            code.code,
+            code.stage,
+            list(code.turns),
+            code.why,
+            code.by,
+            code.independence,
+            code.confidence,
+            list(code.facts),
+            *quote,
         )
-        yield (*head, *what, code.by, code.independence, code.confidence, list(code.facts), *said)
 
 
 def verdict_rows(
@@ -204,45 +213,49 @@ def label_rows(labels: Labels) -> Iterator[Row]:
     for turn, stage in sorted(labels.stages.items()):
         yield (*head, "stage", stage, turn, None, None, None)
     for name, value in sorted(labels.criteria.items()):
-        shown = list(labels.evidence[name]) if name in labels.evidence else None
-        yield (*head, "criterion", name, None, value, shown, None)
+        turns = list(labels.evidence[name]) if name in labels.evidence else None
+        yield (*head, "criterion", name, None, value, turns, None)
     if "codes" in labels.model_fields_set:
-        for name in (*PAPER_CODES, *(name for name in labels.codes if name not in PAPER_CODES)):
-            said = labels.codes.get(name)
-            what = (0.0, None, None) if said is None else (1.0, list(said.turns), said.why)
-            yield (*head, "code", name, None, *what)
+        other_codes = [name for name in labels.codes if name not in PAPER_CODES]
+        for name in (*PAPER_CODES, *other_codes):
+            code = labels.codes.get(name)
+            if code is None:
+                yield (*head, "code", name, None, 0.0, None, None)
+            else:
+                yield (*head, "code", name, None, 1.0, list(code.turns), code.why)
     if labels.notes:
         yield (*head, "notes", None, None, None, None, labels.notes)
 
 
 def _evidence(item: CriterionResult) -> Row:
-    """Quotes given, quotes that stand where they were said to, and the turns cited, each once."""
-    quotes = [e for e in item.evidence if e.quote]
-    turns = list(dict.fromkeys(e.turn for e in item.evidence))
-    return len(quotes), sum(e.check == "verified" for e in quotes), turns
+    """How many quotes were given and verified, and the cited turns, each once."""
+    quotes = [evidence for evidence in item.evidence if evidence.quote]
+    verified = sum(evidence.check == "verified" for evidence in quotes)
+    turns = list(dict.fromkeys(evidence.turn for evidence in item.evidence))
+    return len(quotes), verified, turns
 
 
 def batches(
     rows: Iterable[Row], schema: Mapping[str, Any], size: int = BATCH
 ) -> Iterator[pl.DataFrame]:
-    """Rows as frames of at most `size` rows; a single empty one when there are none, so that
-    columns are always told."""
-    todo, first = iter(rows), True
-    while (part := list(islice(todo, size))) or first:
-        yield finite(pl.DataFrame(part, schema=dict(schema), orient="row"))
-        first = False
+    """Rows as frames of at most `size` rows; one empty frame with the columns if there are none."""
+    remaining = iter(rows)
+    batch = list(islice(remaining, size))
+    while True:
+        yield finite(pl.DataFrame(batch, schema=dict(schema), orient="row"))
+        batch = list(islice(remaining, size))
+        if not batch:
+            return
 
 
 def finite(table: pl.DataFrame) -> pl.DataFrame:
-    """NaN and infinities, which JSON does not have and nobody measured, as null."""
-    reals = pl.col(pl.Float64)
-    return (
-        table.with_columns(pl.when(reals.is_finite()).then(reals))
-        if pl.Float64 in table.dtypes
-        else table
-    )
+    """NaN and infinities as null: JSON does not have them, and they are not measurements."""
+    if pl.Float64 not in table.dtypes:
+        return table
+    numbers = pl.col(pl.Float64)
+    return table.with_columns(pl.when(numbers.is_finite()).then(numbers))
 
 
 def to_jsonl(table: pl.DataFrame) -> str:
-    """One JSON object a line, every column in each, null where nothing is known."""
+    """JSON Lines: one object for each row, with every column, null where unknown."""
     return str(table.write_ndjson())
