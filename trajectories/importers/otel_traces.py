@@ -1,7 +1,7 @@
 """Traces of agents: OpenTelemetry's GenAI spans (OTLP JSON), and exports of Langfuse and Phoenix.
 
-Each trace is a run, and each call of a model a turn. As every call is sent the whole conversation
-again, only what is new in its input is read: user messages, and results of tools. The tools' own
+Each trace is a run, and each call of a model a turn. Every call repeats the conversation so far, so
+only what is new in its input is read: user messages, and results of tools. The tools' own
 spans have their seconds, and the results that no later call was sent. Source: OpenTelemetry
 semantic conventions for generative AI (input and output messages, from 1.37, and the indexed
 `gen_ai.prompt` before), OpenInference specification.

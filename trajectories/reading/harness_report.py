@@ -222,7 +222,7 @@ def _score(value: Any, label: str, warnings: list[str]) -> float | None:
 
 
 def _flag(data: dict[str, Any], *names: str) -> bool | None:
-    """The first of these flags that the report states, in any of the places where it may stand."""
+    """The first of these flags that the report states, in any of the objects that may hold it."""
     for name in names:
         values = [_get(data, f"format.{name}"), data.get(name)]
         values += [_get(data, field) for field in _in_metrics(name)]
@@ -284,7 +284,7 @@ def report_identity(data: Any) -> dict[str, Any]:
 def report_runtime(data: Any) -> dict[str, float | None]:
     """wall_time_s, input_tokens, output_tokens and cost_usd; None for what is not reported.
 
-    They stand in the report's runtime block, or where the orchestrator puts them.
+    They are in the report's runtime block, or in the orchestrator's.
     """
     return {name: _first_number(data, fields) for name, fields in _RUNTIME_FIELDS.items()}
 

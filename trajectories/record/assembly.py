@@ -40,8 +40,7 @@ _MIN_TURN_CHARS = 200
 _MIN_TEXT_CHARS = 32
 """Characters of a text that are always shown: at least a mark that says how much is missing."""
 _MAX_READ_CHARS = 1_000_000
-"""Characters of all texts of a run that are looked at; of an endless run, the ends of its longest
-texts."""
+"""Characters of a run that are looked at. Of a longer run, only the ends of its longest texts."""
 _MIN_READ_CHARS = 10_000
 """Characters of each text that are looked at in any case."""
 _SHARING_ROUNDS = 4
@@ -212,7 +211,7 @@ def _room(budget_chars: int, sections: Sequence[str]) -> int:
 
 
 def _readable_chars(run: Run) -> int:
-    """How many characters of one text are looked at: all of them, unless the run is endless."""
+    """How many characters of one text are looked at: all of them, unless the run is too long."""
     sizes = [len(turn.text) for turn in run.turns]
     sizes += [len(reply) for turn in run.turns for reply in turn.replies]
     for _, action in run.actions():

@@ -1,4 +1,4 @@
-"""Checks whether a quote really is where a judge says it is.
+"""Checks whether the words that a judge quotes are in the turn that it cites.
 
 `QuoteIndex(run).check(turn, quote)` answers with an `Evidence`: *verified* if the words are in the
 cited turn, *moved* if they are in another one, *not_found* otherwise. Turn 0 stands for what

@@ -35,7 +35,7 @@ class Part:
     heading: str
     body: str
     unread: int = 0
-    """Characters of the transcript, before folding, that are not looked at (endless outputs)."""
+    """Characters of the transcript, before folding, that are not looked at (very long outputs)."""
     replaced: int = 0
     """Characters of `body` that `sanitize` replaced."""
 
@@ -103,7 +103,7 @@ class TurnRenderer:
         return _sanitized_part(kind, heading, fold_written(text), unread)
 
     def _readable(self, text: str) -> tuple[str, int]:
-        """The text, or the ends of an endless one, and how many characters are left out."""
+        """The text, or the ends of a very long one, and how many characters are left out."""
         text = text.strip("\n")
         unread = len(text) - self._max_chars
         if unread <= 0:
