@@ -245,7 +245,7 @@ def standing_reasons(runs: Mapping[Standing, int], share: float | None) -> list[
     """
     judged = ""
     if share is not None:
-        judged = f" ({share:.0%} of the weight of the judged criteria was judged)"
+        judged = f" ({share:.0%} of the weight of the criteria was judged)"
     reasons = []
     if count := runs.get("presumed"):
         subject = "the scores rest" if count == 1 else f"the scores of {count} runs rest"
