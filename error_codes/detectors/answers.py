@@ -1,9 +1,8 @@
-"""Answers without a model behind them (E1), and the answer-level codes (taxonomy `answers`), one or
-none an answer file.
+"""Answers without a model behind them (E1), and answer-level codes (taxonomy `answers`).
 
-Answers and questions come in as the mappings read from their files; nothing is opened here. The
-first rule that applies names the answer's code, so that what is wrong with the form comes before
-what is wrong with the content. What a raw output means (no picture seen, the other side) is read.
+An answer file has at most one code. Answers and questions are the mappings read from their files;
+nothing is opened here. The first rule that applies decides the code, so that faults of form come
+before faults of content. What a raw output means (no picture seen, the other side) is for a judge.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ _ERRORS = (
         "The raw output is an error message.",
     ),
 )
-"""What exceptions, runtimes and providers print where an answer should be."""
+"""Texts that exceptions, runtimes and providers print in place of an answer."""
 _NO_MODEL = re.compile(r"none|n/?a|unknown|heuristic|baseline|rule[- ]based|dummy|", re.IGNORECASE)
 
 
 class AnswerCode(Frozen):
-    """The code of one answer. `question` is the question's id; `why` is one sentence."""
+    """The code of one answer. `question` is the question's id, `why` one sentence."""
 
     question: str
     code: str
@@ -54,27 +53,25 @@ class AnswerCode(Frozen):
 def answer_codes(
     answers: Sequence[Mapping[str, Any]], questions: Mapping[str, Mapping[str, Any]] | None = None
 ) -> tuple[AnswerCode, ...]:
-    """Codes of all answers, in order; then CMP001 for questions without any, and SCT001 for the
-    whole set.
+    """Codes of all answers in order, then CMP001 for unanswered questions and SCT001 for the set.
 
-    `questions`: question id -> its file (`options` label -> text); without it the rules on options
-    stay silent.
+    `questions`: question id -> its file (`options`: label -> text); without it the rules about
+    options are skipped.
     """
     questions = questions or {}
-    found: list[AnswerCode] = []
+    codes: list[AnswerCode] = []
     for answer in answers:
         question = str(answer.get("question_id") or "?")
         code = _code(answer, questions.get(question))
         if code is not None:
-            found.append(AnswerCode(question=question, code=code[0], why=code[1]))
-    answered = {str(a.get("question_id")) for a in answers}
-    for question in questions:
-        if question not in answered:
-            found.append(
-                AnswerCode(
-                    question=question, code="CMP001", why="There is no answer for this question."
-                )
-            )
+            codes.append(AnswerCode(question=question, code=code[0], why=code[1]))
+    answered = {str(answer.get("question_id")) for answer in answers}
+    why = "There is no answer for this question."
+    codes += (
+        AnswerCode(question=question, code="CMP001", why=why)
+        for question in questions
+        if question not in answered
+    )
     labels = {str(a.get("predicted_label")) for a in answers if a.get("predicted_label")}
     raw = {str(a.get("raw_model_output") or "") for a in answers}
     if len(answers) >= 5 and len(labels) == 1 and (len(raw) > 1 or raw == {""}):
@@ -82,18 +79,18 @@ def answer_codes(
             f"All {len(answers)} answers carry the label {labels.pop()} although the outputs behind"
             " them differ or are empty."
         )
-        found.append(AnswerCode(question="*", code="SCT001", why=why))
-    return tuple(found)
+        codes.append(AnswerCode(question="*", code="SCT001", why=why))
+    return tuple(codes)
 
 
 def is_placeholder(raw: str, answered: bool) -> bool:
-    """Whether a raw model output is none: a stand-in, or nothing behind an answer (benchmark.md
-    section 4)."""
+    """Whether a raw output is a stand-in, or empty behind an answer (benchmark.md, section 4)."""
     text = raw.strip()
     return bool(_STAND_IN.match(text)) or (answered and not text)
 
 
 def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    """The code of an answer and its sentence; None for a sound answer."""
     lacking = [name for name in REQUIRED if name not in answer]
     if lacking:
         return "FMT001", f"The answer lacks {', '.join(lacking)}."
@@ -105,41 +102,38 @@ def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tupl
         return "FMT002", "The raw output is no text."
     raw = raw or ""
     label, text = answer.get("predicted_label"), answer.get("predicted_answer")
-    given = bool(label) or bool(text)
-    if not raw.strip() and not given:
+    answered = bool(label) or bool(text)
+    if not raw.strip() and not answered:
         return "CMP001", "Answer and raw output are both empty."
-    if is_placeholder(raw, given):
+    if is_placeholder(raw, answered):
         return "PLC001", "The answer is a placeholder: its raw output is empty or a stand-in."
     for pattern, code, why in _ERRORS:
         if pattern.search(raw[:4_000]):
             return code, why
     options = question.get("options") if question is not None else None
     if isinstance(options, Mapping) and options:
-        clash = _against_options(
-            str(label or ""), str(text or ""), raw, {str(k): str(v) for k, v in options.items()}
-        )
-        if clash is not None:
-            return clash
+        texts = {str(key): str(value) for key, value in options.items()}
+        code = _option_code(str(label or ""), str(text or ""), raw, texts)
+        if code is not None:
+            return code
     if _NO_MODEL.fullmatch(str(answer["model_name"] or "").strip()):
         return "AUX001", "The field that names the model names none."
     return None
 
 
-def _against_options(
+def _option_code(
     label: str, text: str, raw: str, options: dict[str, str]
 ) -> tuple[str, str] | None:
+    """The code of an answer that contradicts the options; None if it does not."""
     if label and label not in options:
         return "HAL001", f"The label {label[:20]} is none of the options."
     if label and text and _plain(text) != _plain(options[label]):
         if _plain(text) in map(_plain, options.values()):
             return "LOG001", "The answer text is another option's than the label's."
         return "HAL001", "The answer text is none of the options."
-    if label and any(
-        _plain(raw) in (_plain(key), _plain(value))
-        for key, value in options.items()
-        if key != label
-    ):
-        return "LOG002", "The raw output is one option and the label another one."
+    for key, value in options.items():
+        if label and key != label and _plain(raw) in (_plain(key), _plain(value)):
+            return "LOG002", "The raw output is one option and the label another one."
     return None
 
 
@@ -149,7 +143,7 @@ def _plain(text: str) -> str:
 
 _MODEL_ACCESS = frozenset({"model", "network", "package", "memory", "device", "disk"})
 TRIED_HARD = 2
-"""Turns that failed on access to a model from which a run without one counts as kept from it."""
+"""Failed attempts at a model from which a run without one counts as kept from it."""
 
 
 @detector("no_model_behind_answers", code="E1", stage="S4", independence="from_trace")
@@ -164,19 +158,20 @@ def no_model_behind_answers(ctx: CodeContext) -> Iterable[Finding]:
     if _kept_from_model(ctx):
         return
     if ctx.facts.completion and ctx.final_write:
-        yield Finding(
-            (ctx.final_write,), "Answers were delivered although no model was ever called.", 0.8
-        )
+        why = "Answers were delivered although no model was ever called."
+        yield Finding((ctx.final_write,), why, 0.8)
 
 
 def _kept_from_model(ctx: CodeContext) -> bool:
-    """Whether a model could not be had: another method served, or `TRIED_HARD` turns failed before
-    the outputs were written."""
+    """Whether a model was out of reach, or `TRIED_HARD` turns failed before the last write."""
     if out_of_reach(ctx) is not None:
         return True
-    kept = {
-        f.turn
-        for f in ctx.failures
-        if f.environment and f.family in _MODEL_ACCESS and f.confidence >= 0.7
+    turns = {
+        failure.turn
+        for failure in ctx.failures
+        if failure.environment
+        and failure.family in _MODEL_ACCESS
+        and failure.confidence >= 0.7
+        and (ctx.final_write is None or failure.turn <= ctx.final_write)
     }
-    return len([t for t in kept if ctx.final_write is None or t <= ctx.final_write]) >= TRIED_HARD
+    return len(turns) >= TRIED_HARD

@@ -1,5 +1,4 @@
-"""The second taxonomy (`harness`): one code per failed step, derived from the same episodes and
-facts.
+"""The second taxonomy (`harness`): one code per failed step, from the same episodes and facts.
 
 E1 hallucination, E2 resource (time included), E3 logic, E4 code, E5 format. The heuristics on the
 metric follow benchmark.md section 6 and read the score: they are marked `from_score`, circular
@@ -18,21 +17,18 @@ from .breaches import invented_name
 from .failures import REPEATED, harness_code, lost_outputs
 
 GOOD_ENOUGH = 0.3
-"""From this metric on (or medal okay) a valid run has no failed step."""
+"""Metric from which a valid run has no failed step (or from medal "okay" on)."""
 
 
 def metric(ctx: CodeContext) -> float | None:
-    """The metric that the heuristics look at: the track's headline, else the task score; None when
-    unknown."""
+    """The track's main metric, else the task score; None if unknown."""
     report = ctx.run.report
     score = ctx.facts.task_score if ctx.facts is not None else None
     if score is None and report is not None:
         score = report.task_score
-    return (
-        score
-        if report is None or ctx.track is None
-        else ctx.track.main_metric(report.metrics, score)
-    )
+    if report is None or ctx.track is None:
+        return score
+    return ctx.track.main_metric(report.metrics, score)
 
 
 @detector("near_zero_metric", code="E3", stage="S4", independence="from_score")
@@ -41,11 +37,8 @@ def near_zero_metric(ctx: CodeContext) -> Iterable[Finding]:
     from the score."""
     limit, value = ctx.track.near_zero if ctx.track is not None else None, metric(ctx)
     if limit is not None and value is not None and value < limit and _complete(ctx):
-        yield Finding(
-            (ctx.final_write or ctx.last,),
-            f"Valid outputs reach a metric of {value:.2f} only.",
-            0.8,
-        )
+        why = f"Valid outputs reach a metric of {value:.2f} only."
+        yield Finding((ctx.final_write or ctx.last,), why, 0.8)
 
 
 @detector("step_failure", code="E4", stage="S4", independence="from_trace", taxonomy="harness")
@@ -70,15 +63,11 @@ def _steps(ctx: CodeContext, resource: bool) -> Iterable[Finding]:
             continue
         times = f"{episode.attempts} times" if episode.attempts > 1 else "once"
         end = "" if episode.resolved else " and was not overcome"
-        # A step that was never overcome is the cause of what its files lack, so it goes before
-        # their format.
-        sure = 0.92 if lost and not episode.resolved else 0.75
-        yield Finding(
-            episode.turns,
-            f"The step failed {times}{end} ({short_cause(episode.cause)}).",
-            sure,
-            episode.stage,
-        )
+        # A step that was never overcome causes the gaps in the files, so it goes before their
+        # format.
+        confidence = 0.92 if lost and not episode.resolved else 0.75
+        why = f"The step failed {times}{end} ({short_cause(episode.cause)})."
+        yield Finding(episode.turns, why, confidence, episode.stage)
 
 
 @detector(
@@ -86,12 +75,9 @@ def _steps(ctx: CodeContext, resource: bool) -> Iterable[Finding]:
 )
 def output_format_invalid(ctx: CodeContext) -> Iterable[Finding]:
     """The outputs are complete or not, and their format is invalid."""
-    if (
-        ctx.facts is not None
-        and ctx.facts.format_valid is False
-        and ctx.last
-        and not ctx.facts.real_but_broken
-    ):
+    if ctx.facts is None or not ctx.last or ctx.facts.real_but_broken:
+        return
+    if ctx.facts.format_valid is False:
         yield Finding((ctx.final_write or ctx.last,), "The format of the outputs is invalid.", 0.9)
 
 
@@ -114,38 +100,28 @@ def near_zero_step(ctx: CodeContext) -> Iterable[Finding]:
     goes before their form (AutoMedBench/AutoMedBench, branch eval_vqa, failure_classifier.py:97).
     """
     if ctx.facts is not None and ctx.facts.real_but_broken and ctx.last:
-        return (
-            Finding(
-                (ctx.final_write or ctx.last,),
-                "A model answered everything, and next to nothing is right.",
-                0.8,
-            ),
-        )
-    return (
-        near_zero_metric(ctx)
-        if ctx.track is None or not ctx.track.weak
-        else _weak(ctx, ctx.track.weak)
-    )
+        why = "A model answered everything, and next to nothing is right."
+        return (Finding((ctx.final_write or ctx.last,), why, 0.8),)
+    if ctx.track is not None and ctx.track.weak:
+        return _weak(ctx, ctx.track.weak)
+    return near_zero_metric(ctx)
 
 
 def _weak(ctx: CodeContext, limits: Mapping[str, float]) -> Iterable[Finding]:
-    said = ctx.run.report.metrics if ctx.run.report is not None else {}
-    values = {name: number(said.get(name)) for name in limits}
-    if all(
-        value is not None and value < limits[name] for name, value in values.items()
-    ) and _complete(ctx):
-        shown = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
-        yield Finding((ctx.final_write or ctx.last,), f"Valid outputs are weak: {shown}.", 0.8)
+    """Complete, valid outputs of which every metric is below its limit."""
+    metrics = ctx.run.report.metrics if ctx.run.report is not None else {}
+    values = {name: number(metrics.get(name)) for name in limits}
+    weak = all(value is not None and value < limits[name] for name, value in values.items())
+    if weak and _complete(ctx):
+        text = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
+        yield Finding((ctx.final_write or ctx.last,), f"Valid outputs are weak: {text}.", 0.8)
 
 
 def _complete(ctx: CodeContext) -> bool:
-    """Every case has an output, and all are valid."""
-    return bool(
-        ctx.last
-        and ctx.facts is not None
-        and ctx.facts.format_valid
-        and (ctx.facts.completion or 0) >= 1
-    )
+    """Whether every case has an output, and all are valid."""
+    if not ctx.last or ctx.facts is None or not ctx.facts.format_valid:
+        return False
+    return (ctx.facts.completion or 0) >= 1
 
 
 @detector("broken_rule_step", code="E1", stage="S1", independence="from_trace", taxonomy="harness")
@@ -166,17 +142,19 @@ def validation_artefact_missing(ctx: CodeContext) -> Iterable[Finding]:
     delivered."""
     if ctx.output != "answers" or ctx.run.outputs.root is None or not ctx.last:
         return
-    have = {file.name.rsplit("/", 1)[-1] for file in ctx.run.outputs.files}
-    lacking = sorted(ctx.run.output_format.validation_files_in(ctx.run.brief) - have)
+    delivered = {file.name.rsplit("/", 1)[-1] for file in ctx.run.outputs.files}
+    lacking = sorted(ctx.run.output_format.validation_files_in(ctx.run.brief) - delivered)
     if lacking:
-        pilot = next(
-            (t for t in ctx.model_turns if ctx.stage(t) == "S3"), ctx.final_write or ctx.last
-        )
-        yield Finding((pilot,), f"{', '.join(lacking)} was asked for and never written.", 0.85)
+        pilots = [turn for turn in ctx.model_turns if ctx.stage(turn) == "S3"]
+        turn = pilots[0] if pilots else ctx.final_write or ctx.last
+        yield Finding((turn,), f"{', '.join(lacking)} was asked for and never written.", 0.85)
 
 
 def good_run(ctx: CodeContext) -> bool:
-    """A valid, complete run at or above the baseline: the harness gives it no step failure."""
+    """Whether a run is valid, complete and at least as good as the baseline.
+
+    The harness gives such a run no step failure.
+    """
     report, value = ctx.run.report, metric(ctx)
     if not _complete(ctx) or ctx.run.status.disqualified:
         return False
