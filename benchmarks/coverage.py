@@ -1,19 +1,19 @@
-"""Intervals, rank sets and findings against planted truth: `python benchmarks/coverage.py [part...]
---cohorts N --seed S --into FILE`.
+"""Coverage of intervals, rank sets and findings on simulated cohorts with known truth.
 
-Prints every quantity with its target, what was measured and its Monte Carlo error (of cohort
-means); exit code 1 when one is missed by more than two of these. Targets: intervals cover .93 to
-.975, rank sets hold jointly in .93 of the cohorts or more, a cohort without an effect yields a
-false finding in .06 or fewer, corrections and agreement with labels drawn by `label next` cover .93
-to .97, and estimators known to be wrong cover less than .8. FILE keeps what was measured after
-every few cohorts; a later run with other seeds adds to it.
+`python benchmarks/coverage.py [part...] --cohorts N --seed S --into FILE` prints every quantity
+with its target, what was measured and its Monte Carlo error (of means over cohorts); exit code 1 if
+one misses its target by more than two of these. Targets: intervals cover .93 to .975; rank sets
+hold jointly in .93 of the cohorts or more; a cohort without an effect yields a false finding in .06
+or fewer; corrections and agreement with labels drawn by `label next` cover .93 to .97; estimators
+known to be wrong cover less than .8. FILE stores what was measured every few cohorts; a later run
+with other seeds adds to it.
 """
 
 from __future__ import annotations
 
 import os
 
-# small matrices: threads cost more than they give
+# The matrices are small: threads cost more than they save.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
@@ -41,19 +41,26 @@ from ambjudge.analysis.statistics.overlap_weighting import overlap_weighted_effe
 from ambjudge.analysis.statistics.ranking import leaderboard, pairwise, rank_sets
 from ambjudge.analysis.statistics.raters import agreement
 from ambjudge.analysis.tables.codes_read import CODES
+from ambjudge.analysis.tables.cohorts import Cohort
 from ambjudge.analysis.tables.frames import WEIGHTS
-from ambjudge.analysis.tables.label_tables import weighted
-from labelled_cohorts import JUDGES, human_overall, some_labels, through_commands, whole
-
-COVER, JOINT, FALSE, LABELS, WRONG, EQUALS = (
-    (0.93, 0.975),
-    (0.93, 1.0),
-    (0.0, 0.06),
-    (0.93, 0.97),
-    (0.0, 0.8),
-    (1.0, 1.0),
+from ambjudge.analysis.tables.label_tables import Labels, weighted
+from labelled_cohorts import (
+    JUDGES,
+    human_overall,
+    labelled_cohort,
+    sampled_labels,
+    tables_by_commands,
 )
+
+COVERAGE = (0.93, 0.975)
+JOINT_COVERAGE = (0.93, 1.0)
+FALSE_FINDINGS = (0.0, 0.06)
+LABEL_COVERAGE = (0.93, 0.97)
+KNOWN_WRONG = (0.0, 0.8)
+EQUAL = (1.0, 1.0)
+"""Targets: the lowest and the highest share."""
 WARNED = "(warned where it is off)"
+"""Suffix of a quantity: the share of missed intervals that carried a warning."""
 DESIGNS: dict[str, tuple[dict[str, Any], bool]] = {
     "baseline": ({}, False),
     "agents differ much": ({"ability": (2.2, 1.2, 0.6, 0.0, -0.8, -1.6), "cell_sd": 0.8}, False),
@@ -68,15 +75,17 @@ CONFOUNDED = {"confounding by the run": ({"conf": 0.5}, False)}
 
 
 class Tally(dict[str, tuple[tuple[float, float], list[float]]]):
-    """Quantity -> its target and one share a cohort."""
+    """Quantity -> its target, and one share for each cohort."""
 
     def add(self, quantity: str, target: tuple[float, float], shares: Iterable[float]) -> None:
-        """One cohort's share: the mean of its rows'; a cohort that refuses them all has none."""
-        known = list(shares)
-        self.setdefault(quantity, (target, []))[1].extend([float(np.mean(known))] if known else [])
+        """Add one cohort: the mean of the shares of its rows; nothing if it refused all rows."""
+        null_cohortshares = list(shares)
+        _, measured = self.setdefault(quantity, (target, []))
+        if null_cohortshares:
+            measured.append(float(np.mean(null_cohortshares)))
 
 
-EQUAL = {"ability": (0.0,) * 6, "n_tracks": 1}
+EQUAL_AGENTS = {"ability": (0.0,) * 6, "n_tracks": 1}
 TRACKS: dict[str, tuple[int, ...]] = {
     "5 5 5 5 4": (5, 5, 5, 5, 4),
     "12 12": (12, 12),
@@ -95,32 +104,33 @@ TRACKS: dict[str, tuple[int, ...]] = {
 
 
 def in_tracks(frame: pl.DataFrame, sizes: tuple[int, ...]) -> pl.DataFrame:
-    """The tasks dealt into tracks of these sizes."""
+    """The frame with its tasks divided into tracks of these sizes."""
     tasks = frame["task"].unique().sort().to_list()
-    track = [f"track-{i}" for i, size in enumerate(sizes) for _ in range(size)]
-    return frame.with_columns(
-        track=pl.col("task").replace_strict(dict(zip(tasks, track, strict=True)))
-    )
+    tracks = [f"track-{i}" for i, size in enumerate(sizes) for _ in range(size)]
+    track_of_task = dict(zip(tasks, tracks, strict=True))
+    return frame.with_columns(track=pl.col("task").replace_strict(track_of_task))
 
 
-def thinned(frame: pl.DataFrame, seed: int, spread: float = 1.0, least: int = 2) -> pl.DataFrame:
-    """Tasks repeated unequally: a log-normal share of the runs of the fullest of 24 tasks, at least
-    `least` repeats a cell."""
+def unequal_repeats(
+    frame: pl.DataFrame, seed: int, spread: float = 1.0, least: int = 2
+) -> pl.DataFrame:
+    """The frame with unequal numbers of repeats by task, at least `least` a cell.
+
+    A task has a log-normal share of the repeats, relative to the largest of its block of 24 tasks.
+    """
     rng = np.random.default_rng(seed)
     tasks = frame["task"].unique().sort().to_list()
-    most = frame["repeat"].max()
-    keep = np.exp(spread * rng.standard_normal(len(tasks)))
+    n_repeats = int(frame["repeat"].max())  # type: ignore[arg-type]
+    share = np.exp(spread * rng.standard_normal(len(tasks)))
     blocks = np.arange(len(tasks)) // 24
-    largest = np.array([keep[blocks == block].max() for block in np.unique(blocks)])[blocks]
-    keep = np.clip(np.round(most * keep / largest), least, most).astype(int)  # type: ignore[operator]
-    return frame.filter(
-        pl.col("repeat")
-        <= pl.col("task").replace_strict(dict(zip(tasks, keep.tolist(), strict=True)))
-    )
+    largest = np.array([share[blocks == block].max() for block in np.unique(blocks)])[blocks]
+    repeats = np.clip(np.round(n_repeats * share / largest), least, n_repeats).astype(int)
+    repeats_of_task = dict(zip(tasks, repeats.tolist(), strict=True))
+    return frame.filter(pl.col("repeat") <= pl.col("task").replace_strict(repeats_of_task))
 
 
-def part_of(sim: Simulation, mask: Any) -> Simulation:
-    """Some runs of a simulation."""
+def subset(sim: Simulation, mask: Any) -> Simulation:
+    """The runs of a simulation in `mask` (n)."""
     arrays = {
         name: getattr(sim, name)[mask]
         for name in ("agent", "task", "tier", "repeat", "eta", "luck", "codes")
@@ -128,56 +138,72 @@ def part_of(sim: Simulation, mask: Any) -> Simulation:
     return replace(sim, **arrays, noise={name: values[mask] for name, values in sim.noise.items()})
 
 
-def drawn(
-    design: tuple[dict[str, Any], bool], seed: int, **more: Any
+def draw(
+    design: tuple[dict[str, Any], bool], seed: int, **switches: Any
 ) -> tuple[Simulation, pl.DataFrame]:
     """A cohort of a design, and its frame."""
-    switches, thin = design
-    sim = simulate(**{**switches, **more}, seed=seed)
+    design_switches, is_unequal = design
+    sim = simulate(**{**design_switches, **switches}, seed=seed)
     frame = sim.frame()
-    if thin:
-        left = thinned(frame, seed)
-        mask = frame["run_id"].is_in(left["run_id"].implode()).to_numpy()
-        return part_of(sim, mask), left
-    return sim, frame
+    if not is_unequal:
+        return sim, frame
+    remaining = unequal_repeats(frame, seed)
+    mask = frame["run_id"].is_in(remaining["run_id"].implode()).to_numpy()
+    return subset(sim, mask), remaining
 
 
-def covered(rows: pl.DataFrame, truth: dict[Any, float], *key: str) -> list[float]:
-    """For each row with an interval whether it holds the truth of its key."""
-    return [float(holds) for _, holds in held(rows, truth, *key)]
+def coverage(rows: pl.DataFrame, truth: dict[Any, float], *key: str) -> list[float]:
+    """For each row with an interval 1 if it covers the truth of its key, else 0."""
+    return [float(covers) for _, covers in rows_with_truth(rows, truth, *key)]
 
 
-def held(
+def rows_with_truth(
     rows: pl.DataFrame, truth: dict[Any, float], *key: str
 ) -> list[tuple[dict[str, Any], bool]]:
-    """The rows that have an interval and a truth, and whether one holds the other."""
-    out = []
+    """The rows that have an interval and a truth, and whether the interval covers the truth."""
+    pairs = []
     for row in rows.iter_rows(named=True):
-        target = truth.get(row[key[0]] if len(key) == 1 else tuple(row[k] for k in key))
+        subject = row[key[0]] if len(key) == 1 else tuple(row[name] for name in key)
+        target = truth.get(subject)
         if row["lo"] is not None and target is not None:
-            out.append((row, row["lo"] <= target <= row["hi"]))
-    return out
+            pairs.append((row, row["lo"] <= target <= row["hi"]))
+    return pairs
+
+
+def add_effects(tally: Tally, rows: pl.DataFrame, truth: dict[Any, float], quantity: str) -> None:
+    """The coverage of each code's effect, and whether missed ones were warned of.
+
+    `quantity` is a template with {code}.
+    """
+    for row, covers in rows_with_truth(rows, truth, "code"):
+        name = quantity.format(code=row["code"])
+        tally.add(name, COVERAGE, [float(covers)])
+        if not covers:
+            tally.add(f"{name} {WARNED}", JOINT_COVERAGE, [float(bool(row["warnings"]))])
 
 
 def ranks(tally: Tally, seed: int) -> None:
-    """Equal agents: no rank may be excluded and no pair told apart, whatever the tasks of the
-    tracks."""
+    """Equal agents: no rank may be excluded and no pair differ, whatever the tasks by track."""
     for name, sizes in TRACKS.items():
-        frame = in_tracks(simulate(**EQUAL, n_tasks=sum(sizes), n_rep=2, seed=seed).frame(), sizes)
-        sets = rank_sets(frame, prepare=False)
-        open_ = sets["rank_lo"].null_count() > 0 or (
-            (sets["rank_lo"] == 1).all() and (sets["rank_hi"] == 6).all()
+        frame = in_tracks(
+            simulate(**EQUAL_AGENTS, n_tasks=sum(sizes), n_rep=2, seed=seed).frame(), sizes
         )
-        tally.add(f"joint rank sets, equal agents, tasks by track {name}", JOINT, [float(open_)])
+        sets = rank_sets(frame, prepare=False)
+        all_ranks_possible = (sets["rank_lo"] == 1).all() and (sets["rank_hi"] == 6).all()
+        holds = sets["rank_lo"].null_count() > 0 or all_ranks_possible
+        quantity = f"joint rank sets, equal agents, tasks by track {name}"
+        tally.add(quantity, JOINT_COVERAGE, [float(holds)])
 
 
 @functools.cache
 def board_truth(name: str) -> dict[Any, float]:
     """Agents' means in the population of tasks of a design, and all differences."""
-    s = Settings(**DESIGNS[name][0])
-    frame = simulate(settings=replace(s, n_tasks=400 * s.n_tracks, n_rep=2), seed=4242).frame()
-    by_agent = dict(board_of(frame).select("agent", "value").iter_rows())
-    return by_agent | {(a, b): x - y for a, x in by_agent.items() for b, y in by_agent.items()}
+    settings = Settings(**DESIGNS[name][0])
+    many_tasks = replace(settings, n_tasks=400 * settings.n_tracks, n_rep=2)
+    frame = simulate(settings=many_tasks, seed=4242).frame()
+    means = dict(board_of(frame).select("agent", "value").iter_rows())
+    differences = {(a, b): means[a] - means[b] for a in means for b in means}
+    return means | differences
 
 
 def board_of(frame: pl.DataFrame) -> pl.DataFrame:
@@ -188,32 +214,37 @@ def board_of(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def boards(tally: Tally, seed: int) -> None:
-    """Agents' means and paired differences for new tasks; intervals of runs as independent, which
-    must fail."""
+    """Agents' means and paired differences for new tasks.
+
+    Intervals that take runs as independent must fail.
+    """
     for name, design in DESIGNS.items():
         truth = board_truth(name)
-        _, frame = drawn(design, seed)
-        tally.add(f"agents' means, {name}", COVER, covered(board_of(frame), truth, "agent"))
+        _, frame = draw(design, seed)
+        tally.add(f"agents' means, {name}", COVERAGE, coverage(board_of(frame), truth, "agent"))
         pairs = pairwise(frame, prepare=False).filter(pl.col("population") == "new")
-        tally.add(f"pairs, {name}", COVER, covered(pairs, truth, "agent", "other"))
+        tally.add(f"pairs, {name}", COVERAGE, coverage(pairs, truth, "agent", "other"))
         sets = rank_sets(frame, prepare=False)
-        true = {a: 1 + sum(truth[b] > truth[a] for b in sets["agent"]) for a in sets["agent"]}
+        agents = sets["agent"].to_list()
+        true_rank = {a: 1 + sum(truth[b] > truth[a] for b in agents) for a in agents}
         holds = all(
-            row["rank_lo"] is None or row["rank_lo"] <= true[row["agent"]] <= row["rank_hi"]
+            row["rank_lo"] is None or row["rank_lo"] <= true_rank[row["agent"]] <= row["rank_hi"]
             for row in sets.to_dicts()
         )
-        tally.add(f"joint rank sets, {name}", JOINT, [float(holds)])
+        tally.add(f"joint rank sets, {name}", JOINT_COVERAGE, [float(holds)])
         if name == "baseline":
             half = 1.96 * pl.col("overall").std() / pl.len().sqrt()
-            alone = frame.group_by("agent").agg(
+            independent = frame.group_by("agent").agg(
                 lo=pl.col("overall").mean() - half, hi=pl.col("overall").mean() + half
             )
             tally.add(
-                "agents' means, runs as independent: wrong", WRONG, covered(alone, truth, "agent")
+                "agents' means, runs as independent: wrong",
+                KNOWN_WRONG,
+                coverage(independent, truth, "agent"),
             )
-    # One agent has a quarter of its repeats on the hard half of the tasks: it must not look better
-    # for that.
-    frame = simulate(**EQUAL, seed=seed).frame()
+    # One agent has only a quarter of its repeats on the hard half of the tasks: this must not make
+    # it look better.
+    frame = simulate(**EQUAL_AGENTS, seed=seed).frame()
     hard = (
         frame.group_by("task")
         .agg(pl.col("overall").mean())
@@ -222,139 +253,119 @@ def boards(tally: Tally, seed: int) -> None:
         .to_list()
     )
     fewer = (pl.col("agent") == "agent-1") & pl.col("task").is_in(hard) & (pl.col("repeat") > 3)
-    found = pairwise(frame.filter(~fewer), prepare=False).filter(pl.col("population") == "new")
-    few = "any pair found, equal agents, one with few repeats of hard tasks"
-    tally.add(few, FALSE, [float((found["p_holm"] < 0.05).any())])
+    pairs = pairwise(frame.filter(~fewer), prepare=False).filter(pl.col("population") == "new")
+    quantity = "any pair found, equal agents, one with few repeats of hard tasks"
+    tally.add(quantity, FALSE_FINDINGS, [float((pairs["p_holm"] < 0.05).any())])
 
 
 @functools.cache
 def effect_truth(name: str) -> dict[str, float]:
-    """The counterfactual effect of each code in the population of tasks of a design, with the
-    weights of the estimand.
+    """The counterfactual effect of each code in the population of tasks of a design.
 
-    Of 4,800 tasks: with 1,200 its own error, the same in all cohorts, costs a hundredth of
-    coverage.
+    With the weights of the estimand, from 4,800 tasks: the error of 1,200 tasks, the same for all
+    cohorts, would cost a hundredth of coverage.
     """
-    found = [
-        sample_truth(drawn((DESIGNS | RARE)[name], 12345 + i, n_tasks=1200)[0]) for i in range(4)
-    ]
-    return {code: float(np.mean([each[code]["overlap"] for each in found])) for code in CODES}
+    design = (DESIGNS | RARE)[name]
+    truths = [sample_truth(draw(design, 12345 + i, n_tasks=1200)[0]) for i in range(4)]
+    return {code: float(np.mean([truth[code]["overlap"] for truth in truths])) for code in CODES}
 
 
 def effects(tally: Tally, seed: int) -> None:
-    """Effects of codes for new tasks against their counterfactual truth; additive codes, which must
-    fail; and what is claimed."""
+    """Effects of codes for new tasks against their counterfactual truth, and claimed effects.
+
+    Additive codes must fail.
+    """
     for name, design in (DESIGNS | RARE | CONFOUNDED).items():
-        sim, frame = drawn(design, seed)
-        found = code_effects(frame, prepare=False)
+        sim, frame = draw(design, seed)
+        table = code_effects(frame, prepare=False)
         if name in ("baseline", *CONFOUNDED):
-            least = FALSE if name in CONFOUNDED else JOINT
-            tally.add(
-                f"an effect is claimed where codes have effects, {name}", least, [claimed(found)]
-            )
+            target = FALSE_FINDINGS if name in CONFOUNDED else JOINT_COVERAGE
+            quantity = f"an effect is claimed where codes have effects, {name}"
+            tally.add(quantity, target, [claims_effect(table)])
         if name in CONFOUNDED:
             continue
-        for row, holds in held(
-            found.filter(pl.col("population") == "new"), effect_truth(name), "code"
-        ):
-            tally.add(f"effect of {row['code']}, {name}", COVER, [float(holds)])
-            if not holds:
-                tally.add(
-                    f"effect of {row['code']}, {name} {WARNED}",
-                    JOINT,
-                    [float(bool(row["warnings"]))],
-                )
+        new_tasks = table.filter(pl.col("population") == "new")
+        add_effects(tally, new_tasks, effect_truth(name), f"effect of {{code}}, {name}")
         if name == "baseline":
-            cell, n = group_ids(sim.agent, sim.task, sim.tier)
-            b, v = cr3(
-                demean(sim.codes * 1.0, cell, n),
-                demean(sim.true.overall[:, None], cell, n)[:, 0],
-                sim.task,
-            )
-            half = t_quantile(0.975, sim.settings.n_tasks - 1) * math.sqrt(v[4, 4])
-            tally.add(
-                "effect of E5, additive codes: wrong",
-                WRONG,
-                [float(abs(b[4] - effect_truth(name)["E5"]) <= half)],
-            )
+            covers = additive_interval_covers(sim, effect_truth(name)["E5"])
+            tally.add("effect of E5, additive codes: wrong", KNOWN_WRONG, [float(covers)])
+
+
+def additive_interval_covers(sim: Simulation, truth: float) -> bool:
+    """Whether E5's interval by OLS with cell effects and additive codes covers the truth."""
+    cell, n_cells = group_ids(sim.agent, sim.task, sim.tier)
+    codes = demean(sim.codes.astype(float), cell, n_cells)
+    overall = demean(sim.true.overall[:, None], cell, n_cells)[:, 0]
+    value, covariance = cr3(codes, overall, sim.task)
+    half_width = t_quantile(0.975, sim.settings.n_tasks - 1) * math.sqrt(covariance[4, 4])
+    return bool(abs(value[4] - truth) <= half_width)
 
 
 def same_tasks(tally: Tally, seed: int, redraws: int = 20) -> None:
-    """Effects for these tasks run again: redraws of the repeats of a cohort stand for its truth."""
+    """Effects for these tasks run again; the truth is the mean over redraws of the repeats."""
     for name in ("baseline", "agents differ much", "3 repeats", "8 tasks"):
         switches = DESIGNS[name][0]
-        n = switches.get("n_rep", 12)
-        many = simulate(**{**switches, "n_rep": n * (redraws + 1)}, seed=seed)
+        n_repeats = switches.get("n_rep", 12)
+        many = simulate(**{**switches, "n_rep": n_repeats * (redraws + 1)}, seed=seed)
         values = np.full((redraws, len(CODES)), np.nan)
         for i in range(redraws):
-            again = part_of(many, many.repeat // n == i + 1)
-            cell, _ = group_ids(again.agent, again.task, again.tier)
+            redraw = subset(many, many.repeat // n_repeats == i + 1)
+            cell, _ = group_ids(redraw.agent, redraw.task, redraw.tier)
+            overall = redraw.true.overall[:, None]
             for k in range(len(CODES)):
-                fit = overlap_weighted_effect(
-                    again.codes, k, again.true.overall[:, None], cell, again.task
-                )
+                fit = overlap_weighted_effect(redraw.codes, k, overall, cell, redraw.task)
                 values[i, k] = np.nan if fit is None else fit.value[0]
-        target: dict[Any, float] = dict(zip(CODES, np.nanmean(values, 0).tolist(), strict=True))
-        rows = code_effects(part_of(many, many.repeat // n == 0).frame(), prepare=False)
-        # The mean of redraws has an error of its own, which is allowed for.
-        half = (pl.col("hi") - pl.col("value")) * math.sqrt(1 + 1 / redraws)
-        wider = rows.filter(pl.col("population") == "same").with_columns(
-            lo=pl.col("value") - half, hi=pl.col("value") + half
-        )
-        for row, holds in held(wider, target, "code"):
-            tally.add(f"effect of {row['code']}, same tasks, {name}", COVER, [float(holds)])
-            if not holds:
-                tally.add(
-                    f"effect of {row['code']}, same tasks, {name} {WARNED}",
-                    JOINT,
-                    [float(bool(row["warnings"]))],
-                )
+        truth: dict[Any, float] = dict(zip(CODES, np.nanmean(values, 0).tolist(), strict=True))
+        cohort = subset(many, many.repeat // n_repeats == 0)
+        rows = code_effects(cohort.frame(), prepare=False).filter(pl.col("population") == "same")
+        # The mean of the redraws has an error of its own, which is allowed for.
+        half_width = (pl.col("hi") - pl.col("value")) * math.sqrt(1 + 1 / redraws)
+        wider = rows.with_columns(lo=pl.col("value") - half_width, hi=pl.col("value") + half_width)
+        add_effects(tally, wider, truth, f"effect of {{code}}, same tasks, {name}")
 
 
 def nulls(tally: Tally, seed: int) -> None:
-    """Cohorts in which no code has an effect on Overall: how many of them yield a sentence that one
-    has."""
+    """Cohorts in which no code has an effect: how many yield a finding that one has."""
     flat = {"slope_sd": 0.0}
-    cohort_ = null_frame(simulate(**flat, seed=seed))
-    for name, (switches, thin) in (
+    null_cohort = null_frame(simulate(**flat, seed=seed))
+    for name, (switches, is_unequal) in (
         {key: DESIGNS[key] for key in list(DESIGNS)[:4]} | CONFOUNDED
     ).items():
-        frame = null_frame(simulate(**flat, **switches, seed=seed)) if switches else cohort_
+        frame = null_frame(simulate(**flat, **switches, seed=seed)) if switches else null_cohort
         tally.add(
             f"an effect is claimed, null, {name}",
-            FALSE,
-            [claims(thinned(frame, seed) if thin else frame)],
+            FALSE_FINDINGS,
+            [claims(unequal_repeats(frame, seed) if is_unequal else frame)],
         )
     rng = np.random.default_rng(seed)
-    tasks = cohort_["task"].unique().sort().to_list()
-    lift = pl.lit(0.0)
+    tasks = null_cohort["task"].unique().sort().to_list()
+    task_effect = pl.lit(0.0)
     for code in CODES:
         by_task = dict(zip(tasks, (8 * rng.standard_normal(len(tasks))).tolist(), strict=True))
-        lift = lift + pl.when(pl.col(code)).then(pl.col("task").replace_strict(by_task)).otherwise(
-            0.0
-        )
-    moved = cohort_.with_columns(overall=pl.col("overall") + lift)
-    for name, frame in (("", moved), (", unequal repeats", thinned(moved, seed))):
+        effect = pl.col("task").replace_strict(by_task)
+        task_effect = task_effect + pl.when(pl.col(code)).then(effect).otherwise(0.0)
+    shifted = null_cohort.with_columns(overall=pl.col("overall") + task_effect)
+    for name, frame in (("", shifted), (", unequal repeats", unequal_repeats(shifted, seed))):
         tally.add(
             f"an effect is claimed, effects of 0 on average, sd 8 over tasks{name}",
-            FALSE,
+            FALSE_FINDINGS,
             [claims(frame)],
         )
     for share in (0.2, 0.4):
         # A rule tags the lowest scores E3, until this share of its tags is the rule's.
-        wanted = int(cohort_["E3"].sum() * share / (1 - share))
-        low = cohort_.filter(~pl.col("E3")).sort("overall").head(wanted)["run_id"]
+        n_tagged = int(null_cohort["E3"].sum() * share / (1 - share))
+        low = null_cohort.filter(~pl.col("E3")).sort("overall").head(n_tagged)["run_id"]
         tagged = pl.col("run_id").is_in(low.implode())
-        frame = cohort_.with_columns(E3=pl.col("E3") | tagged, E3_score=tagged)
+        frame = null_cohort.with_columns(E3=pl.col("E3") | tagged, E3_score=tagged)
         tally.add(
             f"an effect is claimed, null, {share:.0%} of E3's tags read off the score",
-            FALSE,
+            FALSE_FINDINGS,
             [claims(frame)],
         )
 
 
 def null_frame(sim: Simulation) -> pl.DataFrame:
-    """A cohort with its codes, and scores as they would be had none fired."""
+    """The run frame of a cohort with its codes, but with the scores that no code would give."""
     out = sim.outcome(np.zeros_like(sim.codes))
     stages = {f"S{i + 1}": out.stages[:, i] for i in range(5)}
     facts = {
@@ -369,13 +380,14 @@ def null_frame(sim: Simulation) -> pl.DataFrame:
 
 
 def claims(frame: pl.DataFrame) -> float:
-    """Whether the findings name an effect of a code."""
-    return claimed(code_effects(frame, prepare=False))
+    """1 if the findings of a cohort name an effect of a code, else 0."""
+    return claims_effect(code_effects(frame, prepare=False))
 
 
-def claimed(found: pl.DataFrame) -> float:
-    said = findings({"code_effects": found})
-    return float(any(line.text.startswith("Codes that go with") for line in said))
+def claims_effect(table: pl.DataFrame) -> float:
+    """1 if the findings of a table of code effects name one, else 0."""
+    sentences = findings({"code_effects": table})
+    return float(any(finding.text.startswith("Codes that go with") for finding in sentences))
 
 
 ITEMS = ("E2", "E3", "E4", "E5", "S1a", "S2b", "S3")
@@ -383,97 +395,112 @@ ITEMS = ("E2", "E3", "E4", "E5", "S1a", "S2b", "S3")
 
 @functools.cache
 def label_truth(judge: str) -> tuple[dict[Any, float], dict[Any, float], dict[str, float]]:
-    """In the population of tasks: agreement, agents' means by people, effects by people's codes in
-    the additive model."""
+    """Agreement, agents' human means, and effects of human codes in the additive model.
+
+    In the population of tasks.
+    """
     sim = simulate(**JUDGES[judge], n_tasks=1000, n_rep=3, seed=4242)
-    many = whole(sim)
-    target = {
-        (row["item"], row["coefficient"]): row["value"] for row in agreement(*many).to_dicts()
+    cards, gold = labelled_cohort(sim)
+    coefficients = {
+        (row["item"], row["coefficient"]): row["value"] for row in agreement(cards, gold).to_dicts()
     }
-    means = dict(board_of(human_overall(*many)).select("agent", "value").iter_rows())
-    frame = many[0].runs
-    both = np.column_stack([sim.codes, frame["overall"].to_numpy()]).astype(float)
-    # a balanced design: one after the other is all at once
+    means = dict(board_of(human_overall(cards, gold)).select("agent", "value").iter_rows())
+    columns = np.column_stack([sim.codes, cards.runs["overall"].to_numpy()]).astype(float)
+    # In a balanced design, demeaning by one axis after the other equals demeaning by all at once.
     for axis in (sim.agent, sim.task, sim.tier):
-        dense, n = group_ids(axis)
-        both = demean(both, dense, n)
-    additive = np.linalg.lstsq(both[:, :-1], both[:, -1], rcond=None)[0]
-    return target, means, dict(zip(CODES, additive.tolist(), strict=True))
+        group, n_groups = group_ids(axis)
+        columns = demean(columns, group, n_groups)
+    additive = np.linalg.lstsq(columns[:, :-1], columns[:, -1], rcond=None)[0]
+    return coefficients, means, dict(zip(CODES, additive.tolist(), strict=True))
 
 
 def labelled(tally: Tally, seed: int) -> None:
-    """Corrected means, effects and agreement from labels drawn by `label next`: 60 (10 an agent)
-    and 300 of 3,456 runs, two judges."""
+    """Corrected means, effects and agreement from labels drawn by `label next`, for two judges.
+
+    From 60 labels (10 an agent) and 300, of 3,456 runs.
+    """
     for judge, switches in JUDGES.items():
-        target, new, additive = label_truth(judge)
-        cards, gold = whole(simulate(**switches, seed=seed))
-        these = dict(board_of(human_overall(cards, gold)).select("agent", "value").iter_rows())
-        for budget in (60, 300):
-            labels = some_labels(cards, gold, budget, seed)
-            human, notes = human_scores(cards, labels, "gold")
-            found = corrected_leaderboard(cards.runs, human, notes=notes).filter(
-                pl.col("kind") == "corrected"
-            )
-            name = f"{judge}, {budget} labels"
-            for population, said, truth in (
-                ("same", "these runs", these),
-                ("new", "new tasks", new),
-            ):
-                rows = found.filter(pl.col("population") == population)
-                tally.add(f"corrected means, {said}, {name}", LABELS, covered(rows, truth, "agent"))
-        rows = agreement(cards, labels).filter(pl.col("item").is_in(ITEMS))
-        for coefficient in rows["coefficient"].unique().sort():
-            shares = covered(
-                rows.filter(pl.col("coefficient") == coefficient), target, "item", "coefficient"
-            )
-            tally.add(f"{coefficient}, {name}", LABELS, shares)
-        codes, _ = weighted(labels.codes.drop("annotator"), labels.drawn)
-        found = corrected_code_effects(cards.runs, codes, prepare=False)
-        for row, holds in held(found.filter(pl.col("kind") == "corrected"), additive, "code"):
-            said = f"corrected effect of {row['code']}, {name}"
-            tally.add(said, COVER, [float(holds)])
-            if not holds:
-                tally.add(
-                    f"{said} {WARNED}", JOINT, [float(row["human_positives"] < FEW_POSITIVES)]
-                )
-        raw = found.filter((pl.col("kind") == "judge") & pl.col("code").is_in(["E3", "E5"]))
-        tally.add(
-            f"effects on tags as they are: wrong, {name}", WRONG, covered(raw, additive, "code")
+        true_coefficients, means_for_new_tasks, additive_effects = label_truth(judge)
+        cards, gold = labelled_cohort(simulate(**switches, seed=seed))
+        means_of_these_runs = dict(
+            board_of(human_overall(cards, gold)).select("agent", "value").iter_rows()
         )
+        for budget in (60, 300):
+            labels = sampled_labels(cards, gold, budget, seed)
+            human, notes = human_scores(cards, labels, "gold")
+            board = corrected_leaderboard(cards.runs, human, notes=notes)
+            corrected = board.filter(pl.col("kind") == "corrected")
+            name = f"{judge}, {budget} labels"
+            for population, noun, truth in (
+                ("same", "these runs", means_of_these_runs),
+                ("new", "new tasks", means_for_new_tasks),
+            ):
+                rows = corrected.filter(pl.col("population") == population)
+                shares = coverage(rows, truth, "agent")
+                tally.add(f"corrected means, {noun}, {name}", LABEL_COVERAGE, shares)
+        # Agreement and effects from the larger budget.
+        items = agreement(cards, labels).filter(pl.col("item").is_in(ITEMS))
+        for coefficient in items["coefficient"].unique().sort():
+            rows = items.filter(pl.col("coefficient") == coefficient)
+            shares = coverage(rows, true_coefficients, "item", "coefficient")
+            tally.add(f"{coefficient}, {name}", LABEL_COVERAGE, shares)
+        add_corrected_effects(tally, cards, labels, additive_effects, name)
+
+
+def add_corrected_effects(
+    tally: Tally, cards: Cohort, labels: Labels, truth: dict[Any, float], name: str
+) -> None:
+    """The coverage of corrected effects; effects by the judge's tags must fail."""
+    codes, _ = weighted(labels.codes.drop("annotator"), labels.drawn)
+    table = corrected_code_effects(cards.runs, codes, prepare=False)
+    corrected = table.filter(pl.col("kind") == "corrected")
+    for row, covers in rows_with_truth(corrected, truth, "code"):
+        quantity = f"corrected effect of {row['code']}, {name}"
+        tally.add(quantity, COVERAGE, [float(covers)])
+        if not covers:
+            is_warned = row["human_positives"] < FEW_POSITIVES
+            tally.add(f"{quantity} {WARNED}", JOINT_COVERAGE, [float(is_warned)])
+    by_judge = table.filter((pl.col("kind") == "judge") & pl.col("code").is_in(["E3", "E5"]))
+    shares = coverage(by_judge, truth, "code")
+    tally.add(f"effects on tags as they are: wrong, {name}", KNOWN_WRONG, shares)
 
 
 def commands(tally: Tally, seed: int) -> None:
-    """The command line gives what `labelled` measures, number by number (scorecards keep six digits
-    of a score)."""
+    """The command line gives the numbers that `labelled` measures.
+
+    To 1e-3, as scorecards keep six digits of a score.
+    """
     for judge, switches in JUDGES.items():
         sim = simulate(**switches, seed=seed)
-        cards, gold = whole(sim)
-        labels = some_labels(cards, gold, 300, seed)
+        cards, gold = labelled_cohort(sim)
+        labels = sampled_labels(cards, gold, 300, seed)
         human, notes = human_scores(cards, labels, "gold")
-        ours = {
+        by_python = {
             "corrected_leaderboard": corrected_leaderboard(cards.runs, human, notes=notes),
             "agreement": agreement(cards, labels),
         }
-        theirs = through_commands(sim, gold, 300, seed, tuple(ours))
-        for name, table in ours.items():
-            keys = [
-                key
-                for key in ("item", "coefficient", "agent", "kind", "population")
-                if key in table.columns
-            ]
-            pairs = zip(
-                *(
-                    sorted(rows, key=lambda row: [str(row[key]) for key in keys])
-                    for rows in (table.to_dicts(), theirs[name])
-                ),
-                strict=True,
-            )
-            alike = all(
-                a[end] == b[end] or abs(a[end] - b[end]) < 1e-3
-                for a, b in pairs
-                for end in ("value", "lo", "hi")
-            )
-            tally.add(f"{name} by the command line as by Python, {judge}", EQUALS, [float(alike)])
+        by_commands = tables_by_commands(sim, gold, 300, seed, tuple(by_python))
+        for name, table in by_python.items():
+            equal = have_equal_numbers(table.to_dicts(), by_commands[name])
+            quantity = f"{name} by the command line as by Python, {judge}"
+            tally.add(quantity, EQUAL, [float(equal)])
+
+
+def have_equal_numbers(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> bool:
+    """Whether two tables have the same values and intervals, whatever the order of their rows."""
+    keys = [
+        key for key in ("item", "coefficient", "agent", "kind", "population") if key in first[0]
+    ]
+
+    def subject(row: dict[str, Any]) -> list[str]:
+        return [str(row[key]) for key in keys]
+
+    pairs = zip(sorted(first, key=subject), sorted(second, key=subject), strict=True)
+    return all(
+        a[column] == b[column] or abs(a[column] - b[column]) < 1e-3
+        for a, b in pairs
+        for column in ("value", "lo", "hi")
+    )
 
 
 PARTS: dict[str, Callable[[Tally, int], None]] = {
@@ -486,14 +513,13 @@ PARTS: dict[str, Callable[[Tally, int], None]] = {
     "commands": commands,
 }
 SAVED_EVERY = 10
-"""Cohorts."""
+"""The number of cohorts between two writes of FILE."""
 
 
 def report(tally: Tally) -> int:
-    """Prints what was measured and returns how many targets are missed by more than two standard
-    errors.
+    """Print what was measured; return how many targets are missed by more than two standard errors.
 
-    An interval off its target is none where .9 of the cohorts in which it is off were warned.
+    A missed target does not count if .9 of the missed intervals carried a warning.
     """
     missed = 0
     for quantity, ((lo, hi), shares) in tally.items():
@@ -503,7 +529,7 @@ def report(tally: Tally) -> int:
             print(f"{quantity:78} {lo:g}-{hi:g}  refused in all cohorts")
             continue
         value, n = float(np.mean(shares)), len(shares)
-        # Where nothing varies, as much as a share of .95 would.
+        # If the shares do not vary, the error is that of a share of .95.
         error = max(float(np.std(shares)), 0.0 if lo == hi else 0.05) / math.sqrt(n)
         _, warned = tally.get(f"{quantity} {WARNED}", (None, []))
         verdict = "MISSED"
@@ -518,13 +544,15 @@ def report(tally: Tally) -> int:
     return missed
 
 
-def kept(path: Path | None) -> Tally:
+def read_tally(path: Path | None) -> Tally:
     """What earlier runs measured."""
-    lines = json.loads(path.read_text("utf-8")) if path and path.exists() else {}
-    return Tally({name: (tuple(goal), shares) for name, (goal, shares) in lines.items()})
+    if path is None or not path.exists():
+        return Tally()
+    stored = json.loads(path.read_text("utf-8"))
+    return Tally({name: (tuple(target), shares) for name, (target, shares) in stored.items()})
 
 
-def main(arguments: Iterable[str]) -> int:
+def main(argv: Iterable[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS)
@@ -532,16 +560,16 @@ def main(arguments: Iterable[str]) -> int:
     parser.add_argument("--cohorts", type=int, default=100)
     parser.add_argument("--seed", type=int, default=70_000)
     parser.add_argument("--into", type=Path, help="a JSON file to which what is measured is added")
-    asked = parser.parse_args(list(arguments))
-    tally = kept(asked.into)
-    for name in asked.parts or PARTS:
+    arguments = parser.parse_args(list(argv))
+    tally = read_tally(arguments.into)
+    for name in arguments.parts or PARTS:
         start = time.process_time()
-        for r in range(asked.cohorts):
-            PARTS[name](tally, asked.seed + r)
-            if asked.into and ((r + 1) % SAVED_EVERY == 0 or r + 1 == asked.cohorts):
-                asked.into.write_text(json.dumps(tally), encoding="utf-8")
+        for r in range(arguments.cohorts):
+            PARTS[name](tally, arguments.seed + r)
+            if arguments.into and ((r + 1) % SAVED_EVERY == 0 or r + 1 == arguments.cohorts):
+                arguments.into.write_text(json.dumps(tally), encoding="utf-8")
         print(
-            f"{name}: {asked.cohorts} cohorts from seed {asked.seed},"
+            f"{name}: {arguments.cohorts} cohorts from seed {arguments.seed},"
             f" {time.process_time() - start:.0f} s of CPU",
             flush=True,
         )

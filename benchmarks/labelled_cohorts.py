@@ -1,5 +1,4 @@
-"""Simulated cohorts with human labels of all their runs: what is true, labels as `label next` draws
-them, and the commands on both."""
+"""Simulated cohorts with true labels of all runs, samples of these, and the commands on both."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ JUDGES: dict[str, dict[str, Any]] = {
 }
 
 
-def whole(sim: Simulation) -> tuple[Cohort, Labels]:
-    """A simulated cohort as frames with criteria, and labels of all its runs: what is true."""
+def labelled_cohort(sim: Simulation) -> tuple[Cohort, Labels]:
+    """A simulated cohort with its criteria, and the true labels of all its runs."""
     frame, true = sim.frame(), sim.true
     ids = frame["run_id"]
     s1, s2, s3 = sim.judged
@@ -39,18 +38,18 @@ def whole(sim: Simulation) -> tuple[Cohort, Labels]:
     ]
     columns += [(f"S2{'abcde'[i]}", s2[:, i], true.s2_items[:, i], lite & False) for i in range(5)]
     columns += [("S3", s3, true.s3, lite & False)]
-    for name, said, right, credited in columns:
-        both = pl.DataFrame(
+    for name, judge_value, true_value, credited in columns:
+        criterion = pl.DataFrame(
             {
                 "run_id": ids,
                 "criterion": [name] * sim.n,
-                "value": said,
+                "value": judge_value,
                 "status": np.where(credited, "credited", "scored"),
             }
         )
-        judged.append(both.with_columns(judge=pl.lit("simulated"), rubric=pl.lit("simulated")))
+        judged.append(criterion.with_columns(judge=pl.lit("simulated"), rubric=pl.lit("simulated")))
         gold.append(
-            pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": right}).filter(
+            pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": true_value}).filter(
                 pl.Series(~credited)
             )
         )
@@ -64,39 +63,40 @@ def whole(sim: Simulation) -> tuple[Cohort, Labels]:
 
 
 def human_overall(cards: Cohort, gold: Labels) -> pl.DataFrame:
-    """The runs with Overall as people would have it."""
+    """The runs with the Overall that human labels give."""
     human, _ = human_scores(cards, gold, "gold")
     return cards.runs.drop("overall").join(human.select("run_id", overall="human"), on="run_id")
 
 
-def some_labels(cards: Cohort, gold: Labels, budget: int, seed: int) -> Labels:
-    """The labels of runs drawn as `label next` draws them."""
+def sampled_labels(cards: Cohort, gold: Labels, budget: int, seed: int) -> Labels:
+    """The labels of a sample of runs, drawn as `label next` draws them."""
     plan = label_plan(cards.runs, budget, seed=seed)
-    how = plan.select(
+    design = plan.select(
         "run_id", "probability", "stratum", annotator=pl.lit("gold"), size="stratum_size"
     )
     chosen = pl.col("run_id").is_in(plan["run_id"].implode())
     return Labels(
-        gold.criteria.filter(chosen), gold.codes.filter(chosen), how.select(*DRAWN_SCHEMA).cast(DRAWN_SCHEMA)
+        gold.criteria.filter(chosen),
+        gold.codes.filter(chosen),
+        design.select(*DRAWN_SCHEMA).cast(DRAWN_SCHEMA),
     )
 
 
-def through_commands(
+def tables_by_commands(
     sim: Simulation, gold: Labels, budget: int, seed: int, names: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Rows of tables of `analyze --labels` after `label next`, whose files were filled in with the
-    truth."""
+    """Rows of tables of `analyze --labels`, after `label next` whose files hold the true labels."""
     values = {
         name: dict(part.select("criterion", "value").iter_rows())
         for (name,), part in gold.criteria.group_by("run_id")
     }
     fired = {row["run_id"]: row for row in gold.codes.to_dicts()}
     with tempfile.TemporaryDirectory() as folder:
-        file, place = Path(folder) / "cards.jsonl", Path(folder) / "labels"
+        file, label_folder = Path(folder) / "cards.jsonl", Path(folder) / "labels"
         file.write_text(
             "".join(card.to_json() + "\n" for card in simulated_scorecards(sim)), encoding="utf-8"
         )
-        said(
+        output_of(
             "-q",
             "label",
             "next",
@@ -106,11 +106,11 @@ def through_commands(
             "--seed",
             seed,
             "--out",
-            place,
+            label_folder,
             "--annotator",
             "gold",
         )
-        for path in (place / "gold").iterdir():
+        for path in (label_folder / "gold").iterdir():
             label = json.loads(path.read_text("utf-8"))
             label["criteria"] = values[label["run"]]
             label["codes"] = {
@@ -118,13 +118,23 @@ def through_commands(
             }
             path.write_text(json.dumps(label), encoding="utf-8")
         chosen = [word for name in names for word in ("--table", name)]
-        found = json.loads(
-            said("-q", "analyze", file, "--labels", place, "--store", "none", "--json", *chosen)
+        output = json.loads(
+            output_of(
+                "-q",
+                "analyze",
+                file,
+                "--labels",
+                label_folder,
+                "--store",
+                "none",
+                "--json",
+                *chosen,
+            )
         )
-    return {name: found["tables"][name]["rows"] for name in names}
+    return {name: output["tables"][name]["rows"] for name in names}
 
 
-def said(*arguments: Any) -> str:
+def output_of(*arguments: Any) -> str:
     """What a command prints."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         if run([str(each) for each in arguments]):

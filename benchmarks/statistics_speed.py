@@ -1,11 +1,13 @@
-"""The speed of the statistics: seconds of CPU and peak memory of code effects at 500,000 runs and
-of all tables for a cohort of 5,520 runs."""
+"""Speed of the statistics: CPU seconds and peak memory of code effects and of all tables.
+
+Code effects at 500,000 runs, all tables for a cohort of 5,520 runs.
+"""
 
 from __future__ import annotations
 
 import os
 
-# small matrices: threads cost more than they give
+# The matrices are small: threads cost more than they save.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import resource
