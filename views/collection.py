@@ -247,8 +247,8 @@ class Collection:
     def cards_of(self, row: RunRow) -> list[ScoreCard]:
         """All scorecards of a run, one for each judge and rubric; the row's own comes first."""
         cards: dict[tuple[str, str, str], ScoreCard] = {}
-        shown = self.card(row)
-        candidates = [] if shown is None else [shown]
+        current = self.card(row)
+        candidates = [] if current is None else [current]
         if self.store is not None:
             candidates += self.store.cards(Path(row.path))
         for card in candidates:

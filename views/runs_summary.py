@@ -54,28 +54,28 @@ def _code_shares(rows: Sequence[RunRow]) -> Iterator[StyledLine]:
     """
     yield line(("Share of runs in which a code fired", "head"))
     for code in CODES:
-        read = [
+        sample = [
             row for row in rows if (row.read or code not in BY_READING) and code not in row.unknown
         ]
-        fired = sum(code in row.codes for row in read)
+        fired = sum(code in row.codes for row in sample)
         fired_anywhere = sum(code in row.codes for row in rows)
         if_unread = f"not read, fired in {fired_anywhere}" if fired_anywhere else "not read"
-        yield _share_line(code, "code", fired, len(read), len(rows), if_unread)
-    read = _wholly_read(rows)
-    without_code = sum(not row.codes for row in read)
-    yield _share_line("none", "dim", without_code, len(read), len(rows), "not read")
+        yield _share_line(code, "code", fired, len(sample), len(rows), if_unread)
+    sample = _wholly_read(rows)
+    without_code = sum(not row.codes for row in sample)
+    yield _share_line("none", "dim", without_code, len(sample), len(rows), "not read")
 
 
 def _share_line(
-    label: str, style: str, count: int, read: int, runs: int, if_unread: str
+    label: str, style: str, count: int, sample: int, runs: int, if_unread: str
 ) -> StyledLine:
-    """One bar: `count` of the `read` runs, which may be fewer than all `runs`."""
-    share = count / read if read else None
+    """One bar: `count` of the `sample` that was read, which may be fewer than all `runs`."""
+    share = count / sample if sample else None
     text = if_unread
     if share is not None:
         text = f"{share:6.1%}  {count}"
-        if read < runs:
-            text += f" of {read} read"
+        if sample < runs:
+            text += f" of {sample} read"
     return line((f" {label:<5}", style), bar(share, _BAR), f" {text}")
 
 
@@ -94,11 +94,11 @@ _CODE_COUNTS: tuple[tuple[str, Callable[[int], bool]], ...] = (
 
 def _means_by_code_count(rows: Sequence[RunRow]) -> Iterator[StyledLine]:
     yield line(("Mean Overall by number of fired codes", "head"))
-    read = _wholly_read(rows)
-    if len(read) < len(rows):
-        yield line((f" {len(read):,} of {len(rows):,} runs were read for all codes", "dim"))
+    sample = _wholly_read(rows)
+    if len(sample) < len(rows):
+        yield line((f" {len(sample):,} of {len(rows):,} runs were read for all codes", "dim"))
     for label, matches in _CODE_COUNTS:
-        group = [row.overall for row in read if matches(len(set(row.codes)))]
+        group = [row.overall for row in sample if matches(len(set(row.codes)))]
         if group:
             overall = mean(group)
             share = None if overall is None else overall / 100

@@ -1,7 +1,7 @@
 "use strict";
 (function () {
   const page = document.body.dataset.page;
-  const by = function (id) { return document.getElementById(id); };
+  const element = function (id) { return document.getElementById(id); };
   const typing = function (event) { return /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "checkbox"; };
   const make = function (tag, kind, text) {
     const node = document.createElement(tag);
@@ -10,21 +10,28 @@
     return node;
   };
   if (window.top !== window.self) { document.documentElement.classList.add("framed"); }
-  const help = function () { by("help").showModal(); };
-  if (by("keys")) { by("keys").addEventListener("click", help); }
+  const help = function () { element("help").showModal(); };
+  if (element("keys")) { element("keys").addEventListener("click", help); }
 
   // `keys` maps a key to what it does; an action that returns false leaves the key to the browser.
   const listen = function (keys) {
     keys["?"] = help;
     document.addEventListener("keydown", function (event) {
-      if (event.ctrlKey || event.metaKey || event.altKey || typing(event) || by("help").open) { return; }
+      if (event.ctrlKey || event.metaKey || event.altKey || typing(event) || element("help").open) { return; }
       if (event.key === "Enter" && /^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) { return; }
       if (Object.hasOwn(keys, event.key) && keys[event.key](event) !== false) { event.preventDefault(); }
     });
   };
 
-  const grade = function (v) { return v === null ? "unknown" : v >= 0.8 ? "good" : v >= 0.4 ? "warn" : "bad"; };
-  const figure = function (v, digits, presumed) { return v === null ? "–" : (presumed ? "~" : "") + v.toFixed(digits); };
+  // The style of a score in [0, 1], and the score in figures, as in judge/card/view_parts.py.
+  const grade = function (score) {
+    if (score === null) { return "unknown"; }
+    if (score >= 0.8) { return "good"; }
+    return score >= 0.4 ? "warn" : "bad";
+  };
+  const figure = function (score, digits, presumed) {
+    return score === null ? "–" : (presumed ? "~" : "") + score.toFixed(digits);
+  };
   const rowsOf = function (data) {
     return data.rows.map(function (values, number) {
       const row = { number: number, rubricNumber: values[data.fields.length], signs: values[data.fields.length + 1], groups: new Map(values[data.fields.length + 2]) };
@@ -48,9 +55,9 @@
   const index = function () {
     const STEP = 100;
     const rows = rowsOf(window.AMBJUDGE);
-    const table = by("runs");
+    const table = element("runs");
     const body = table.tBodies[0];
-    const filter = by("filter");
+    const filter = element("filter");
     const marked = new Set();
     let shown = rows;
     let drawn = 0;
@@ -123,7 +130,7 @@
         some.append(tr);
       }
       body.append(some);
-      by("more").hidden = drawn >= shown.length;
+      element("more").hidden = drawn >= shown.length;
     };
     const move = function (to) {
       if (!shown.length) { at = -1; return; }
@@ -138,8 +145,8 @@
       let test;
       try { test = runFilter(filter.value, marked); } catch (error) {
         filter.setCustomValidity(error.message);
-        by("count").textContent = error.message;
-        by("count").classList.add("bad");
+        element("count").textContent = error.message;
+        element("count").classList.add("bad");
         return;
       }
       shown = rows.filter(test);
@@ -149,8 +156,8 @@
       at = -1;
       draw(STEP);
       const all = rows.length.toLocaleString("en");
-      by("count").classList.remove("bad");
-      by("count").textContent = (shown.length === rows.length ? all : shown.length.toLocaleString("en") + " of " + all) + (rows.length === 1 ? " run" : " runs") + (marked.size ? ", " + marked.size + " marked" : "");
+      element("count").classList.remove("bad");
+      element("count").textContent = (shown.length === rows.length ? all : shown.length.toLocaleString("en") + " of " + all) + (rows.length === 1 ? " run" : " runs") + (marked.size ? ", " + marked.size + " marked" : "");
     };
     const mark = function (place) {
       const row = shown[place];
@@ -158,9 +165,9 @@
       if (!marked.delete(row.number)) { marked.add(row.number); }
       body.rows[place].classList.toggle("marked", marked.has(row.number));
       const pair = Array.from(marked).map(function (number) { return encodeURIComponent(rows[number].page); });
-      by("compare").hidden = marked.size !== 2;
-      by("compare").href = "compare.html?a=" + pair[0] + "&b=" + pair[1];
-      by("count").textContent = marked.size + " marked" + (marked.size === 2 ? ": c compares them" : "");
+      element("compare").hidden = marked.size !== 2;
+      element("compare").href = "compare.html?a=" + pair[0] + "&b=" + pair[1];
+      element("count").textContent = marked.size + " marked" + (marked.size === 2 ? ": c compares them" : "");
     };
     columns.forEach(function (column, number) {
       const head = make("th", column.kind);
@@ -181,9 +188,9 @@
       const tr = event.target.closest("tr");
       if (tr && !event.target.closest("a")) { const place = Array.prototype.indexOf.call(body.rows, tr); move(place); if (event.shiftKey) { mark(place); } }
     });
-    by("more").firstElementChild.addEventListener("click", function () { draw(drawn + STEP); });
+    element("more").firstElementChild.addEventListener("click", function () { draw(drawn + STEP); });
     if ("IntersectionObserver" in window) {
-      new IntersectionObserver(function (entries) { if (entries.some(function (e) { return e.isIntersecting; })) { draw(drawn + STEP); } }, { rootMargin: "600px" }).observe(by("more"));
+      new IntersectionObserver(function (entries) { if (entries.some(function (e) { return e.isIntersecting; })) { draw(drawn + STEP); } }, { rootMargin: "600px" }).observe(element("more"));
     }
     let due = 0;
     filter.addEventListener("input", function () {
@@ -206,7 +213,7 @@
       g: function () { move(0); }, G: function () { move(shown.length - 1); },
       " ": function () { if (at < 0) { return false; } mark(at); move(at + 1); return true; },
       Enter: function () { if (at < 0 || !shown[at].page) { return false; } location.href = "pages/" + shown[at].page + ".html"; return true; },
-      c: function () { if (marked.size !== 2) { return false; } location.href = by("compare").href; return true; },
+      c: function () { if (marked.size !== 2) { return false; } location.href = element("compare").href; return true; },
     });
   };
 
@@ -252,7 +259,7 @@
       among(starts, 1);
     };
     const target = function () {
-      const node = location.hash ? by(decodeURIComponent(location.hash.slice(1))) : null;
+      const node = location.hash ? element(decodeURIComponent(location.hash.slice(1))) : null;
       if (!node) { return; }
       document.querySelectorAll(".target").forEach(function (old) { old.classList.remove("target"); });
       node.classList.add("target");
@@ -262,11 +269,11 @@
     const unfold = function () {
       const open = turns.some(function (turn) { return !turn.open; });
       turns.forEach(function (turn) { turn.open = open; });
-      if (by("unfold")) { by("unfold").textContent = open ? "Fold all" : "Unfold all"; }
+      if (element("unfold")) { element("unfold").textContent = open ? "Fold all" : "Unfold all"; }
     };
-    const find = by("find");
+    const find = element("find");
     if (find) {
-      by("unfold").addEventListener("click", unfold);
+      element("unfold").addEventListener("click", unfold);
       let place = -1;
       find.addEventListener("keydown", function (event) {
         if (event.key === "Escape") { find.blur(); }
@@ -274,14 +281,14 @@
         event.preventDefault();
         const wanted = find.value.toLowerCase();
         const hits = turns.filter(function (turn) { return wanted && turn.textContent.toLowerCase().includes(wanted); });
-        by("found").textContent = wanted ? hits.length + (hits.length === 1 ? " turn" : " turns") : "";
+        element("found").textContent = wanted ? hits.length + (hits.length === 1 ? " turn" : " turns") : "";
         if (!hits.length) { return; }
         const next = hits.find(function (turn) { return turns.indexOf(turn) > place; }) || hits[0];
         place = turns.indexOf(next);
         go(next, true);
         find.focus({ preventScroll: true });
       });
-      find.addEventListener("input", function () { place = -1; by("found").textContent = ""; });
+      find.addEventListener("input", function () { place = -1; element("found").textContent = ""; });
     }
     if ("IntersectionObserver" in window) {
       const seen = new IntersectionObserver(function (entries) {
@@ -311,13 +318,13 @@
     const asked = new URLSearchParams(location.search);
     const pair = ["a", "b"].map(function (side) { return rows.find(function (row) { return row.page === asked.get(side); }); });
     if (!pair[0] || !pair[1]) {
-      by("problem").textContent = "Mark two runs in the table of runs with the space bar, then press c.";
-      by("problem").hidden = false;
+      element("problem").textContent = "Mark two runs in the table of runs with the space bar, then press c.";
+      element("problem").hidden = false;
       listen({ u: function () { location.href = "index.html"; } });
       return;
     }
     const frames = Array.from(document.querySelectorAll("iframe"));
-    const table = by("differences").querySelector("table");
+    const table = element("differences").querySelector("table");
     const body = table.tBodies[0];
     const open = function (row) {
       frames.forEach(function (frame, side) {
@@ -353,7 +360,7 @@
       body.rows[at].scrollIntoView({ block: "nearest" });
     };
     const draw = function () {
-      shown = lines.filter(function (line) { return line.always || by("all").checked; });
+      shown = lines.filter(function (line) { return line.always || element("all").checked; });
       body.textContent = "";
       shown.forEach(function (line, number) {
         const tr = make("tr");
@@ -373,8 +380,8 @@
       head.append(link, make("span", "sub", row.judge));
       frames[side].title = row.id;
     });
-    by("all").addEventListener("change", draw);
-    by("differences").hidden = false;
+    element("all").addEventListener("change", draw);
+    element("differences").hidden = false;
     draw();
     open(null);
     listen({
