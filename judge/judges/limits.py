@@ -154,6 +154,7 @@ class MinuteLimit:
 
     async def take(self, amount: float) -> None:
         """Wait until this much fits, and count it as used."""
+        # Whoever waits keeps the lock, so that a small amount cannot overtake a large one for ever.
         async with self._queue:
             self._drop_old_uses()
             while self._uses and self._sum + amount > self._maximum:

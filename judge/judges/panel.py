@@ -180,6 +180,7 @@ def _dispute(result: CriterionResult) -> str:
 def _decide(index: int, criterion_id: str, ballots: Sequence[Ballot]) -> CriterionResult:
     """The result of one criterion, which is at `index` in every reply."""
     all_results = [(ballot, ballot.reply.results[index]) for ballot in ballots]
+    # The rules judge leaves most criteria to a reader, which is no vote against a verdict.
     cast = [(ballot, result) for ballot, result in all_results if result.reason != "not_read"]
     if not cast:
         return all_results[0][1]
@@ -192,6 +193,7 @@ def _decide(index: int, criterion_id: str, ballots: Sequence[Ballot]) -> Criteri
     if len(inapplicable) > len(scored):
         return inapplicable[0].model_copy(update={"votes": votes})
     values = [result.value for _, result in scored if result.value is not None]
+    # Answers to stages and ad-hoc questions are scored without a value.
     if len(values) < len(scored):
         return _combined_answer([result for _, result in scored], votes)
     value = median_low(values)

@@ -136,6 +136,7 @@ class Collector:
         for record in self._ledger.requests(batch.id):
             line_ids = [f"{record.id}-{number}" for number in range(record.lines)]
             expected_lines.update(line_ids)
+            # Derived from the batch, so that collecting it twice cannot store two calls.
             call_id = hashlib.sha256(f"{batch.id}/{record.id}".encode()).hexdigest()[:32]
             if self._store.calls_of([call_id]):
                 self.collected.already_stored += 1
@@ -214,6 +215,7 @@ class Collector:
                 " cannot be checked"
             )
             return None
+        # A rubric of the same hash has the same criteria; an edited taxonomy may not.
         if {key.sha256 for key in keys.values()} != set(record.keys):
             return None
         return request, keys

@@ -356,6 +356,7 @@ class BatchEndpoint:
                 f"{self._judge_name}: the account's quota is used up",
                 "check the provider's billing",
             )
+        # 425 and 429 refuse a request before anything is done; the others may have done it.
         if status in (408, 409, 425, 429) or status >= 500:
             raise _TryAgain(
                 f"provider failed ({status}): {reason}",

@@ -103,6 +103,7 @@ def _parse_object(text: str | None) -> dict[str, Any]:
         raise UnusableReply(f"the reply is not one JSON object: {error}") from None
     if not isinstance(data, dict):
         raise UnusableReply("the reply is not one JSON object")
+    # Deeper ones would overflow the stack of whoever validates or writes them.
     if _is_too_deep(data):
         raise UnusableReply(f"the reply is nested deeper than {MAX_DEPTH} levels")
     return data

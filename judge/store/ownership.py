@@ -58,6 +58,7 @@ def is_own(store_id: str | None, file: Path | None) -> bool:
     try:
         note = state_folder() / "stores" / store_id
         place = json.loads(note.read_text("utf-8", "surrogateescape"))
+        # A store on a server has no place; one that moved between file and server is another.
         if file is None or place is None:
             return file is None and place is None
         return bool(place[0] == str(file.resolve()) or place[1] == file.stat().st_ino)

@@ -119,6 +119,7 @@ class Archive(StorePart):
         """This judge's latest scorecard of each of these runs, not parsed."""
         cards, files = schema.cards, schema.files
         other_cards = cards.alias()
+        # One index look-up a run: grouping all cards would read those of every run.
         latest = sa.select(sa.func.max(other_cards.c.seq)).where(
             other_cards.c.path == files.c.path, other_cards.c.judge == judge
         )

@@ -166,6 +166,7 @@ class VerdictTables(StorePart):
             self._insert_rows(connection, rows)
             self._insert_evidence(connection, sorted(evidence_rows))
             earlier = self._keys_of_other_calls(connection, rows.verdicts)
+        # Read back from the row, so that the first caller gets what all later ones will get.
         in_force = {key: self._result(row) for key, row in rows.verdicts.items()}
         in_force |= {key: verdict.result for key, verdict in self.verdicts(earlier).items()}
         return [

@@ -277,6 +277,7 @@ class ApiJudge(Messages):
         raw: list[str] = []
         parsed: ParsedReply | None = None
         failure = Failure("unparsable")
+        # The second round is the repair; whatever it does not repair stays unparsable.
         for _ in range(2):
             try:
                 completion, call_usage = await self._call(messages, request)
@@ -317,6 +318,7 @@ class ApiJudge(Messages):
             )
         while True:
             options = self._options.for_request(request)
+            # Noted before the call: simultaneous calls may weaken the options meanwhile.
             requested = self._options.requested
             try:
                 completion, calls = await complete(

@@ -135,6 +135,7 @@ class Messages:
             blocks = [_text_block(prefix)]
             for picture in pictures:
                 blocks += _picture_blocks(picture)
+            # On the last block before the question, so that the pictures are cached too.
             if self._cache_breakpoint:
                 blocks[-1]["cache_control"] = {"type": "ephemeral"}
             content = [*blocks, _text_block(question)]

@@ -186,6 +186,7 @@ async def _call_once(
     options: Mapping[str, Any],
     api_key: str | None,
 ) -> Completion:
+    # At an address that the user named litellm would add nothing but its own CPU time.
     if api_key is not None and "api_base" in options and model.startswith("openai/"):
         return await _post(model, messages, options, api_key)
     module = litellm()
@@ -369,10 +370,12 @@ def _classify(
     status, error_type = _status(error), type(error).__name__
     text = str(error).split("Traceback (most recent call last)")[0]
     lower = text.lower()
+    # litellm puts the names of its exceptions before the provider's words.
     reason = redact(
         re.sub(r"^(?:litellm\.)?(?:\w*(?:Error|Exception|Timeout): )*", "", text), api_key
     )
     code = getattr(error, "code", None)
+    # The order matters: providers answer most of these with 400, and only code and text differ.
     if (
         error_type == "ContextWindowExceededError"
         or code == "context_length_exceeded"
@@ -475,6 +478,7 @@ def _completion(answer: Any) -> Completion:
     usage = getattr(answer, "usage", None)
     input_tokens = getattr(usage, "prompt_tokens", None)
     output_tokens = getattr(usage, "completion_tokens", None)
+    # litellm reports 0 and 0 if the provider counted nothing.
     if not _plausible_counts(input_tokens, output_tokens):
         input_tokens = output_tokens = None
     cached, cache_write = None, None
@@ -587,6 +591,7 @@ def request_body(
         )
     except module.exceptions.UnsupportedParamsError as error:
         raise CallFailed("parameter", redact(str(error))) from None
+    # litellm's client would merge the extra body, and send no `stream` for a plain call.
     accepted |= accepted.pop("extra_body", {})
     accepted.pop("stream", None)
     return {"model": name, "messages": list(messages), **accepted}

@@ -271,6 +271,7 @@ class LikelihoodScorer:
             for group in _pack(suffixes, max_tokens):
                 lengths = [len(suffix) for suffix in group]
                 mask, positions = _block_mask(prefix_length, lengths, self.model.dtype, device)
+                # The answer to a question is what follows the last token of its suffix.
                 last_tokens = torch.tensor(lengths, device=device).cumsum(0) - 1
                 tokens = torch.tensor(
                     [[token for suffix in group for token in suffix]], device=device

@@ -148,6 +148,7 @@ class RationaleWriter:
         next_tokens = list(question)
         position = prefix_length
         try:
+            # Tokens that the grammar forces (braces, keys) are read together, in one step.
             while len(written) < self.max_tokens and not matcher.is_stopped():
                 logits = self._logits(cache, position, next_tokens)
                 position += len(next_tokens)
