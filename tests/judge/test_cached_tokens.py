@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from ambjudge.commands.render import spent
 from ambjudge.judge.base import Usage
+from ambjudge.judge.card.view import usage_parts
 from ambjudge.judge.judges.api.transport import (
     Completion,
     Retry,
@@ -277,12 +277,12 @@ def test_nobody_is_called_to_find_out(model: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_line_on_cost_tells_of_the_cache_where_there_was_one() -> None:
-    assert spent(Usage(3, 1_200, 50, 0.5)) == ["3 calls", "$0.50"]
+    assert usage_parts(Usage(3, 1_200, 50, 0.5)) == ["3 calls", "$0.50"]
     used = Usage(12, 1_200_000, 50, 0.5, cached_tokens=900_000, cache_write_tokens=99_960)
-    assert spent(used) == [
+    assert usage_parts(used) == [
         "12 calls",
         "1.2M tokens in (900.0k from cache, 100.0k into cache)",
         "$0.50",
     ]
     unknown = Usage(12, 1_200_000, 50, None, cached_tokens=None, cache_write_tokens=None)
-    assert spent(unknown) == ["12 calls", "cost unknown"]
+    assert usage_parts(unknown) == ["12 calls", "cost unknown"]
