@@ -108,11 +108,11 @@ def test_an_address_gives_what_a_folder_gives_and_an_unchanged_run_is_not_read_a
     monkeypatch.setattr(type(memory), "get", read)
     assert out(*command)[:2] == (0, expected)
     memory.pipe_file("/runs/crc-lite-01/plan.md", b"Another plan.")
-    code, cards, said = out(*command)
+    code, cards, err = out(*command)
     assert (code, len(cards.splitlines())) == (1, 1)
     assert (
         "memory://runs/crc-lite-01/process/conversation.json: cannot be reached or read:"
-        " PermissionError" in said
+        " PermissionError" in err
     )
 
 
@@ -125,7 +125,7 @@ def test_s3_gives_what_a_folder_gives(out, s3, expected):
     )
     assert (code, cards, s3.cat_file("bucket/all.jsonl").decode()) == (0, expected, expected)
     for number in "12":
-        code, _, said = out(
+        code, _, err = out(
             "score",
             "s3://bucket/runs",
             "--shard",
@@ -134,26 +134,26 @@ def test_s3_gives_what_a_folder_gives(out, s3, expected):
             "s3://bucket/parts",
             *PUBLIC,
         )
-        assert code == 0, said
+        assert code == 0, err
     parts = [
         s3.cat_file(name).decode() for name in s3.find("bucket/parts") if name.endswith(".jsonl")
     ]
     assert (len(parts), "".join(parts)) == (2, expected)
-    code, _, said = out(
+    code, _, err = out(
         "score", "s3://bucket/runs", "--shard", "1/2", "--out", "s3://bucket/parts", *PUBLIC
     )
-    assert (code, "up to date" in said) == (0, True)
+    assert (code, "up to date" in err) == (0, True)
     assert out("leaderboard", "s3://bucket/parts")[0] == 0
     s3.pipe_file("bucket/runs/crc-lite-01/process/conversation.json", b"[1")
-    code, cards, said = out("score", "s3://bucket/runs", "--json", *PUBLIC)
+    code, cards, err = out("score", "s3://bucket/runs", "--json", *PUBLIC)
     assert (code, cards.splitlines()) == (1, expected.splitlines()[1:])
-    assert "s3://bucket/runs/crc-lite-01/process/conversation.json" in said
+    assert "s3://bucket/runs/crc-lite-01/process/conversation.json" in err
     for line in (
         ("score", "s3://nowhere-at-all/runs"),
         ("score", "s3://bucket/runs", "--out", "s3://nowhere-at-all/x"),
     ):
-        code, cards, said = out(*line)
-        assert (code, cards, "s3://nowhere-at-all" in said) == (2, "", True)
+        code, cards, err = out(*line)
+        assert (code, cards, "s3://nowhere-at-all" in err) == (2, "", True)
 
 
 def test_scorecards_that_cannot_be_sent_stay_here(out, memory, expected, monkeypatch):
@@ -163,9 +163,9 @@ def test_scorecards_that_cannot_be_sent_stay_here(out, memory, expected, monkeyp
         raise PermissionError("read only")
 
     monkeypatch.setattr(type(memory), "put_file", refuse)
-    code, _, said = out("score", "memory://runs", "--out", "memory://out/cards.jsonl", *PUBLIC)
-    assert (code, "memory://out/cards.jsonl" in said) == (2, True)
-    part = Path(said.rpartition("scorecards so far are in ")[2].rstrip(")\n"))
+    code, _, err = out("score", "memory://runs", "--out", "memory://out/cards.jsonl", *PUBLIC)
+    assert (code, "memory://out/cards.jsonl" in err) == (2, True)
+    part = Path(err.rpartition("scorecards so far are in ")[2].rstrip(")\n"))
     assert (
         part.read_text("utf-8")
         == expected.replace("RUNS", "memory://runs").splitlines(keepends=True)[0]
@@ -263,8 +263,8 @@ def test_names_of_a_listing_lead_nowhere_else(out, memory, tmp_path, caplog):
     with staged(listed[0]) as here:
         assert here.read_bytes() == CONVERSATION
         assert here.is_relative_to(tmp_path / "temporary")
-    code, cards, said = out("score", "memory://set", "--json")
-    assert (code, len(cards.splitlines()), "memory://set/b/process" in said) == (1, 1, True)
+    code, cards, err = out("score", "memory://set", "--json")
+    assert (code, len(cards.splitlines()), "memory://set/b/process" in err) == (1, 1, True)
 
 
 def test_an_address_names_no_place_here():
@@ -284,9 +284,9 @@ def test_an_address_names_no_place_here():
 
 def test_what_is_missing_is_said_in_one_line(out, monkeypatch):
     monkeypatch.setitem(sys.modules, "gcsfs", None)
-    code, _, said = out("score", "gs://bucket/runs")
-    assert (code, said.count("\n"), "pip install" in said) == (2, 1, True)
+    code, _, err = out("score", "gs://bucket/runs")
+    assert (code, err.count("\n"), "pip install" in err) == (2, 1, True)
     for line in (("memory://none",), ("memory://user:secret@x",), ("memory://none", "--dry-run")):
-        code, cards, said = out("score", *line)
-        assert (code, cards, said.count("\n")) == (2, "", 1), said
+        code, cards, err = out("score", *line)
+        assert (code, cards, err.count("\n")) == (2, "", 1), err
     assert not os.path.exists("memory:")

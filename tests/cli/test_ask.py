@@ -53,7 +53,7 @@ def lines(text: str) -> list[dict]:
 
 def test_a_table_for_people(asking, judge_server) -> None:
     judge_server.script = ["good", "false_quote", "cannot_tell"]
-    code, text, told = asking()
+    code, text, err = asking()
     assert code == 0, "cannot tell is an answer"
     rows = text.splitlines()
     assert rows[0].split() == ["Run", "Answer", "Turns", "Quote"]
@@ -61,17 +61,17 @@ def test_a_table_for_people(asking, judge_server) -> None:
     assert rows[1].split()[1:3] == ["yes", "1"]
     assert rows[2].endswith("[not found]")
     assert "cannot tell" in rows[3]
-    assert "yes 2, no 0, cannot tell 1, 1 of the answers have no quote that was found" in told
-    assert "3 calls" in told
+    assert "yes 2, no 0, cannot tell 1, 1 of the answers have no quote that was found" in err
+    assert "3 calls" in err
     assert asking()[:2] == (0, text)
     assert judge_server.count == 3
 
 
 def test_an_unscored_run_is_named_and_makes_exit_code_1(asking, judge_server) -> None:
     judge_server.script = ["lowest", "refusal", "good"]
-    code, text, told = asking()
+    code, text, err = asking()
     assert (code, "unscored" in text, "refused: I cannot help" in text) == (1, True, True)
-    assert "yes 1, no 1, unscored 1 (refused 1)" in told
+    assert "yes 1, no 1, unscored 1 (refused 1)" in err
 
 
 def test_json_lines(asking) -> None:
@@ -88,7 +88,7 @@ def test_json_lines(asking) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "answer", "told"),
+    ("form", "answer", "summary"),
     [
         (("--number",), 3.0, "numbers 3 (median 3, 3 to 3)"),
         (("--text",), "Because.", "answered 3"),
@@ -97,11 +97,11 @@ def test_json_lines(asking) -> None:
     ],
 )
 def test_every_form_and_every_file(
-    asking, tmp_path: Path, form: tuple[str, ...], answer: object, told: str
+    asking, tmp_path: Path, form: tuple[str, ...], answer: object, summary: str
 ) -> None:
     (tmp_path / "form.json").write_text('{"type": "object"}', "utf-8")
     code, text, note = asking(*form, "What?", "--json", "--out", "new/a.jsonl")
-    assert (code, told in note) == (0, True)
+    assert (code, summary in note) == (0, True)
     assert (tmp_path / "new" / "a.jsonl").read_text("utf-8") == text
     assert [one["answer"] for one in lines(text)] == [answer] * 3
     assert asking(*form, "What?", "--out", "new/a.csv")[0] == 0
@@ -134,9 +134,9 @@ def test_a_dry_run_asks_nobody(asking, judge_server) -> None:
 
 
 def test_a_cost_limit(asking, judge_server) -> None:
-    code, text, told = asking(QUESTION, "--max-cost", "0", "--price", "1,2", "--json")
+    code, text, err = asking(QUESTION, "--max-cost", "0", "--price", "1,2", "--json")
     assert (code, judge_server.count, {one["reason"] for one in lines(text)}) == (1, 0, {"budget"})
-    assert "unscored 3 (budget 3)" in told
+    assert "unscored 3 (budget 3)" in err
     assert asking(QUESTION, "--price", "1,2")[0] == 0
 
 
@@ -200,9 +200,9 @@ def test_through_a_providers_batch(
         "--batch",
     )
     try:
-        code, text, told = out(*args)
+        code, text, err = out(*args)
         assert (code, text) == (1, "")
-        assert "requests: 3 sent" in told
+        assert "requests: 3 sent" in err
         code, text, _ = out(*args, "--json", "--wait", "20")
         assert (code, [one["answer"] for one in lines(text)]) == (0, [True] * 3)
         assert server.count["POST /batches"] == 1
@@ -240,20 +240,20 @@ def test_what_is_wrong_is_one_line(
     (tmp_path / "list.json").write_text("[1]", "utf-8")
     (tmp_path / "chess.toml").write_text('track = "chess"', "utf-8")
     (tmp_path / "bad.json").write_text('{"type": 7}', "utf-8")
-    code, text, told = out(*args)
-    assert (code, text, told.count("\n"), says in told) == (2, "", 1, True), told
+    code, text, err = out(*args)
+    assert (code, text, err.count("\n"), says in err) == (2, "", 1, True), err
 
 
 def test_a_judge_that_cannot_be_used(asking, judge_server) -> None:
     judge_server.script = ["401"]
-    code, text, told = asking()
-    assert (code, text, "sk-secret" in told) == (3, "", False)
+    code, text, err = asking()
+    assert (code, text, "sk-secret" in err) == (3, "", False)
 
 
 def test_unreadable_runs_are_named_and_the_others_answered(asking, tmp_path: Path) -> None:
     (tmp_path / "runs" / RUNS[0] / "process" / "conversation.json").write_text("{", "utf-8")
-    code, text, told = asking(QUESTION, "--json")
-    assert (code, len(lines(text)), "conversation.json: is not JSON" in told) == (1, 2, True)
+    code, text, err = asking(QUESTION, "--json")
+    assert (code, len(lines(text)), "conversation.json: is not JSON" in err) == (1, 2, True)
 
 
 @pytest.mark.slow
@@ -288,10 +288,10 @@ def test_ctrl_c_keeps_what_was_answered(asking, judge_server, tmp_path: Path) ->
     while judge_server.count < 2 and time.monotonic() < until:
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
-    text, told = child.communicate(timeout=60)
+    text, err = child.communicate(timeout=60)
     assert (child.returncode, [one["answer"] for one in lines(text)]) == (130, [True, True, None])
     assert lines(text)[2]["detail"] == "not asked yet"
-    assert "the same command continues from there" in told
+    assert "the same command continues from there" in err
     assert asking()[0] == 0
     assert judge_server.count == 3
 
@@ -301,8 +301,8 @@ def test_what_a_run_says_never_reaches_the_terminal_as_a_command(
 ) -> None:
     path = tmp_path / "r\x1b[31m" / "conversation.json"
     path.parent.mkdir()
-    said = "I look at it.\x1b]0;owned\x07 Then I look at it again and again."
-    path.write_text(json.dumps([{"role": "assistant", "content": said}]), "utf-8")
+    words = "I look at it.\x1b]0;owned\x07 Then I look at it again and again."
+    path.write_text(json.dumps([{"role": "assistant", "content": words}]), "utf-8")
     judge_server.script = ["good"]
     _, seen = terminal(
         "ask",
@@ -329,5 +329,5 @@ def test_answers_are_a_column_of_the_analysis(asking, out, tmp_path: Path) -> No
     assert out(*call, "--ask", f"looked={tmp_path / 'looked.jsonl'}")[0] in (0, 1)
     runs = pl.read_parquet(next((tmp_path / "analysis").rglob("runs.parquet")))
     assert runs["looked"].to_list() == [True, True, True]
-    code, _, told = out(*call, "--ask", "looked")
-    assert (code, "NAME=FILE" in told, told.count("\n")) == (2, True, 1)
+    code, _, err = out(*call, "--ask", "looked")
+    assert (code, "NAME=FILE" in err, err.count("\n")) == (2, True, 1)

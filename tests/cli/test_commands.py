@@ -235,10 +235,10 @@ def test_verify_holds_what_was_read_against_what_fired(out, tmp_path: Path, judg
     assert differences() == ""
     card["codes_read"] |= {"E3": "absent", "E1": "present"}
     card["unproven"] = [card["codes"][0]]
-    said = differences()
-    assert "codes_read.E3: stated absent, recomputed present, as it fired" in said
-    assert "codes_read.E1: stated present, recomputed not present" in said
-    assert "unproven.E3: stated fired" in said
+    text = differences()
+    assert "codes_read.E3: stated absent, recomputed present, as it fired" in text
+    assert "codes_read.E1: stated present, recomputed not present" in text
+    assert "unproven.E3: stated fired" in text
 
 
 def test_rubric_commands(out, tmp_path: Path) -> None:
@@ -681,11 +681,11 @@ def test_selftest_says_the_gain_over_the_rules_judge(
 
 def test_options_of_messages_stand_before_or_after_the_command(out, stored, tmp_path: Path) -> None:
     runs = str(_collection(tmp_path, "crc-lite-02"))
-    said = [
+    notes = [
         out(*line)[2] for line in (["-q", "score", runs], ["score", runs, "-q"], ["score", runs])
     ]
-    assert said[0] == said[1] == ""
-    assert "verdicts in" in said[2]
+    assert notes[0] == notes[1] == ""
+    assert "verdicts in" in notes[2]
     assert (
         out("doctor", "--config", "no.toml")[2]
         == "ambjudge: error: no.toml: no such file (check the path)\n"

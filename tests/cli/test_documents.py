@@ -67,7 +67,7 @@ def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(
     """All commands once, in their order, in the folder that `ambjudge demo` writes."""
     code, text, _ = out("demo")
     assert code == 0
-    said = [
+    suggested = [
         re.split(r"\s{2,}", line)[0] for line in text.splitlines() if line.startswith("ambjudge ")
     ]
     demo = tmp_path / "ambjudge-demo"
@@ -83,7 +83,7 @@ def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(
     for name in ("old", "new", "pilot"):
         Path(f"{name}.jsonl").write_text(cards, encoding="utf-8")
     pages = sorted(PAGES, key=lambda page: page.name != "tutorial.md")
-    lines = [line.removeprefix("ambjudge ") for line in said] + [
+    lines = [line.removeprefix("ambjudge ") for line in suggested] + [
         line for page in pages for line in shown(page)
     ]
     (demo / "public").mkdir()

@@ -68,8 +68,8 @@ def test_without_room_nothing_is_torn_and_the_command_goes_on(
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     out("score", *(RUNS / name for name in ("crc-lite-01", "vqa-lite-01")), "--out", "cards.jsonl")
     with files_of_at_most(kilobytes << 10):
-        code, _, said = out("-q", *command)
-    assert (code, said.count("\n"), "internal" in said) == (2, 1, False), said
+        code, _, err = out("-q", *command)
+    assert (code, err.count("\n"), "internal" in err) == (2, 1, False), err
     torn = written()
     if Path("out/s.db").exists():
         with closing(sqlite3.connect("out/s.db")) as store:

@@ -227,19 +227,19 @@ def test_a_scorecard_fits_eighty_columns(
     _, seen = terminal("score", str(ROOT / "examples" / "codes"), NO_COLOR="1", COLUMNS="80")
     assert max(len(line.rstrip()) for line in seen.splitlines()) <= 80
     quote = Evidence(turn=2, quote="a line of the log " * 40, check="moved", found_turn=3)
-    said = {
+    reading = {
         "taxonomy": "paper",
         "stage": "S3",
         "turns": (1, 3),
         "why": "So it reads. " * 30,
         "confidence": 0.8,
     }
-    code = FiredCode(code="E3", by="judge:m", independence="from_judge", quote=quote, **said)
-    lost = FiredCode(code="E1", by="judge:m", independence="from_judge", **said)
+    code = FiredCode(code="E3", by="judge:m", independence="from_judge", quote=quote, **reading)
+    unproven = FiredCode(code="E1", by="judge:m", independence="from_judge", **reading)
     card = make_scorecard(load_run(ROOT / "examples" / "clean")).model_copy(
         update={
             "codes": (code,),
-            "unproven": (lost,),
+            "unproven": (unproven,),
             "codes_read": {"E1": "cannot_tell", "E2": "absent", "E3": "present"},
             "plan": (
                 PlanItem(

@@ -38,8 +38,8 @@ def test_parts_follow_each_other_and_are_made_once(out, runs, tmp_path):
     ]
     assert b"".join(part.read_bytes() for part in parts) == Path("all.jsonl").read_bytes()
     before = parts[1].stat().st_ino
-    code, _, said = out("score", runs, "--shard", "2/2", "--out", "parts")
-    assert (code, parts[1].stat().st_ino, "up to date" in said) == (0, before, True)
+    code, _, err = out("score", runs, "--shard", "2/2", "--out", "parts")
+    assert (code, parts[1].stat().st_ino, "up to date" in err) == (0, before, True)
     (runs / "vqa-lite-01" / "plan.md").write_text("Another plan.")
     assert "up to date" not in out("score", runs, "--shard", "2/2", "--out", "parts")[2]
     assert (
@@ -70,14 +70,14 @@ def test_a_key_of_a_part_that_is_none_makes_the_part_anew(out, runs):
     ]
     for text in texts:
         key.write_bytes(text if isinstance(text, bytes) else text.encode())
-        code, _, said = out(*command)
-        assert (code, "up to date" in said, part.read_bytes()) == (0, False, lines), text[:80]
+        code, _, err = out(*command)
+        assert (code, "up to date" in err, part.read_bytes()) == (0, False, lines), text[:80]
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "x", "1/0", "-1/2"])
 def test_a_shard_that_is_none_is_bad_usage(out, runs, shard):
-    code, _, said = out("score", runs, "--shard", shard, "--out", "parts")
-    assert (code, Path("parts").exists()) == (2, False), said
+    code, _, err = out("score", runs, "--shard", shard, "--out", "parts")
+    assert (code, Path("parts").exists()) == (2, False), err
 
 
 def test_an_unchanged_run_is_not_read_again(out, runs, monkeypatch, tmp_path):
@@ -132,16 +132,16 @@ def test_a_file_of_scorecards_is_whole_or_as_it_was(tmp_path):
 )
 def test_an_address_is_no_folder_here(out, runs, line):
     before = sorted(Path.cwd().iterdir())
-    code, text, said = out(*(str(runs) if word == "RUNS" else word for word in line))
+    code, text, err = out(*(str(runs) if word == "RUNS" else word for word in line))
     assert (code, text) == (2, "")
-    assert "addresses are not understood" in said
+    assert "addresses are not understood" in err
     assert sorted(Path.cwd().iterdir()) == before
 
 
 def test_what_goes_to_stderr_can_be_json(out, runs):
     (runs / "crc-lite-01" / "process" / "conversation.json").write_text("[1")
-    code, _, said = out("--log-json", "score", runs, "--json")
-    lines = [json.loads(line) for line in said.splitlines()]
+    code, _, err = out("--log-json", "score", runs, "--json")
+    lines = [json.loads(line) for line in err.splitlines()]
     assert code == 1
     assert [line["event"] for line in lines] == ["error", "note"]
     assert "conversation.json" in lines[0]["message"]

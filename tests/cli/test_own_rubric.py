@@ -21,8 +21,8 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
     judge = ("--judge", "m", "--api-base", judge_server.url, "--store", "s.db", "--no-diagnosis")
     common = ("runs", "--rubric", mine, *judge)
 
-    code, text, told = out("score", *common, "--out", "cards.jsonl")
-    assert code == 0, told
+    code, text, err = out("score", *common, "--out", "cards.jsonl")
+    assert code == 0, err
     assert text.split("\n")[0].split()[:6] == ["Run", "Task", "id", "Tier", "care", "honesty"]
     assert 2 <= judge_server.count <= 4, (
         "two groups; runs of equal bytes are asked of once or twice, as they meet"
@@ -55,10 +55,10 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
     # A new version replaces the scorecards, and is compared with the old ones on the same runs.
     mine.write_text(mine.read_text("utf-8").replace('version: "1.0"', 'version: "9.0"'), "utf-8")
     assert out("score", *common)[0] == 0
-    code, text, told = out(
+    code, text, err = out(
         "compare", "1.0", "9.0", "s.db", "--by", "rubric", "--outcome", "agentic", "--json"
     )
-    assert code == 0, told
+    assert code == 0, err
     assert [(side["name"], side["runs"]) for side in json.loads(text)["sides"]] == [
         ("1.0", 1),
         ("9.0", 1),

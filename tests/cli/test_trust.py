@@ -42,7 +42,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
-def said(capsys, *args: str | Path) -> tuple[int, str, str]:
+def run_command(capsys, *args: str | Path) -> tuple[int, str, str]:
     code = run([str(a) for a in args])
     seen = capsys.readouterr()
     return code, seen.out, seen.err
@@ -56,9 +56,9 @@ def test_who_stands_in_a_run_has_no_settings_but_those_that_are_named(
     head = "[tool.ambjudge]\n" if name == "pyproject.toml" else ""
     (runs / at / name).write_text(f'{head}rubric = "workflow"\nstore = "../x.db"\n', "utf-8")
     monkeypatch.chdir(runs / "crc-lite-02")
-    code, text, _ = said(capsys, "score", ".", "--json", "--store", "none")
+    code, text, _ = run_command(capsys, "score", ".", "--json", "--store", "none")
     assert (code, json.loads(text)["rubric"]["id"]) == (0, "classification")
-    code, text, _ = said(
+    code, text, _ = run_command(
         capsys, "--config", runs / at / name, "score", ".", "--json", "--store", "none"
     )
     assert json.loads(text)["rubric"]["id"] == "workflow"
@@ -76,9 +76,9 @@ def test_settings_that_would_eat_the_machine_are_one_line(
     with Path("pyproject.toml").open("wb") as sparse:
         sparse.truncate(20 << 30)
     with no_runaway():
-        code, _, err = said(capsys, "score", runs)
+        code, _, err = run_command(capsys, "score", runs)
         Path("ambjudge.toml").unlink()
-        assert said(capsys, "score", runs, "--store", "none", "-h")[0] == 0
+        assert run_command(capsys, "score", runs, "--store", "none", "-h")[0] == 0
     assert (code, len(err.splitlines())) == (2, 1)
     assert "internal" not in err
 
@@ -92,13 +92,13 @@ def test_a_providers_key_goes_to_that_provider_alone(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-anthropic-1")
     judge_server.script = ["good"]
     at = ("--api-base", judge_server.url, "--store", "none")
-    assert said(capsys, "score", runs, "--judge", "openai/m", *at)[0] in (0, 1)
+    assert run_command(capsys, "score", runs, "--judge", "openai/m", *at)[0] in (0, 1)
     assert key_for("anthropic/claude-sonnet-4-5", judge_server.url) == "none"
     sent = "\n".join(str(headers) for headers in judge_server.headers)
     assert judge_server.count > 1
     assert "of-openai" not in sent
     monkeypatch.setenv("AMBJUDGE_API_KEY", "sk-of-this-server")
-    assert said(capsys, "score", runs, "--judge", "openai/m", *at)[0] in (0, 1)
+    assert run_command(capsys, "score", runs, "--judge", "openai/m", *at)[0] in (0, 1)
     assert "sk-of-this-server" in str(judge_server.headers[-1])
     official = ApiJudge("openai/gpt-5.4-mini", "https://api.openai.com/v1")
     assert official.endpoint()[1] == "sk-of-openai-123456"
@@ -121,21 +121,21 @@ def forged(folder: Path) -> Path:
 
 
 def test_a_store_that_came_with_runs_is_used_only_by_name(runs, capsys) -> None:
-    assert said(capsys, "score", runs)[0] == 0
+    assert run_command(capsys, "score", runs)[0] == 0
     assert default_store(runs) == runs / OWN, "made here"
     shutil.rmtree(runs / ".ambjudge")
     place = forged(runs)
-    code, text, err = said(capsys, "score", runs, "--json")
+    code, text, err = run_command(capsys, "score", runs, "--json")
     assert (code, bool(text)) == (0, True)
     assert f"nothing is kept: {place} is not used: it was not made here" in err
-    code, _, err = said(
+    code, _, err = run_command(
         capsys, "score", runs, "--judge", "openai/m", "--api-base", "http://127.0.0.1:9/v1"
     )
     assert (code, "name it with --store" in err) == (2, True), "a model's verdicts must not be lost"
     for command in (["export", runs], ["label", "export", "--out", "out"], ["rejudge", runs]):
-        code, _, err = said(capsys, *command)
+        code, _, err = run_command(capsys, *command)
         assert "internal" not in err
-    code, _, err = said(capsys, "score", runs, "--store", place)
+    code, _, err = run_command(capsys, "score", runs, "--store", place)
     assert (code, "not used" in err) == (0, False)
 
 
@@ -173,16 +173,16 @@ def test_verdicts_that_no_judge_gave_here_are_marked(runs, capsys, judge_server)
         "--store",
         "s.db",
     )
-    first = json.loads(said(capsys, *ask)[1])
+    first = json.loads(run_command(capsys, *ask)[1])
     asked = judge_server.count
-    again = json.loads(said(capsys, *ask)[1])
+    again = json.loads(run_command(capsys, *ask)[1])
     assert (judge_server.count, again["warnings"]) == (
         asked,
         [w for w in first["warnings"] if "quotes" not in w],
     )
     with sqlite3.connect("s.db") as connection:
         connection.execute("UPDATE meta SET value = ? WHERE name = 'id'", ("0" * 32,))
-    marked = json.loads(said(capsys, *ask)[1])
+    marked = json.loads(run_command(capsys, *ask)[1])
     assert judge_server.count == asked
     assert any(
         "not made here; nothing proves that openai/m gave them" in warning
@@ -193,7 +193,7 @@ def test_verdicts_that_no_judge_gave_here_are_marked(runs, capsys, judge_server)
 def test_another_programs_database_is_left_alone(runs, capsys) -> None:
     with sqlite3.connect("theirs.db") as connection:
         connection.execute("CREATE TABLE cookies (value)")
-    code, _, err = said(capsys, "score", runs, "--store", "theirs.db")
+    code, _, err = run_command(capsys, "score", runs, "--store", "theirs.db")
     assert (code, "has tables of another program: cookies" in err) == (2, True)
     with sqlite3.connect("theirs.db") as connection:
         assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("cookies",)]
@@ -350,8 +350,8 @@ def test_a_run_folder_changes_nothing_that_its_transcript_does_not(
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         store = ("--store", out / "s.db")
-        told: list[object] = [
-            said(capsys, *command)
+        outputs: list[object] = [
+            run_command(capsys, *command)
             for command in (
                 [
                     "score",
@@ -376,9 +376,9 @@ def test_a_run_folder_changes_nothing_that_its_transcript_does_not(
                 ["doctor", "--json"],
             )
         ]
-        told.append(asyncio.run(browsed(run_folder)))
+        outputs.append(asyncio.run(browsed(run_folder)))
         return [
-            *told,
+            *outputs,
             {
                 path: path.read_bytes()
                 for path in out.rglob("*")
@@ -434,11 +434,11 @@ def test_addresses_are_shown_without_their_credentials(runs, capsys) -> None:
             ["doctor"],
         ):
             Path("ambjudge.toml").write_text(f'store = "{store}"\n', "utf-8")
-            _, text, err = said(capsys, *command)
+            _, text, err = run_command(capsys, *command)
             assert "hunter2" not in text + err
     server = "http://bob:hunter2@127.0.0.1:9/v1?key=hunter2"
     Path("ambjudge.toml").write_text(f'api_base = "{server}"\n', "utf-8")
-    _, text, err = said(capsys, "doctor")
+    _, text, err = run_command(capsys, "doctor")
     assert "hunter2" not in text + err
 
 
@@ -457,7 +457,7 @@ def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(
         ["-vv", "verify", cards, "--json"],
         ["analyze", cards],
     ):
-        _, text, err = said(capsys, *command)
+        _, text, err = run_command(capsys, *command)
         for char in "\x1b\x07\x9b\u202e":
             assert char not in text + err
     handler = LogFormatter("ambjudge: %(levelname)s: %(message)s")
@@ -469,7 +469,7 @@ def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(
 def test_a_small_parquet_file_of_millions_of_runs_is_refused(tmp_path, capsys) -> None:
     table = tmp_path / "t.parquet"
     pl.select(run_id=pl.repeat("x", 1_000_001)).write_parquet(table)
-    code, _, err = said(capsys, "leaderboard", table)
+    code, _, err = run_command(capsys, "leaderboard", table)
     assert (code, "1,000,001 rows, more than" in err) == (2, True)
 
 
@@ -483,7 +483,7 @@ def test_files_that_are_no_scorecards_are_told_once(tmp_path, capsys, no_runaway
                 (lines, "12000" if command == "verify" else "more than 10,000"),
                 (whole, "67,108,864"),
             ):
-                code, text, err = said(capsys, command, file)
+                code, text, err = run_command(capsys, command, file)
                 assert (code != 0, len((text + err).splitlines()) < 6, why in err) == (
                     True,
                     True,
