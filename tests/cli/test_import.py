@@ -267,7 +267,7 @@ def test_a_run_of_another_harness_is_shown_with_its_outcomes(out) -> None:
     text = out("score", "runs")[1]
     assert "stopped by itself" in text
     assert "without submitting" not in text
-    assert "Task 0.8100" in text
+    assert "Task 0.81 " in text
     assert "Outcomes of atif: reward 1, dice 0.81" in text
     code, _, err = out("import", "atif", trial, "--out", "b", "--task-score", "nope")
     assert code == 0
