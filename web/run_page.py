@@ -92,6 +92,9 @@ class Contents:
         self.citations: list[Citation] = []
         self._next_number = dict.fromkeys(_PLACE_PREFIXES.values(), 0)
         self.sections = [self._section(view) for view in scorecard_view(card, rubric)]
+        facts = self.section("facts")
+        self.fact_ids = frozenset(item.place for item in facts.items) if facts else frozenset()
+        """Facts that stand on the page, so that codes can lead to them."""
         self.turns: list[TurnView] = []
         self.turns_on_page: frozenset[int] = frozenset()
         self.files: list[tuple[str, str]] = []
@@ -134,12 +137,6 @@ class Contents:
             group.append(view)
         if group:
             yield Band(group[0].stage, tuple(group))
-
-    @property
-    def fact_ids(self) -> frozenset[str]:
-        """Facts that stand on the page, so that codes can lead to them."""
-        facts = self.section("facts")
-        return frozenset(fact.place for fact in facts.items) if facts is not None else frozenset()
 
     def _section(self, view: Section) -> PageSection:
         items = tuple(self._item(view, item) for item in view.items[:MOST_ITEMS])
