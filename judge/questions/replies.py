@@ -279,8 +279,8 @@ def describe_omissions(record: Record) -> str:
         "plan.md or brief" if omission.turn == 0 else f"turn {omission.turn}"
         for omission in omissions[:_MAX_LISTED_OMISSIONS]
     ]
-    listed = ", ".join(names)
+    omitted = ", ".join(names)
     if len(omissions) > _MAX_LISTED_OMISSIONS:
-        listed += " …"
+        omitted += " …"
     chars = sum(omission.chars for omission in omissions)
-    return f"{listed} left out or cut ({chars:,} characters)"
+    return f"{omitted} left out or cut ({chars:,} characters)"

@@ -45,11 +45,11 @@ def database_url(target: str | Path) -> URL:
     Raises StoreError for any other address.
     """
     text = str(target)
-    scheme, separator, rest = text.partition("://")
+    scheme, separator, address = text.partition("://")
     if not separator:
         return URL.create("sqlite", database=str(Path(text).absolute()))
     if scheme in ("postgres", "postgresql"):
-        text = f"postgresql+psycopg://{rest}"
+        text = f"postgresql+psycopg://{address}"
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):

@@ -74,12 +74,12 @@ class RunIndex(StorePart):
 
     def describe(self, run: Run) -> dict[str, Any]:
         """The row that the store keeps of a run."""
-        own = {
+        store_fields = {
             "path": self.relative(run.path),
             "content_sha256": run.content_sha256,
             "created_at": now(),
         }
-        return clean_row(run_info(run) | own)
+        return clean_row(run_info(run) | store_fields)
 
     def stamped(self, paths: Iterable[Path]) -> dict[Path, FileStamp]:
         """The stamps of the runs at these paths; paths that the store never saw are left out."""

@@ -224,7 +224,7 @@ class Archive(StorePart):
         The policy is None if it cannot be read.
         """
         table = schema.cards
-        query = _newest(table, "path", where=table.c.judge == judge)
+        query = _newest(table, "path", condition=table.c.judge == judge)
         return {
             self.absolute(row.path): (row.rubric_id, row.rubric_sha256, _policy(row.body))
             for row in self._pages(query, table.c.seq, _PAGE)
@@ -233,7 +233,7 @@ class Archive(StorePart):
     def cards_of_rubric(self, sha256: str) -> Iterator[tuple[str, ScoreCard]]:
         """(stored path, scorecard): the newest of every (run, judge) made with this very rubric."""
         table = schema.cards
-        query = _newest(table, "path", "judge", where=table.c.rubric_sha256 == sha256)
+        query = _newest(table, "path", "judge", condition=table.c.rubric_sha256 == sha256)
         for row in self._pages(query, table.c.seq, _PAGE):
             yield row.path, self._card(row.body)
 
@@ -331,21 +331,21 @@ def _policy(body: bytes) -> Policy | None:
     can be mistaken for it: the quotes would be escaped.
     """
     try:
-        _, marker, rest = zlib.decompress(body).partition(b'"policy":')
+        _, marker, after_marker = zlib.decompress(body).partition(b'"policy":')
         if not marker:
             return None
-        return Policy.model_validate_json(rest[: rest.find(b"}") + 1])
+        return Policy.model_validate_json(after_marker[: after_marker.find(b"}") + 1])
     except (zlib.error, ValidationError):
         return None
 
 
 def _newest(
-    table: sa.Table, *group: str, where: sa.ColumnElement[bool] | None = None
+    table: sa.Table, *group: str, condition: sa.ColumnElement[bool] | None = None
 ) -> sa.Select[Any]:
-    """The last row of each group: rows that are equal in these columns and meet `where`."""
+    """The last row of each group: rows that are equal in these columns and meet `condition`."""
     last = sa.select(sa.func.max(table.c.seq)).group_by(*(table.c[name] for name in group))
-    if where is not None:
-        last = last.where(where)
+    if condition is not None:
+        last = last.where(condition)
     return sa.select(table).where(table.c.seq.in_(last))
 
 

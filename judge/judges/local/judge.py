@@ -294,11 +294,11 @@ class LocalJudge:
         """The verdict that the likeliest answer means; `refused` if the model abstains."""
         probabilities = answer.probabilities
         best = max(probabilities, key=lambda value: probabilities[value])
-        listed = ", ".join(f"{value} {p:.2f}" for value, p in probabilities.items())
+        likelihoods = ", ".join(f"{value} {p:.2f}" for value, p in probabilities.items())
         if answer.mass < self.min_mass:
             detail = (
                 f"abstained: only {answer.mass:.0%} of the probability lies on the allowed answers"
-                f" ({listed})"
+                f" ({likelihoods})"
             )
             return CriterionResult.unscored(criterion.id, "refused", detail)
         if best == NOT_APPLICABLE:
@@ -306,7 +306,7 @@ class LocalJudge:
                 id=criterion.id,
                 value=None,
                 status="not_applicable",
-                detail=f"judged not applicable (probabilities {listed})",
+                detail=f"judged not applicable (probabilities {likelihoods})",
             )
         (level,) = [level for level in criterion.scale if value_label(level) == best]
         # What was left out of the record may be what meets the criterion.
@@ -323,7 +323,7 @@ class LocalJudge:
             id=criterion.id,
             value=value,
             status="scored",
-            rationale=f"most likely answer (probabilities {listed})",
+            rationale=f"most likely answer (probabilities {likelihoods})",
             votes=(Vote(judge=self.name, value=level.value, probability=probabilities[best]),),
             answer=reply,
         )
