@@ -113,9 +113,9 @@ def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tupl
     options = question.get("options") if question is not None else None
     if isinstance(options, Mapping) and options:
         texts = {str(key): str(value) for key, value in options.items()}
-        code = _option_code(str(label or ""), str(text or ""), raw, texts)
-        if code is not None:
-            return code
+        contradiction = _option_code(str(label or ""), str(text or ""), raw, texts)
+        if contradiction is not None:
+            return contradiction
     if _NO_MODEL.fullmatch(str(answer["model_name"] or "").strip()):
         return "AUX001", "The field that names the model names none."
     return None

@@ -172,8 +172,9 @@ class _Reader:
             elif isinstance(node, ast.If) and "__name__" in map(last_name, _parts(node.test)):
                 piece = self.module.main
             elif isinstance(node, (ast.Name, ast.Attribute)):
-                for owner in (piece, *loops):
-                    owner.names.add(last_name(node))
+                piece.names.add(last_name(node))
+                for loop in loops:
+                    loop.names.add(last_name(node))
             elif isinstance(node, ast.Call):
                 self._call(node, piece, loops)
             elif isinstance(node, (ast.Assert, ast.Compare)):

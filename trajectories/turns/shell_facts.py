@@ -1,4 +1,4 @@
-"""What shell commands do, told by their programs, subcommands and the files that they name."""
+"""Facts of shell commands: by their programs, their subcommands and the files that they name."""
 
 from __future__ import annotations
 
@@ -117,26 +117,25 @@ _FILTERS = frozenset(
         "cat",
     ]
 )
-"""After a pipe they only pass on or cut what comes; before one they read files."""
+"""Programs that filter text behind a pipe, and read files before one."""
 _MACHINE_FILE = re.compile(r"/(?:proc|sys|etc)/")
 
 
-def shell_facts(listed: Sequence[Command], outputs: re.Pattern[str]) -> dict[str, str]:
-    """Facts of commands with the line each was seen on. `outputs` recognises places of delivered
-    files."""
-    seen: dict[str, str] = {}
+def shell_facts(commands: Sequence[Command], outputs: re.Pattern[str]) -> dict[str, str]:
+    """Facts of commands, each with the line it was seen on. `outputs` matches places of outputs."""
+    facts: dict[str, str] = {}
     inside = False  # the folder of the outputs
-    for command in listed:
+    for command in commands:
         if command.program == "cd" and command.operands:
-            inside = outputs.search(command.operands[0]) is not None or (
-                inside and command.operands[0][:1] not in "/~"
-            )
+            folder = command.operands[0]
+            stays = inside and folder[:1] not in "/~"
+            inside = stays or outputs.search(folder) is not None
         for fact in _facts(command, outputs, inside):
-            seen.setdefault(fact, command.line)
-    programs = {c.program for c in listed if c.words}
+            facts.setdefault(fact, command.line)
+    programs = {command.program for command in commands if command.words}
     if programs and programs <= _PREPARES:
-        seen["prepares_folders"] = listed[0].line
-    return seen
+        facts["prepares_folders"] = commands[0].line
+    return facts
 
 
 def _facts(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str]:
@@ -145,60 +144,57 @@ def _facts(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str
         return []
     sub = next((word for word in operands if word not in ("-m", "pip")), "")
     if program == "python" and command.module == "pip":
-        program, sub = "pip", next((w for w in operands if w != "pip"), "")
+        program, sub = "pip", next((word for word in operands if word != "pip"), "")
     first = words[1] if len(words) > 1 else ""
-    found = [
+    facts = [
         fact
         for fact, programs, subcommands in _TABLE
         if programs.fullmatch(program)
         and (not subcommands.pattern or subcommands.fullmatch(sub) or subcommands.fullmatch(first))
     ]
     if program == "uv" and operands[:2] == ("pip", "install"):
-        found.append("installs_packages")
+        facts.append("installs_packages")
     if program in ("R", "Rscript") and any("install.packages(" in word for word in words):
-        found.append("installs_packages")
+        facts.append("installs_packages")
     if program == "python":
         if command.module in ("venv", "virtualenv"):
-            found.append("installs_packages")
+            facts.append("installs_packages")
         elif command.module in _TEST_MODULES:
-            found.append("runs_tests")
+            facts.append("runs_tests")
     if any(word == "--version" or (word == "-V" and program == "python") for word in words) or any(
         word.startswith(("/proc/cpuinfo", "/proc/meminfo")) for word in operands
     ):
-        found.append("checks_environment")
+        facts.append("checks_environment")
     if "--help" in words:
-        found.append("reads_docs")
+        facts.append("reads_docs")
     if program == "curl" and not any(map(_LOCAL.match, operands)):
-        found.append("obtains_weights")
+        facts.append("obtains_weights")
     if program == "tar" and first.lstrip("-").startswith("c"):
-        found.append("packages_outputs")
+        facts.append("packages_outputs")
     if (program in ("tail", "cat") and any(map(_LOG.search, operands))) or (
         program == "ps" and first
     ):
-        found.append("watches_progress")
+        facts.append("watches_progress")
     if (program in ("python", "torchrun", "accelerate") or words[0].startswith("./")) and any(
         map(_TRAINS.fullmatch, words)
     ):
-        found.append("training")
-    return [*found, *_files(command, outputs, inside)]
+        facts.append("training")
+    return [*facts, *_files(command, outputs, inside)]
 
 
 def _files(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str]:
-    """What a command shows by the files that it names."""
+    """Facts of a command by the files that it names."""
     program, words = command.program, command.words
-    named = [*words[1:], *command.targets]
-    if any(map(PLAN_NAME.search, named)):
-        written = [
-            *command.targets,
-            *(
-                words[1:]
-                if program == "tee" or (program == "sed" and words[1:2] and words[1][:2] == "-i")
-                else ()
-            ),
-        ]
-        written += words[-1:] if program in _COPIERS else ()
+    paths = [*words[1:], *command.targets]
+    edits_in_place = program == "sed" and len(words) > 1 and words[1].startswith("-i")
+    if any(map(PLAN_NAME.search, paths)):
+        written = [*command.targets]
+        if program == "tee" or edits_in_place:
+            written += words[1:]
+        elif program in _COPIERS:
+            written += words[-1:]
         return ["revises_plan" if any(map(PLAN_NAME.search, written)) else "reads_plan"]
-    if any(map(outputs.search, (*named, *(command.loop or ())))):
+    if any(map(outputs.search, (*paths, *(command.loop or ())))):
         if any(map(outputs.search, command.targets)) or (
             program in _COPIERS and outputs.search(words[-1])
         ):
@@ -210,7 +206,7 @@ def _files(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str
         command.piped and not any("/" in word or "." in word for word in command.operands)
     ):
         return []
-    if program == "sed" and words[1:2] and words[1][:2] == "-i":
+    if edits_in_place:
         return []
     if program == "find" and "-exec" in words and any(map(_DOCUMENT.search, words)):
         return ["reads_docs"]
@@ -226,45 +222,42 @@ def _files(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str
     return ["inspects_inputs"] if reads and not command.targets and not command.piped else []
 
 
-def asks_machine(listed: Sequence[Command]) -> bool:
-    """Whether commands do nothing but show the machine's state or list files (nvidia-smi, ps, pip
-    list, ls)."""
-    found = [_shows_state(command) for command in listed if command.words or command.targets]
-    return None not in found and True in found
+def asks_machine(commands: Sequence[Command]) -> bool:
+    """Whether commands only show the state of the machine or list files (nvidia-smi, ps, ls)."""
+    shows = [_shows_state(command) for command in commands if command.words or command.targets]
+    return None not in shows and True in shows
 
 
 def _shows_state(command: Command) -> bool | None:
-    """True where a command shows the machine's state, False where it adds nothing to one that does,
-    else None."""
+    """True if a command shows the state of the machine, None if it does something else.
+
+    False if it adds nothing to one that shows it (echo, a filter behind a pipe).
+    """
     if any(target != "/dev/null" for target in command.targets):
         return None
     program, options = command.program, command.words[1:]
-    if program in _NOTHING:
+    if program in _NOTHING or (program in _FILTERS and command.piped):
         return False
-    if _STATE.fullmatch(program):
-        return None if program == "find" and any(map(_FIND_ACTS.fullmatch, options)) else True
-    if options in (("--version",), ("-V",)) or (program == "command" and options[:1] == ("-v",)):
+    return True if _is_look(command, program, options) else None
+
+
+def _is_look(command: Command, program: str, options: tuple[str, ...]) -> bool:
+    if program == "find":
+        return not any(map(_FIND_ACTS.fullmatch, options))
+    if _STATE.fullmatch(program) or options in (("--version",), ("-V",)):
         return True
-    if program == "env":  # with a program behind it, it starts that one
-        return True if not command.operands else None
+    if program == "command" and options[:1] == ("-v",):
+        return True
+    if program == "env":  # with operands, it starts a program
+        return not command.operands
     if program in _FILTERS:
         files = [word for word in options if "/" in word]
-        return (
-            False
-            if command.piped
-            else True
-            if files and all(map(_MACHINE_FILE.match, files))
-            else None
-        )
+        return bool(files) and all(map(_MACHINE_FILE.match, files))
     if program == "python" and command.module == "pip":
         program, options = "pip", options[2:]
-    listing = [
-        table
-        for fact, programs, table in _TABLE
-        if fact == "checks_environment" and programs.fullmatch(program)
+    listings = [
+        subcommands
+        for fact, programs, subcommands in _TABLE
+        if fact == "checks_environment" and programs.fullmatch(program) and subcommands.pattern
     ]
-    return (
-        True
-        if options and any(table.pattern and table.fullmatch(options[0]) for table in listing)
-        else None
-    )
+    return bool(options) and any(listing.fullmatch(options[0]) for listing in listings)
