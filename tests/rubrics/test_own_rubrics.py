@@ -1,5 +1,4 @@
-"""A rubric of one's own: what to begin with, what is noted in it, and which verdicts its preamble
-decides."""
+"""Custom rubrics: the starter, the notes on a file, and the verdicts that a preamble decides."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The shapes of each format, results and where they stand, hostile files, and the way back;
-`test_importers_files` has whole runs."""
+"""Importers: the shapes of each format, results of calls, hostile files, and exporters.
+
+`test_importers_files` has complete runs.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,7 @@ ALL = SAMPLES | {
 
 
 def sample(place: str, **texts: str) -> Any:
-    """The values of a sample, with other texts for `code`, `out` and `said`, also in JSON that it
-    keeps as text."""
+    """A sample with other texts for `code`, `out` and `said`, also within JSON kept as text."""
     text = (IMPORTS / place).read_text("utf-8")
     value = (
         [json.loads(line) for line in text.splitlines()]
@@ -527,8 +528,10 @@ def test_a_cut_eval_file_is_an_error(tmp_path: Path) -> None:
 
 
 def zstandard_eval(path: Path, wrong: bool = False) -> Path:
-    """A .eval as newer versions of Inspect pack it: method 93, which this interpreter's zipfile
-    cannot write."""
+    """A .eval as newer versions of Inspect write it.
+
+    Its compression method 93 is not known to this interpreter's zipfile.
+    """
     zstandard = pytest.importorskip(
         "zstandard", reason="zstandard is not installed: Zstandard logs go untested"
     )

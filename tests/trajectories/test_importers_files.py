@@ -1,5 +1,4 @@
-"""Logs of other harnesses as they lie on a disk: which format they are, the run that they become,
-and its outcomes."""
+"""Logs of other harnesses on disk: their format, the run that they become, and its outcomes."""
 
 from __future__ import annotations
 
@@ -50,9 +49,9 @@ UNKNOWN: dict[str, Any] = {
     "tokens": (None, None),
     "totals": (None, None, None, None),
 }
-# What each file says beside the text of its run. `seconds`: of the first execution; `times`: of the
-# turns since the start;
-# `tokens`: in and out, of the first turn; `totals`: of the run, with dollars and seconds.
+# What each file says besides the text of its run. `seconds`: of the first execution; `times`: of the
+# turns, since the start; `tokens`: input and output of the first turn; `totals`: of the run, with
+# dollars and seconds.
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "openai.json": ("openai", "openai", {}),
     "anthropic.json": (

@@ -1,5 +1,4 @@
-"""Where things are: conversations in trees, ids, outputs; links that leave a run are never
-followed."""
+"""Locating conversations, run ids and outputs; links that leave a run are never followed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Whole runs: every shape of a conversation with its side files, how a run ended, and where numbers
-come from."""
+"""Loading runs: shapes of conversations, side files, how a run ended, sources of numbers."""
 
 from __future__ import annotations
 

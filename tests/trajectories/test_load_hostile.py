@@ -1,5 +1,4 @@
-"""Files that nobody vouches for: each gives a run with warnings or one line that names the file,
-and nothing else."""
+"""Untrusted files: each gives a run with warnings, or one line that names the file."""
 
 from __future__ import annotations
 
@@ -160,8 +159,10 @@ def test_values_are_counted_before_they_take_memory() -> None:
 
 
 def test_answers_find_their_calls_in_time_linear_in_both(tmp_path, no_runaway) -> None:
-    """Answers to nothing, and calls answered in any order; ids that come twice belong to the last
-    open call."""
+    """Results without a call, and calls answered in any order.
+
+    A result whose id occurs twice belongs to the last open call.
+    """
 
     def told(call_ids: list[str | None], answers: list[str | None]) -> list[str | None]:
         calls = [{"id": i, "function": {"name": "bash", "arguments": "{}"}} for i in call_ids]

@@ -1,4 +1,5 @@
-"""Runs as the branches of the public harness leave them (AutoMedBench/AutoMedBench):
+"""Runs as the branches of the public harness (AutoMedBench/AutoMedBench) leave them.
+
 tests/data/layouts holds small ones, written by the branches' own runners around a scripted agent.
 """
 
@@ -32,8 +33,10 @@ def load(name: str) -> Run:
 
 
 def test_executions_that_are_counted_as_turns_go_to_their_own_calls():
-    """eval_vqa: the first reply has two calls and the third was cut off, so that `turn` is no
-    reply's number."""
+    """eval_vqa: the first reply has two calls and the third was cut off.
+
+    So `turn` is not the number of a reply.
+    """
     run = load("vqa")
     assert [[a.observation.stdout for a in t.actions] for t in run.turns] == [
         ["output of ls data\n", "output of pip list\n"],
@@ -169,8 +172,10 @@ def test_answers_to_submissions_of_every_branch_name_the_cases():
 
 
 def test_a_breach_without_a_conversation_is_a_disqualified_run_with_its_cost():
-    """eval_seg, docker/agent/agent_loop.py:370: the agent exits before it writes
-    conversation.json."""
+    """The agent exits before it writes conversation.json.
+
+    Source: eval_seg, docker/agent/agent_loop.py:370.
+    """
     run = load("segmentation")
     assert (run.format, run.path.name, run.task, run.brief) == (
         "trace",

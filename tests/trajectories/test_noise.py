@@ -1,5 +1,4 @@
-"""Lines that tools write about themselves: every pattern of noise.yaml with the lines that it was
-written for."""
+"""Lines that tools print about themselves: every pattern of noise.yaml with its examples."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""plan.md and plan.png: where they lie, and how a lost plan is recovered from the code that wrote
-it."""
+"""plan.md and plan.png: their places, and recovering a lost plan from the code that wrote it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A quote is verified where it stands, moved when it stands elsewhere, and never found by
-resemblance."""
+"""A quote is verified in its turn, moved if it is in another, and never found by resemblance."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""The record of a run: whole brief, facts, plan and turns within a budget, the same bytes each
-time, nothing forged."""
+"""The record of a run: within its budget, the same bytes each time, nothing forged."""
 
 from __future__ import annotations
 
@@ -98,8 +97,7 @@ def benchmark():
 def test_what_annotators_cite_is_in_the_record_of_a_run_of_real_size(
     benchmark, tmp_path: Path
 ) -> None:
-    """kidney-lite-01 grows to 300 kB of transcript: its brief is whole, and no cited turn is
-    lost."""
+    """kidney-lite-01 grown to 300 kB of transcript: its brief is complete, no cited turn is lost."""
     name = "kidney-lite-01"
     large = benchmark.inflate(RECORDED / "runs" / name, tmp_path / name)
     assert (large / "process" / "conversation.json").stat().st_size > 200_000

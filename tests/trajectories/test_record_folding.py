@@ -1,5 +1,4 @@
-"""What is folded as noise, what never is, and that every line which stays is the transcript's
-own."""
+"""What is folded as noise and what is not; every line that is shown is the transcript's own."""
 
 from __future__ import annotations
 
