@@ -112,6 +112,8 @@ def read_module(
 
 
 class _Reader:
+    """Collects the facts of one source: `collect_names`, then `walk`."""
+
     def __init__(
         self,
         source: str,

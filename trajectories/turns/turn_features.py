@@ -1,5 +1,4 @@
-"""The facts of one turn: the vocabulary that the segmentation, the heuristic judge and the
-error-code detectors share."""
+"""The facts of one turn, shared by the segmentation, the rules judge and the detectors."""
 
 from __future__ import annotations
 
@@ -8,12 +7,14 @@ from typing import Literal
 
 from ..models import Frozen
 
-Scope = Literal["none", "one", "few", "all", "unknown"]
+Scope = Literal["none", "one", "few", "all"]
 
 
 class TurnFeatures(Frozen):
-    """Facts of one turn. A failed attempt shows the facts of what it attempted; `failed` says that
-    it failed."""
+    """Facts of one turn.
+
+    A failed attempt has the facts of what it attempted; `failed` says that it failed.
+    """
 
     turn: int
     writes_plan: bool = False
@@ -22,35 +23,35 @@ class TurnFeatures(Frozen):
     """A plan.md is written although an earlier turn wrote one."""
     writes_plan_image: bool = False
     reads_docs: bool = False
-    """Brief, model cards, README, source, --help or web pages are read."""
+    """The brief, model cards, a README, source code, --help or web pages are read."""
     lists_inputs: bool = False
     """Folders are listed."""
     inspects_inputs: bool = False
-    """Input data is loaded and its shape, dtype, spacing, range or content printed."""
+    """Input data is loaded, and its shape, type, spacing, range or content is printed."""
     loads_inputs: bool = False
     installs_packages: bool = False
     checks_environment: bool = False
-    """Versions, devices, hardware, or installed packages are asked for."""
+    """Versions, devices, hardware or installed packages are looked up."""
     asks_machine: bool = False
-    """Every action only asks the machine for its state or lists files (nvidia-smi, ps, pip list,
-    ls, a search tool), none of them delivered ones."""
+    """Every action only shows the state of the machine or lists files that are not delivered ones.
+
+    Examples are nvidia-smi, ps, pip list, ls and a search tool.
+    """
     obtains_weights: bool = False
     """Weights, repositories or data sets are downloaded."""
     looks_at_weights: bool = False
-    """The first bytes or the kind of a file of weights, or of another file of the model's folder,
-    are looked at."""
+    """The first bytes or the kind of a file in the model's folder are looked at."""
     loads_model: bool = False
     forward_pass: bool = False
-    """A model is applied to something (a classical method shows as `writes_outputs` or
-    `classical_method`)."""
+    """A model is applied to something; a classical method shows as `writes_outputs`."""
     dummy_forward: bool = False
     """A model is applied to made-up input (zeros, random numbers)."""
     applies_module: bool = False
-    """Functions of a module of the run's own are called, other than its readers and listers."""
+    """Functions of a module that the run wrote are called."""
     writes_module: bool = False
     """A source file is written or edited."""
     runs_script: bool = False
-    """A script file is started, or a module written in this run is imported."""
+    """A script is started, or a module written in this run is imported."""
     runs_tests: bool = False
     """Unit tests are started (pytest, unittest, doctest, a file of tests)."""
     module_only: bool = False
@@ -58,23 +59,23 @@ class TurnFeatures(Frozen):
     cases_scope: Scope = "none"
     """For how many cases a model ran or an output was written in this turn."""
     cases_share: float | None = None
-    """The same as a share of the known cases in [0, 1]; None where cases or total are unknown."""
+    """The same as a share of the cases in [0, 1]; None if the cases or their number are unknown."""
     cases: tuple[str, ...] = ()
-    """Case ids that the executed code or its output names, in order of appearance."""
+    """Case ids in the executed code or its output, in order of appearance."""
     inputs_scope: Scope = "none"
-    """Over how many cases inputs are read, whether or not a model runs."""
+    """For how many cases inputs are read, whether or not a model runs."""
     writes_outputs: bool = False
-    """Files of the deliverable are written."""
+    """Deliverables are written."""
     writes_files: bool = False
-    """Files that are none of the deliverable are written by Python code."""
+    """Python code writes files that are not deliverables."""
     module_looks: bool = False
-    """A Python file is written that reads data and writes nothing, and applies no model."""
+    """A Python file is written that reads data, writes nothing and applies no model."""
     stores_results: bool = False
-    """A model is applied, and files are written that are none of the deliverable."""
+    """A model is applied, and files are written that are not deliverables."""
     reads_outputs: bool = False
     """Delivered files are opened or listed."""
     checks_outputs: bool = False
-    """Delivered files are opened or listed, and compared with what they must be (or counted)."""
+    """Delivered files are opened or listed, and compared with an expectation or counted."""
     inspects_values: bool = False
     """Statistics, counts or contents of data or results are printed."""
     inspects_shapes: bool = False
@@ -87,32 +88,32 @@ class TurnFeatures(Frozen):
     builds: bool = False
     submits: bool = False
     closing_message: bool = False
-    """The last message, without any tool call."""
+    """The last message of the run, without any tool call."""
     todo_only: bool = False
     todo_done: bool = False
-    """A to-do list in which everything is completed is written."""
+    """A to-do list is written in which everything is completed."""
     writes_report: bool = False
-    """A README, summary or results text (Markdown, not the plan) is written."""
+    """A README, a summary or results (Markdown, not the plan) are written."""
     message_only: bool = False
     failed: bool = False
     blocked: bool = False
     timed_out: bool = False
     unanswered: bool = False
-    """A call without a result: the run died in it."""
+    """A call has no result: the run died in it."""
     executed: bool = False
-    """Code or a command ran (or was tried)."""
+    """Code or a command ran, or was meant to."""
     code_lines: int = 0
-    """Lines of executed code, comments and written files left out."""
+    """Lines of executed code, without comments and written files."""
     plan_lines: int = 0
     drawing_lines: int = 0
-    """Lines of the executed code that does nothing but draw the plan's figure."""
+    """Lines of executed code that only draws the figure of the plan."""
     module_lines: int = 0
     run_lines: int = 0
-    """Lines of the longest script of its own that the turn starts."""
+    """Lines of the longest of its own scripts that the turn starts."""
     written_paths: tuple[str, ...] = ()
     run_paths: tuple[str, ...] = ()
     quotes: Mapping[str, str] = {}
-    """Fact name -> a line on which it was seen."""
+    """Fact -> a line on which it was seen."""
 
     def has(self, *facts: str) -> bool:
         """Whether any of these facts holds."""
