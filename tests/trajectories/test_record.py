@@ -97,7 +97,7 @@ def benchmark():
 def test_what_annotators_cite_is_in_the_record_of_a_run_of_real_size(
     benchmark, tmp_path: Path
 ) -> None:
-    """kidney-lite-01 grown to 300 kB of transcript: its brief is complete, no cited turn is lost."""
+    """kidney-lite-01 grown to 300 kB of transcript: the brief is complete, no cited turn lost."""
     name = "kidney-lite-01"
     large = benchmark.inflate(RECORDED / "runs" / name, tmp_path / name)
     assert (large / "process" / "conversation.json").stat().st_size > 200_000
