@@ -38,7 +38,7 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
         "titles"
     ]["checked"]
     page = next((tmp_path / "site" / "pages").glob("*.html")).read_text("utf-8")
-    assert f"<b>checked</b> {title}" in page
+    assert f'<b class="id">checked</b> {title}' in page
 
     mine.write_text(
         mine.read_text("utf-8").replace("Listing the folder", "Listing a folder"), "utf-8"
