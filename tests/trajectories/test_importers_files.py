@@ -50,8 +50,8 @@ UNKNOWN: dict[str, Any] = {
     "totals": (None, None, None, None),
 }
 # What each file says besides the text of its run. `seconds`: of the first execution; `times`: of
-# the turns, since the start; `tokens`: input and output of the first turn; `totals`: of the run, with
-# dollars and seconds.
+# the turns, since the start; `tokens`: input and output of the first turn; `totals`: of the run,
+# with dollars and seconds.
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "openai.json": ("openai", "openai", {}),
     "anthropic.json": (
