@@ -186,27 +186,27 @@ def proof(quotes: int, verified: int, contradicted: int, strict: bool) -> str:
     return "; ".join(part for part in parts if part)
 
 
-LIMITS = {
+UNSCORED_REASONS = {
     "budget": (
         "not asked, as the cost limit was reached: raise --max-cost and give the same command again"
     ),
     "judge_error": (
-        "without an answer, as the provider failed: the same command asks for these alone"
+        "without an answer, as the provider failed: the same command asks for only these"
     ),
     "truncated": "with an answer that was cut off",
     "refused": "that the judge refused to answer",
     "unparsable": "with an answer that could not be read",
-    "no_evidence": "that the judge could not tell, or without proof",
+    "no_evidence": "without evidence: the judge could not tell, or its quote is not in the run",
     "not_read": f"that no rule decides: {JUDGE_HINT}",
 }
 """Why criteria have no verdict, by their reason, and what to do about it."""
 
 
-def limits(missed: Mapping[str, int]) -> list[str]:
+def unscored_notes(missed: Mapping[str, int]) -> list[str]:
     """How many criteria have no verdict, one line a reason, the commonest first."""
     by_count = sorted(missed.items(), key=lambda pair: -pair[1])
     return [
-        f"{count} criteri{'on' if count == 1 else 'a'} {LIMITS[reason]}"
+        f"{count} criteri{'on' if count == 1 else 'a'} {UNSCORED_REASONS[reason]}"
         for reason, count in by_count
     ]
 

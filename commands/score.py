@@ -360,7 +360,7 @@ class _Sink:
 
     def _print_summary(self, session: Session) -> None:
         """What was scored and what was not, and what it cost, on stderr."""
-        from .render import bill, limits
+        from .render import bill, unscored_notes
 
         if self.scored + self.failed > 1:
             parts = [f"{self.scored} scored"]
@@ -372,7 +372,7 @@ class _Sink:
                 parts.append(f"{self.failed} could not be read")
             console.note(", ".join(parts), self.quiet)
         if self.missing_criteria:
-            for line in limits(self.missing_criteria):
+            for line in unscored_notes(self.missing_criteria):
                 console.note(line, self.quiet)
         if session.foreign_track_runs:
             console.note(
