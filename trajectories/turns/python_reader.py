@@ -205,7 +205,6 @@ class _Reader:
                 piece.loops.append(Loop(size, facts))
 
     def _facts(self, node: ast.Call, name: str) -> Iterator[str]:
-        inside = set(map(last_name, _parts(node)))
         if _LOADS_MODEL.fullmatch(name) or dotted_name(node.func) in ("torch.load", "joblib.load"):
             yield "loads_model"
             return
@@ -213,21 +212,18 @@ class _Reader:
             yield "training"
         if name in _DOWNLOADS:
             yield "obtains_weights"
-        if inside & {"__version__", "is_available"}:
-            yield "checks_environment"
-        if name == "print" and inside & _STATISTICS:
-            yield "prints_statistics"
-        if name == "print" and inside & _SHAPES:
-            yield "prints_shapes"
-        if name not in self.module.functions and any(
-            name in m.functions for m in self.own.values()
-        ):
+        if name == "print":
+            yield from _printed_facts(node)
+        if name not in self.module.functions and self._is_own_function(name):
             yield "applies_module"
         if self._applies_model(node, name):
             yield "forward_pass"
-            if inside & _MADE_UP:
+            if not _MADE_UP.isdisjoint(map(last_name, _parts(node))):
                 yield "dummy_forward"
         yield from self._file_facts(node, name)
+
+    def _is_own_function(self, name: str) -> bool:
+        return any(name in module.functions for module in self.own.values())
 
     def _applies_model(self, node: ast.Call, name: str) -> bool:
         if isinstance(node.func, ast.Attribute):
@@ -317,6 +313,16 @@ def _assignments(
             if keyword.arg == "default":
                 for flag in _strings(node):
                     yield ast.Name(flag.lstrip("-").replace("-", "_")), keyword.value
+
+
+def _printed_facts(node: ast.Call) -> Iterator[str]:
+    names = set(map(last_name, _parts(node)))
+    if names & _STATISTICS:
+        yield "prints_statistics"
+    if names & _SHAPES:
+        yield "prints_shapes"
+    if names & {"__version__", "is_available"}:
+        yield "checks_environment"
 
 
 def _trains(node: ast.Call, name: str) -> bool:
