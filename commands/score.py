@@ -98,11 +98,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     run_flags = read_run_flags(settings, flags)
     judge, options = run_flags.judge(), score_options(settings, flags)
     check_can_label_stages(judge, options.questions)
-    if run_flags.dry_run or run_flags.batch:
+    needs_store = run_flags.dry_run or run_flags.batch
+    if needs_store:
         _refuse_addresses(paths)
     with ExitStack() as stack:
-        # A store is made only where there is something to score; paths without runs are named when
-        # the runs are read.
         store = None
         readable_paths = [path for path in paths if has_run(path)]
         if readable_paths:
@@ -113,23 +112,24 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 stack,
                 judge=judge,
                 quiet=quiet,
-                required=run_flags.batch or run_flags.dry_run,
+                required=needs_store,
             )
-        elif run_flags.dry_run or run_flags.batch:
-            list_runs(paths)
+        elif needs_store:
+            list_runs(paths)  # names the paths without runs
             return 2
         runs: Iterable[str | Path | RunSource] = paths
-        if run_flags.shard is not None:
-            runs, options = select_shard(run_flags, run_sources(paths), options)
         out = place_of(flags["out"]) if flags["out"] else None
         part = None
-        if run_flags.shard is not None and not run_flags.dry_run:
-            files = [source.path for source in run_sources(runs)]
-            part = Part(run_flags.shard.file(out), files, judge, options)
-            out = part.file
-            finished_code = part.finished_code(quiet)
-            if finished_code is not None:
-                return finished_code
+        if run_flags.shard is not None:
+            shard, options = select_shard(run_flags, run_sources(paths), options)
+            runs = list(shard)
+            if not run_flags.dry_run:
+                files = [source.path for source in run_sources(runs)]
+                part = Part(run_flags.shard.file(out), files, judge, options)
+                out = part.file
+                finished_code = part.finished_code(quiet)
+                if finished_code is not None:
+                    return finished_code
         sink = _Sink(
             stack,
             None if run_flags.dry_run else out,
@@ -143,7 +143,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         code = campaign(
             work, flags=run_flags, judge=judge, options=options, store=store, quiet=quiet
         )
-        if part is not None and code in (0, 1) and not sink.retriable:
+        if part is not None and sink.is_kept and code in (0, 1) and not sink.retriable:
             part.write_note(sink.scored, code)
         return code
 
@@ -248,6 +248,8 @@ class _Sink:
         self.asks_codes = asks_codes
         self.is_stored = is_stored
         self.file = CardFile(out, stack) if out else None
+        self.is_kept = False
+        """Whether all lines are in the file under its name."""
         self.progress = console.Progress("scored", None, quiet)
         stack.callback(self.progress.clear)
         self.first_card: ScoreCard | None = None
@@ -337,6 +339,7 @@ class _Sink:
             return 130
         if self.file is not None:
             self.file.keep()
+            self.is_kept = True
         if not self.scored:
             return 2
         return 1 if self.failed or self.incomplete or self.codes_unread else 0

@@ -603,6 +603,23 @@ def test_score_through_a_provider_batch(out, stored, tmp_path: Path, batch_serve
     assert "needs a store" in err
 
 
+def test_a_shard_in_an_open_batch_is_not_finished(
+    out, stored, tmp_path: Path, batch_server
+) -> None:
+    runs = _collection(tmp_path, "crc-lite-01")
+    judge = ("--judge", "good", "--api-base", batch_server.url, "--batch")
+    command = ("score", runs, *judge, "--shard", "1/1", "--out", "parts")
+    assert out(*command)[0] == 1
+    assert list(Path("parts").glob("part*")) == []
+    for _ in range(5):
+        code, _, err = out(*command)
+        if "batches open: 0" in err:
+            break
+    assert code == 0
+    assert sorted(file.suffix for file in Path("parts").iterdir()) == [".jsonl", ".key"]
+    assert "up to date" in out(*command)[2]
+
+
 def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_path: Path) -> None:
     runs = _collection(tmp_path, "crc-lite-01", "crc-std-01", "vqa-std-02")
     out("score", runs)
