@@ -65,7 +65,7 @@ class _Table(NamedTuple):
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 if some inputs could not be read."""
-    from ..analysis.report.results import rows
+    from ..analysis.tables.flat_tables import json_rows
 
     if not paths and not flags["against"]:
         raise InputError("no PATH given", "name scorecards, a store or a folder of runs")
@@ -81,7 +81,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             "give --labels whose run names match the scorecards, or scorecards of two judges",
         )
     if flags["as_json"]:
-        data = {"title": table.title, "rows": rows(table.rows)}
+        data = {"title": table.title, "rows": json_rows(table.rows)}
         say_json({"schema": "ambjudge.agreement/1", **data})
     else:
         console.say(table.title)

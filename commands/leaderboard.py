@@ -47,8 +47,9 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 if some inputs could not be read."""
     from ..analysis.report.basis import basis
-    from ..analysis.report.results import read, rows
+    from ..analysis.report.results import read
     from ..analysis.statistics.ranking import leaderboard as rank_agents
+    from ..analysis.tables.flat_tables import json_rows
 
     cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
     scopes = tuple(flags["scopes"] or ("overall", "track"))
@@ -60,7 +61,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 "schema": "ambjudge.leaderboard/1",
                 "outcome": flags["outcome"],
                 "basis": score_basis,
-                "rows": rows(table),
+                "rows": json_rows(table),
             }
         )
     else:

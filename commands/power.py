@@ -83,7 +83,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
 def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """How many tasks and repeats detect a difference of agents or the effect of a code."""
-    from ..analysis.report.results import read, rows
+    from ..analysis.report.results import read
     from ..analysis.statistics.comparison import check_effect_size
     from ..analysis.statistics.power_analysis import (
         difference_noise,
@@ -95,6 +95,7 @@ def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any
         power,
     )
     from ..analysis.statistics.score_variance import variance_components
+    from ..analysis.tables.flat_tables import json_rows
 
     code, outcome = flags["code"], flags["outcome"]
     size = _effect_size(flags)
@@ -129,7 +130,7 @@ def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any
                 "outcome": outcome,
                 "code": code,
                 "plan": asdict(plan),
-                "rows": rows(table),
+                "rows": json_rows(table),
                 "sentences": sentences,
             }
         )

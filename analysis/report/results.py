@@ -14,7 +14,7 @@ from ...atomic_files import atomic_write
 from ...errors import InputError
 from ..tables.card_sources import Scoring, each_card
 from ..tables.cohorts import Cohort, cohort
-from ..tables.flat_tables import finite
+from ..tables.flat_tables import json_rows
 from ..tables.frames import write_frame
 from .failure_texts import FailureTexts
 from .report_tables import TABLES, all_tables
@@ -130,11 +130,6 @@ def analyse(
     return Analysis(read_cohort, tables, outcome)
 
 
-def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values for JSON."""
-    return finite(table).to_dicts()
-
-
 def to_json(analysis: Analysis) -> dict[str, Any]:
     """All tables as plain values: `tables.<name>` has title, note, columns and rows."""
     tables = {}
@@ -144,7 +139,7 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
             "title": title,
             "note": note,
             "columns": table.columns,
-            "rows": rows(table),
+            "rows": json_rows(table),
         }
     return {
         "schema": SCHEMA,

@@ -432,7 +432,7 @@ def _conclusion(comparison: Comparison, unit: str) -> str:
 
 def comparison_json(comparison: Comparison) -> dict[str, object]:
     """The comparison as plain values (ambjudge.compare/1)."""
-    from ..report.results import rows
+    from ..tables.flat_tables import json_rows
 
     sides = [
         {
@@ -449,7 +449,7 @@ def comparison_json(comparison: Comparison) -> dict[str, object]:
         "paired_by": comparison.paired_by,
         "outcome": comparison.outcome,
         "sides": sides,
-        "rows": rows(comparison.table),
+        "rows": json_rows(comparison.table),
         "margin": comparison.margin,
         "p_equivalent": comparison.p_equivalent,
         "verdict": comparison.verdict,

@@ -256,6 +256,11 @@ def finite(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.when(numbers.is_finite()).then(numbers))
 
 
+def json_rows(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values for JSON."""
+    return finite(table).to_dicts()
+
+
 def to_jsonl(table: pl.DataFrame) -> str:
     """JSON Lines: one object for each row, with every column, null where unknown."""
     return str(table.write_ndjson())
