@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from ...package_data import read_package_yaml
 from ..models import Action, Frozen, Observation, Run
-from .fast_ignorecase import AnyCase
+from .fast_ignorecase import IgnoreCasePattern
 from .per_run_cache import once_a_run
 
 Family = Literal[
@@ -141,11 +141,11 @@ class Line(NamedTuple):
 class Patterns(NamedTuple):
     """The contents of failures.yaml, compiled. Causes and lines are tried in their order."""
 
-    causes: tuple[tuple[Family, AnyCase], ...]
+    causes: tuple[tuple[Family, IgnoreCasePattern], ...]
     lines: tuple[Line, ...]
     any_line: re.Pattern[str]
     """Matches where any of the lines does: a quick test, as most lines match none."""
-    trigger: AnyCase
+    trigger: IgnoreCasePattern
     signs: dict[str, re.Pattern[str]]
 
     def find(self, sign: str, text: str) -> re.Match[str] | None:
@@ -160,7 +160,7 @@ def patterns() -> Patterns:
     by_family = groupby(data["causes"], key=lambda entry: entry["family"])
     return Patterns(
         causes=tuple(
-            (family, AnyCase("|".join(entry["pattern"] for entry in group)))
+            (family, IgnoreCasePattern("|".join(entry["pattern"] for entry in group)))
             for family, group in by_family
         ),
         any_line=re.compile("|".join(f"(?:{entry['pattern']})" for entry in data["lines"])),
@@ -168,7 +168,7 @@ def patterns() -> Patterns:
             Line(re.compile(e["pattern"]), e["kind"], e.get("family"), e["confidence"])
             for e in data["lines"]
         ),
-        trigger=AnyCase("|".join(data["triggers"])),
+        trigger=IgnoreCasePattern("|".join(data["triggers"])),
         signs={
             name: re.compile(e["pattern"], re.I if e.get("any_case") else 0)
             for name, e in data["signs"].items()

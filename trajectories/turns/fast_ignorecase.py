@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 _UPPER = re.compile(r"\\.|\(\?P|[A-Z]", re.DOTALL)
 
 
-class AnyCase:
+class IgnoreCasePattern:
     """A pattern under IGNORECASE, with the same results as `re`."""
 
     def __init__(self, pattern: str) -> None:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from ambjudge.trajectories.turns.fast_ignorecase import AnyCase
+from ambjudge.trajectories.turns.fast_ignorecase import IgnoreCasePattern
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +42,7 @@ def spans(matches):
 @given(words=st.lists(WORDS, max_size=12), between=st.sampled_from(["", " ", "\n"]))
 def test_finds_what_re_finds(pattern, words, between):
     text = between.join(words)
-    plain, quick = re.compile(pattern, re.IGNORECASE), AnyCase(pattern)
+    plain, quick = re.compile(pattern, re.IGNORECASE), IgnoreCasePattern(pattern)
     assert spans(quick.finditer(text)) == spans(plain.finditer(text))
     first, other = quick.search(text), plain.search(text)
     assert spans([first] if first else []) == spans([other] if other else [])
