@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,11 @@ from .grouped_help import command as grouped_command
 from .grouped_help import option
 from .options import OUTCOME, PATHS, cohort_options, json_option, judged_by
 from .path_types import LocalPath
+
+if TYPE_CHECKING:
+    from ..analysis.statistics.power_analysis import LabelErrorComponents
+    from ..analysis.tables.cohorts import Cohort
+    from ..analysis.tables.label_tables import Labels
 
 
 @grouped_command(
@@ -87,9 +92,7 @@ def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any
     from ..analysis.statistics.comparison import check_effect_size
     from ..analysis.statistics.power_analysis import (
         difference_noise,
-        effect_error,
         effect_noise,
-        mean_error,
         plan_sentences,
         plan_sizes,
         power,
@@ -101,14 +104,8 @@ def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any
     size = _effect_size(flags)
     check_effect_size("effect" if code else "difference", size, outcome)
     cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
-    label_error = None
-    if flags["labels"]:
-        labels = labels_of(flags)
-        if code:
-            label_error = effect_error(cohort, labels, code, outcome)
-        else:
-            label_error = mean_error(cohort, labels, outcome)
     name = outcome.removeprefix("outcome.")
+    label_error = _label_error(cohort, labels_of(flags), flags) if flags["labels"] else None
     if code:
         noise = effect_noise(cohort.runs, code, outcome)
         subject = f"An effect of {code} on {name}"
@@ -116,8 +113,7 @@ def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any
         noise = difference_noise(variance_components(cohort.runs, outcome))
         subject = f"A difference of two agents in mean {name}"
     plan = plan_sizes(noise, size, target=flags["target"], judged=label_error)
-    unit = " points" if outcome == "overall" else ""
-    sentences = plan_sentences(plan, subject, unit)
+    sentences = plan_sentences(plan, subject, " points" if outcome == "overall" else "")
     # The grid: around the pilot's own number of tasks and repeats.
     pilot_repeats = max(noise.least_repeats, round(noise.repeats))
     tasks = sorted({max(2, noise.tasks // 2), noise.tasks, 2 * noise.tasks, 4 * noise.tasks})
@@ -137,14 +133,20 @@ def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any
     else:
         console.say(console.wrap(" ".join(sentences)))
         console.say()
-        console.say(
-            console.wrap(
-                "Power by the number of tasks and of runs of an agent on each task and tier (in"
-                " brackets the size that is detected with power .8):"
-            )
-        )
         _show_grid(table.rows(named=True), tasks, repeats)
     return 1 if cohort.problems else 0
+
+
+def _label_error(cohort: Cohort, labels: Labels, flags: dict[str, Any]) -> LabelErrorComponents:
+    """The error that correcting by labels adds: of --agreement, of the effect of --code, or of an
+    agent's mean."""
+    from ..analysis.statistics.power_analysis import agreement_error, effect_error, mean_error
+
+    if flags["agreement"]:
+        return agreement_error(cohort, labels, flags["agreement"])
+    if flags["code"]:
+        return effect_error(cohort, labels, flags["code"], flags["outcome"])
+    return mean_error(cohort, labels, flags["outcome"])
 
 
 def _effect_size(flags: dict[str, Any]) -> float:
@@ -165,7 +167,6 @@ def _plan_labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, A
     """How many labels make an interval as narrow as --half-width."""
     from ..analysis.report.results import read
     from ..analysis.statistics.comparison import check_effect_size
-    from ..analysis.statistics.power_analysis import agreement_error, effect_error, mean_error
 
     size, code, item = flags["half_width"], flags["code"], flags["agreement"]
     outcome = flags["outcome"]
@@ -177,13 +178,7 @@ def _plan_labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, A
         )
     check_effect_size("half-width", size, "agentic" if item else outcome)
     cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
-    labels = labels_of(flags)
-    if item:
-        error = agreement_error(cohort, labels, item)
-    elif code:
-        error = effect_error(cohort, labels, code, outcome)
-    else:
-        error = mean_error(cohort, labels, outcome)
+    error = _label_error(cohort, labels_of(flags), flags)
     needed = error.labels_for(size)
     if needed:
         answer = f"takes {needed} {error.of}"
@@ -216,6 +211,12 @@ def _show_grid(rows: Sequence[dict[str, Any]], tasks: list[int], repeats: list[i
     from ..analysis.statistics.power_analysis import format_power
     from ..analysis.tables.number_format import number
 
+    console.say(
+        console.wrap(
+            "Power by the number of tasks and of runs of an agent on each task and tier (in"
+            " brackets the size that is detected with power .8):"
+        )
+    )
     cells = {}
     for row in rows:
         cell = f"{format_power(row['power'])} ({number(row['mde80'])})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -117,7 +117,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         elif needs_store:
             list_runs(paths)  # names the paths without runs
             return 2
-        runs: Iterable[str | Path | RunSource] = paths
+        runs: Sequence[str | RunSource] = paths
         out = place_of(flags["out"]) if flags["out"] else None
         part = None
         if run_flags.shard is not None:
@@ -127,9 +127,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 files = [source.path for source in run_sources(runs)]
                 part = Part(run_flags.shard.file(out), files, judge, options)
                 out = part.file
-                finished_code = part.finished_code(quiet)
-                if finished_code is not None:
-                    return finished_code
+        finished_code = None if part is None else part.finished_code(quiet)
+        if finished_code is not None:
+            return finished_code
         sink = _Sink(
             stack,
             None if run_flags.dry_run else out,
@@ -162,7 +162,7 @@ def _refuse_addresses(paths: tuple[str, ...]) -> None:
 class _Scoring:
     """The work of `score` in a campaign."""
 
-    runs: Iterable[str | Path | RunSource]
+    runs: Sequence[str | RunSource]
     flags: RunFlags
     judge: Judge
     options: ScoreOptions
