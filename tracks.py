@@ -41,7 +41,7 @@ def score_bands(good: float, okay: float) -> Mapping[str, Bands]:
 
 @dataclass(frozen=True)
 class HarnessBranch:
-    """How a track's branch of the public harness adds up scores; used by `--policy harness` alone."""
+    """How a track's branch of the public harness adds up scores; for `--policy harness` alone."""
 
     missing: Literal["renormalize", "zero"] = "zero"
     """How unscored stages count."""

@@ -10,9 +10,9 @@ and now and then a breach. We see it three ways: files with public inputs and a 
 scores; files and the report; the report alone. `--formulas` submissions a track and tier have right
 files and are seen once, as a report alone.
 
-With `--policy harness` every stage, Agentic, Task and Overall must be the harness's to the last digit
-it prints. By default S4, S5, Task and the limit of S1 must be, but for submissions spoiled in a way
-that docs/harness.md lists: these bear its name and are counted apart. Any other difference is
+With `--policy harness` every stage, Agentic, Task and Overall must be the harness's to the last
+digit it prints. By default S4, S5, Task and the limit of S1 must be, but for submissions spoiled in
+a way that docs/harness.md lists: these bear its name and are counted apart. Any other difference is
 printed and makes the exit code 1. Submissions on which the harness raises are left out.
 """
 
@@ -251,7 +251,9 @@ def main() -> int:
         return 2
     place, wrong = Path(checkout), 0
     for name in args.track or TRACKS:
-        wrong += compare(name, place, args.n, random.Random(args.seed), args.policy) if args.n else 0
+        wrong += (
+            compare(name, place, args.n, random.Random(args.seed), args.policy) if args.n else 0
+        )
         if args.formulas and name != "vqa open":
             wrong += compare_formulas(name, place, args.formulas, random.Random(args.seed))
     return 1 if wrong else 0

@@ -1,1 +1,1 @@
-"""A small cohort to try everything on, written from cohort.yaml: runs, a judge's replies, labels."""
+"""A small cohort to try everything on, written from cohort.yaml: runs, replies, labels."""

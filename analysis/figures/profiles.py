@@ -28,7 +28,7 @@ COSTS = (
 
 
 def stage_profile(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
-    """Stage means by agent, coloured by their distance from what agents reach on the same tracks."""
+    """Stage means by agent, coloured by the distance from what agents reach on the same tracks."""
     table = select_runs(runs)[0]
     stages = stage_columns(table)[:MOST_STAGES]
     long = (

@@ -250,7 +250,7 @@ def spoken(track: str) -> str:
 
 
 def labels(texts: Sequence[object], columns: int = 26) -> list[str]:
-    """Labels that stay distinct: those that would be cut to the same text keep their ends instead."""
+    """Labels that stay distinct: those that would be cut to the same text keep their ends."""
     whole = [sanitize_line(str(text)) for text in texts]
     short = [fit(text, columns) for text in whole]
     return [
@@ -334,7 +334,7 @@ def _panel(ax: Axes, columns: Sequence[Column]) -> None:
 
 
 def thinned(n: int) -> tuple[int, str]:
-    """Of `n` runs each how many-th is a point in a cloud, and a sentence on that for the caption."""
+    """Of `n` runs each how many-th is a point in a cloud, and a sentence on it for the caption."""
     step = -(-n // MOST_POINTS)
     return step, f" A dot stands for every {step}th run." if step > 1 else ""
 

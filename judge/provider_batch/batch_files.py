@@ -96,7 +96,7 @@ class Answers(ExitStack):
 
     def new_file(self) -> BinaryIO:
         """A temporary file for answers; call `index` once it is written."""
-        file = self.enter_context(tempfile.TemporaryFile())
+        file = self.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (closed with this object)
         self._files.append(file)
         return file
 

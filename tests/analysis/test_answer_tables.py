@@ -150,7 +150,10 @@ GOOD = said("a", "h1", True).to_json()
         (GOOD.replace('"answer":true', '"answer":"yes"'), "the answer is not yes/no"),
         (GOOD.replace('"yes_no"', '"maybe"'), "record 1 is not an answer"),
         (GOOD + "\n" + GOOD.replace(QUESTION, "Another?"), "holds answers to 2 questions"),
-        (GOOD + "\n" + GOOD.replace('"answer":true', '"answer":false'), "two answers about run 'a'"),
+        (
+            GOOD + "\n" + GOOD.replace('"answer":true', '"answer":false'),
+            "two answers about run 'a'",
+        ),
         (GOOD.replace('"answer":true', '"answer":' + "[" * 5_000), "nested"),
     ],
 )

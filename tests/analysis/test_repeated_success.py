@@ -11,7 +11,11 @@ import pytest
 from ambjudge.analysis import first_breaks, pass_k, rank_stability, reliability, simulate
 from ambjudge.analysis.statistics.ranking import failed
 from ambjudge.analysis.tables.cohorts import CODES_SCHEMA, CRITERIA_SCHEMA, Cohort
-from ambjudge.analysis.tables.label_tables import CODE_LABELS_SCHEMA, CRITERION_LABELS_SCHEMA, Labels
+from ambjudge.analysis.tables.label_tables import (
+    CODE_LABELS_SCHEMA,
+    CRITERION_LABELS_SCHEMA,
+    Labels,
+)
 
 
 @pytest.fixture(scope="module")
