@@ -49,8 +49,8 @@ class Observation(Frozen):
     """What the environment answered to one action.
 
     `exit_code` is None if none was recorded (other tools, other harnesses) or if it was not an
-    integer. The harness writes -1 for a timeout and for a blocked call; `kind` tells them apart by
-    the harness's own words.
+    integer. The harness writes -1 for a timeout and for a blocked call alike; `kind` distinguishes
+    the two by the harness's message.
     """
 
     exit_code: int | None = None
@@ -74,7 +74,7 @@ class Observation(Frozen):
 class Action(Frozen):
     """One tool call of a turn with its result.
 
-    `observation` is None if the run died before an answer.
+    `observation` is None if the run ended before the call was answered.
     """
 
     id: str | None = None
@@ -107,7 +107,7 @@ class Turn(Frozen):
     speaker: str | None = None
     actions: tuple[Action, ...] = ()
     replies: tuple[str, ...] = ()
-    """User or system messages between this turn and the next, e.g. a request to continue."""
+    """User or system messages that answer this turn, e.g. a request to continue."""
     finish_reason: str | None = None
     time_s: float | None = None
     """Seconds from the start of the run to the answer, from the trace; None if unknown."""
@@ -136,13 +136,11 @@ class Turn(Frozen):
 
 
 class Plan(Frozen):
-    """The run's plan.md and plan.png.
-
-    `source` says where the text comes from. A text recovered from the transcript names its turn.
-    """
+    """The run's plan.md and plan.png."""
 
     text: str | None = None
     source: Literal["file", "recovered", "none"] = "none"
+    """file: plan.md; recovered: the text that the code of `turn` wrote; none: there is no plan."""
     path: FilePath | None = None
     turn: int | None = None
     """The last turn whose code wrote the plan; None if no such turn was seen."""
@@ -202,8 +200,8 @@ class Report(Frozen):
     agentic: float | None = None
     overall: float | None = None
     step_scores: dict[Stage, float | None] = {}
-    """Stage scores as reported. S4 and S5 are measured, not judged: where the delivered files do
-    not decide them, these numbers come next, before the trace."""
+    """Stage scores as reported. S4 and S5, which are measured and not judged, are taken from here
+    if the delivered files do not decide them; the trace comes last."""
     metrics: dict[str, Any] = {}
     """Metric name -> number, or nested mapping, as reported."""
     output_format_valid: bool | None = None
@@ -237,14 +235,15 @@ class Outcome(Frozen):
 
     @property
     def as_task_score(self) -> float | None:
-        """The value as a number in [0, 1], with true as 1 and false as 0; None if it is neither."""
+        """The value as a number in [0, 1], true as 1, false as 0; None for any other value."""
         if isinstance(self.value, str) or not 0 <= self.value <= 1:
             return None
         return float(self.value)
 
 
 class CardResources(Frozen):
-    # What the run used, as its scorecard embeds it.
+    """What the agent used."""
+
     turns: Whole
     """Turns of the agent."""
     calls: Whole
@@ -262,7 +261,7 @@ class CardResources(Frozen):
 
 
 class Resources(CardResources):
-    """What the run used; `source` names where each number comes from."""
+    """`CardResources`, the part that a scorecard embeds, with the source of each number."""
 
     wall_time_s: Amount | None = None
     input_tokens: Whole | None = None
@@ -279,7 +278,8 @@ class Violation(Frozen):
 
 
 class CardStatus(Frozen):
-    # How the run ended, as its scorecard embeds it.
+    """How the run ended."""
+
     submitted: bool
     """Whether submit_results was called or, in tracks that deliver answers, the agent stopped by
     itself with a closing message."""
@@ -296,7 +296,7 @@ class CardStatus(Frozen):
 
 
 class Status(CardStatus):
-    """How the run ended, with its violations."""
+    """`CardStatus`, the part that a scorecard embeds, with the violations themselves."""
 
     violations: Whole = 0
     violation_records: tuple[Violation, ...] = ()
@@ -304,16 +304,19 @@ class Status(CardStatus):
 
 
 class Run(Frozen):
-    """One agent on one task and tier, from the brief to submission or death.
+    """One execution of an agent on one task and tier, from the brief to the last turn.
 
-    for turn in ambjudge.load_run("runs/elm-chest-1").turns: print(turn.index, turn.text)
+    Example:
+
+        for turn in ambjudge.load_run("runs/elm-chest-1").turns:
+            print(turn.index, turn.text)
     """
 
     id: str
     path: FilePath
     """The conversation file, or the trace of a run that has no conversation."""
     folder: FilePath
-    """The run's folder; the conversation's own folder if it lies in no known layout."""
+    """The run's folder; for an unknown layout, the folder that the conversation file is in."""
     sha256: str
     """Hash of the conversation file's bytes."""
     content_sha256: str
@@ -390,15 +393,15 @@ class Segment(Frozen):
 
 
 class Segmentation(Frozen):
-    """One stage for each turn.
-
-    `confidence[i]` is the posterior probability of the stage chosen for turn i+1.
-    """
+    """One stage for each turn; entry i of every tuple but `segments` is about turn i+1."""
 
     turn_stages: tuple[Stage, ...]
     segments: tuple[Segment, ...]
+    """The same stages, with consecutive turns of one stage merged."""
     confidence: tuple[float, ...] = ()
+    """Posterior probability of each turn's stage, in [0, 1]."""
     signals: tuple[tuple[Signal, ...], ...] = ()
+    """The signals of each turn; empty unless they were requested."""
 
     @classmethod
     def from_stages(
@@ -425,8 +428,10 @@ class Segmentation(Frozen):
 
     def stage_of(self, turn: int) -> Stage | None:
         """The stage of a 1-based turn; None outside the run."""
-        return self.turn_stages[turn - 1] if 1 <= turn <= len(self.turn_stages) else None
+        if not 1 <= turn <= len(self.turn_stages):
+            return None
+        return self.turn_stages[turn - 1]
 
     def turns_of(self, *stages: Stage) -> tuple[int, ...]:
         """The 1-based numbers of the turns of these stages, in order."""
-        return tuple(i for i, stage in enumerate(self.turn_stages, 1) if stage in stages)
+        return tuple(turn for turn, stage in enumerate(self.turn_stages, 1) if stage in stages)
