@@ -21,8 +21,7 @@ from pathlib import Path
 from ambjudge.judge.card.verify import rubric_of, verify
 from ambjudge.judge.engine import make_scorecard
 from ambjudge.trajectories.models import STAGES
-from ambjudge.trajectories.reading.load import load_run
-from labelled_runs import LabelledRun, constructed, of_folder
+from labelled_runs import LabelledRun, constructed, load_labelled, of_folder
 
 FLOOR = 0.9
 """What turns and criteria of every set of the `dev` split reach."""
@@ -69,7 +68,7 @@ def compare(labelled: list[LabelledRun], show: bool) -> tuple[bool, int, int]:
     sure: list[bool] = []
     broken = []
     for one in labelled:
-        run, gold = load_run(one.folder), one.label
+        run, gold = load_labelled(one), one.label
         card = make_scorecard(run)
         if f"{one.group}/{run.id}" not in DISPUTED and verify(card, rubric_of(card)):
             broken.append(run.id)

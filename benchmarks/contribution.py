@@ -17,8 +17,7 @@ from collections import Counter, defaultdict
 from ambjudge.error_codes.registry import detectors
 from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.engine import make_scorecard
-from ambjudge.trajectories.reading.load import load_run
-from labelled_runs import EXTERNAL, constructed, external, recorded
+from labelled_runs import EXTERNAL, constructed, external, load_labelled, recorded
 
 
 class Codes:
@@ -119,7 +118,7 @@ def main() -> None:
         ("external", external()),
     ):
         for run in runs:
-            card = make_scorecard(load_run(run.folder), public=run.public)
+            card = make_scorecard(load_labelled(run), public=run.public)
             codes[group].add(card, frozenset(run.label["codes"]))
             criteria[group].add(card, run.label.get("criteria") or {})
     for group in codes:

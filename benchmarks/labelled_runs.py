@@ -17,9 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ambjudge.judge.checks.public_inputs import demanded_format
+from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import load_run
+
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests" / "data" / "recorded"
 CONSTRUCTED = ROOT / "data" / "constructed"
+TASKS = ROOT / "benchmarks" / "data" / "tasks"
+"""What the constructed tasks demand of their outputs, by set: read by a model in their briefs."""
 LABELS = ROOT / "benchmarks" / "data" / "labels.jsonl"
 EXTERNAL = Path(
     os.environ.get("AMBJUDGE_EXTERNAL_DATA") or ROOT.parent / "shared" / "data" / "external"
@@ -44,6 +50,14 @@ class LabelledRun:
     @property
     def name(self) -> str:
         return self.folder.name
+
+
+def load_labelled(labelled: LabelledRun) -> Run:
+    """The run, with the demands of its task if they are known."""
+    run = load_run(labelled.folder)
+    folder = TASKS / labelled.group
+    demanded = demanded_format(folder, run.task) if folder.is_dir() else None
+    return run if demanded is None else run.model_copy(update={"output_format": demanded})
 
 
 def recorded(root: Path = RECORDED) -> list[LabelledRun]:

@@ -27,8 +27,7 @@ from ambjudge.judge.scoring.criteria import apply_requires, split_criteria
 from ambjudge.rubrics.bindings import BindingKey, binding_key
 from ambjudge.rubrics.load import builtin_ids, load_rubric
 from ambjudge.rubrics.model import Criterion
-from ambjudge.trajectories.reading.load import load_run
-from labelled_runs import constructed, recorded
+from labelled_runs import constructed, load_labelled, recorded
 
 TABLE_HEAD = """\
 # The most common value of each criterion on the labelled runs in which rules do not decide it.
@@ -75,7 +74,7 @@ def labelled_rows() -> list[Row]:
     rows = []
     for labelled in (*recorded(), *constructed()):
         gold = labelled.label["criteria"]
-        prepared, judge = prepare(load_run(labelled.folder)), RulesJudge()
+        prepared, judge = prepare(load_labelled(labelled)), RulesJudge()
         for request in prepared.requests(judge):
             verdicts = asyncio.run(judge.judge(request)).results
             credited = split_criteria(

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from ambjudge.trajectories.reading.load import load_run
-from labelled_runs import LabelledRun, constructed, of_folder
+from labelled_runs import LabelledRun, constructed, load_labelled, of_folder
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from tone import WEIGHTS, manner
@@ -77,7 +76,7 @@ def quality(y: np.ndarray, p: np.ndarray) -> str:
 
 def samples(runs: Iterable[LabelledRun]) -> Iterator[Sample]:
     for labelled in runs:
-        run = load_run(labelled.folder)
+        run = load_labelled(labelled)
         found = manner(run)
         yield Sample(
             labelled.group, (found.balance, found.printed), "E3" in labelled.label["codes"]
