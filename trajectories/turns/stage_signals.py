@@ -20,6 +20,7 @@ from .turn_features import TurnFeatures
 
 Place = Literal["before", "during", "after"]
 Reason = tuple[str, dict[Stage, float]]
+"""The name of a reason and its weight for each stage; each stage with a weight gets one signal."""
 
 _COMPARES = re.compile(r"\b(?:diff|cmp|md5sum|sha\d{0,3}sum|filecmp|array_equal|md5|sha256)\b")
 _CHANGES = re.compile(r"\b(?:sed|perl) -\w{0,4}i\b|\.replace\(")
@@ -27,7 +28,7 @@ _CHANGES = re.compile(r"\b(?:sed|perl) -\w{0,4}i\b|\.replace\(")
 
 @dataclass(frozen=True)
 class TurnContext:
-    """One turn with what its reasons need to know about the run around it."""
+    """One turn, with what its signals depend on in the run around it."""
 
     turn: Turn
     facts: TurnFeatures
@@ -175,8 +176,8 @@ def _is_main_run(fact: TurnFeatures) -> bool:
     return bool(fact.run_paths) and not looks and not prepares
 
 
-def signals(context: TurnContext) -> tuple[Signal, ...]:
-    """All reasons for one turn, each with the words it rests on where there are any."""
+def turn_signals(context: TurnContext) -> tuple[Signal, ...]:
+    """All signals of one turn, each with the line or words that it rests on, if any."""
     return tuple(
         Signal(name=name, stage=stage, weight=weights[stage], quote=_quote(name, context))
         for name, weights in _reasons(context)
