@@ -36,7 +36,7 @@ class GroupedCommand(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
-                sections[_heading(param)].append(record)
+                sections[getattr(param, "heading", HEADINGS[0])].append(record)
         names = [name for rows in sections.values() for name, _ in rows]
         width = min(max(map(len, names)), _NAMES_AT_MOST)
         for heading, rows in sections.items():
@@ -44,11 +44,6 @@ class GroupedCommand(click.Command):
                 with formatter.section(heading):
                     padded = [(name.ljust(width), text) for name, text in rows]
                     formatter.write_dl(padded, col_max=_NAMES_AT_MOST)
-
-
-def _heading(param: click.Parameter) -> str:
-    """The heading of an option; -h, which every command has, stands with the output."""
-    return HEADINGS[-1] if param.name == "help" else getattr(param, "heading", HEADINGS[0])
 
 
 class CommandGroup(click.Group):

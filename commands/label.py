@@ -163,12 +163,13 @@ def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
     return 1 if unreadable else 0
 
 
-@command.command("next")
+@command.command("next", epilog=example_lines("ambjudge label next cards.jsonl --out labels/"))
 @click.argument("cards", metavar="SCORECARDS", type=LocalPath())
 @option(
     "-n",
     "--budget",
     type=click.IntRange(1),
+    metavar="N",
     default=20,
     show_default=True,
     help="Choose at most this many runs.",
@@ -176,6 +177,7 @@ def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
 @option(
     "--seed",
     type=int,
+    metavar="N",
     default=0,
     show_default=True,
     help="The seed of the random draw within strata.",
@@ -206,7 +208,7 @@ def next_(
     as_json: bool,
 ) -> int:
     """Choose which runs to label next: a sample stratified by fired codes, with the probability
-    that each run had to be sampled.
+    of each run to be sampled.
 
     Label files record how their run was sampled; numbers computed from labels are weighted by it.
     Runs that the annotator has in DIR are left out.

@@ -125,7 +125,11 @@ model_options = combined(
         "--api-base", heading="Judge", metavar="URL", help="Call this OpenAI-compatible server."
     ),
     option(
-        "--temperature", heading="Judge", type=float, help="Sampling temperature of a model judge."
+        "--temperature",
+        heading="Judge",
+        type=float,
+        metavar="T",
+        help="Sampling temperature of a model judge.",
     ),
     option(
         "--samples",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     "--power",
     "target",
     type=click.FloatRange(0.05, 0.999),
+    metavar="P",
     default=0.8,
     help="The probability to detect it.  [0.8]",
 )

@@ -9,28 +9,28 @@ import click
 from ..plugins import Door
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "Write thirty constructed runs of two agents to try everything on."),
-    "score": ("score", "Score runs: a conversation.json, a run folder, or a folder of runs."),
-    "segment": ("segment", "Show the stage, S1 to S5, of every turn and what each stage cost."),
+    "demo": ("demo", "Write thirty constructed runs to try everything on."),
+    "score": ("score", "Score a run, or every run below a folder."),
+    "segment": ("segment", "Show the stage of every turn, and what each stage cost."),
     "codes": ("codes", "Show the error codes that fired, with their turns and reasons."),
     "rejudge": ("rejudge", "Bring stored verdicts up to date by judging only what changed."),
-    "ask": ("ask", "Ask a model one question about every run; its quotes are checked."),
+    "ask": ("ask", "Ask a model one question about every run."),
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
-    "tasks": ("tasks", "Show what tasks demand of their outputs, as data or as read in briefs."),
-    "analyze": ("analyze", "Write tables, figures and a report, with intervals for all estimates."),
+    "tasks": ("tasks", "Show what tasks demand of their outputs, or read it in briefs."),
+    "analyze": ("analyze", "Write tables, figures and a report, all with intervals."),
     "leaderboard": ("leaderboard", "Rank agents overall, by track and by task, with intervals."),
     "compare": ("compare", "Test the difference of two agents, releases, judges or rubrics."),
     "power": ("power", "Compute the tasks, repeats and labels that detect a difference."),
     "agreement": ("agreement", "Measure the agreement of a judge with people or other judges."),
-    "site": ("site", "Write static pages to share: runs, transcripts, verdicts, the report."),
+    "site": ("site", "Write static pages to share: runs, verdicts, the report."),
     "simulate": ("simulate", "Write a cohort with planted truth, to check the estimators."),
-    "export": ("export", "Export scorecards, verdicts and labels as JSON Lines, CSV or Parquet."),
+    "export": ("export", "Export scorecards, verdicts and labels as tables."),
     "import": ("import_", "Turn runs of other formats into conversation.json, and back."),
     "verify": ("verify", "Recompute every number of a scorecard without any model."),
-    "label": ("label", "Import and export human labels; choose which runs to label next."),
+    "label": ("label", "Import and export human labels; choose runs to label."),
     "selftest": ("selftest", "Measure a judge's robustness, or its agreement with labels."),
     "browse": ("browse", "Read, search, compare and label runs in the terminal."),
-    "doctor": ("doctor", "Show what is installed, which judges work, and where the store is."),
+    "doctor": ("doctor", "Show what is installed, and which judges work."),
 }
 """Name -> (module in commands/, help in one line). The help is here so that `ambjudge --help`
 imports no command. Other packages add commands through the door `commands`."""

@@ -36,7 +36,11 @@ _MOST_TRACKS = 7
     help="Plant this truth: paper, null, judge (errors in codes) or halo.  [paper]",
 )
 @option(
-    "--seed", type=click.IntRange(min=0), default=1, help="The same seed, the same cohort.  [1]"
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=1,
+    help="The same seed, the same cohort.  [1]",
 )
 @option(
     "--set",
