@@ -1,8 +1,12 @@
-"""Reads one run, whatever layout its files have, into a frozen `Run`."""
+"""Read one run, whatever layout its files have, into a frozen `Run`.
+
+`_read_run` has the steps: conversation, side files, turns, brief, identity, plan, outputs.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,17 +47,19 @@ from .plan_files import read_plan
 from .side_files import SideFiles, add_to_digest
 
 MAX_MESSAGES = 50_000
-"""Messages of one run. Long runs have some thousands; each takes 150 us and 7 kB, however short."""
+"""Most messages of one run. Long runs have some thousands; each takes 150 us and 7 kB, however
+short."""
 _END_BYTES = 65_536
-"""Bytes hashed from each end of an output to tell its versions apart. Text this short is hashed
-whole, and gzip ends with a checksum."""
+"""Bytes hashed from each end of an output file, enough to notice that it changed: shorter files are
+hashed whole, and a gzip file ends with a checksum of its content."""
 _BRIEF_HEAD = 20_000
-"""Characters of the brief in which it may name its track."""
+"""Characters of the brief that are searched for the name of its track."""
 _EXPECTED = "expected an object with `messages`, or a list of messages with `role`"
 _BRIEF_TRACK = re.compile(r"\btrack\s*[:=]\s*\**\s*([a-z][a-z_ -]+)", re.IGNORECASE)
 _BRIEF_TIER = re.compile(r"\btier\s*[:=]\s*\**\s*(lite|standard|pro)\b", re.IGNORECASE)
 
 _Origin = Literal["report", "summary", "trace", "counted"]
+"""Where a number of `Resources` comes from."""
 
 
 class _Conversation(NamedTuple):
@@ -75,7 +81,8 @@ def load_run(path: str | Path) -> Run:
     path = Path(path)
     conversations = find_conversations(path)
     conversation = next(conversations)
-    if next(conversations, None) is not None:
+    has_another = next(conversations, None) is not None
+    if has_another:
         raise InputError(
             "holds more than one run", "give one of them, or use iter_runs for all", path
         )
@@ -94,11 +101,11 @@ def iter_runs(path: str | Path) -> Iterator[Run | InputError]:
 def load_conversation(conversation: Path) -> Run:
     """The run of exactly this conversation file (see `find_conversations`).
 
-    Raises InputError; if the file has the format of another harness, its hint is the import
-    command.
+    Raises InputError if it cannot be read; if the file has the format of another harness, the hint
+    is the command that imports it.
     """
     try:
-        return _read(conversation)
+        return _read_run(conversation)
     except InputError as error:
         from ..importers.recognise import how_to_import
 
@@ -106,7 +113,8 @@ def load_conversation(conversation: Path) -> Run:
         raise
 
 
-def _read(path: Path) -> Run:
+def _read_run(path: Path) -> Run:
+    """The run of a conversation file, or of the trace of a run that has no conversation."""
     warnings: list[str] = []
     data = read_bytes(path)
     digest = hashlib.sha256(data)
@@ -121,7 +129,7 @@ def _read(path: Path) -> Run:
             f"the run has no conversation: its turns come from {path.name} and the tool log"
         )
     else:
-        conversation = _conversation(parse_json(decode(data, path), path), path)
+        conversation = _parse_conversation(parse_json(decode(data, path), path), path)
     builder = _build_turns(conversation.messages, path, warnings)
     if side is None:
         side = SideFiles(folder, warnings, digest)
@@ -165,7 +173,8 @@ def _read(path: Path) -> Run:
     )
 
 
-def _conversation(value: Any, path: Path) -> _Conversation:
+def _parse_conversation(value: Any, path: Path) -> _Conversation:
+    """The conversation in a file's JSON value; InputError says what the value is instead."""
     if isinstance(value, list):
         if value and not _has_message(value):
             kind = type(value[0]).__name__
@@ -179,7 +188,8 @@ def _conversation(value: Any, path: Path) -> _Conversation:
         if "messages" in value:
             content = f"`messages` that is {type(messages).__name__}"
         else:
-            content = f"keys {', '.join(sorted(map(str, value))[:6]) or '(none)'}"
+            first_keys = sorted(map(str, value))[:6]
+            content = f"keys {', '.join(first_keys) or '(none)'}"
         raise InputError(f"is an object with {content[:120]}", _EXPECTED, path)
     if messages and not _has_message(messages):
         raise InputError("has `messages` without any `role`", _EXPECTED, path)
@@ -187,10 +197,12 @@ def _conversation(value: Any, path: Path) -> _Conversation:
 
 
 def _has_message(items: list[Any]) -> bool:
+    """Whether any item looks like a message: with `role`, or `type` in its place."""
     return any(isinstance(item, dict) and ("role" in item or "type" in item) for item in items)
 
 
 def _build_turns(messages: list[Any], path: Path, warnings: list[str]) -> TurnBuilder:
+    """A builder that has read all messages; InputError for none or too many."""
     if len(messages) > MAX_MESSAGES:
         raise InputError(
             f"holds {len(messages):,} messages, more than the {MAX_MESSAGES:,} that are read",
@@ -215,6 +227,7 @@ def _brief(header: dict[str, Any], builder: TurnBuilder, side: SideFiles) -> str
 
 
 def _digest_plan_and_outputs(digest: Any, plan: Plan, outputs: Outputs) -> None:
+    """Add the plan's files, and size and ends of every output, to the hash of the run's content."""
     for file in (plan.path, plan.image_path):
         if file is not None:
             add_to_digest(digest, file.name, _bytes_or_empty(file))
@@ -237,7 +250,7 @@ def _both_ends(path: Path) -> bytes:
             head = file.read(_END_BYTES)
             if len(head) < _END_BYTES:
                 return head
-            size = file.seek(0, 2)
+            size = file.seek(0, os.SEEK_END)
             file.seek(max(len(head), size - _END_BYTES))  # the two ends must not overlap
             return head + file.read(_END_BYTES)
     except OSError:
@@ -245,12 +258,15 @@ def _both_ends(path: Path) -> bytes:
 
 
 def _imported_format(header: dict[str, Any]) -> str | None:
+    """The format that an importer noted as the source of this conversation."""
     imported = header.get("imported")
-    return text_or_none(imported.get("format")) if isinstance(imported, dict) else None
+    if not isinstance(imported, dict):
+        return None
+    return text_or_none(imported.get("format"))
 
 
 def _task_outcome(name: Any, outcomes: dict[str, Outcome], warnings: list[str]) -> str | None:
-    """The outcome that stands for the Task score, if it has a value in [0, 1]."""
+    """Name of the outcome that the user chose as Task score; None if it has no value in [0, 1]."""
     if name is None:
         return None
     outcome = outcomes.get(str(name))
@@ -264,34 +280,36 @@ def _task_outcome(name: Any, outcomes: dict[str, Outcome], warnings: list[str]) 
 
 def _identity(header: dict[str, Any], side: SideFiles, brief: str, path: Path) -> dict[str, Any]:
     """Agent, model, task, track, tier and repeat, each from the first source that states it."""
-    sources = [
+    sources: list[dict[str, Any]] = [
         header,
         side.summary or {},
         report_identity(side.report_data),
         _folder_identity(run_folder(path)),
     ]
-
-    def first(*keys: str) -> Any:
-        for source in sources:
-            for key in keys:
-                if source.get(key) is not None and source.get(key) != "":
-                    return source[key]
-        return None
-
-    task = text_or_none(first("task", "task_id"))
+    task = text_or_none(_first_stated(sources, "task", "task_id"))
     brief_track = _BRIEF_TRACK.search(brief[:_BRIEF_HEAD])
     stated_tracks = (
-        text_or_none(first("track")),
+        text_or_none(_first_stated(sources, "track")),
         brief_track.group(1) if brief_track else None,
     )
     return {
-        "agent": text_or_none(first("agent", "agent_name")),
-        "model": text_or_none(first("model", "model_name")),
+        "agent": text_or_none(_first_stated(sources, "agent", "agent_name")),
+        "model": text_or_none(_first_stated(sources, "model", "model_name")),
         "task": task,
         "track": infer_track(stated_tracks, task, header),
-        "tier": _tier(first("tier"), brief),
-        "repeat": count(first("repeat_idx", "repeat")),
+        "tier": _tier(_first_stated(sources, "tier"), brief),
+        "repeat": count(_first_stated(sources, "repeat_idx", "repeat")),
     }
+
+
+def _first_stated(sources: list[dict[str, Any]], *keys: str) -> Any:
+    """The value of the first source that states one of these keys; None if none does."""
+    for source in sources:
+        for key in keys:
+            value = source.get(key)
+            if value is not None and value != "":
+                return value
+    return None
 
 
 def _tier(stated: Any, brief: str) -> str | None:
@@ -303,7 +321,7 @@ def _tier(stated: Any, brief: str) -> str | None:
 
 
 def _folder_identity(folder: Path) -> dict[str, str]:
-    """What the harness's folders `<tier>/<agent>/<task>/<run>` say.
+    """Tier, agent and task by the names of the harness's folders `<tier>/<agent>/<task>/<run>`.
 
     Source: AutoMedBench/AutoMedBench, docker/orchestrator.py.
     """
@@ -317,6 +335,7 @@ def _folder_identity(folder: Path) -> dict[str, str]:
 def _status(
     turns: list[Turn], side: SideFiles, answer: dict[str, Any] | None, track: TrackName | None
 ) -> Status:
+    """How the run ended; `answer` is the harness's answer to the submission, if any."""
     violations = _violations(turns, side)
     breached = _is_breached(side, violations)
     stopped = _stopped(turns, side)
@@ -334,7 +353,8 @@ def _status(
 
 def _violations(turns: list[Turn], side: SideFiles) -> list[Violation]:
     """Violations from the trace, else from the calls that were blocked."""
-    events = [e for e in side.trace if e.get("type") in ("violation_warning", "isolation_breach")]
+    kinds = ("violation_warning", "isolation_breach")
+    events = [event for event in side.trace if event.get("type") in kinds]
     if events:
         return [
             Violation(
@@ -352,6 +372,7 @@ def _violations(turns: list[Turn], side: SideFiles) -> list[Violation]:
 
 
 def _is_breached(side: SideFiles, violations: list[Violation]) -> bool:
+    """Whether the run was disqualified, by the report, the trace, its violations or the summary."""
     if side.report is not None and side.report.breached:
         return True
     # The harness warns once and ends the run at the second violation.
@@ -362,6 +383,7 @@ def _is_breached(side: SideFiles, violations: list[Violation]) -> bool:
 
 
 def _breach_turn(side: SideFiles, violations: list[Violation], breached: bool) -> int | None:
+    """The turn of the breach, by the report, the trace or the last violation; None if unknown."""
     if side.report is not None and side.report.breach_turn:
         return side.report.breach_turn
     events = side.events("isolation_breach")
@@ -372,6 +394,7 @@ def _breach_turn(side: SideFiles, violations: list[Violation], breached: bool) -
 
 
 def _is_submitted(turns: list[Turn], side: SideFiles) -> bool:
+    """Whether submit_results was called, by the turns, the trace or the summary."""
     if any(_is_accepted_submission(action) for turn in turns for action in turn.actions):
         return True
     return bool(side.events("submit")) or (side.summary or {}).get("submitted") is True
@@ -388,6 +411,7 @@ def _is_accepted_submission(action: Action) -> bool:
 
 
 def _delivers_answers(track: TrackName | None) -> bool:
+    """Whether the track's deliverables are answers: there a closing message is the submission."""
     definition = TRACKS.find(track)
     return definition is not None and definition.output == "answers"
 
@@ -400,12 +424,14 @@ def _stopped(turns: list[Turn], side: SideFiles) -> bool:
     agent to go on), it came before the last turn allowed.
     """
     last = turns[-1] if turns else None
-    if last is not None and not last.actions and (last.replies or last.text.strip()):
-        return bool(last.text.strip()) and not last.replies and last.finish_reason != "length"
+    if last is not None and not last.actions:
+        has_text = bool(last.text.strip())
+        if has_text or last.replies:
+            return has_text and not last.replies and last.finish_reason != "length"
     # The conversation may lack the last reply: look at the trace.
-    replies = side.events("api_call")
-    reply = replies[-1] if replies else {}
-    return reply.get("tool_calls") == [] and reply.get("finish_reason") != "length"
+    calls = side.events("api_call")
+    last_call = calls[-1] if calls else {}
+    return last_call.get("tool_calls") == [] and last_call.get("finish_reason") != "length"
 
 
 def _is_completed(answer: dict[str, Any] | None, report: Report | None) -> bool | None:
@@ -423,6 +449,7 @@ def _is_completed(answer: dict[str, Any] | None, report: Report | None) -> bool 
 def _ending(
     *, breached: bool, submitted: bool, stopped: bool
 ) -> Literal["submitted", "stopped", "breach", "cut"]:
+    """The value of `Status.ended`: the first that applies."""
     if breached:
         return "breach"
     if submitted:
@@ -438,7 +465,8 @@ def _resources(turns: list[Turn], side: SideFiles) -> Resources:
         for origin, candidate in candidates:
             value = amount(candidate)
             if value is not None:
-                values[name], source[name] = value, origin
+                values[name] = value
+                source[name] = origin
                 break
     actions = [action for turn in turns for action in turn.actions]
     return Resources(
@@ -455,10 +483,11 @@ def _resources(turns: list[Turn], side: SideFiles) -> Resources:
 
 def _resource_candidates(side: SideFiles) -> dict[str, list[tuple[_Origin, float | None]]]:
     """For each number, the values that the sources state, the best source first."""
-    report, summary = report_runtime(side.report_data), side.summary or {}
+    report = report_runtime(side.report_data)
+    summary = side.summary or {}
     # A failed run's summary has a runtime block in which nothing was measured.
     runtime = report_runtime(summary if summary.get("status") != "failed" else None)
-    replies = side.events("api_call")
+    calls = side.events("api_call")
     return {
         "wall_time_s": [
             ("report", report["wall_time_s"]),
@@ -470,13 +499,13 @@ def _resource_candidates(side: SideFiles) -> dict[str, list[tuple[_Origin, float
             ("report", report["input_tokens"]),
             ("summary", number(summary.get("prompt_tokens"))),
             ("summary", runtime["input_tokens"]),
-            ("trace", _sum_of(replies, "input_tokens")),
+            ("trace", _sum_field(calls, "input_tokens")),
         ],
         "output_tokens": [
             ("report", report["output_tokens"]),
             ("summary", number(summary.get("completion_tokens"))),
             ("summary", runtime["output_tokens"]),
-            ("trace", _sum_of(replies, "output_tokens")),
+            ("trace", _sum_field(calls, "output_tokens")),
         ],
         "cost_usd": [
             ("report", report["cost_usd"]),
@@ -487,14 +516,14 @@ def _resource_candidates(side: SideFiles) -> dict[str, list[tuple[_Origin, float
 
 
 def _trace_seconds(side: SideFiles) -> float | None:
-    """Seconds that the run took: from its end event or, if it was killed, its last sign of life."""
+    """Seconds that the run took, by its end event or, if it was killed, by its last event."""
     ends = side.events("run_end")
     if ends:
         return number(ends[0].get("wall_time_s"))
     return number(side.trace[-1].get("ts")) if side.trace else None
 
 
-def _sum_of(events: list[dict[str, Any]], key: str) -> float | None:
+def _sum_field(events: list[dict[str, Any]], key: str) -> float | None:
     """The sum of a field over the events that have it as a number; None if none has."""
     numbers = (number(event.get(key)) for event in events)
     return exact_sum([value for value in numbers if value is not None])
