@@ -1,4 +1,4 @@
-"""One run as one row of the table: a plain tuple, so that ten thousand sort and filter at once."""
+"""Rows of the run table: a plain tuple for each run, so that ten thousand sort and filter fast."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ State = Literal["waiting", "scored", "error"]
 
 
 class RunRow(NamedTuple):
-    """What the table knows of a run. Scores of stages, agentic and task are in [0, 1], overall in
-    [0, 100]."""
+    """One run of the table.
+
+    Scores of stages, agentic and task are in [0, 1], overall is in [0, 100]. The site writes the
+    fields to JSON under these names.
+    """
 
     number: int
     """Place in the collection, from 0; stays the same when the run is scored."""
     id: str
     path: str
-    """The conversation file, as far as it is known."""
+    """The conversation file, or its path as the scorecard states it."""
     state: State
     agent: str | None = None
     model: str | None = None
@@ -59,39 +62,38 @@ class RunRow(NamedTuple):
     error: str = ""
     """Why the run cannot be read or scored."""
     unknown: tuple[str, ...] = ()
-    """Codes that did not fire and are not known to be absent: not read, or the judge could not
-    tell."""
+    """Codes that did not fire, though neither a judge nor the facts rule them out."""
     read: bool = False
-    """A judge read the run for codes."""
+    """Whether a judge read the run for codes."""
     presumed: int = 0
-    """Criteria whose presumed values stand in the scores."""
+    """Number of criteria whose presumed values are part of the scores."""
     outcomes: Mapping[str, bool | float | str] = MappingProxyType({})
-    """What another harness reported, by name in lower case."""
+    """Outcomes that another harness reported, by name in lower case."""
     span: tuple[float, float] | None = None
-    """The range of Overall where it is no point, or a point on presumed criteria."""
+    """Bounds of Overall if it is only a range, or a point that rests on presumed criteria."""
 
 
 def waiting(number: int, path: Path, id: str) -> RunRow:
     """The row of a run without a scorecard."""
-    return RunRow(number, id, str(path), "waiting")
+    return RunRow(number=number, id=id, path=str(path), state="waiting")
 
 
 def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> RunRow:
     """The row of a scorecard given as plain values (`ambjudge.scorecard/1`).
 
-    Only what the row needs is read, without validation: ten thousand cards are listed in seconds.
-    KeyError, TypeError, ValueError or AttributeError if the values are no scorecard.
+    The values are not validated, so that ten thousand scorecards are listed in seconds. KeyError,
+    TypeError, ValueError or AttributeError if they do not form a scorecard.
     """
     run, status, resources = card["run"], card["status"], card["resources"]
     stages = card["stages"]
     criteria = [criterion for stage in stages.values() for criterion in stage["criteria"]]
     codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
-    kind = _standing(card)
-    is_point = kind != "open"
-    span = None
-    if kind != "read" and card["overall"] is not None:
+    card_standing = _standing(card)
+    is_point = card_standing != "open"
+    overall_range = None
+    if card_standing != "read" and card["overall"] is not None:
         low, high = card["overall_bounds"]
-        span = (float(low), float(high))
+        overall_range = (float(low), float(high))
     unscored_stages = sum(stage["score"] is None for stage in stages.values())
     outcomes = card.get("outcomes") or {}
     return RunRow(
@@ -104,8 +106,8 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         task=_text(run["task"]),
         track=_text(run["track"]),
         tier=_text(run["tier"]),
-        repeat=_whole(run["repeat"]),
-        turns=_whole(run["turns"]),
+        repeat=_integer(run["repeat"]),
+        turns=_integer(run["turns"]),
         stages=tuple(_number(stages[name]["score"]) if name in stages else None for name in STAGES),
         agentic=_number(card["agentic"]) if is_point else None,
         task_score=_number(card["task"]),
@@ -114,18 +116,18 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         primary=_text(card["primary_failure"]),
         ended=_text(status["ended"]),
         disqualified=bool(status["disqualified"]),
-        failed_calls=_whole(resources["failed_calls"]),
+        failed_calls=_integer(resources["failed_calls"]),
         contradictions=len(card["contradictions"]),
-        unscored=_count(criteria, "unscored") + unscored_stages,
-        unverified=_unverified_quotes(criteria),
+        unscored=_count_status(criteria, "unscored") + unscored_stages,
+        unverified=_count_unverified(criteria),
         judge=_text(card["judge"]["name"]),
         rubric=f"{card['rubric']['id']} {card['rubric']['version']}",
         cost=_number(resources["cost_usd"]),
-        unknown=_unknown(card["codes_read"], codes),
-        read=_is_read(card),
-        presumed=_count(criteria, "presumed"),
+        unknown=_unknown_codes(card["codes_read"], codes),
+        read=_was_read_for_codes(card),
+        presumed=_count_status(criteria, "presumed"),
         outcomes={str(name).lower(): outcome["value"] for name, outcome in outcomes.items()},
-        span=span,
+        span=overall_range,
     )
 
 
@@ -139,7 +141,7 @@ def _standing(card: Mapping[str, Any]) -> Standing:
     return standing(methods, float(card["read_share"]), float(card["presumed_share"]))
 
 
-def _is_read(card: Mapping[str, Any]) -> bool:
+def _was_read_for_codes(card: Mapping[str, Any]) -> bool:
     """Whether a judge read the run for codes."""
     states = card["codes_read"]
     if any(states.get(code) in ("absent", "cannot_tell") for code in BY_READING):
@@ -147,11 +149,13 @@ def _is_read(card: Mapping[str, Any]) -> bool:
     return any(str(code["by"]).startswith("judge:") for code in card["codes"])
 
 
-def _count(criteria: Sequence[Mapping[str, Any]], status: str) -> int:
+def _count_status(criteria: Sequence[Mapping[str, Any]], status: str) -> int:
+    """The number of criteria with this status."""
     return sum(criterion["status"] == status for criterion in criteria)
 
 
-def _unverified_quotes(criteria: Sequence[Mapping[str, Any]]) -> int:
+def _count_unverified(criteria: Sequence[Mapping[str, Any]]) -> int:
+    """The number of quotes that were not found in the turn they are cited from."""
     return sum(
         evidence["check"] != "verified"
         for criterion in criteria
@@ -160,11 +164,12 @@ def _unverified_quotes(criteria: Sequence[Mapping[str, Any]]) -> int:
 
 
 def unknown_codes(card: ScoreCard) -> tuple[str, ...]:
-    """Codes of a scorecard that did not fire and are not known to be absent."""
-    return _unknown(card.codes_read, {code.code for code in card.codes})
+    """Codes of a scorecard that did not fire, though neither a judge nor facts rule them out."""
+    return _unknown_codes(card.codes_read, {code.code for code in card.codes})
 
 
-def _unknown(states: Mapping[str, str], fired: Container[str]) -> tuple[str, ...]:
+def _unknown_codes(states: Mapping[str, str], fired: Container[str]) -> tuple[str, ...]:
+    """`states` holds the reading of each code: present, absent, cannot_tell or not_read."""
     return tuple(
         code
         for code in CODES
@@ -180,5 +185,5 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     return None if value is None else int(value)

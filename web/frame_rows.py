@@ -1,4 +1,7 @@
-"""Rows of the table from run frames, which hold numbers and no words: such runs have no page."""
+"""Rows of the run table from run frames.
+
+A frame holds scores and no transcript, so its runs have no page of their own.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ from ..views.run_rows import RunRow
 def rows_of_frame(
     table: pl.DataFrame, first: int
 ) -> Iterator[tuple[RunRow, tuple[tuple[str, float], ...]]]:
-    """A row for each run of a frame, numbered from `first`.
+    """Yield a row for each run of a frame, numbered from `first`, and its group scores.
 
-    With each come the scores of its groups of criteria beside S1-S5, as (name, score).
+    Group scores are those of criteria groups other than S1-S5, as (name, score).
     """
     outcome_columns = [name for name in table.columns if name.startswith(OUTCOME)]
     group_columns = [name for name in table.columns if name.startswith(GROUP)]
-    rows = table.with_columns(_open=insufficiently_read()).iter_rows(named=True)
+    rows = table.with_columns(_too_few_judged=insufficiently_read()).iter_rows(named=True)
     for number, row in enumerate(rows, first):
         groups = tuple(
             (name.removeprefix(GROUP), row[name]) for name in group_columns if row[name] is not None
@@ -33,7 +36,8 @@ def rows_of_frame(
 
 def _row(number: int, row: dict[str, Any], outcome_columns: list[str]) -> RunRow:
     readings = {code: row.get(f"{code}_read") for code in CODES}
-    is_point = not row["_open"]
+    is_point = not row["_too_few_judged"]
+    # A range is shown for a score that is no point, or that rests on presumed criteria.
     low, high = row["overall_lo"], row["overall_hi"]
     has_range = low is not None and high is not None and (not is_point or row["presumed"])
     rubric = " ".join(text for text in (row["rubric"], row["rubric_version"]) if text)
