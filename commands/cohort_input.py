@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..analysis.report.results import Analysis
-    from ..analysis.tables.card_sources import Scoring
+    from ..analysis.tables.card_sources import RulesScoring
     from ..analysis.tables.cohorts import Cohort
     from ..analysis.tables.label_tables import Labels
     from ..judge.card.scorecard import ScoreCard
@@ -39,20 +39,20 @@ HIDDEN_COLUMNS = {
 _SCORING_FLAGS = ("rubric", "policy")
 
 
-def scoring_of(obj: dict[str, Any], flags: Mapping[str, Any]) -> Scoring:
+def scoring_of(obj: dict[str, Any], flags: Mapping[str, Any]) -> RulesScoring:
     """How runs without a scorecard are scored, by flags and settings."""
-    from ..analysis.tables.card_sources import Scoring
+    from ..analysis.tables.card_sources import RulesScoring
     from ..config import load
     from .sessions import score_options
 
-    return Scoring(score_options(load(obj["config"]), flags))
+    return RulesScoring(score_options(load(obj["config"]), flags))
 
 
-def note_scoring(scoring: Scoring, flags: Mapping[str, Any], quiet: bool) -> None:
+def note_scoring(scoring: RulesScoring, flags: Mapping[str, Any], quiet: bool) -> None:
     """Say on stderr how many runs were scored on the way or, if none was, which flags had no
     effect."""
-    if scoring.done:
-        console.note(f"{console.counted(scoring.done, 'run')} scored by the rules judge", quiet)
+    if scoring.n_scored:
+        console.note(f"{console.counted(scoring.n_scored, 'run')} scored by the rules judge", quiet)
         return
     unused = [f"--{name}" for name in _SCORING_FLAGS if flags.get(name) is not None]
     if unused:

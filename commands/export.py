@@ -30,7 +30,7 @@ from .table_files import format_of, target_of, texts_of, write_parquet, write_te
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..analysis.tables.card_sources import Scoring
+    from ..analysis.tables.card_sources import RulesScoring
     from ..judge.card.scorecard import ScoreCard
 
 
@@ -118,7 +118,7 @@ class _Reader:
 
     obj: dict[str, Any]
     paths: tuple[str, ...]
-    scoring: Scoring
+    scoring: RulesScoring
     store: str | None = None
     problems: list[str] = field(default_factory=list)
     items: int = 0
@@ -184,10 +184,10 @@ class _Reader:
     def _items(self) -> Iterator[Any]:
         """Scorecards, and frames if a path is one. InputError if everything that was found is
         broken."""
-        from ..analysis.tables.card_sources import each_card
+        from ..analysis.tables.card_sources import iter_cards_and_frames
 
         cards = stored_cards(self.obj, self.paths, self.store)
-        yield from map(self._counted, each_card(cards, self.problems, self.scoring))
+        yield from map(self._counted, iter_cards_and_frames(cards, self.problems, self.scoring))
         if self.problems and not self.items:
             raise InputError(
                 f"no scorecard could be read; first: {self.problems[0]}",

@@ -38,7 +38,7 @@ from .site_links import DATA, PAGES, SiteLinks
 
 if TYPE_CHECKING:
     from ..analysis.report.results import Analysis
-    from ..analysis.tables.card_sources import Scoring
+    from ..analysis.tables.card_sources import RulesScoring
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run
 
@@ -263,7 +263,7 @@ def build(
     *,
     paths: Sequence[str] = (),
     on_card: Callable[[], None] | None = None,
-    scoring: Scoring | None = None,
+    scoring: RulesScoring | None = None,
     judge: str | None = None,
     runs: str | None = None,
     title: str = "Runs",
@@ -277,7 +277,7 @@ def build(
     user. InputError if nothing can be read, or `out` cannot be written or holds other files.
     """
     from ..analysis.report.results import analyse
-    from ..analysis.tables.card_sources import each_card
+    from ..analysis.tables.card_sources import iter_cards_and_frames
 
     problems: list[str] = []
     near: list[Path] = []
@@ -289,7 +289,7 @@ def build(
     site = Site(out, near=near, title=title, rubric=rubric)
 
     def cards() -> Iterator[ScoreCard | pl.DataFrame]:
-        for item in each_card(source, problems, scoring):
+        for item in iter_cards_and_frames(source, problems, scoring):
             if isinstance(item, pl.DataFrame):
                 site.add_frame(item if judge is None else item.filter(pl.col("judge") == judge))
             elif judge is None or item.judge.name == judge:

@@ -12,7 +12,7 @@ import polars as pl
 
 from ...atomic_files import atomic_write
 from ...errors import InputError
-from ..tables.card_sources import Scoring, each_card
+from ..tables.card_sources import RulesScoring, iter_cards_and_frames
 from ..tables.cohorts import Cohort, cohort
 from ..tables.flat_tables import json_rows
 from ..tables.frames import write_frame
@@ -51,7 +51,7 @@ def read(
     source: Any,
     texts: FailureTexts | None = None,
     on_card: Callable[[], None] | None = None,
-    scoring: Scoring | None = None,
+    scoring: RulesScoring | None = None,
     judge: str | None = None,
 ) -> Cohort:
     """Read the cohort of a source (see `cohorts.cohort`) and collect its texts about failures.
@@ -63,7 +63,7 @@ def read(
     judges: set[str] = set()
 
     def selected() -> Iterator[Any]:
-        for item in each_card(source, problems, scoring):
+        for item in iter_cards_and_frames(source, problems, scoring):
             if on_card is not None:
                 on_card()
             if isinstance(item, pl.DataFrame):
@@ -101,7 +101,7 @@ def analyse(
     code_source: str = "any",
     budget: int = 300,
     on_card: Callable[[], None] | None = None,
-    scoring: Scoring | None = None,
+    scoring: RulesScoring | None = None,
     judge: str | None = None,
 ) -> Analysis:
     """Read a source once and compute its tables.

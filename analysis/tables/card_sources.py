@@ -1,4 +1,4 @@
-"""Scorecards from files, folders, stores and objects; runs without one are scored on the way."""
+"""Reads scorecards from files, folders, stores and objects, and scores runs that have none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import polars as pl
 from pydantic import ValidationError
@@ -29,34 +29,35 @@ if TYPE_CHECKING:
 
 _FRAME_SUFFIXES = (".parquet", ".csv")
 _MAX_BROKEN_LINES = 10_000
-"""Broken lines of a file; a file with more is not a file of scorecards, and naming each takes
-memory."""
+"""A file with more broken lines holds no scorecards, and a message for each would take memory."""
 _NAMED_BROKEN_LINES = 10
+"""Broken lines of such a file that stay among the problems."""
 _CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
 
 
 @dataclass
-class Scoring:
+class RulesScoring:
     """How the rules judge scores runs without a scorecard, and how many it scored."""
 
     options: ScoreOptions | None = None
-    """None: the defaults."""
-    done: int = 0
+    """None for the defaults."""
+    n_scored: int = 0
 
 
 def read_cards(
-    source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
+    source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: RulesScoring
 ) -> Iterator[ScoreCard]:
     """Yield the scorecards of a source.
 
-    Frames among it are added to `frames`, and what cannot be read to `problems`.
+    Run frames in the source are added to `frames`, and a message for each item that cannot be read
+    to `problems`.
     """
     if isinstance(source, pl.DataFrame):
         frames.append(run_columns(conform(source)))
     elif isinstance(source, ScoreCard):
         yield source
     elif isinstance(source, Mapping):
-        yield from _checked(source, "scorecard", problems)
+        yield from _validated(source, "scorecard", problems)
     elif isinstance(source, str | Path):
         if is_store(source):
             from ...judge.store import open_store
@@ -68,7 +69,7 @@ def read_cards(
             yield from _from_address(str(source), frames, problems, scoring)
         else:
             yield from _from_path(Path(source), frames, problems, scoring)
-    # An open Store; its module is not imported by those who have none.
+    # An open Store, recognised without an import of its heavy module.
     elif hasattr(source, "iter_cards"):
         yield from source.iter_cards()
     elif isinstance(source, Iterable):
@@ -86,7 +87,7 @@ def is_store(source: str | Path) -> bool:
 
 
 def _from_address(
-    address: str, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
+    address: str, frames: list[pl.DataFrame], problems: list[str], scoring: RulesScoring
 ) -> Iterator[ScoreCard]:
     """Scorecards and frames of the file at an address, or of the files directly below it."""
     files = find_files(address, _FRAME_SUFFIXES + _CARD_SUFFIXES)
@@ -95,19 +96,20 @@ def _from_address(
             "no scorecards found here", "score the runs first, with --out at this address", address
         )
     for file in files:
-        before = len(problems)
+        n_before = len(problems)
         try:
             with staged(file) as local_file:
                 yield from _from_path(local_file, frames, problems, scoring)
-                problems[before:] = [
-                    text.replace(str(local_file), str(file)) for text in problems[before:]
+                # Problems name the address, not the temporary copy that was read.
+                problems[n_before:] = [
+                    text.replace(str(local_file), str(file)) for text in problems[n_before:]
                 ]
         except InputError as error:
             problems.append(str(error))
 
 
 def _from_path(
-    path: Path, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
+    path: Path, frames: list[pl.DataFrame], problems: list[str], scoring: RulesScoring
 ) -> Iterator[ScoreCard]:
     if not path.exists():
         raise InputError(
@@ -117,12 +119,12 @@ def _from_path(
         if path.suffix in _FRAME_SUFFIXES:
             frames.append(run_columns(read_frame(path)))
         elif path.name in CONVERSATION_NAMES + TRACE_NAMES:
-            yield from _scored(path, problems, scoring)
+            yield from _score_runs(path, problems, scoring)
         else:
             yield from _from_json(path, problems)
         return
     if _holds_runs(path):
-        yield from _scored(path, problems, scoring)
+        yield from _score_runs(path, problems, scoring)
         return
     files = sorted(
         p for p in path.iterdir() if p.suffix in _FRAME_SUFFIXES + _CARD_SUFFIXES and p.is_file()
@@ -156,39 +158,49 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
             start = stream.read(64).lstrip()
             stream.seek(0)
             if path.suffix == ".json" or start.startswith(b"["):
-                text = read_bytes(path, MAX_CARDS)
-                if has_too_many_values(text.decode("utf-8", "replace")):
-                    raise InputError(
-                        str(TooManyError()), "give JSON Lines, one scorecard a line", path
-                    )
-                try:
-                    data = json.loads(text)
-                except (ValueError, RecursionError):
-                    data = None
-                if data is not None:
-                    for index, item in enumerate(data if isinstance(data, list) else [data], 1):
-                        yield from _checked(item, f"{path}: card {index}", problems)
+                items = _items_of_document(path)
+                if items is not None:
+                    for index, item in enumerate(items, 1):
+                        yield from _validated(item, f"{path}: card {index}", problems)
                     return
-                stream.seek(0)
-            before = len(problems)
-            for number, (_, line) in enumerate(bounded_lines(stream), 1):
-                if line.strip():
-                    yield from _checked(line, f"{path}:{number}", problems)
-                if len(problems) - before > _MAX_BROKEN_LINES:
-                    del problems[before + _NAMED_BROKEN_LINES :]
-                    raise InputError(
-                        f"more than {_MAX_BROKEN_LINES:,} lines are not scorecards",
-                        f"first: {problems[before]}",
-                        path,
-                    )
+            yield from _from_lines(stream, path, problems)
     except OSError as error:
         raise InputError(
             f"cannot be read: {error.strerror}", "check its permissions", path
         ) from error
 
 
-def _checked(item: Any, location: str, problems: list[str]) -> Iterator[ScoreCard]:
-    """The scorecard that an item is; a problem that names its location if it is none."""
+def _items_of_document(path: Path) -> list[Any] | None:
+    """The items of a file that is one JSON document; None if it is not, as with JSON Lines."""
+    text = read_bytes(path, MAX_CARDS)
+    if has_too_many_values(text.decode("utf-8", "replace")):
+        raise InputError(str(TooManyError()), "give JSON Lines, one scorecard a line", path)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if data is None:
+        return None
+    return data if isinstance(data, list) else [data]
+
+
+def _from_lines(stream: BinaryIO, path: Path, problems: list[str]) -> Iterator[ScoreCard]:
+    """Cards of a JSON Lines file; InputError if more than `_MAX_BROKEN_LINES` are broken."""
+    n_before = len(problems)
+    for number, (_, line) in enumerate(bounded_lines(stream), 1):
+        if line.strip():
+            yield from _validated(line, f"{path}:{number}", problems)
+        if len(problems) - n_before > _MAX_BROKEN_LINES:
+            del problems[n_before + _NAMED_BROKEN_LINES :]
+            raise InputError(
+                f"more than {_MAX_BROKEN_LINES:,} lines are not scorecards",
+                f"the first: {problems[n_before]}",
+                path,
+            )
+
+
+def _validated(item: Any, location: str, problems: list[str]) -> Iterator[ScoreCard]:
+    """Yield the scorecard that an item holds, or add a problem that names its location."""
     if isinstance(item, ScoreCard):
         yield item
         return
@@ -204,8 +216,8 @@ def _checked(item: Any, location: str, problems: list[str]) -> Iterator[ScoreCar
         problems.append(f"{location}: not JSON (score the run again)")
 
 
-def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
-    """Score the runs at or below a path by rules; a run that cannot be read is a problem."""
+def _score_runs(root: Path, problems: list[str], scoring: RulesScoring) -> Iterator[ScoreCard]:
+    """Score the runs at or below a path by rules; add a problem for each that cannot be read."""
     from ...judge.engine import make_scorecard
     from ...rubrics.load import load_rubric, rubric_for
     from ...trajectories.reading.load import iter_runs
@@ -223,26 +235,30 @@ def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[Score
                 run = run.model_copy(
                     update={"track": run.track or options.track, "tier": run.tier or options.tier}
                 )
-                own = rubric_for(run.track, run.task, rubric)
-                card = make_scorecard(run, rubric=own, policy=options.policy, public=options.public)
+                card = make_scorecard(
+                    run,
+                    rubric=rubric_for(run.track, run.task, rubric),
+                    policy=options.policy,
+                    public=options.public,
+                )
         except AmbjudgeError as error:
             problems.append(str(error))
             continue
         except Exception as error:
             problems.append(str(unexpected(error, run.path)))
             continue
-        scoring.done += 1
+        scoring.n_scored += 1
         yield card
 
 
-def each_card(
-    source: Any, problems: list[str], scoring: Scoring | None = None
+def iter_cards_and_frames(
+    source: Any, problems: list[str], scoring: RulesScoring | None = None
 ) -> Iterator[ScoreCard | pl.DataFrame]:
     """Yield the scorecards of a source one at a time, then its frames.
 
-    What cannot be read is named in `problems`. For callers that need the texts of scorecards, which
-    `cohort` does not keep; the items may be passed on to `cohort`.
+    A message for each item that cannot be read is added to `problems`. This is for callers that
+    need the texts of scorecards, which `cohort` does not keep; the items may be passed to `cohort`.
     """
     frames: list[pl.DataFrame] = []
-    yield from read_cards(source, frames, problems, scoring or Scoring())
+    yield from read_cards(source, frames, problems, scoring or RulesScoring())
     yield from frames

@@ -20,7 +20,7 @@ from ...judge.base import JUDGED
 from ...judge.card.fields import JudgeInfo
 from ...judge.card.scorecard import ScoreCard
 from ...trajectories.models import STAGES, Outcome
-from .card_sources import Scoring, read_cards
+from .card_sources import RulesScoring, read_cards
 from .codes_read import CODE_SOURCES, CODES, with_readings
 from .frames import FREE, GROUP, OUTCOME, PARTS_SCHEMA, PRESUMED, RUN_SCHEMA, conform
 from .run_ids import disambiguate
@@ -73,7 +73,7 @@ class Cohort:
     """Rubric -> criterion -> title, of rubrics that do not ship with ambjudge."""
 
 
-def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
+def cohort(source: Any, scoring: RulesScoring | None = None) -> Cohort:
     """Read scorecards into frames.
 
     `source`: a .jsonl or .json file of scorecards, a .parquet or .csv frame written before, a
@@ -85,7 +85,7 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
     frames: list[pl.DataFrame] = []
     problems: list[str] = []
     reading = _CardReader()
-    for card in read_cards(source, frames, problems, scoring or Scoring()):
+    for card in read_cards(source, frames, problems, scoring or RulesScoring()):
         reading.add(card)
     runs = reading.runs()
     if frames:

@@ -14,7 +14,7 @@ from ambjudge.analysis.report.failure_texts import (
     failure_clusters,
     pattern,
 )
-from ambjudge.analysis.tables.card_sources import each_card
+from ambjudge.analysis.tables.card_sources import iter_cards_and_frames
 from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.card.scorecard import ScoreCard
 from hypothesis import given
@@ -26,9 +26,9 @@ RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 @pytest.fixture(scope="module")
 def cards() -> list[ScoreCard]:
     problems: list[str] = []
-    out = [card for card in each_card(RECORDED / "runs", problems) if isinstance(card, ScoreCard)]
+    items = list(iter_cards_and_frames(RECORDED / "runs", problems))
     assert not problems
-    return out
+    return [item for item in items if isinstance(item, ScoreCard)]
 
 
 def with_reasons(card: ScoreCard, number: int, *reasons: str) -> ScoreCard:
