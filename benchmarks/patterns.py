@@ -63,8 +63,8 @@ _COMMON = (
 _MOST_UNITS = 60
 BOUNDED = (
     "ambjudge.analysis.report.failure_texts._NOISE",  # texts that are cut before
-    "ambjudge.analysis.figures.style.",  # figures of our own
-    "analysis/figures/style.py:",
+    "ambjudge.analysis.figures.rendering.",  # figures of our own
+    "analysis/figures/rendering.py:",
     "ambjudge.trajectories.record.noise._QUOTED",  # 200 characters
     "ambjudge.views.transcript_search._ELLIPSIS",  # quotes that are cut before
 )

@@ -226,7 +226,7 @@ class _Report:
             yield self._table(item) if item.kind == "table" else self._figure(item.name)
 
     def _figure(self, name: str) -> str:
-        from ..figures.style import inline
+        from ..figures.rendering import inline
 
         figure = self.figures[name]
         if figure.svg is None:

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 from ambjudge.analysis import all_tables, simulate
 from ambjudge.analysis.figures import FIGURES, Figure, draw, draw_all, write
-from ambjudge.analysis.figures.style import INK, ROLES, inline, labels
+from ambjudge.analysis.figures.rendering import inline
+from ambjudge.analysis.figures.style import INK, ROLES, distinct_labels
 from ambjudge.analysis.statistics.corrected_means import corrected_leaderboard
 from ambjudge.analysis.statistics.raters import AGREEMENT_SCHEMA, agreement_of
 
@@ -190,4 +191,4 @@ def test_write_puts_both_formats_side_by_side(tables, runs, tmp_path) -> None:
     ],
 )
 def test_labels_stay_distinct(names: list[str], expected: list[str]) -> None:
-    assert labels(names, 10) == expected
+    assert distinct_labels(names, 10) == expected

@@ -1,0 +1,247 @@
+"""Leaderboards as figures: of all tracks, of each track, and the paired differences of agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ..tables.score_names import Score
+from .figure_result import (
+    FigureResult,
+    NothingToDraw,
+    Row,
+    Tables,
+    pair_populations,
+    rows_with_value,
+    tidy_rows,
+)
+from .sheet import Sheet, TextColumn
+from .style import (
+    BLUE,
+    MAX_AGENTS,
+    ORANGE,
+    distinct_labels,
+    draw_estimate,
+    draw_interval,
+    format_interval,
+    format_number,
+    format_ranks,
+    format_signed,
+    label,
+    strip_x_axis,
+    track_label,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_PAIRED_AGENTS = 16
+"""Agents in the matrix of differences: with more, its numbers cannot be read."""
+SIGNIFICANCE_LEVEL = 0.05
+
+
+def leaderboard(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> FigureResult:
+    """Agents by mean score, with both intervals and the ranks that are still possible."""
+    rows = rows_with_value(tidy_rows(tables, "leaderboard", scope="overall"))
+    pairs = pair_populations(rows, "agent")[:MAX_AGENTS]
+    height = sheet.rows_height(len(pairs), 0.34, with_texts=True)
+    figure, axes = sheet.adjacent_axes([height], width_ratios=(2.2, 1), margin=1.1)
+    ax = axes[0]
+    for row_index, (new_tasks, same_tasks) in enumerate(pairs):
+        _draw_mean(ax, row_index, new_tasks, same_tasks)
+    _limit_to_scale(ax, score)
+    ax.grid(axis="x")
+    ax.set_xlabel(f"mean {score.titled}")
+    agent_rows = [new_tasks for new_tasks, _ in pairs]
+    sheet.label_rows(
+        axes,
+        distinct_labels([row["agent"] for row in agent_rows]),
+        _leaderboard_columns(agent_rows, score.digits),
+    )
+    leader = agent_rows[0]
+    return FigureResult(
+        figure,
+        caption=(
+            "Mean of runs by track, then of tracks. Pale bar: 95 % interval for other tasks of the"
+            " same kind; thin line: for these tasks again. Ranks: those that new tasks leave"
+            " possible, jointly for all agents at 95 %."
+        ),
+        description=(
+            f"Leaderboard of {len(pairs)} agents by {score.name}; {label(leader['agent'])} leads"
+            f" with {format_number(leader['value'], score.digits)}."
+        ),
+    )
+
+
+def _leaderboard_columns(rows: list[Row], digits: int) -> list[TextColumn]:
+    means = [format_number(row["value"], digits) for row in rows]
+    intervals = [format_interval(row["lo"], row["hi"], digits) for row in rows]
+    ranks = [format_ranks(row["rank_lo"], row["rank_hi"]) for row in rows]
+    run_counts = [str(row["runs"]) for row in rows]
+    return [
+        TextColumn(0.13, "right", "mean", means),
+        TextColumn(0.19, "left", "95 %", intervals),
+        TextColumn(0.78, "right", "ranks", ranks),
+        TextColumn(1.0, "right", "runs", run_counts),
+    ]
+
+
+def _draw_mean(ax: Axes, row_index: int, new_tasks: Row, same_tasks: Row | None) -> None:
+    """Draw an agent's mean with its intervals for new and for the same tasks."""
+    draw_interval(ax, row_index, new_tasks["lo"], new_tasks["hi"], BLUE, thick=True)
+    if same_tasks is not None:
+        draw_interval(ax, row_index, same_tasks["lo"], same_tasks["hi"], BLUE, thick=False)
+    draw_estimate(ax, new_tasks["value"], row_index, BLUE)
+
+
+def _limit_to_scale(ax: Axes, score: Score) -> None:
+    """Keep the axis on the score's scale, which an interval from very few tasks may leave."""
+    if score.low is None or score.high is None:
+        return
+    low, high = ax.get_xlim()
+    margin = 0.04 * (score.high - score.low)
+    ax.set_xlim(max(low, score.low - margin), min(high, score.high + margin))
+
+
+def _agents_in_order(tables: Tables) -> list[str]:
+    """Agents in the order of the overall leaderboard."""
+    rows = tidy_rows(tables, "leaderboard", scope="overall")
+    return list(dict.fromkeys(row["agent"] for row in rows))
+
+
+def leaderboard_tracks(
+    tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet
+) -> FigureResult:
+    """The leaderboard of each track, with agents in the overall order."""
+    rows = rows_with_value(tidy_rows(tables, "leaderboard", scope="track"))
+    tracks = sorted({row["name"] for row in rows})
+    if len(tracks) < 2:
+        raise NothingToDraw("one track only: its leaderboard is the overall one")
+    agents = _agents_in_order(tables)[:MAX_AGENTS]
+    figure, grid = sheet.small_multiples(
+        len(tracks),
+        max_columns=1 if sheet.narrow else 3,
+        height=sheet.rows_height(len(agents), 0.24) + 0.75,
+        margin=0.3,
+    )
+    for track, ax in zip(tracks, grid, strict=True):
+        track_rows = [row for row in rows if row["name"] == track]
+        _draw_track(ax, track, track_rows, agents)
+        sheet.name_rows(ax, distinct_labels(agents, 20))
+    _limit_to_scale(grid[0], score)
+    figure.supxlabel(f"mean {score.titled}", fontsize=9)
+    return FigureResult(
+        figure,
+        caption=(
+            "Means over runs within each track, agents in the overall order. Pale bar: 95 %"
+            " interval for new tasks of the track; thin line: for these tasks again. A missing pale"
+            " bar: one task only."
+        ),
+        description=(
+            f"Leaderboards of {len(tracks)} tracks for {len(agents)} agents by {score.name}."
+        ),
+    )
+
+
+def _draw_track(ax: Axes, track: str, rows: list[Row], agents: list[str]) -> None:
+    for new_tasks, same_tasks in pair_populations(rows, "agent"):
+        if new_tasks["agent"] in agents:
+            _draw_mean(ax, agents.index(new_tasks["agent"]), new_tasks, same_tasks)
+    ax.grid(axis="x")
+    n_tasks = max(row["tasks"] or 0 for row in rows)
+    noun = "task" if n_tasks == 1 else "tasks"
+    ax.set_title(f"{track_label(track)} ({n_tasks} {noun})")
+
+
+def pairwise(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> FigureResult:
+    """Differences between agents, paired by task, as a matrix: row minus column."""
+    all_rows = tidy_rows(tables, "pairwise")
+    rows = rows_with_value(row for row in all_rows if row["population"] != "same")
+    agents = _agents_in_order(tables)
+    n = len(agents)
+    if n > MAX_PAIRED_AGENTS:
+        raise NothingToDraw(
+            f"{n} agents: the matrix is drawn for at most {MAX_PAIRED_AGENTS}; the table has all"
+            " pairs"
+        )
+    # With more agents than fit on a phone the picture is wider than the screen and scrolls there.
+    row_height = 0.64 if sheet.narrow else 0.5
+    figure = sheet.blank_figure(0.9 + row_height * n, max(sheet.width, 0.58 * n))
+    ax = figure.subplots()
+    largest = max(abs(row["value"]) for row in rows) or 1.0
+    for row in rows:
+        _draw_difference(ax, sheet, row, agents, largest, score.digits)
+    _name_matrix(ax, sheet, agents)
+    n_significant = sum(1 for row in rows if _is_significant(row))
+    return FigureResult(
+        figure,
+        caption=(
+            f"Row minus column, {score.titled}, paired by task, with the half-width of the 95 %"
+            " interval for new tasks. Star and bold: p < .05 after Holm over all pairs."
+        ),
+        description=(
+            f"Differences of {score.name} between {n} agents; {n_significant} of {len(rows)} pairs"
+            " differ clearly."
+        ),
+    )
+
+
+def _is_significant(row: Row) -> bool:
+    return row["p_holm"] is not None and row["p_holm"] < SIGNIFICANCE_LEVEL
+
+
+def _draw_difference(
+    ax: Axes, sheet: Sheet, row: Row, agents: list[str], largest: float, digits: int
+) -> None:
+    """Draw a pair's difference in both of its cells, with opposite signs.
+
+    `largest`: the largest absolute difference, which has the strongest colour.
+    """
+    first, second = agents.index(row["agent"]), agents.index(row["other"])
+    difference = row["value"]
+    if first > second:
+        first, second, difference = second, first, -difference
+    for y, x, value in ((first, second, difference), (second, first, -difference)):
+        colour = BLUE if value > 0 else ORANGE
+        middle = sheet.draw_cell(ax, x, y, colour, alpha=0.05 + 0.37 * abs(value) / largest)
+        _write_difference(ax, x, middle, value, row, digits)
+
+
+def _write_difference(
+    ax: Axes, x: float, middle: float, value: float, row: Row, digits: int
+) -> None:
+    """Write a difference into its cell, above the half-width of its interval if it has one."""
+    significant = _is_significant(row)
+    has_interval = row["hi"] is not None
+    ax.text(
+        x,
+        middle - 0.12 if has_interval else middle,
+        format_signed(value, digits) + ("*" if significant else ""),
+        ha="center",
+        va="center",
+        fontsize=8.5,
+        fontweight="bold" if significant else None,
+    )
+    if has_interval:
+        half_width = row["hi"] - row["value"]
+        text = f"±{half_width:.{digits}f}"
+        ax.text(x, middle + 0.22, text, ha="center", va="center", fontsize=7)
+
+
+def _name_matrix(ax: Axes, sheet: Sheet, agents: list[str]) -> None:
+    """Name the rows and columns of a matrix of agents."""
+    sheet.name_rows(ax, distinct_labels(agents), offset=13)
+    n = len(agents)
+    ax.set_xlim(-0.5, n - 0.5)
+    is_slanted = n > 6 or sheet.narrow
+    ax.set_xticks(
+        range(n),
+        distinct_labels(agents, 12),
+        rotation=30 if is_slanted else 0,
+        ha="right" if is_slanted else "center",
+    )
+    strip_x_axis(ax)
+
+
+__all__ = ["leaderboard", "leaderboard_tracks", "pairwise"]
