@@ -13,9 +13,8 @@ import builtins
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
-from .python_code import FUNCTIONS, dotted_name, last_name, parse
+from .python_code import FUNCTIONS, child_nodes, dotted_name, last_name, parse, walk_by_level
 
 ALL = 1_000_000
 """The size of a loop over everything in a folder or an index."""
@@ -136,7 +135,7 @@ class _Reader:
 
     def collect_names(self, tree: ast.Module) -> None:
         """Collect imports and definitions, then what each name stands for."""
-        nodes = list(ast.walk(tree))
+        nodes = walk_by_level(tree)
         functions = {node.name: node for node in nodes if isinstance(node, FUNCTIONS)}
         for node in nodes:
             if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
@@ -185,8 +184,7 @@ class _Reader:
             if size != 1 and len(loops) < MAX_LOOPS:
                 loops = (*loops, Loop(size))
                 piece.loops.append(loops[-1])
-            children = reversed(list(ast.iter_child_nodes(node)))
-            stack.extend((child, piece, loops) for child in children)
+            stack.extend((child, piece, loops) for child in reversed(child_nodes(node)))
         for piece in self.module.pieces():
             if "compares" in piece.facts and "reads_outputs" in piece.facts:
                 piece.facts["checks_outputs"] = piece.facts["reads_outputs"]
@@ -349,8 +347,8 @@ def _stem(dotted: str) -> str:
     return dotted.rpartition(".")[2]
 
 
-def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    return islice(ast.walk(node), MAX_NODES)
+def _parts(node: ast.AST) -> list[ast.AST]:
+    return walk_by_level(node)[:MAX_NODES]
 
 
 def _strings(node: ast.AST) -> list[str]:
