@@ -451,7 +451,7 @@ def add_corrected_effects(
     tally: Tally, cards: Cohort, labels: Labels, truth: dict[Any, float], name: str
 ) -> None:
     """The coverage of corrected effects; effects by the judge's tags must fail."""
-    codes, _ = weighted(labels.codes.drop("annotator"), labels.drawn)
+    codes, _ = weighted(labels.codes.drop("annotator"), labels.sampling)
     table = corrected_code_effects(cards.runs, codes, prepare=False)
     corrected = table.filter(pl.col("kind") == "corrected")
     for row, covers in rows_with_truth(corrected, truth, "code"):

@@ -17,7 +17,7 @@ from ambjudge.analysis.statistics.corrected_means import human_scores
 from ambjudge.analysis.statistics.label_sampling import label_plan
 from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.cohorts import Cohort, cohort
-from ambjudge.analysis.tables.label_tables import DRAWN_SCHEMA, Labels
+from ambjudge.analysis.tables.label_tables import SAMPLING_SCHEMA, Labels
 from ambjudge.cli import run
 
 JUDGES: dict[str, dict[str, Any]] = {
@@ -78,7 +78,7 @@ def sampled_labels(cards: Cohort, gold: Labels, budget: int, seed: int) -> Label
     return Labels(
         gold.criteria.filter(chosen),
         gold.codes.filter(chosen),
-        design.select(*DRAWN_SCHEMA).cast(DRAWN_SCHEMA),
+        design.select(*SAMPLING_SCHEMA).cast(SAMPLING_SCHEMA),
     )
 
 

@@ -93,9 +93,9 @@ def _compare_annotators(flags: dict[str, Any]) -> _Table:
     from ..analysis.statistics.raters import rater_agreement
 
     labels = labels_of(flags)
-    first, second = flags["annotator"] or labels.usual, flags["against"]
+    first, second = flags["annotator"] or labels.default_annotator, flags["against"]
     _check_annotators(labels.annotators, first, second)
-    rows = rater_agreement(labels.of(first), labels.of(second))
+    rows = rater_agreement(labels.by_annotator(first), labels.by_annotator(second))
     return _Table(f"Annotator {first} against {second}", rows, ("first", "second"))
 
 
@@ -106,7 +106,7 @@ def _compare_with_labels(
     from ..analysis.statistics.raters import agreement
 
     labels, judge = labels_of(flags), flags["judge"]
-    annotator = flags["annotator"] or labels.usual
+    annotator = flags["annotator"] or labels.default_annotator
     _check_annotators(labels.annotators, annotator)
     cohort = read_cards(obj, paths, flags, read)
     judges = cohort.runs["judge"].drop_nulls().unique().sort().to_list()

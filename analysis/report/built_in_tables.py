@@ -262,7 +262,7 @@ AGREEMENT = Table(
     "Several coefficients, since none is enough; undefined ones say why. Weighed by how runs"
     " were drawn for labelling. Labels that were seen while a judge's rules or prompts were"
     " written say nothing about new runs.",
-    lambda inputs: agreement(inputs.cohort, inputs.given_labels),
+    lambda inputs: agreement(inputs.cohort, inputs.required_labels),
     "labels",
 )
 CORRECTED_LEADERBOARD = Table(
@@ -282,6 +282,6 @@ CLUSTERS = Table(
     "Groups of failures",
     "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A"
     " run counts once in a group. Runs that nobody read for a code have no reasons of it.",
-    lambda inputs: inputs.given_texts.table(),
+    lambda inputs: inputs.required_texts.table(),
     "texts",
 )

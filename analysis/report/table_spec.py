@@ -1,4 +1,4 @@
-"""What a table of `analyze` is: its heading, what it needs, and the function that computes it.
+"""The specification of a table of `analyze`: its heading, its inputs and how it is computed.
 
 Packages add tables behind the door `tables` (`report_tables.TABLES`), each a `Table`:
 
@@ -21,18 +21,18 @@ from ...errors import ConfigError
 from ..statistics.corrected_effects import corrected_code_effects
 from ..statistics.corrected_means import corrected_leaderboard, human_scores
 from ..tables.cohorts import Cohort
-from ..tables.label_tables import Labels, read_labels, weighted
+from ..tables.label_tables import Labels, read_labels, weighted_code_labels
 from ..tables.score_names import score_of
 from .failure_texts import FailureTexts
 
 
 @dataclass(frozen=True)
 class TableInputs:
-    """What tables are computed from."""
+    """The inputs of tables."""
 
     cohort: Cohort
     labels: Labels | None
-    """Human labels; None without any."""
+    """Human labels; None if none were given."""
     texts: FailureTexts | None
     """Texts about failures; None if they were not collected."""
     outcome: str
@@ -48,36 +48,33 @@ class TableInputs:
         return self.cohort.runs
 
     @property
-    def given_labels(self) -> Labels:
-        """The labels; for tables that need them, which are computed only with labels."""
+    def required_labels(self) -> Labels:
+        """The labels; for tables with `needs="labels"`, which are not computed without them."""
         return self.labels or read_labels([])
 
     @property
-    def given_texts(self) -> FailureTexts:
-        """The texts about failures; for tables that need them."""
+    def required_texts(self) -> FailureTexts:
+        """The texts about failures; for tables with `needs="texts"`."""
         return self.texts or FailureTexts()
 
     @property
     def labelled_runs(self) -> list[str]:
-        """Ids of the runs that the usual annotator labelled."""
-        labels = self.given_labels.of(self.given_labels.usual)
+        """Ids of the runs that the default annotator labelled."""
+        labels = self.required_labels.by_annotator(self.required_labels.default_annotator)
         run_ids = pl.concat([labels.codes["run_id"], labels.criteria["run_id"]])
         return run_ids.unique().to_list()
 
     def corrected_means(self) -> pl.DataFrame:
-        """The leaderboard corrected for the judge's errors; ConfigError unless it is of Overall."""
+        """The leaderboard corrected for the judge's errors; ConfigError if it is not by Overall."""
         if self.outcome != "overall":
-            raise ConfigError("labels of criteria correct Overall alone", "leave --outcome out")
-        labels = self.given_labels
-        human, notes = human_scores(self.cohort, labels, labels.usual)
+            raise ConfigError("labels of criteria can only correct Overall", "leave --outcome out")
+        labels = self.required_labels
+        human, notes = human_scores(self.cohort, labels, labels.default_annotator)
         return corrected_leaderboard(self.runs, human, self.outcome, notes=notes)
 
     def corrected_effects(self) -> pl.DataFrame:
-        """Effects of codes corrected for wrong codes by the usual annotator's labels."""
-        labels = self.given_labels.of(self.given_labels.usual)
-        run_ids = self.runs.select("run_id").unique()
-        codes = labels.codes.drop("annotator").join(run_ids, on="run_id", how="semi")
-        human, notes = weighted(codes.unique("run_id", keep="first"), labels.drawn)
+        """Effects of codes, corrected for wrong tags by the default annotator's labels."""
+        human, notes = weighted_code_labels(self.required_labels, self.runs)
         return corrected_code_effects(
             self.runs, human, self.outcome, source=self.code_source, notes=notes
         )
@@ -88,12 +85,12 @@ class Table:
     """A table: its heading, its note, and how it is computed."""
 
     title: str
-    """`{score}` stands for the score that is asked for, here and in the note."""
+    """`{score}` stands for the name of the analysed score, here and in the note."""
     note: str
     compute: Callable[[TableInputs], pl.DataFrame]
-    """An AmbjudgeError is shown in place of the rows, as the reason why there are none."""
+    """The report shows the message of an AmbjudgeError in place of the rows."""
     needs: Literal["", "labels", "texts"] = ""
-    """What the table is not computed without."""
+    """The input without which the table is not computed."""
 
     def heading(self, outcome: str, runs: pl.DataFrame | None = None) -> tuple[str, str]:
         """Title and note, with the score named in both."""

@@ -201,7 +201,7 @@ def human_scores(
     to be as wrong as the others of their stage. A judge without errors is not moved. Runs without
     an Overall, or with a judged stage that is not labelled, are left out.
     """
-    own_labels = labels.of(annotator)
+    own_labels = labels.by_annotator(annotator)
     runs = cards.runs.filter(
         ~pl.col("disqualified").fill_null(False) & pl.col("overall").is_not_null()
     )
@@ -211,7 +211,7 @@ def human_scores(
         .join(shifts, on="run_id", maintain_order="left")
         .select("run_id", human=pl.col("overall") + pl.col("shift"))
     )
-    scores, notes = weighted(corrected, own_labels.drawn)
+    scores, notes = weighted(corrected, own_labels.sampling)
     return scores.select("run_id", "human", "weight"), notes
 
 

@@ -1,8 +1,9 @@
-"""Power: how many tasks, repeats and labels detect a difference of agents or the effect of a code.
+"""Power: the tasks, repeats and labels that detect a difference of agents or an effect of a code.
 
 Both have a squared standard error of the form between / tasks + within / (tasks · repeats), whose
-parts come from a cohort (`difference_noise`, `effect_noise`). Human labels add fixed + per_label /
-labels (`mean_error`, `effect_error`, `agreement_error`). `plan_sizes` solves for each number.
+parts are estimated from a cohort (`difference_noise`, `effect_noise`). Human labels add
+fixed + per_label / labels (`mean_error`, `effect_error`, `agreement_error`). `plan_sizes` solves
+for each number.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import polars as pl
 
 from ...errors import InputError
 from ..tables.cohorts import Cohort
-from ..tables.label_tables import Labels, weighted
+from ..tables.label_tables import Labels, weighted_code_labels
 from .corrected_effects import corrected_code_effects
 from .corrected_means import MIN_LABELS, human_scores
 from .effects import code_effects
@@ -26,7 +27,7 @@ from .raters import agreement
 from .run_arrays import build_arrays, select_runs
 from .score_variance import VarianceComponents
 
-MOST = 100_000
+MAX_NUMBER = 100_000
 """The largest number of tasks, repeats or labels that is considered."""
 
 
@@ -38,18 +39,21 @@ class ErrorComponents:
     """
 
     between: float | None
-    """Only more tasks reduce it: se^2 = between / tasks + ..."""
+    """The part that only more tasks reduce: se^2 = between / tasks + ..."""
     within: float | None
-    """Repeats reduce it too: ... + within / (tasks · repeats)."""
+    """The part that repeats reduce too: ... + within / (tasks · repeats)."""
     tasks: int
-    """Of the cohort; so are `repeats` (mean per cell) and `tiers`."""
+    """Number of tasks of the cohort."""
     repeats: float
+    """Mean number of repeats of a cell of the cohort."""
     tiers: int
+    """Number of tiers of the cohort."""
     least_repeats: int = 1
+    """The fewest repeats to plan with; the effect of a code needs two."""
     reason: str | None = None
 
     def se(self, tasks: int, repeats: float) -> float | None:
-        """The standard error with so many tasks and repeats; None if unknown."""
+        """The standard error with these numbers of tasks and repeats; None if unknown."""
         if self.between is None or self.within is None or tasks < 2:
             return None
         return math.sqrt(self.between / tasks + self.within / (tasks * repeats))
@@ -78,19 +82,18 @@ def difference_noise(components: VarianceComponents, tiers: int | None = None) -
 def effect_noise(
     table: pl.DataFrame, code: str, outcome: str = "overall", *, source: str = "any"
 ) -> ErrorComponents:
-    """The error of a code's effect: that for the same tasks falls with repeats, the rest does not.
+    """The error of a code's effect, split by what reduces it.
 
+    The variance for the same tasks falls with repeats; the remaining variance only with tasks.
     InputError with the reason if the cohort has no effect of this code.
     """
     effects = code_effects(table, outcome, source=source).filter(pl.col("code") == code)
-    new, same = (
-        effects.filter(pl.col("population") == population).row(0, named=True)
-        for population in ("new", "same")
-    )
+    new = effects.filter(pl.col("population") == "new").row(0, named=True)
+    same = effects.filter(pl.col("population") == "same").row(0, named=True)
     if new["se"] is None or not new["n_clusters"]:
         raise InputError(
             f"no effect of {code} to plan from: {new['reason']}",
-            "give a cohort in which it was read and fired",
+            "give a cohort in which runs were read for it and some fired it",
         )
     runs, _ = select_runs(table, keep_breach=False)
     n_cells = runs.select("agent", "task", "track", "tier").n_unique()
@@ -133,9 +136,10 @@ def power(
     repeats: Sequence[int] = (5, 10, 20, 40),
     size: float | None = None,
 ) -> pl.DataFrame:
-    """By tasks and repeats: the MDE80 for new tasks, and the power for `size` if one is given.
+    """For each number of tasks and repeats the MDE80 for new tasks, and the power for `size`.
 
-    MDE = (t_.975 + t_.8) se with tasks - 1 degrees of freedom; power by the noncentral t.
+    Without `size` there is no column `power`. MDE = (t_.975 + t_.8) se with tasks - 1 degrees of
+    freedom; power by the noncentral t.
     """
     rows = []
     for n_tasks in tasks:
@@ -165,13 +169,13 @@ def power(
 
 
 def smallest_sufficient(is_enough: Callable[[int], bool], start: int) -> int | None:
-    """The smallest number from `start` to MOST that is enough, by bisection; None if MOST is not.
+    """The smallest number from `start` to MAX_NUMBER that is enough, by bisection.
 
-    `is_enough` must be monotone.
+    None if MAX_NUMBER is not enough. `is_enough` must be monotone.
     """
-    if not is_enough(MOST):
+    if not is_enough(MAX_NUMBER):
         return None
-    low, high = start, MOST
+    low, high = start, MAX_NUMBER
     while low < high:
         middle = (low + high) // 2
         if is_enough(middle):
@@ -182,19 +186,19 @@ def smallest_sufficient(is_enough: Callable[[int], bool], start: int) -> int | N
 
 
 def label_variance(cohort: Cohort, labels: Labels, outcome: str = "overall") -> tuple[float, int]:
-    """The variance of human minus judge score of a run, weighted as drawn; and the labelled runs.
+    """The variance of human minus judge score of a run, and the number of labelled runs.
 
-    InputError below MIN_LABELS.
+    Runs are weighted by how they were drawn for labelling. InputError for fewer than MIN_LABELS.
     """
-    human, _ = human_scores(cohort, labels, labels.usual)
+    human, _ = human_scores(cohort, labels, labels.default_annotator)
     runs = build_arrays(cohort.runs, outcome, keep_breach=True, need_codes=False)
     judge = pl.DataFrame({"run_id": runs.table["run_id"], "judge": runs.y})
     labelled = judge.join(human, on="run_id").drop_nulls("human")
     n = labelled.height
     if n < MIN_LABELS:
         raise InputError(
-            f"{n} labelled runs have {outcome}; {MIN_LABELS} are needed",
-            "label more: ambjudge label next",
+            f"only {n} labelled runs have {outcome}; at least {MIN_LABELS} are needed",
+            "label more runs: ambjudge label next",
         )
     difference = (labelled["human"] - labelled["judge"]).to_numpy()
     weight = labelled["weight"].to_numpy()
@@ -205,34 +209,34 @@ def label_variance(cohort: Cohort, labels: Labels, outcome: str = "overall") -> 
 
 @dataclass(frozen=True)
 class LabelErrorComponents:
-    """The squared error of a number that rests on labels: fixed + per_label / labels.
+    """The squared standard error of an estimate from labels: fixed + per_label / labels.
 
     The field names are those of the JSON output.
     """
 
     what: str
-    """The number, as a noun phrase."""
+    """The estimate, as a noun phrase."""
     fixed: float
-    """No label reduces it."""
+    """The part that no label reduces."""
     per_label: float
     labels: int
-    """The labels that there are."""
+    """Number of labels of the cohort."""
     of: str = "labelled runs"
-    """What is counted."""
+    """What `labels` counts."""
 
     def half_width(self, labels: int) -> float:
-        """The half-width of the 95 % interval with so many labels."""
+        """The half-width of the 95 % interval with this number of labels."""
         return t_quantile(0.975, labels - 1) * math.sqrt(self.fixed + self.per_label / labels)
 
     def labels_for(self, half_width: float) -> int | None:
-        """The fewest labels with an interval no wider than this; None if even MOST are too few."""
+        """The fewest labels for at most this half-width; None if MAX_NUMBER are too few."""
         return smallest_sufficient(lambda labels: self.half_width(labels) <= half_width, MIN_LABELS)
 
 
 def mean_error(cohort: Cohort, labels: Labels, outcome: str = "overall") -> LabelErrorComponents:
     """The label error of an agent's corrected mean over these very runs.
 
-    InputError below MIN_LABELS labelled runs.
+    InputError for fewer than MIN_LABELS labelled runs.
     """
     variance, n_labels = label_variance(cohort, labels, outcome)
     n_agents = cohort.runs["agent"].n_unique()
@@ -251,13 +255,10 @@ def effect_error(
 ) -> LabelErrorComponents:
     """The label error of a code's corrected effect.
 
-    The error of the judge's own fit to all runs is the part that no label reduces. InputError with
-    the reason if these labels correct nothing.
+    No label reduces the error of the fit to the judge's own tags of all runs. InputError with the
+    reason if the labels allow no correction.
     """
-    own_labels = labels.of(labels.usual)
-    run_ids = cohort.runs.select("run_id").unique()
-    codes = own_labels.codes.drop("annotator").join(run_ids, on="run_id", how="semi")
-    human, notes = weighted(codes.unique("run_id", keep="first"), own_labels.drawn)
+    human, notes = weighted_code_labels(labels, cohort.runs)
     effects = corrected_code_effects(cohort.runs, human, outcome, notes=notes)
     rows = effects.filter(pl.col("code") == code).to_dicts()
     by_kind = {row["kind"]: row for row in rows}
@@ -265,7 +266,7 @@ def effect_error(
     if corrected["se"] is None:
         raise InputError(
             f"no corrected effect of {code} to plan from: {corrected['reason']}",
-            "label more: ambjudge label next",
+            "label more runs: ambjudge label next",
         )
     fixed = min(by_kind["judge"]["se"], corrected["se"]) ** 2
     return LabelErrorComponents(
@@ -279,7 +280,8 @@ def effect_error(
 def agreement_error(cohort: Cohort, labels: Labels, item: str) -> LabelErrorComponents:
     """The label error of the raw agreement of judge and people on a criterion or code.
 
-    For labels that are drawn as these were. InputError if the agreement has no interval.
+    It holds for labels that are drawn like the present ones. InputError if the agreement has no
+    interval.
     """
     table = agreement(cohort, labels)
     rows = table.filter(
@@ -288,7 +290,7 @@ def agreement_error(cohort: Cohort, labels: Labels, item: str) -> LabelErrorComp
     if not rows or rows[0]["lo"] is None:
         items = ", ".join(table["item"].unique().sort())
         raise InputError(
-            f"no agreement on {item!r} to plan from", f"labelled are {items or 'none'}"
+            f"no agreement on {item!r} to plan from", f"labelled items: {items or 'none'}"
         )
     row = rows[0]
     se = (row["hi"] - row["lo"]) / 2 / t_quantile(0.975, row["n"] - 1)
@@ -301,7 +303,7 @@ def agreement_error(cohort: Cohort, labels: Labels, item: str) -> LabelErrorComp
 class PowerPlan:
     """The numbers that detect `size` with power `target`, each with the others as in the cohort.
 
-    None: not even MOST are enough. The field names are those of the JSON output.
+    A number is None if not even MAX_NUMBER is enough. The field names are those of the JSON output.
     """
 
     noise: ErrorComponents
@@ -323,14 +325,14 @@ def plan_sizes(
     target: float = 0.8,
     judged: LabelErrorComponents | None = None,
 ) -> PowerPlan:
-    """Plan for a true value of `size`.
+    """Plan for a true difference or effect of `size`.
 
-    `judged`: the error of labels that correct the judge, for both means or for the effect.
+    `judged`: the label error of the judge's correction, if the means or the effect are corrected.
     InputError if the variances of the cohort are unknown.
     """
     if noise.se(max(noise.tasks, 2), 1) is None:
         raise InputError(
-            f"nothing to plan from: {noise.reason}",
+            f"the variances of this cohort are unknown: {noise.reason}",
             "give a cohort with repeats, two agents and two tasks",
         )
     # A difference of two agents has the label error of both means.
@@ -366,12 +368,12 @@ def plan_sizes(
 
 
 def format_power(power: float) -> str:
-    """A power with two digits, never 1."""
+    """A power with two digits, as .80; >.99 for values that would be rounded to 1."""
     return ">.99" if power > 0.995 else f"{power:.2f}".lstrip("0")
 
 
 def plan_sentences(plan: PowerPlan, subject: str, unit: str) -> list[str]:
-    """The plan in words; `subject` is like “A difference of two agents in mean overall”."""
+    """The plan as sentences; `subject` is like “A difference of two agents in mean overall”."""
     noise = plan.noise
     target = f"{plan.target:.2g}".lstrip("0")
     power_now = "unknown" if plan.power_now is None else format_power(plan.power_now)
@@ -382,7 +384,7 @@ def plan_sentences(plan: PowerPlan, subject: str, unit: str) -> list[str]:
     if plan.power_now is not None and plan.power_now >= plan.target:
         sentences = [f"{now}; {plan.tasks} tasks would be enough for {target}."]
     elif plan.tasks is None:
-        sentences = [f"{now}.", f"No number of tasks up to {MOST:,} reaches {target}."]
+        sentences = [f"{now}.", f"No number of tasks up to {MAX_NUMBER:,} reaches {target}."]
     else:
         alternative = "and no number of runs is enough with the tasks as now"
         if plan.repeats is not None:

@@ -358,7 +358,7 @@ def agreement(
     for a code; a code for which no run was read has one row with the reason.
     `annotator`: default `gold` if present, else the first by name. `judge`: default all scorecards.
     """
-    own_labels = labels.of(annotator or labels.usual)
+    own_labels = labels.by_annotator(annotator or labels.default_annotator)
     runs = _judged_runs(cards)
     if judge is not None:
         runs = runs.filter(pl.col("judge") == judge)
@@ -376,7 +376,7 @@ def agreement(
     criteria = judged_criteria.join(own_labels.criteria, on=["run_id", "criterion"])
     codes = judged_codes.join(own_labels.codes, on="run_id")
     labelled = pl.concat([criteria.select("run_id"), codes.select("run_id")]).unique()
-    weights, notes = weighted(labelled, own_labels.drawn)
+    weights, notes = weighted(labelled, own_labels.sampling)
     if labelled.height == runs["run_id"].n_unique():
         notes = tuple(note for note in notes if note != CONVENIENCE)
     rows = _rows_by_item(

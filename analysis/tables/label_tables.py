@@ -22,7 +22,7 @@ CODE_LABELS_SCHEMA: dict[str, Any] = {
     "annotator": pl.String,
     **dict.fromkeys(CODES, pl.Boolean),
 }
-DRAWN_SCHEMA: dict[str, Any] = {
+SAMPLING_SCHEMA: dict[str, Any] = {
     "run_id": pl.String,
     "annotator": pl.String,
     "probability": pl.Float64,
@@ -39,25 +39,27 @@ class Labels:
     """run_id, annotator, criterion, value."""
     codes: pl.DataFrame
     """run_id, annotator, and E1..E5: fired or not; null if the run was not read for codes."""
-    drawn: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DRAWN_SCHEMA))
-    """run_id, annotator, probability, stratum, size: of labels that say how their run was drawn."""
+    sampling: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SAMPLING_SCHEMA))
+    """run_id, annotator, probability, stratum, size: how runs were drawn, where labels say so."""
 
-    def of(self, annotator: str) -> Labels:
+    def by_annotator(self, annotator: str) -> Labels:
         """The labels of one annotator."""
         is_own = pl.col("annotator") == annotator
         return Labels(
-            self.criteria.filter(is_own), self.codes.filter(is_own), self.drawn.filter(is_own)
+            criteria=self.criteria.filter(is_own),
+            codes=self.codes.filter(is_own),
+            sampling=self.sampling.filter(is_own),
         )
 
     @property
     def annotators(self) -> list[str]:
-        """Their names, in order."""
+        """The names of the annotators, in order."""
         names = pl.concat([self.criteria["annotator"], self.codes["annotator"]]).unique().sort()
         return [str(name) for name in names.to_list()]
 
     @property
-    def usual(self) -> str:
-        """The annotator who counts if none is named: `gold`, else the first by name."""
+    def default_annotator(self) -> str:
+        """The annotator whose labels are used if none is named: `gold`, else the first by name."""
         names = self.annotators
         return "gold" if "gold" in names or not names else names[0]
 
@@ -69,7 +71,7 @@ def read_labels(source: Source) -> Labels:
     """
     criteria: list[tuple[Any, ...]] = []
     codes: list[tuple[Any, ...]] = []
-    drawn: list[tuple[Any, ...]] = []
+    sampling: list[tuple[Any, ...]] = []
     for _, label in each_label(source, strict=False):
         if isinstance(label, InputError):
             raise label
@@ -80,12 +82,13 @@ def read_labels(source: Source) -> Labels:
         if "codes" in label.model_fields_set:
             codes.append((*keys, *(code in label.codes for code in CODES)))
         if label.drawn is not None:
-            draw = label.drawn
-            drawn.append((*keys, draw.probability, draw.stratum or None, draw.size))
+            design = label.drawn
+            row = (*keys, design.probability, design.stratum or None, design.size)
+            sampling.append(row)
     return Labels(
-        pl.DataFrame(criteria, schema=CRITERION_LABELS_SCHEMA, orient="row"),
-        pl.DataFrame(codes, schema=CODE_LABELS_SCHEMA, orient="row"),
-        pl.DataFrame(drawn, schema=DRAWN_SCHEMA, orient="row"),
+        criteria=pl.DataFrame(criteria, schema=CRITERION_LABELS_SCHEMA, orient="row"),
+        codes=pl.DataFrame(codes, schema=CODE_LABELS_SCHEMA, orient="row"),
+        sampling=pl.DataFrame(sampling, schema=SAMPLING_SCHEMA, orient="row"),
     )
 
 
@@ -95,7 +98,9 @@ CONVENIENCE = (
 )
 
 
-def weighted(labelled: pl.DataFrame, drawn: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def weighted(
+    labelled: pl.DataFrame, sampling: pl.DataFrame
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Add `weight`, one over the probability of being labelled, to labelled runs; and notes.
 
     `labelled` has one row for each `run_id`. In a stratum the probability is the share of its runs
@@ -104,7 +109,7 @@ def weighted(labelled: pl.DataFrame, drawn: pl.DataFrame) -> tuple[pl.DataFrame,
     CONVENIENCE.
     """
     joined = labelled.join(
-        drawn.drop("annotator", strict=False).unique("run_id", keep="last"),
+        sampling.drop("annotator", strict=False).unique("run_id", keep="last"),
         on="run_id",
         maintain_order="left",
     )
@@ -121,3 +126,16 @@ def weighted(labelled: pl.DataFrame, drawn: pl.DataFrame) -> tuple[pl.DataFrame,
     if not_drawn == 0:
         return result, ()
     return result, (f"{not_drawn} labelled runs were not drawn at random and are left out",)
+
+
+def weighted_code_labels(
+    labels: Labels, runs: pl.DataFrame
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The default annotator's code labels of `runs`, one row each, with `weight`; and notes.
+
+    Weights and notes are those of `weighted`.
+    """
+    own_labels = labels.by_annotator(labels.default_annotator)
+    run_ids = runs.select("run_id").unique()
+    codes = own_labels.codes.drop("annotator").join(run_ids, on="run_id", how="semi")
+    return weighted(codes.unique("run_id", keep="first"), own_labels.sampling)
