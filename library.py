@@ -28,7 +28,7 @@ from .judge.questions.items import (
     check_can_label_stages,
 )
 from .judge.run_sources import run_sources
-from .judge.runner import finished
+from .judge.runner import run_sync
 from .judge.select import JudgeOptions
 from .judge.select import make_judge as select_judge
 from .judge.session import RunScorer, ScoreOptions, ScoreOutcome, make_scorer, run_session
@@ -131,7 +131,7 @@ def score(
     with _scorer(judge, options, store) as scorer:
         check_can_label_stages(scorer.judge, questions)
         _check_rubric(scorer.scope.rubric, loaded, track)
-        return finished(scorer.make_card(loaded, loaded.path))
+        return run_sync(scorer.make_card(loaded, loaded.path))
 
 
 def score_many(
@@ -174,7 +174,7 @@ def score_many(
     with _opened(store) as opened:
         judge = _judge(judge)
         check_can_label_stages(judge, questions)
-        session = finished(
+        session = run_sync(
             run_session(_each(paths), judge, options, take, store=opened, signals=False)
         )
     if session.foreign_track_runs:
@@ -205,11 +205,11 @@ def diagnose(
 
     options = _options(None, track, tier, public, Policy(), QuestionSet(criteria=False))
     with _scorer(judge, options, store) as scorer:
-        ready, replies = finished(scorer.ask(_load(run)))
+        prepared, replies = run_sync(scorer.ask(_load(run)))
         return merge_readings(
-            ready.run,
-            ready.segmentation,
-            ready.detected,
+            prepared.run,
+            prepared.segmentation,
+            prepared.detected,
             replies.get("diagnosis"),
             scorer.judge.name,
             scorer.precision,
@@ -260,7 +260,7 @@ def ask(
         else:
             _report(source.error, errors)
     with _opened_or_temporary(store) as opened:
-        answered = finished(
+        answered = run_sync(
             ask_runs(
                 opened,
                 files,

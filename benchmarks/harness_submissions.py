@@ -12,7 +12,7 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
-from ambjudge.judge.base import JUDGED
+from ambjudge.judge.base import JUDGED_STAGES
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.scoring.criteria import split_criteria
 from ambjudge.rubrics.load import rubric_for
@@ -267,7 +267,7 @@ class Judged:
     def of(cls, rubric: Rubric, tier: Any, rng: random.Random) -> Judged:
         values: dict[str, list[float | None]] = {}
         results: dict[str, tuple[CriterionResult, ...]] = {}
-        for stage in JUDGED:
+        for stage in JUDGED_STAGES:
             split = split_criteria(rubric.stages[stage], tier)
             made = [
                 CriterionResult(id=c.id, value=rng.choice(c.values), status="scored")

@@ -74,7 +74,7 @@ def _segment_by_judge(
     flags: dict[str, Any],
     printer: _Printer,
 ) -> int:
-    from ..judge.engine import read_stages
+    from ..judge.engine import choose_stages
     from ..judge.questions.items import QuestionSet, check_can_label_stages
     from ..trajectories.turns.segment import segment
     from .judge_readings import Reading, read_runs
@@ -88,7 +88,7 @@ def _segment_by_judge(
     def show(reading: Reading) -> None:
         run = reading.prepared.run
         by_rules = segment(run, explain=True) if printer.why else reading.prepared.segmentation
-        stages, stages_from = read_stages(reading.prepared, reading.replies.get("stages"))
+        stages, stages_from = choose_stages(reading.prepared, reading.replies.get("stages"))
         printer.add(run, by_rules, stages, stages_from)
 
     return read_runs(obj, paths, settings, flags["store"], judge, options, show)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
+JUDGED_STAGES: tuple[Stage, ...] = ("S1", "S2", "S3")
 """The benchmark's stages that a judge scores; S4 and S5 are checked."""
 
 QuestionName = str
@@ -31,8 +31,7 @@ EXTRA_QUESTIONS: frozenset[QuestionName] = frozenset({"diagnosis", "stages", "as
 """The questions that are not about criteria of a rubric: which error codes apply, the stage of
 every turn, an ad-hoc question, and what the task's brief demands."""
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
-"""Reasons that say nothing about the run, whichever judge gave them; another attempt may succeed.
-"""
+"""Reasons that say nothing about the run, whoever gives them; another attempt may succeed."""
 
 
 def is_criteria(question: QuestionName) -> bool:
@@ -51,34 +50,35 @@ class Request:
 
     run: Run
     segmentation: Segmentation
-    """By rules, whoever labels the turns in the end: the record's hints come from it."""
+    """By rules, even if a judge labels the turns later: the record's hints come from it."""
     rubric: Rubric
     question: QuestionName
     criteria: tuple[Criterion, ...]
     sample: int = 0
+    """Number of this answer among several to the same question, from 0."""
     facts: tuple[Fact, ...] = ()
     """What checks and detectors proved, numbered; part of the record."""
     public: Path | None = None
     """The public inputs that the facts were checked against."""
     check: OutputCheck | None = None
-    """The check of the delivered files; a judge that needs it runs it where this is None."""
+    """The check of the delivered files; if it is None, a judge that needs it runs it itself."""
     warm: bool = False
-    """For estimates: another question about the same record is asked before this one, so that a
-    provider's cache may have the record."""
+    """Whether another question about the same record is asked before this one, so that a provider's
+    cache may have the record; only estimates need it."""
 
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What judges worked out about the run, shared by all questions about it."""
+    """What judges computed about the run, shared by all questions about it (`memoised`)."""
 
-    def memoised(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value in the memo, made if it is not there; `key` says everything that decides it."""
+    def memoised(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The value in the memo, computed once; `key` holds all that the value depends on."""
         if key not in self.memo:
-            self.memo[key] = make()
+            self.memo[key] = compute()
         value: T = self.memo[key]
         return value
 
     @property
     def record_key(self) -> Hashable:
-        """Equal for questions about the same record."""
+        """A key that is equal for all questions about the same record."""
         run = self.run
         return run.content_sha256, run.track, run.tier, self.segmentation.turn_stages, self.facts
 
@@ -112,14 +112,16 @@ _Number = TypeVar("_Number", int, float)
 
 
 def _sum(a: _Number | None, b: _Number | None) -> _Number | None:
+    """The sum; None if either is unknown."""
     return None if a is None or b is None else a + b
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One result for each requested item, in their order; failures are `unscored` results."""
+    """A judge's reply to one request."""
 
     results: tuple[CriterionResult, ...]
+    """One for each of the request's items, in their order; failures are `unscored`."""
     usage: Usage = Usage()
     warnings: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
@@ -133,10 +135,10 @@ class Reply:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a request would use, before it is made.
+    """The least and the most that a request would use, before it is made.
 
-    `high` assumes the longest allowed reply and every retry. A number is None where a price or a
-    token count is unknown.
+    `high` assumes the longest allowed reply and every retry. A number is None if a price or a token
+    count is unknown.
     """
 
     low: Usage = Usage()
@@ -152,10 +154,10 @@ def total_usage(replies: Iterable[Reply]) -> Usage:
 
 
 class Judge(Protocol):
-    """A function from requests to replies, with the identity that verdict keys rest on.
+    """A function from requests to replies, with the identity that verdict keys are made from.
 
-    It never raises for one failed reply, which is an `unscored` result. JudgeError means that it
-    cannot work at all.
+    A judge never raises for one failed reply: its items are `unscored`. JudgeError means that the
+    judge cannot work at all.
     """
 
     @property
@@ -186,8 +188,8 @@ class Judge(Protocol):
 
 
 @runtime_checkable
-class Reader(Protocol):
-    """A judge that answers more than the criteria of rubrics; others are asked nothing else."""
+class ExtraQuestionsJudge(Protocol):
+    """A judge that also answers some of EXTRA_QUESTIONS; no other judge is asked them."""
 
     @property
     def questions(self) -> frozenset[QuestionName]:
@@ -196,25 +198,28 @@ class Reader(Protocol):
 
 def extra_questions(judge: Judge) -> frozenset[QuestionName]:
     """The questions that a judge answers beside criteria, which every judge answers."""
-    return EXTRA_QUESTIONS & judge.questions if isinstance(judge, Reader) else frozenset()
+    if not isinstance(judge, ExtraQuestionsJudge):
+        return frozenset()
+    return EXTRA_QUESTIONS & judge.questions
 
 
 @runtime_checkable
 class EstimatingJudge(Protocol):
-    """A judge that can say beforehand what a request would use.
+    """A judge that can estimate beforehand what a request would use.
 
-    Dry runs show it and `--max-cost` needs it. A judge without it is taken as free, so every judge
-    whose calls cost money has it.
+    Dry runs show the estimate and `--max-cost` needs it. A judge without `estimate` counts as free,
+    so every judge whose calls cost money must have it.
     """
 
     def estimate(self, request: Request) -> Estimate:
-        """What the request would use; calls nothing."""
+        """What the request would use; no call is made."""
 
 
 class JudgeWrapper:
-    """A memory or a limit around a judge: verdicts are still those of the inner judge.
+    """Base of what wraps a judge, such as a cache or a limit.
 
-    It therefore has the inner judge's name, prompts and parameters.
+    Verdicts are still those of the inner judge, so the wrapper has its name, prompts and
+    parameters.
     """
 
     def __init__(self, inner: Judge) -> None:

@@ -34,7 +34,7 @@ from .facts.diagnosis import Detected, detect, diagnose
 from .facts.run_facts import run_facts
 from .judges.rules import RULES, RulesJudge
 from .questions.items import QuestionSet, StagesFrom, is_unsure, unsure_below
-from .runner import finished
+from .runner import run_sync
 from .scoring.base import Scoring
 from .scoring.harness import choose_scoring
 from .scoring.run_scores import Verdicts, run_scores, stage_verdicts
@@ -57,14 +57,16 @@ class Prepared:
 
     @cached_property
     def check(self) -> OutputCheck:
-        """The delivered files checked by the paper's rules: what a judge is shown, whichever rules
-        the numbers go by."""
+        """The check of the delivered files by the paper's rules.
+
+        A judge is shown this one, whichever rules the scores are computed by.
+        """
         policy = self.scoring.policy.model_copy(update={"like": "paper"})
         return check_outputs(self.run, public=self.public, policy=policy)
 
     @cached_property
     def scored_check(self) -> OutputCheck:
-        """The delivered files checked by the rules that the numbers go by."""
+        """The check of the delivered files by the rules that the scores are computed by."""
         policy = self.scoring.policy
         if policy.like == "paper":
             return self.check
@@ -84,31 +86,32 @@ class Prepared:
 
     @cached_property
     def memo(self) -> dict[Hashable, Any]:
-        """What judges work out about the run (`Request.memoised`)."""
+        """What judges compute about the run (`Request.memoised`)."""
         return {}
 
     def requests(self, judge: Judge) -> tuple[Request, ...]:
         """Every question that this judge is asked about the run, in the order of asking."""
-        abilities = extra_questions(judge)
-        items = self.questions.items(abilities, self.rubric, self.run.tier, self.run.track)
+        extra = extra_questions(judge)
+        items = self.questions.items(extra, self.rubric, self.run.tier, self.run.track)
         if self.questions.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
             items.pop("stages", None)
-        # A judge that answers criteria alone has its own view of a run.
-        facts = self.facts if abilities else ()
+        # A judge that answers criteria alone chooses itself what it looks at in the run.
+        facts = self.facts if extra else ()
         return tuple(
             Request(
-                self.run,
-                self.segmentation,
-                self.rubric,
-                question,
-                criteria,
+                run=self.run,
+                segmentation=self.segmentation,
+                rubric=self.rubric,
+                question=question,
+                criteria=criteria,
                 facts=facts,
                 public=self.public,
                 check=self.check,
-                warm=number > 0,
+                # The first question puts the record into the provider's cache.
+                warm=position > 0,
                 memo=self.memo,
             )
-            for number, (question, criteria) in enumerate(items.items())
+            for position, (question, criteria) in enumerate(items.items())
         )
 
 
@@ -124,19 +127,20 @@ def make_scorecard(
     """The scorecard of one run, by the rules judge unless given another.
 
     `rubric`: a Rubric, a built-in id or a file (default: the track's). `public`: a folder with the
-    public inputs. `questions`: what a judge that reads is asked (default: criteria and codes, with
-    stages by rules). Also works inside a running event loop, as in notebooks. JudgeError if the
+    public inputs. `questions`: what a model judge is asked (default: criteria and codes; rules
+    label the stages). Also works inside a running event loop, as in notebooks. JudgeError if the
     judge cannot be used at all.
     """
-    work = judge_run(
-        run,
-        judge or RulesJudge(),
-        rubric=rubric,
-        policy=policy,
-        public=public,
-        questions=questions,
+    return run_sync(
+        judge_run(
+            run,
+            judge or RulesJudge(),
+            rubric=rubric,
+            policy=policy,
+            public=public,
+            questions=questions,
+        )
     )
-    return finished(work)
 
 
 async def judge_run(
@@ -149,8 +153,9 @@ async def judge_run(
     questions: QuestionSet | None = None,
 ) -> ScoreCard:
     """`make_scorecard`, asynchronously."""
-    ready = prepare(run, rubric=rubric, policy=policy, public=public, questions=questions)
-    return assemble(ready, judge, await ask_all(judge, ready.requests(judge)))
+    prepared = prepare(run, rubric=rubric, policy=policy, public=public, questions=questions)
+    replies = await ask_all(judge, prepared.requests(judge))
+    return assemble(prepared, judge, replies)
 
 
 def prepare(
@@ -166,13 +171,19 @@ def prepare(
         rubric = rubric_for(run.track, run.task)
     elif not isinstance(rubric, Rubric):
         rubric = load_rubric(rubric)
-    folder = Path(public) if public else None
-    # A task's demands may lie among its public inputs; they replace those of the benchmark's tasks.
-    demanded = None if folder is None else demanded_format(folder, run.task)
-    if demanded is not None:
-        run = run.model_copy(update={"output_format": demanded})
-    scoring = choose_scoring(policy or Policy(), run.track, rubric)
-    return Prepared(run, rubric, scoring, questions or QuestionSet(), folder)
+    public_folder = Path(public) if public else None
+    if public_folder is not None:
+        # A demand that comes with the public inputs replaces the one published for the task.
+        demanded = demanded_format(public_folder, run.task)
+        if demanded is not None:
+            run = run.model_copy(update={"output_format": demanded})
+    return Prepared(
+        run=run,
+        rubric=rubric,
+        scoring=choose_scoring(policy or Policy(), run.track, rubric),
+        questions=questions or QuestionSet(),
+        public=public_folder,
+    )
 
 
 async def ask_all(judge: Judge, requests: Sequence[Request]) -> dict[QuestionName, Reply]:
@@ -196,29 +207,29 @@ async def ask_all(judge: Judge, requests: Sequence[Request]) -> dict[QuestionNam
 
 
 def assemble(
-    ready: Prepared,
+    prepared: Prepared,
     judge: Judge,
     replies: Mapping[QuestionName, Reply],
     precision: Mapping[str, float] | None = None,
 ) -> ScoreCard:
-    """The scorecard of a prepared run from a judge's replies.
+    """The scorecard of a prepared run from a judge's replies, by question.
 
     Stages without a reply are unscored. `precision`: by code, the share of this judge's readings
     that labels confirm.
     """
-    run, rubric, outputs = ready.run, ready.rubric, ready.scored_check
-    segmentation, stages_from = read_stages(ready, replies.get("stages"))
+    run, rubric, outputs = prepared.run, prepared.rubric, prepared.scored_check
+    segmentation, stages_from = choose_stages(prepared, replies.get("stages"))
     verdicts = stage_verdicts(rubric, run.tier, replies)
-    # Contradictions are listed under either policy; strict evidence also unscores the verdicts.
+    # Every card lists contradictions; strict evidence also unscores what it does not count.
     contradictions = find_contradictions(run, verdicts)
-    if ready.scoring.policy.strict_evidence:
+    if prepared.scoring.policy.strict_evidence:
         contradicted = {contradiction.criterion for contradiction in contradictions}
-        verdicts = _strict(verdicts, contradicted, by_rules=judge.name == RULES)
+        verdicts = _apply_strict_evidence(verdicts, contradicted, by_rules=judge.name == RULES)
     diagnosis = diagnose(
-        run, segmentation, ready.detected, replies.get("diagnosis"), judge.name, precision
+        run, segmentation, prepared.detected, replies.get("diagnosis"), judge.name, precision
     )
     scores = run_scores(
-        ready.scoring,
+        prepared.scoring,
         rubric,
         verdicts,
         outputs,
@@ -232,9 +243,9 @@ def assemble(
         judge=judge_info(judge, replies.values()),
         plugins=packages(run, judge),
         warnings=card_warnings(
-            run, rubric, ready.scoring, outputs, ready.detected.context, replies.values()
+            run, rubric, prepared.scoring, outputs, prepared.detected.context, replies.values()
         ),
-        policy=ready.scoring.policy,
+        policy=prepared.scoring.policy,
         run=RunInfo(**run_info(run)),
         stage_use=stage_uses(run, segmentation),
         resources=run.resources,
@@ -246,7 +257,7 @@ def assemble(
         agentic_bounds=scores.total.agentic_bounds,
         task=scores.task,
         task_from=scores.task_from,
-        grades=grades(run, ready.check),
+        grades=grades(run, prepared.check),
         overall=scores.total.overall,
         overall_bounds=scores.total.overall_bounds,
         outcomes=run.outcomes,
@@ -254,7 +265,7 @@ def assemble(
         codes=diagnosis.codes,
         codes_read=dict(diagnosis.codes_read),
         unproven=diagnosis.unproven,
-        facts=_cited_facts(ready.facts, (*diagnosis.codes, *diagnosis.unproven)),
+        facts=_cited_facts(prepared.facts, (*diagnosis.codes, *diagnosis.unproven)),
         plan=diagnosis.plan,
         primary_failure=diagnosis.primary_failure,
         episodes=diagnosis.episodes,
@@ -266,30 +277,32 @@ def assemble(
     )
 
 
-def read_stages(ready: Prepared, reply: Reply | None) -> tuple[Segmentation, StagesFrom]:
+def choose_stages(prepared: Prepared, reply: Reply | None) -> tuple[Segmentation, StagesFrom]:
     """The stages of all turns and who labelled them: the judge, if it replied, else rules.
 
     With `mixed`, the judge's labels count only for turns that the rules are unsure of.
     """
-    rules = ready.segmentation
+    by_rules = prepared.segmentation
     answer = reply.results[0].answer if reply is not None and reply.results else None
-    if not isinstance(answer, list) or len(answer) != len(rules.turn_stages):
-        return rules, "rules"
-    judged = cast("tuple[Stage, ...]", tuple(answer))
-    if ready.questions.stages == "judge":
-        return Segmentation.from_stages(judged), "judge"
-    threshold = unsure_below(ready.run.track)
+    if not isinstance(answer, list) or len(answer) != len(by_rules.turn_stages):
+        return by_rules, "rules"
+    judge_stages = cast("tuple[Stage, ...]", tuple(answer))
+    if prepared.questions.stages == "judge":
+        return Segmentation.from_stages(judge_stages), "judge"
+    threshold = unsure_below(prepared.run.track)
     mixed = tuple(
         judge_stage if confidence < threshold else rule_stage
         for rule_stage, judge_stage, confidence in zip(
-            rules.turn_stages, judged, rules.confidence, strict=True
+            by_rules.turn_stages, judge_stages, by_rules.confidence, strict=True
         )
     )
     return Segmentation.from_stages(mixed), "mixed"
 
 
-def _strict(verdicts: Verdicts, contradicted: set[str], by_rules: bool) -> Verdicts:
-    """The verdicts under strict evidence."""
+def _apply_strict_evidence(
+    verdicts: Verdicts, contradicted: set[str], *, by_rules: bool
+) -> Verdicts:
+    """The verdicts by stage, with those unscored that strict evidence does not count."""
     return {
         stage: tuple(strict_result(result, contradicted, by_rules) for result in results)
         for stage, results in verdicts.items()

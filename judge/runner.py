@@ -228,8 +228,8 @@ def _next(jobs: Iterator[T]) -> tuple[T] | None:
     return None
 
 
-def finished(work: Coroutine[Any, Any, R]) -> R:
-    """Wait for a coroutine and return its result, also inside a running event loop (notebooks)."""
+def run_sync(work: Coroutine[Any, Any, R]) -> R:
+    """Run a coroutine and return its result, also inside a running event loop (notebooks)."""
     results: list[R] = []
 
     async def keep_result() -> None:

@@ -250,19 +250,19 @@ class RunScorer:
 
     async def make_card(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
         """The scorecard of a run that was read; `stamp`: its files as they were then."""
-        ready, replies = await self.ask(run)
-        return assemble(ready, self.judge, replies, self.precision)
+        prepared, replies = await self.ask(run)
+        return assemble(prepared, self.judge, replies, self.precision)
 
     async def ask(self, run: Run) -> tuple[Prepared, dict[QuestionName, Reply]]:
         """A run, prepared, and the judge's answers about it."""
-        ready = self.scope.prepare(self.scope.apply(run), self.options.policy)
-        if self.scope.rubric is not None and ready.rubric is not self.scope.rubric:
+        prepared = self.scope.prepare(self.scope.apply(run), self.options.policy)
+        if self.scope.rubric is not None and prepared.rubric is not self.scope.rubric:
             self.foreign_track_runs += 1
         async with self._computing():
-            requests = ready.requests(self.judge)
+            requests = prepared.requests(self.judge)
         replies = await ask_all(self.judge, requests)
         self.usage += total_usage(replies.values())
-        return ready, replies
+        return prepared, replies
 
     async def fill_needs(self, needs: tuple[Need, ...]) -> AskTally:
         """Ask for the verdicts that a plan lacks on one run (`rejudge.staleness`).
@@ -340,21 +340,21 @@ class StoringScorer(RunScorer):
     async def make_card(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
         run = self.scope.apply(run)
         reference = await self._stored.reference(run, stamp)
-        ready, replies = await self.ask(run)
-        card = assemble(ready, self.judge, replies, self.precision)
-        await self._keep(card, ready, reference, path)
+        prepared, replies = await self.ask(run)
+        card = assemble(prepared, self.judge, replies, self.precision)
+        await self._keep(card, prepared, reference, path)
         return card
 
-    async def _keep(self, card: ScoreCard, ready: Prepared, reference: int, path: Path) -> None:
+    async def _keep(self, card: ScoreCard, prepared: Prepared, reference: int, path: Path) -> None:
         """Store a scorecard, with its key if every item has a final verdict."""
         from .store.connection import SettledRow
         from .store.scorecards import NewCard
 
-        run, rubric = ready.run, ready.rubric
+        run, rubric = prepared.run, prepared.rubric
         if rubric.sha256 not in self._stored_rubrics:
             self._stored_rubrics.add(rubric.sha256)
             self.store.add_rubric(rubric)
-        items = sum(len(request.criteria) for request in ready.requests(self.judge))
+        items = sum(len(request.criteria) for request in prepared.requests(self.judge))
         # Only a card whose every item is settled is what the same command would make again.
         key = settled = None
         if self._stored.take_answered(reference) == items:

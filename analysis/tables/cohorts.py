@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from ...errors import InputError
-from ...judge.base import JUDGED
+from ...judge.base import JUDGED_STAGES
 from ...judge.card.fields import JudgeInfo
 from ...judge.card.scorecard import ScoreCard
 from ...trajectories.models import STAGES, Outcome
@@ -381,7 +381,7 @@ def _judge_columns(judge: JudgeInfo) -> dict[str, Any]:
 def _presumed_shares(card: ScoreCard) -> list[float | None]:
     """The values of PRESUMED."""
     shares: list[float | None] = [card.presumed_share]
-    for stage in JUDGED:
+    for stage in JUDGED_STAGES:
         result = card.stages.get(stage)
         valued = 0
         if result is not None:
@@ -410,7 +410,7 @@ def _with_free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame
         .group_by("card", "stage")
         .agg(pl.col("counted").mean())
         .pivot("stage", index="card", values="counted")
-        .rename({stage: f"{stage}_free" for stage in JUDGED}, strict=False)
+        .rename({stage: f"{stage}_free" for stage in JUDGED_STAGES}, strict=False)
     )
     means = means.select("card", *(name for name in FREE if name in means.columns))
     numbered = runs.with_columns(card=pl.int_range(pl.len(), dtype=pl.Int64))

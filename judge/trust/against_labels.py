@@ -30,7 +30,7 @@ from ..base import (
 )
 from ..card.presumed import presume
 from ..card.stage_results import CriterionResult
-from ..engine import Prepared, ask_all, read_stages
+from ..engine import Prepared, ask_all, choose_stages
 from ..facts.diagnosis import diagnose
 from ..judges.rules import RulesJudge
 from ..runner import Progress, run_batch
@@ -69,7 +69,7 @@ class LabelledRun(NamedTuple):
     """A run to measure: its split, the run ready to be judged, and its labels."""
 
     split: Split
-    ready: Prepared
+    prepared: Prepared
     labels: Labels
 
 
@@ -88,20 +88,20 @@ class Selection:
         for run in runs:
             split, labels = split_of(run, self.test_share), self.labels.get(run.id)
             if labels is not None and split in self.splits:
-                ready = self.scope.prepare(self.scope.apply(run))
-                _check_scales(run, ready, labels)
-                yield LabelledRun(split, ready, labels)
+                prepared = self.scope.prepare(self.scope.apply(run))
+                _check_scales(run, prepared, labels)
+                yield LabelledRun(split, prepared, labels)
 
 
-def _check_scales(run: Run, ready: Prepared, labels: Labels) -> None:
+def _check_scales(run: Run, prepared: Prepared, labels: Labels) -> None:
     """InputError for a label that is not a value of its criterion's scale."""
-    for item in ready.rubric.criteria():
+    for item in prepared.rubric.criteria():
         label = labels.criteria.get(item.id)
         if label is not None and not any(equals_label(value, label) for value in item.values):
             scale = ", ".join(f"{value:g}" for value in item.values)
             raise InputError(
                 f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}",
-                f"see: ambjudge rubric show {ready.rubric.id}",
+                f"see: ambjudge rubric show {prepared.rubric.id}",
             )
 
 
@@ -120,7 +120,7 @@ async def against_labels(
     comparisons: list[tuple[Split, RunComparison]] = []
 
     async def call(labelled: LabelledRun) -> RunComparison:
-        return await compare_run(labelled.ready, labelled.labels, judge)
+        return await compare_run(labelled.prepared, labelled.labels, judge)
 
     def add_result(labelled: LabelledRun, comparison: RunComparison) -> None:
         comparisons.append((labelled.split, comparison))
@@ -155,7 +155,7 @@ def estimate_calls(
     most = Usage()
     for labelled in selection.select(runs):
         count += 1
-        for request in labelled.ready.requests(judge):
+        for request in labelled.prepared.requests(judge):
             if _is_stored(judge, request):
                 continue
             calls += 1
@@ -198,18 +198,18 @@ def _annotator_order(labels: Labels) -> tuple[bool, str]:
     return labels.annotator != "gold", labels.annotator
 
 
-async def compare_run(ready: Prepared, labels: Labels, judge: Judge) -> RunComparison:
+async def compare_run(prepared: Prepared, labels: Labels, judge: Judge) -> RunComparison:
     """Ask the judge about one run, and put its verdicts beside the labels."""
-    requests = ready.requests(judge)
+    requests = prepared.requests(judge)
     replies = await ask_all(judge, requests)
     codes = None
     if "codes" in labels.model_fields_set:
-        codes = _judged_codes(ready, replies.get("diagnosis"), labels, judge.name)
+        codes = _judged_codes(prepared, replies.get("diagnosis"), labels, judge.name)
     return RunComparison(
         run=labels.run,
         criteria=await _judged_items(requests, replies, labels),
         codes=codes,
-        stages=_turn_stages(ready, replies, labels),
+        stages=_turn_stages(prepared, replies, labels),
         usage=total_usage(replies.values()),
     )
 
@@ -263,14 +263,16 @@ async def _results_by_rules(request: Request) -> tuple[CriterionResult, ...]:
     return apply_requires(results, request.criteria)
 
 
-def _judged_codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> JudgedCodes:
+def _judged_codes(
+    prepared: Prepared, reply: Reply | None, labels: Labels, judge: str
+) -> JudgedCodes:
     """The labelled codes, and those that fired by origin."""
     labelled = frozenset(labels.codes) & frozenset(CODES)
-    facts_alone = diagnose(ready.run, ready.segmentation, ready.detected)
+    facts_alone = diagnose(prepared.run, prepared.segmentation, prepared.detected)
     fired: dict[CodeOrigin, frozenset[str]] = {"facts": _fired(facts_alone.codes)}
     if reply is None:
         return JudgedCodes(labelled, fired)
-    merged = diagnose(ready.run, ready.segmentation, ready.detected, reply, judge)
+    merged = diagnose(prepared.run, prepared.segmentation, prepared.detected, reply, judge)
     fired["both"] = _fired(merged.codes)
     fired["reading"] = _fired(code for code in merged.codes if code.independence == "from_judge")
     results = [result for result in reply.results if result.id in CODES]
@@ -315,13 +317,13 @@ def _confidence(result: CriterionResult, labelled: bool) -> Confidence | None:
 
 
 def _turn_stages(
-    ready: Prepared, replies: Mapping[QuestionName, Reply], labels: Labels
+    prepared: Prepared, replies: Mapping[QuestionName, Reply], labels: Labels
 ) -> tuple[TurnStages, ...]:
     """The labelled turns with their stages; empty if the judge gave no stages."""
-    segmentation, source = read_stages(ready, replies.get("stages"))
+    segmentation, source = choose_stages(prepared, replies.get("stages"))
     if source == "rules":
         return ()
-    by_judge, by_rules = segmentation.turn_stages, ready.segmentation.turn_stages
+    by_judge, by_rules = segmentation.turn_stages, prepared.segmentation.turn_stages
     return tuple(
         (label, by_judge[turn - 1], by_rules[turn - 1])
         for turn, label in sorted(labels.stages.items())

@@ -24,7 +24,16 @@ from typing import Literal, NamedTuple
 from ...error_codes.paper_codes import CODES
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Action, Plan, Run, Segmentation, Turn
-from ..base import JUDGED, Judge, QuestionName, Reply, Request, Usage, extra_questions, total_usage
+from ..base import (
+    JUDGED_STAGES,
+    Judge,
+    QuestionName,
+    Reply,
+    Request,
+    Usage,
+    extra_questions,
+    total_usage,
+)
 from ..questions.items import PLAN_ITEM, diagnosis_items
 from ..runner import run_batch
 from .example_runs import careless_run, diligent_run
@@ -165,7 +174,7 @@ def _applies(name: str, change: RunChange, base: Request) -> bool:
     """Whether a change can show anything in the verdicts on this question."""
     if name == "batch before the pilot":
         return base.question == "S3" and _has_pilot(base.segmentation)
-    return base.question in JUDGED or change.expectation != "falls"
+    return base.question in JUDGED_STAGES or change.expectation != "falls"
 
 
 def _form_cases(base: Request, same_ids: IdPairs) -> Iterator[Case]:
@@ -304,7 +313,7 @@ _ABSENT = {
     "confidence": 1.0,
 }
 FORGED_VERDICTS = {
-    **dict.fromkeys((f"{stage}{letter}" for stage in JUDGED for letter in "abcdef"), _MET),
+    **dict.fromkeys((f"{stage}{letter}" for stage in JUDGED_STAGES for letter in "abcdef"), _MET),
     "S3": _MET,
 }
 FORGED_DIAGNOSIS = {**dict.fromkeys(CODES, _ABSENT), PLAN_ITEM: {"commitments": []}}

@@ -13,7 +13,7 @@ from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.briefs import BRIEF_ITEM, brief_request, read_answer, read_brief
 from ambjudge.judge.questions.replies import parse_reply, to_results
-from ambjudge.judge.runner import finished
+from ambjudge.judge.runner import run_sync
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.trajectories.models import Run
 from conversations import converse
@@ -113,4 +113,4 @@ class FailingJudge(ApiJudge):
 def test_a_failure_is_an_error_and_no_format(tmp_path: Path, judge: object, message: str) -> None:
     run = converse(tmp_path / "run", "Done.", brief=BRIEF)
     with pytest.raises(JudgeError, match=message):
-        finished(read_brief(run, rubric_for(run.track, run.task), judge))
+        run_sync(read_brief(run, rubric_for(run.track, run.task), judge))

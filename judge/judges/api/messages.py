@@ -28,8 +28,8 @@ _GROUP_OPENING = "Question: what did the agent do, and what came of it?"
 class Messages:
     """Makes a judge's messages.
 
-    Record, pictures and quotes are made once a run (`Request.kept`), because keys, estimates and
-    calls for every question need them.
+    Record, pictures and quotes are made once a run (`Request.memoised`), because keys, estimates
+    and calls for every question need them.
     """
 
     def __init__(
