@@ -35,10 +35,10 @@ score: $(VENV)/.core  ## install, score an example run, print its scorecard
 
 test: lint types unit  ## lint, types and tests
 
-# What a change leaves to be regenerated: seconds, where `make test` takes minutes.
-check: lint types  ## before a commit: lint, types, layout, documents, schema, golden cards, screens
+# What a change leaves to be regenerated or adapted: one minute, where `make test` takes five.
+check: lint types  ## before a commit: lint, types, layout, documents, schema, rules, golden cards, screens
 	$(BIN)/pytest tests/test_house.py tests/cli/test_documents.py tests/cli/test_reference.py \
-	  tests/error_codes/test_detectors.py tests/judge/test_golden.py tests/tui/test_screens.py \
+	  tests/error_codes/test_detectors.py tests/judge/test_rules.py tests/judge/test_golden.py tests/tui/test_screens.py \
 	  tests/cli/test_commands.py -k "not process" --numprocesses 2
 
 lint: $(VENV)/.test
