@@ -14,7 +14,7 @@ from .. import console
 from ..config import load
 from ..errors import ConfigError
 from .answers import AnswerCounts, show_answers, write_answers
-from .campaign import BatchStep, campaign, make_plan, read_run_flags, select_shard
+from .campaign import BatchStep, campaign, make_plan, open_part, read_run_flags, select_shard
 from .forecast import forecast_json, format_cost, format_tokens
 from .grouped_help import command as grouped_command
 from .grouped_help import option
@@ -22,7 +22,6 @@ from .options import STORE, campaign_options, json_option
 from .path_types import LocalPath
 from .runs import list_runs
 from .sessions import existing_paths, required_store, score_options
-from .shards import Part
 from .table_files import format_of, target_of
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from ..judge.scope import Scope
     from ..judge.session import Scorer
     from ..judge.store import Store
+    from .shards import Part
 
 _USAGE = (
     'name the runs, then the question in quotes: ambjudge ask runs/ "Did the agent look at an'
@@ -98,16 +98,14 @@ def run(
         incomplete_code = 0 if run_list.is_complete else 1
         selected, options = select_shard(run_flags, run_list.files, options)
         files = list(selected)
-        part = None
-        if run_flags.shard is not None:
-            out = run_flags.shard.file(out)
-            if not run_flags.dry_run:
-                part = Part(out, files, judge, options)
-                finished_code = part.finished_code(quiet)
-                if finished_code is not None:
-                    return max(finished_code, incomplete_code)
+        part = open_part(run_flags, out, files, judge, options)
+        if part is not None:
+            out = part.file
+            finished_code = part.finished_code(quiet)
+            if finished_code is not None:
+                return max(finished_code, incomplete_code)
         target = None
-        if out is not None:
+        if out is not None and not run_flags.dry_run:
             target = _Target(out, target_of(out, paths), format_of(out))
         store = required_store(existing_paths(paths), settings, flags["store"], stack, quiet)
         work = _Asking(

@@ -16,7 +16,7 @@ from .. import console
 from ..config import Settings
 from ..errors import InputError
 from .sessions import judge_names, judge_options
-from .shards import Shard
+from .shards import Part, Shard
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -175,6 +175,19 @@ def select_shard(
     if flags.shard is None:
         return runs, options
     return flags.shard.slice(runs), flags.shard.share(options)
+
+
+def open_part(
+    flags: RunFlags,
+    out: Path | None,
+    files: Iterable[Path],
+    judge: Judge,
+    options: ScoreOptions,
+) -> Part | None:
+    """The file of this shard in the folder --out; None without --shard, or in a dry run."""
+    if flags.shard is None or flags.dry_run:
+        return None
+    return Part(flags.shard.file(out), files, judge, options)
 
 
 # Plans and batches

@@ -21,6 +21,7 @@ from .campaign import (
     campaign,
     judge_runs,
     make_plan,
+    open_part,
     read_run_flags,
     select_shard,
 )
@@ -42,7 +43,6 @@ from .options import (
 from .path_types import PathOrAddress
 from .runs import has_run, list_runs
 from .sessions import open_session_store, score_options
-from .shards import Part
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
@@ -118,18 +118,17 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             list_runs(paths)  # names the paths without runs
             return 2
         runs: Sequence[str | RunSource] = paths
-        out = place_of(flags["out"]) if flags["out"] else None
-        part = None
         if run_flags.shard is not None:
             shard, options = select_shard(run_flags, run_sources(paths), options)
             runs = list(shard)
-            if not run_flags.dry_run:
-                files = [source.path for source in run_sources(runs)]
-                part = Part(run_flags.shard.file(out), files, judge, options)
-                out = part.file
-        finished_code = None if part is None else part.finished_code(quiet)
-        if finished_code is not None:
-            return finished_code
+        out = place_of(flags["out"]) if flags["out"] else None
+        files = (source.path for source in run_sources(runs))
+        part = open_part(run_flags, out, files, judge, options)
+        if part is not None:
+            out = part.file
+            finished_code = part.finished_code(quiet)
+            if finished_code is not None:
+                return finished_code
         sink = _Sink(
             stack,
             None if run_flags.dry_run else out,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,7 +84,7 @@ class Part:
     decides a line."""
 
     def __init__(
-        self, file: Path, runs: Sequence[Path], judge: Judge, options: ScoreOptions
+        self, file: Path, runs: Iterable[Path], judge: Judge, options: ScoreOptions
     ) -> None:
         from ..judge.questions.verdict_keys import inputs_stamp
         from ..judge.session import card_keys

@@ -59,7 +59,7 @@ def _read(file: Path) -> dict[str, Any]:
         try:
             values = read_document(file).value
         except InputError as error:
-            raise ConfigError(error.message, error.hint) from None
+            raise ConfigError(error.message, "a policy has lines such as missing: zero") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{file}: is not a table of choices", 'for example missing: "zero"')
     return {key.replace("-", "_"): value for key, value in values.items()}
