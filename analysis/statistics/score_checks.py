@@ -1,201 +1,343 @@
-"""Is the frame what it says: scores that add up, one policy, no duplicates, no scores without
-evidence."""
+"""Checks of a run frame: scores that add up, one policy, no duplicates, codes with evidence."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES, reading_counts, sampled
 from ..tables.frames import WEIGHTS
+from .interval_estimates import Bools, Floats
 from .overall_parts import PARTS, overall_parts
 from .overlap_weighting import REFUSE_FIRED
 from .run_arrays import NO_POINT_REASON, insufficiently_read
 
-TOLERANCE = 0.02
-"""Overall and agentic are serialised with 2 and 4 decimals."""
+OVERALL_TOLERANCE = 0.02
+"""Overall has 2 decimals in a scorecard, and Agentic 4."""
+AGENTIC_TOLERANCE = 2e-4
+MAX_EXAMPLES = 5
+UNIFORM_COLUMNS = (
+    "like",
+    "missing_policy",
+    "breach_policy",
+    "strict_evidence",
+    "judge",
+    "rubric_version",
+)
+"""Columns that have one value in a cohort whose scores can be compared."""
+
+Severity = Literal["note", "problem"]
 
 
 def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a check: `check`, `status` (ok, note, problem), `count` of runs concerned, `detail`,
-    first `examples`.
+    """One row a check: `check`, `status`, `count`, `detail`, first `examples`.
 
-    Checks: values in range, Overall = 50 Agentic + 50 Task, Agentic = weighted stages under the
-    row's own missing policy (and which policy fits), mixed policies, judges, rubrics, duplicates,
-    breaches, codes read off the score.
+    `status`: ok, note or problem. `count`: runs concerned (of the check `runs` all, of `firings`
+    the fired codes). `examples`: run ids. Checked are: values in range, Overall = 50 Agentic + 50
+    Task, Agentic = weighted stages under the row's own missing policy (and which policy fits),
+    criteria without verdicts, mixed policies, judges and rubrics, duplicates, breaches, and codes
+    that rest on the score.
     """
-    rows: list[dict[str, Any]] = []
-    nothing = np.zeros(table.height, dtype=bool)
+    checks = _Checks(table)
+    _check_size(checks)
+    _check_sums(checks)
+    _check_evidence(checks)
+    _check_missing_scores(checks)
+    _check_uniformity(checks)
+    _check_duplicates(checks)
+    _check_breaches(checks)
+    _check_names(checks)
+    _check_codes(checks)
+    return checks.as_table()
+
+
+@dataclass
+class _Checks:
+    """A run frame with the results of its checks as they are added."""
+
+    table: pl.DataFrame
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    @cached_property
+    def disqualified(self) -> Bools:
+        """Whether a run is disqualified."""
+        return self.table["disqualified"].fill_null(False).to_numpy()
+
+    @cached_property
+    def stage_scores(self) -> Floats:
+        """Stage scores, (runs, 5); NaN where a stage is unscored."""
+        return self.table.select(list(WEIGHTS)).to_numpy().astype(float).reshape(-1, len(WEIGHTS))
+
+    @cached_property
+    def partly_scored(self) -> Bools:
+        """Whether some but not all stages are scored; False for disqualified runs."""
+        has_score = np.isfinite(self.stage_scores)
+        return has_score.any(1) & ~has_score.all(1) & ~self.disqualified
 
     def add(
-        check: str, mask: pl.Series | np.ndarray[Any, Any], detail: str, bad: str = "problem"
+        self, check: str, concerned: pl.Series | Bools, detail: str, severity: Severity = "problem"
     ) -> None:
-        hit = table.filter(pl.Series(mask, dtype=pl.Boolean))
-        rows.append(
+        """Add a check. `concerned`: for each run whether it fails; nulls count as passed."""
+        runs = self.table.filter(pl.Series(concerned, dtype=pl.Boolean))
+        self.rows.append(
             {
                 "check": check,
-                "status": bad if hit.height else "ok",
-                "count": hit.height,
-                "detail": detail if hit.height else "",
-                "examples": hit["run_id"].head(5).to_list(),
+                "status": severity if runs.height else "ok",
+                "count": runs.height,
+                "detail": detail if runs.height else "",
+                "examples": runs["run_id"].head(MAX_EXAMPLES).to_list(),
             }
         )
 
-    def twice(*columns: str) -> pl.Series:
-        return (
-            table.select(columns).is_duplicated() if table.height else pl.Series(dtype=pl.Boolean)
+    def add_summary(self, check: str, count: int, detail: str, status: str) -> None:
+        """Add a check of the cohort as a whole, without examples."""
+        self.rows.append(
+            {"check": check, "status": status, "count": count, "detail": detail, "examples": []}
         )
 
-    add("runs", nothing, "")
-    if table.height:
-        rows[-1]["count"] = table.height
+    def as_table(self) -> pl.DataFrame:
+        schema: dict[str, Any] = {
+            "check": pl.String,
+            "status": pl.String,
+            "count": pl.Int64,
+            "detail": pl.String,
+            "examples": pl.List(pl.String),
+        }
+        return pl.DataFrame(self.rows, schema=schema)
+
+
+def _check_size(checks: _Checks) -> None:
+    n_runs = checks.table.height
+    if n_runs:
+        checks.add_summary("runs", n_runs, "", "ok")
     else:
-        rows[-1] |= {"status": "problem", "detail": "no runs"}
-    unit = [*WEIGHTS, "agentic", "task_score"]
-    beyond = pl.any_horizontal(
-        (pl.col(c) < 0) | (pl.col(c) > 1) | pl.col(c).is_nan() for c in unit
-    ).fill_null(False)
-    add(
+        checks.add_summary("runs", 0, "no runs", "problem")
+
+
+def _check_sums(checks: _Checks) -> None:
+    """Values in range, and Overall and Agentic that follow from their parts."""
+    table = checks.table
+    out_of_range = pl.any_horizontal(
+        (pl.col(name) < 0) | (pl.col(name) > 1) | pl.col(name).is_nan()
+        for name in (*WEIGHTS, "agentic", "task_score")
+    )
+    checks.add(
         "values in range",
-        table.select(beyond).to_series(),
+        table.select(out_of_range.fill_null(False)).to_series(),
         "stages, agentic and task must be in 0..1",
     )
-    gap = (table["overall"] - 50 * (table["agentic"] + table["task_score"])).abs()
-    apart = "the three do not add up: foreign scores or an edited card"
-    add("overall = 50 agentic + 50 task", (gap > TOLERANCE).fill_null(False), apart)
-    stages = table.select(list(WEIGHTS)).to_numpy().astype(float).reshape(-1, 5)
-    weights, scored = np.array(list(WEIGHTS.values())), np.isfinite(stages)
-    agentic = table["agentic"].to_numpy().astype(float)
-    weighted = np.where(scored, stages, 0.0) @ weights
-    total = scored @ weights
-    with np.errstate(divide="ignore", invalid="ignore"):
-        off = {
-            "renormalize": np.abs(weighted / total - agentic),
-            "zero": np.abs(weighted - agentic),
-        }
-    zeroed = table["disqualified"].fill_null(False).to_numpy()
-    partial = scored.any(1) & ~scored.all(1) & ~zeroed
+    overall_gap = (table["overall"] - 50 * (table["agentic"] + table["task_score"])).abs()
+    checks.add(
+        "overall = 50 agentic + 50 task",
+        (overall_gap > OVERALL_TOLERANCE).fill_null(False),
+        "the three do not add up: scores from another tool, or an edited scorecard",
+    )
+    _check_agentic(checks)
+
+
+def _check_agentic(checks: _Checks) -> None:
+    """Whether Agentic is the weighted mean of stages, and under which missing policy."""
+    table = checks.table
+    gaps = _agentic_gaps(checks)
     policy = table["missing_policy"].fill_null("renormalize").to_numpy().astype(str)
-    own = np.where(policy == "zero", off["zero"], off["renormalize"])
-    unlike = "agentic is not the weighted stage mean under the row's policy"
+    gap = np.where(policy == "zero", gaps["zero"], gaps["renormalize"])
+    is_wrong = gap > AGENTIC_TOLERANCE
     # The harness blends tool usage into the S3 and S4 that it reports after it has computed
     # Agentic.
-    theirs = (table["like"] == "harness").fill_null(False).to_numpy()
-    add("agentic = weighted stages", (own > 2e-4) & ~zeroed & ~theirs, unlike)
+    scored_like_harness = (table["like"] == "harness").fill_null(False).to_numpy()
+    checks.add(
+        "agentic = weighted stages",
+        is_wrong & ~checks.disqualified & ~scored_like_harness,
+        "agentic is not the weighted stage mean under the row's policy",
+    )
+    # With all stages scored the policies agree, so that only partly scored runs can tell.
     for name, other in (("renormalize", "zero"), ("zero", "renormalize")):
-        swapped = (policy == name) & partial & (own > 2e-4) & (off[other] <= 2e-4)
-        add(f"missing policy {name}", swapped, f"says {name}, but agentic was computed by {other}")
-    guessed = (table["presumed"] > 0).fill_null(False).to_numpy()
-    add(
+        fits_other = gaps[other] <= AGENTIC_TOLERANCE
+        checks.add(
+            f"missing policy {name}",
+            (policy == name) & checks.partly_scored & is_wrong & fits_other,
+            f"the policy is {name}, but agentic was computed with {other}",
+        )
+
+
+def _agentic_gaps(checks: _Checks) -> dict[str, Floats]:
+    """Distance of Agentic from the weighted stages under each missing policy; NaN if unknown."""
+    agentic = checks.table["agentic"].to_numpy().astype(float)
+    weights = np.array(list(WEIGHTS.values()))
+    has_score = np.isfinite(checks.stage_scores)
+    weighted_sum = np.where(has_score, checks.stage_scores, 0.0) @ weights
+    scored_weight = has_score @ weights
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            "renormalize": np.abs(weighted_sum / scored_weight - agentic),
+            "zero": np.abs(weighted_sum - agentic),
+        }
+
+
+def _check_evidence(checks: _Checks) -> None:
+    """Verdicts that are presumed, missing, without a verified quote, or refuted by facts."""
+    table = checks.table
+    checks.add(
         "presumed criteria",
-        guessed,
-        "S1-S3, agentic and overall rest in part on criteria that nobody read (~)",
+        (table["presumed"] > 0).fill_null(False),
+        "S1-S3, agentic and overall rest partly on presumed values of criteria without a verdict"
+        " (~)",
         "note",
     )
-    lacking = table.select(insufficiently_read()).to_series()
-    add("runs read enough", lacking, f"a range and no point: {NO_POINT_REASON}", "problem")
-    missed = (table["quotes_found"] < table["quotes"]).fill_null(False)
-    rate = f"{table['quotes_found'].sum()} of {table['quotes'].sum()} quotes were found in the runs"
-    add(
+    checks.add(
+        "runs read enough",
+        table.select(insufficiently_read()).to_series(),
+        f"too few judged criteria for a point score, so only a range is given ({NO_POINT_REASON})",
+    )
+    checks.add(
         "quotes found",
-        missed,
-        f"{rate}: verdicts on the others are not proven (strict_evidence in a --policy file)",
+        (table["quotes_found"] < table["quotes"]).fill_null(False),
+        f"{table['quotes_found'].sum()} of {table['quotes'].sum()} quotes were found in the runs:"
+        " verdicts that cite the others are unproven (strict_evidence in a --policy file)",
         "note",
     )
-    against = (table["contradictions"] > 0).fill_null(False)
-    add(
+    checks.add(
         "verdicts contradicted",
-        against,
+        (table["contradictions"] > 0).fill_null(False),
         f"facts of the runs contradict {table['contradictions'].sum()} verdicts",
         "note",
     )
-    add(
+
+
+def _check_missing_scores(checks: _Checks) -> None:
+    table = checks.table
+    checks.add(
         "unscored stages",
-        partial,
-        "some stages are unscored: their weight goes by the missing policy",
+        checks.partly_scored,
+        "some stages are unscored: the missing policy decides how their weight counts",
         "note",
     )
-    rest = np.nan_to_num(overall_parts(table)[:, PARTS.index("other")])
-    add(
+    unexplained = np.nan_to_num(overall_parts(table)[:, PARTS.index("other")])
+    checks.add(
         "parts of overall",
-        np.abs(rest) > TOLERANCE,
+        np.abs(unexplained) > OVERALL_TOLERANCE,
         "stages and Task do not explain Overall exactly",
         "note",
     )
-    without = "Overall is unknown (no Task): left out of leaderboards, or 0 beside them"
-    add("no overall", table["overall"].is_null(), without, "note")
-    for what in (
-        "like",
-        "missing_policy",
-        "breach_policy",
-        "strict_evidence",
-        "judge",
-        "rubric_version",
-    ):
-        kinds = table[what].drop_nulls().unique().sort().to_list()
-        mixed = len(kinds) > 1
-        if what == "rubric_version":
-            mixed = bool((table.group_by("rubric").agg(pl.col(what).n_unique())[what] > 1).any())
-        told = f"mixed: {', '.join(map(str, kinds[:5]))}"
-        add(
-            f"one {what}",
-            np.full(table.height, mixed),
-            told,
-            "note" if what == "judge" else "problem",
+    checks.add(
+        "no overall",
+        table["overall"].is_null(),
+        "Overall is unknown (no Task): left out of leaderboards; value_missing_zero counts it as 0",
+        "note",
+    )
+
+
+def _check_uniformity(checks: _Checks) -> None:
+    """Whether all runs were scored in the same way."""
+    table = checks.table
+    for column in UNIFORM_COLUMNS:
+        values = table[column].drop_nulls().unique().sort().to_list()
+        is_mixed = len(values) > 1
+        if column == "rubric_version":
+            # Versions are those of a rubric: different rubrics may well differ in them.
+            versions = table.group_by("rubric").agg(pl.col(column).n_unique())
+            is_mixed = bool((versions[column] > 1).any())
+        first_values = ", ".join(map(str, values[:5]))
+        checks.add(
+            f"one {column}",
+            np.full(table.height, is_mixed),
+            f"mixed: {first_values}",
+            "note" if column == "judge" else "problem",
         )
-    add("same run twice", twice("run_id", "judge"), "several scorecards of a run by one judge")
-    known = table["sha256"].is_not_null() & (table["sha256"] != "")
-    copies = "runs with identical content: copies of one run?"
-    add("same content twice", twice("sha256", "judge") & known, copies)
-    again = twice("agent", "task", "tier", "repeat", "judge") & table["repeat"].is_not_null()
-    add("same repeat twice", again, "two runs claim the same repeat of a cell")
-    add("disqualified", zeroed, "breach runs: 0 by policy, left out of code effects", "note")
-    inside = zeroed & (np.nan_to_num(table["overall"].to_numpy().astype(float)) > 0)
-    inside &= (table["breach_policy"] == "zero-all").fill_null(False).to_numpy()
-    add("disqualified but above 0", inside, "the breach policy zero-all was not applied")
-    for name in ("agent", "task", "track", "tier"):
-        add(
-            f"{name} known",
-            table[name].is_null(),
-            f"runs without {name} are grouped as unknown",
+
+
+def _check_duplicates(checks: _Checks) -> None:
+    table = checks.table
+    checks.add(
+        "same run twice",
+        _is_duplicated(table, "run_id", "judge"),
+        "several scorecards of a run by one judge",
+    )
+    has_hash = table["sha256"].is_not_null() & (table["sha256"] != "")
+    checks.add(
+        "same content twice",
+        _is_duplicated(table, "sha256", "judge") & has_hash,
+        "runs with identical content: copies of one run?",
+    )
+    checks.add(
+        "same repeat twice",
+        _is_duplicated(table, "agent", "task", "tier", "repeat", "judge")
+        & table["repeat"].is_not_null(),
+        "two runs claim the same repeat of a cell",
+    )
+
+
+def _is_duplicated(table: pl.DataFrame, *columns: str) -> pl.Series:
+    if table.is_empty():
+        return pl.Series(dtype=pl.Boolean)
+    return table.select(columns).is_duplicated()
+
+
+def _check_breaches(checks: _Checks) -> None:
+    table = checks.table
+    checks.add(
+        "disqualified",
+        checks.disqualified,
+        "runs with a breach: 0 by policy, left out of code effects",
+        "note",
+    )
+    overall = np.nan_to_num(table["overall"].to_numpy().astype(float))
+    zero_by_policy = (table["breach_policy"] == "zero-all").fill_null(False).to_numpy()
+    checks.add(
+        "disqualified but above 0",
+        checks.disqualified & (overall > 0) & zero_by_policy,
+        "the breach policy zero-all was not applied",
+    )
+
+
+def _check_names(checks: _Checks) -> None:
+    for column in ("agent", "task", "track", "tier"):
+        checks.add(
+            f"{column} known",
+            checks.table[column].is_null(),
+            f"runs without {column} are grouped as unknown",
             "note",
         )
-    circular = "tags read off the score: circular when related to it"
+
+
+def _check_codes(checks: _Checks) -> None:
+    """Whether codes rest on more than the score, were read in all runs, and fired often enough."""
+    table = checks.table
     for code in CODES:
-        score, judge, detector = (
-            table[f"{code}_{name}"].fill_null(False) for name in ("score", "judge", "detector")
+        from_score, from_judge, from_detector = (
+            table[f"{code}_{source}"].fill_null(False) for source in ("score", "judge", "detector")
         )
-        add(f"{code} independent of the score", score & ~judge & ~detector, circular, "note")
-    counts = {row["code"]: row for row in reading_counts(table).to_dicts()}
-    few = [f"{code} {row['read']}" for code, row in counts.items() if row["read"] < table.height]
-    not_read = (
-        table.select(pl.any_horizontal(sampled(code).is_null() for code in CODES)).to_series()
-        if few
-        else nothing
+        checks.add(
+            f"{code} independent of the score",
+            from_score & ~from_judge & ~from_detector,
+            "the code rests on the score alone: relating it to the score is circular",
+            "note",
+        )
+    counts = reading_counts(table).to_dicts()
+    _check_codes_read(checks, counts)
+    n_fired = {row["code"]: row["present"] for row in counts if row["read"]}
+    too_rare = [f"{code} {n}" for code, n in n_fired.items() if n < REFUSE_FIRED]
+    checks.add_summary(
+        "firings",
+        sum(n_fired.values()),
+        f"too rare for effects: {', '.join(too_rare)}" if too_rare else "",
+        "note" if too_rare else "ok",
     )
-    where = (
-        f"read in fewer than all {table.height} runs: {', '.join(few)}; the rest is unknown, not"
-        " clean"
+
+
+def _check_codes_read(checks: _Checks, counts: list[dict[str, Any]]) -> None:
+    """Add the runs that were not read for every code. `counts`: rows of `reading_counts`."""
+    table = checks.table
+    partly_read = [f"{row['code']} {row['read']}" for row in counts if row["read"] < table.height]
+    is_unread = pl.any_horizontal(sampled(code).is_null() for code in CODES)
+    checks.add(
+        "codes read",
+        table.select(is_unread).to_series(),
+        f"read in fewer than all {table.height} runs: {', '.join(partly_read)}; the code is unknown"
+        " in the others, not absent",
+        "note",
     )
-    add("codes read", not_read, where, "note")
-    fired = {code: row["present"] for code, row in counts.items() if row["read"]}
-    rare = [f"{code} {n}" for code, n in fired.items() if n < REFUSE_FIRED]
-    rows.append(
-        {
-            "check": "firings",
-            "status": "note" if rare else "ok",
-            "count": sum(fired.values()),
-            "detail": f"too rare for effects: {', '.join(rare)}" if rare else "",
-            "examples": [],
-        }
-    )
-    schema: dict[str, Any] = {
-        "check": pl.String,
-        "status": pl.String,
-        "count": pl.Int64,
-        "detail": pl.String,
-        "examples": pl.List(pl.String),
-    }
-    return pl.DataFrame(rows, schema=schema)
