@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
+from ..analysis.report.page_templates import environment as html_environment
 from ..atomic_files import PART, NewFile, atomic_write, write_errors_named
 from ..errors import AmbjudgeError, InputError
 from ..judge.card.scorecard import ScoreCard
@@ -361,28 +361,11 @@ def _builtin_rubric(id: str) -> Rubric | None:
 
 @cache
 def _templates() -> Environment:
-    """The templates. Every text is sanitised and escaped where it enters a page.
-
-    A name that a template uses and nobody defines is an error.
-    """
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_sanitised,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The templates of the site, with what they all use."""
+    environment = html_environment(FOLDER / "templates")
     environment.globals["STAGE_NAMES"] = STAGE_NAMES
     environment.filters["cut"] = _cut
     return environment
-
-
-def _sanitised(value: Any) -> Any:
-    if value is None:
-        return ""
-    is_untrusted = isinstance(value, str) and not isinstance(value, Markup)
-    return sanitize(value) if is_untrusted else value
 
 
 def _cut(text: str, most: int) -> str:
