@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 import pytest
 from ambjudge.cli import app
+from ambjudge.commands import import_
+from ambjudge.trajectories.importers import IMPORTERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -121,3 +123,14 @@ def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(
         for page in (demo / "site" / "pages").rglob("*.html")
     )
     assert (demo / "report" / "report.html").is_file()
+
+
+def test_the_page_and_the_help_name_every_format_that_is_imported() -> None:
+    page = (ROOT / "docs" / "importing.md").read_text("utf-8")
+    documented = re.findall(r"^ambjudge import ([\w-]+) \S+ --", page, re.MULTILINE)
+    assert sorted(documented) == sorted(IMPORTERS.names), "one command for each in its first block"
+    in_table = set(re.findall(r"^\| `([\w-]+)` \| ", page, re.MULTILINE))
+    assert in_table == {*IMPORTERS.names} - {"conversation"}, "one row for each in its table"
+    named_in_help = re.findall(r"[\w-]+", import_.command.help or "")
+    unnamed = set(IMPORTERS.names) - set(named_in_help)
+    assert not unnamed, "name it in the help: commands/import_.py"

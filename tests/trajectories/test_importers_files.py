@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -310,13 +309,6 @@ def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere()
         b"plain words, no JSON",
     ):
         assert len(shape(odd)) <= 1
-
-
-def test_the_page_has_a_command_for_every_format() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text("utf-8")
-    documented = re.findall(r"^ambjudge import ([\w-]+) \S+ --", page, re.MULTILINE)
-    assert sorted(documented) == sorted(IMPORTERS.names)
-    assert all(f"\n| `{name}` | " in page for name in IMPORTERS.names if name != "conversation")
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:

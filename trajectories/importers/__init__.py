@@ -4,7 +4,7 @@ There is one module for each format, with a `read(path)` that yields a `Draft` f
 `InputError` for what cannot be read, and with an `IMPORTER`. Packages add theirs through the door
 `importers`; docs/extending.md shows how.
 
-Start with `draft.Draft` and a short importer, e.g. `swe_agent`. `fields` reads untrusted JSON,
+Start with `draft.Draft` and the short importer of docs/extending.md. `fields` reads untrusted JSON,
 `files` finds runs in files, `recognise` tells formats apart, `saving` writes run folders.
 """
 
