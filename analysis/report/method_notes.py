@@ -42,10 +42,10 @@ METHOD_NOTES = (
             "Overlap-weighted: runs with the code against repeats of the same cell with the same"
             " other codes; every such group of n runs weighs (n − 1) p (1 − p) on average. Standard"
             " errors by deleting one task at a time; Holm over the codes. “Compared” counts firings"
-            " with such a repeat. Tags read off the score alone count as not fired. “Placebo p”:"
-            " the smallest adjusted p of effects on stages before the code; below .05 no effect is"
-            " claimed. Disqualified runs are left out. Codes are tagged after the outcome, so these"
-            " are associations. Completion, S4 and S5 are never conditioned on."
+            " with such a repeat. Tags derived from the score alone count as not fired. “Placebo"
+            " p”: the smallest adjusted p of effects on stages before the code; below .05 no effect"
+            " is claimed. Disqualified runs are left out. Codes are tagged after the outcome, so"
+            " these are associations. Completion, S4 and S5 are never conditioned on."
         ),
     ),
     (

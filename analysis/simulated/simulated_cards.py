@@ -131,7 +131,7 @@ def _judged_stage(stage: str, values: Sequence[float], n_scored: int) -> StageRe
 
 
 def _fired_codes(by_judge: Bools, by_rule: Bools) -> Iterator[FiredCode]:
-    """The codes of a run that the judge tagged, and those that a rule read off the score."""
+    """The codes of a run that the judge tagged, and those that a rule derived from the score."""
     for k, code in enumerate(CODES):
         if by_judge[k]:
             yield FiredCode(

@@ -227,8 +227,8 @@ def _circularity_verdict(runs: RunArrays, code: str, n_fired: int, looks_circula
     n_from_score = runs.n_from_score[code]
     if n_from_score:
         return (
-            f"{n_from_score} of {runs.n_tagged[code]} firings read off the score: split out of"
-            " effects"
+            f"{n_from_score} of {runs.n_tagged[code]} firings were derived from the score: split"
+            " out of effects"
         )
     if n_fired == 0:
         return "not testable"

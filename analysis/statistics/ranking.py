@@ -1,10 +1,10 @@
 """Leaderboards: agents' means with intervals, paired differences, rank sets and rank stability.
 
 As published, an agent's Overall is the mean of each track, then the unweighted mean of the tracks;
-within a track tasks weigh the same, so that a task that was repeated more often does not count for
-more (equal to the mean over runs if repeats are equal). `agent_scores` computes scores and errors.
-Rank sets come from all paired differences at once (Mogstad, Romano, Shaikh and Wilhelm 2024, with
-Holm's procedure).
+within a track all tasks have equal weights, so that a task that was repeated more often does not
+count for more (equal to the mean over runs if repeats are equal). `agent_scores` computes scores
+and errors. Rank sets come from all paired differences at once (Mogstad, Romano, Shaikh and Wilhelm
+2024, with Holm's procedure).
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ SIDE_COLUMNS = (
     "read_share",
     *SHARES,
 )
-"""Columns whose means stand beside the score."""
+"""Columns whose means are shown beside the score."""
 SEED = 20260601
-UNSETTLED = "no rank: ranges of agents overlap, and unjudged criteria decide their order"
+UNSETTLED = "no rank: the ranges of agents overlap, and unjudged criteria decide their order"
 POPULATIONS: tuple[Population, ...] = ("new", "same")
 
 BoardKey = tuple[str, str, str]
@@ -109,15 +109,15 @@ def leaderboard(
 ) -> pl.DataFrame:
     """Agents ranked overall, by track and by task; one row each for new tasks and same tasks.
 
-    Beside the score stand SIDE_COLUMNS, averaged the same way; its value if runs without a score
-    count as 0 (`value_missing_zero`) or as the top of the scale (`value_missing_best`); and overall
-    the rank set (`rank_lo`..`rank_hi`, joint 95 %) and the share of resamples of tasks in which the
-    agent is first. Disqualified runs count with their 0.
+    Further columns are SIDE_COLUMNS, averaged like the score, and the score if runs without one
+    count as 0 (`value_missing_zero`) or as the top of the scale (`value_missing_best`). The overall
+    board also has the rank set (`rank_lo`..`rank_hi`, joint 95 %) and the share of resamples of
+    tasks in which the agent is first (`p_first`). Disqualified runs count with their 0.
 
     `range_lo`..`range_hi`: means of the bounds over all runs of the agent. If the ranges of two
     agents overlap and one of them was read less than `read_share.ENOUGH`, neither has a rank. An
     agent without a point score (`excluded_for_reading`) has a row with its range and without a
-    rank; `unread` of its runs have too few judged criteria.
+    rank; `unread` is the number of its runs with too few judged criteria.
     """
     runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     all_runs = select_runs(table)[0] if prepare else table
@@ -137,12 +137,12 @@ def leaderboard(
 
 @dataclass(frozen=True)
 class _LeaderboardContext:
-    """What the rows of all boards are made of."""
+    """The data that the rows of all boards are computed from."""
 
     cells: CellMeans
     runs: RunArrays
     filled: Mapping[str, CellMeans]
-    """By column: the cells if runs without a score count as 0, or as the top of the scale."""
+    """Column -> the cells if runs without a score count as 0, or as the top of the scale."""
     side_means: Mapping[BoardKey, dict[str, float | None]]
     without_score: Mapping[BoardKey, tuple[int, int]]
     """Runs, and runs with too few judged criteria, of agents without a score on a board."""
@@ -151,6 +151,7 @@ class _LeaderboardContext:
 def _cells_with_missing_filled(
     table: pl.DataFrame, outcome: str, highest: float
 ) -> dict[str, CellMeans]:
+    """For each column of filled scores the cell means; none for a scale without a top."""
     fills = {"value_missing_zero": 0.0, "value_missing_best": highest}
     filled = {}
     for column, fill in fills.items():
@@ -248,8 +249,8 @@ def _score_estimates(
         warnings.append(warning)
     if score.n_tracks < most_tracks:
         warnings.append(
-            f"{score.n_tracks} of {most_tracks} tracks only: not comparable with agents on all"
-            " tracks"
+            f"has runs on only {score.n_tracks} of {most_tracks} tracks: not comparable with agents"
+            " on all tracks"
         )
     common: dict[str, Any] = {
         "n": score.n_runs,
@@ -286,11 +287,13 @@ def _score_estimates(
 def _values_with_missing_filled(
     context: _LeaderboardContext, scope: str, tasks: Bools, agent: str
 ) -> dict[str, float | None]:
+    """The agent's score on these tasks if missing scores are filled, by column."""
     board_tasks = np.array(context.cells.tasks)[tasks]
     values = {}
     for column, cells in context.filled.items():
-        use = np.isin(cells.tasks, board_tasks) | (scope == "overall")
-        score = agent_score(cells, cells.agents.index(agent), use)
+        # The overall board includes tasks on which no run has a score.
+        on_board = np.isin(cells.tasks, board_tasks) | (scope == "overall")
+        score = agent_score(cells, cells.agents.index(agent), on_board)
         values[column] = score.value if score else None
     return values
 
@@ -321,9 +324,10 @@ def _rows_without_score(context: _LeaderboardContext, scope: str, name: str) -> 
 
 
 def _unsettled(side_means: Mapping[str, Mapping[str, float | None]]) -> set[str]:
-    """Agents whose place unjudged criteria decide, from their `range_lo`, `range_hi`, `read_share`.
+    """Agents whose rank depends on unjudged criteria.
 
-    Those are both of two agents whose ranges overlap if one of them was read too little.
+    If the ranges of two agents overlap and one of the two was read too little, both are unsettled.
+    `side_means` has `range_lo`, `range_hi` and `read_share` by agent.
     """
     ranges = []
     for agent, means in side_means.items():
@@ -345,7 +349,7 @@ def _unsettled(side_means: Mapping[str, Mapping[str, float | None]]) -> set[str]
 
 
 def _agents_without_score(table: pl.DataFrame, outcome: str) -> dict[BoardKey, tuple[int, int]]:
-    """(runs, runs with too few judged criteria) of agents that have no score for that reason."""
+    """(runs, runs with too few judged criteria) of agents without a score because of the latter."""
     if outcome not in READ_SCORES:
         return {}
     data = table.with_columns(
@@ -370,9 +374,9 @@ def _agents_without_score(table: pl.DataFrame, outcome: str) -> dict[BoardKey, t
 def failed() -> pl.Expr:
     """Whether a run failed by the rule of its track.
 
-    A run fails without a scoreable submission, or with a Task below what the track asks for. A
-    submission of answers can be scored from a share of valid ones on, which S5 shows, else the
-    completion. Disqualified runs fail.
+    A run fails if it has no scoreable submission, if Task is below the limit of its track, or if it
+    is disqualified. A submission of answers is scoreable if a share of VALID_SHARE is valid: S5 is
+    then 1; without S5 the completion decides.
     """
     disqualified = pl.col("disqualified").fill_null(False)
     no_submission = ~pl.col("completed") | disqualified
@@ -380,6 +384,7 @@ def failed() -> pl.Expr:
     for track in TRACKS:
         rule = no_submission
         if track.output == "answers":
+            # The first of these conditions that is known decides.
             too_few_valid = pl.coalesce(
                 pl.col("S5") < 1, pl.col("completion") < VALID_SHARE, ~pl.col("completed")
             )
@@ -407,7 +412,7 @@ def _side_means(table: pl.DataFrame, outcome: str) -> dict[BoardKey, dict[str, f
     data = data.with_columns(bounds)
     columns = (*SIDE_COLUMNS, "range_lo", "range_hi")
     means = [pl.col(name).cast(pl.Float64).mean() for name in columns]
-    # In a fixed order, as a mean of the same numbers in another order has another last digit.
+    # The order is kept because the last digit of a mean depends on the order of its numbers.
     by_tier = data.group_by("agent", "track", "_task", "tier", maintain_order=True).agg(means)
     by_task = by_tier.group_by("agent", "track", "_task", maintain_order=True).agg(means)
     by_track = by_task.group_by("agent", "track", maintain_order=True).agg(means)
@@ -461,13 +466,13 @@ def rank_sets(
     seed: int = SEED,
     prepare: bool = True,
 ) -> pl.DataFrame:
-    """For each agent the ranks possible for new tasks, jointly for all agents.
+    """The ranks that are possible for each agent on new tasks, jointly for all agents.
 
     An agent's rank is bounded by the agents from which it differs significantly, by Holm's
-    procedure over all pairs: with probability `level` no such finding is false, so that all sets
-    hold at once, whatever the numbers of tasks and repeats. `p_first` is the share of resamples of
-    tasks within tracks in which the agent is first; it is no confidence. Undefined if a pair of
-    agents cannot be compared for new tasks.
+    procedure over all pairs. With probability `level` none of these differences is a false
+    positive, so that all sets hold at once, whatever the numbers of tasks and repeats. `p_first` is
+    the share of resamples of tasks within tracks in which the agent is first; it is not a
+    confidence level. Rank sets are undefined if a pair of agents cannot be compared for new tasks.
     """
     runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     cells = cell_means(runs)
@@ -481,7 +486,9 @@ def rank_sets(
     }
     rows = []
     for agent, columns in _rank_columns(cells, level, seed).items():
-        reason = None if columns["rank_lo"] else "one agent, or no two tasks in a track"
+        reason = (
+            None if columns["rank_lo"] else "there is only one agent, or no track has two tasks"
+        )
         rows.append({"agent": agent, "n_agents": len(cells.agents), **columns, "reason": reason})
     return pl.DataFrame(rows, schema=schema).sort("rank_lo", "rank_hi", nulls_last=True)
 
@@ -575,12 +582,12 @@ def rank_stability(
     seed: int = SEED,
     prepare: bool = True,
 ) -> pl.DataFrame:
-    """How well fewer tasks show the order of all tasks: without one task, and on random subsets.
+    """How well fewer tasks reproduce the order of agents: without one task, and on random subsets.
 
     `same_first`, `same_order`: share of subsets with the same first agent, and with the same order;
     `kendall_tau`: mean rank correlation with the order of all tasks. Subsets are drawn within
-    tracks, and only cells that all agents have count. This describes these tasks: subsets of them
-    differ less from the full set than new tasks would (`order`).
+    tracks, and only cells that all agents have count. The result describes these tasks only:
+    subsets of them differ less from the full set than new tasks would (table `order`).
     """
     runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     cells = cell_means(runs)

@@ -1,8 +1,8 @@
-"""From a run frame to arrays: which runs are analysed, and their cells, tasks and codes.
+"""Selects the runs of a run frame to analyse, and turns them into arrays by cell, task and code.
 
 `select_runs` leaves one scorecard of one judge for each run. `build_arrays` turns the runs that
-have an outcome into a `RunArrays`; `arrays_by_code` does so for the effect of each code. Everything
-that is left out is named in notes.
+have an outcome into a `RunArrays`; `arrays_by_code` does so for the effect of each code. Notes name
+everything that is left out.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ READ_SCORES = ("agentic", "overall", "S1", "S2", "S3", *FREE)
 def select_runs(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataFrame, list[str]]:
     """One row a run (one judge, no duplicates, names filled), and notes on what is left out.
 
-    With several judges the one with most runs is used (ties: a judge that reads before the rules,
-    then the first by name). Duplicates are rows with the same run id and judge, or with the same
-    agent, task, tier, repeat and content hash; the last one is used. `keep_breach`: whether
-    disqualified runs stay. READ_SCORES are null for runs that `excluded_for_reading` marks.
+    With several judges the one with most runs is used (if tied, a judge that reads runs before the
+    rules judge, then the first by name). Duplicates are rows with the same run id and judge, or
+    with the same agent, task, tier, repeat and content hash; the last one is used. `keep_breach`:
+    whether disqualified runs stay. READ_SCORES are null for runs that `excluded_for_reading` marks.
     """
     notes: list[str] = []
     runs = _of_one_judge(table, notes)
@@ -50,7 +50,7 @@ def select_runs(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.Da
     for name in DIMENSIONS:
         n_unknown = runs[name].null_count()
         if n_unknown:
-            notes.append(f"{n_unknown} runs name no {name}: they are grouped as {UNKNOWN}")
+            notes.append(f"{n_unknown} runs have no {name} and are grouped as {UNKNOWN}")
     return runs.with_columns(pl.col(name).fill_null(UNKNOWN) for name in DIMENSIONS), notes
 
 
@@ -60,8 +60,8 @@ def _of_one_judge(table: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     judge = judges_by_use(table)[0]
     runs = table.filter(pl.col("judge").eq_missing(pl.lit(judge)))
     notes.append(
-        f"only the scorecards of judge {judge} are used; {table.height - runs.height} of others"
-        " are left out"
+        f"only the scorecards of judge {judge} are used; {table.height - runs.height} of other"
+        " judges are left out"
     )
     return runs
 
@@ -128,8 +128,8 @@ def insufficiently_read() -> pl.Expr:
 def excluded_for_reading() -> pl.Expr:
     """Whether a run's scores are left out of the analysis because of unjudged criteria.
 
-    Its own, or those of too many runs of its agent and track or of the cohort: the runs that remain
-    there would be a selection by what happened to be judged.
+    Either too few of its own criteria were judged, or this holds for too many runs of its agent and
+    track or of the cohort: the remaining runs would be a selection by what happened to be judged.
     """
     unread = insufficiently_read()
     tolerated = 1 - ENOUGH + 1e-9
@@ -162,11 +162,11 @@ class RunArrays:
     """Whether the run was read for the code (n x code_names); all if `need_codes`."""
     code_names: tuple[str, ...]
     n_read: Mapping[str, int]
-    """For each of E1..E5, how many of the `n_scored` runs were read for it."""
+    """E1..E5 -> how many of the `n_scored` runs were read for it."""
     n_scored: int
-    """All runs with the outcome, whether read for codes or not."""
+    """Number of all runs with the outcome, whether read for codes or not."""
     agent: Ints
-    """Index into `agents` (n); so `task`, `track` and `tier`."""
+    """Index into `agents` (n); `task`, `track` and `tier` likewise."""
     task: Ints
     track: Ints
     tier: Ints
@@ -176,7 +176,7 @@ class RunArrays:
     tiers: tuple[str, ...]
     notes: tuple[str, ...]
     n_tagged: Mapping[str, int]
-    """For each of E1..E5, its firings by any source in the `n_scored` runs."""
+    """E1..E5 -> number of its firings by any source in the `n_scored` runs."""
     n_from_score: Mapping[str, int]
     """How many of these firings rest on the score alone."""
 
@@ -228,11 +228,13 @@ def task_key() -> pl.Expr:
 
 
 MIN_READ = 10
-"""Where some runs were not read for a code, the fewest read ones for a rate or an effect of it."""
+"""The fewest runs that must have been read for a code to give its rate or effect."""
 JOINT_SHARE = 0.5
-"""Codes are analysed together as long as this share of the runs was read for all of them. Lower
-would keep more runs, but an effect that is not adjusted for the codes that fire with it is biased
-by several points, which is worse than half the runs lost."""
+"""Codes are analysed together as long as this share of the runs was read for all of them.
+
+Fewer codes would keep more runs, but an effect that is not adjusted for the codes that fire with it
+is biased by several points, which is worse than the loss of half the runs.
+"""
 
 
 def build_arrays(
@@ -248,7 +250,7 @@ def build_arrays(
     """The runs that have `outcome`, as arrays.
 
     `source`: any, or a code source of the frame (judge, detector, fact, score, human);
-    `independent` is judge or detector, without codes that were read off the score.
+    `independent` is judge or detector, without codes that were derived from the score.
     `prepare`: whether to apply `select_runs` first.
     `explain`: the codes are to explain the outcome, so that with source `any` those that rest on
     the score alone count as not fired; a note says how many.
@@ -337,7 +339,7 @@ class _CodedRuns:
 
 
 def check_outcome(table: pl.DataFrame, outcome: str) -> None:
-    """ConfigError if the outcome is no column of numbers; the hint names those of the runs."""
+    """ConfigError if the outcome is not a numeric column; the hint names those of the runs."""
     if outcome in table.columns and table.schema[outcome].is_numeric():
         return
     available = [
@@ -345,10 +347,10 @@ def check_outcome(table: pl.DataFrame, outcome: str) -> None:
         for name in table.columns
         if name.startswith((OUTCOME, GROUP)) and table.schema[name].is_numeric()
     ]
-    hint = "overall, agentic, task_score or S1..S5"
+    hint = "choose overall, agentic, task_score or S1..S5"
     if available:
-        hint += f"; of the runs: {', '.join(available[:20])}"
-    raise ConfigError(f"no numeric outcome {outcome.removeprefix(OUTCOME)!r}", hint)
+        hint += f"; these runs also have {', '.join(available[:20])}"
+    raise ConfigError(f"there is no numeric outcome {outcome.removeprefix(OUTCOME)!r}", hint)
 
 
 def _read_codes(
@@ -378,8 +380,8 @@ def _read_codes(
     n_tagged = {code: int(total or 0) for code, total in fired_sums.items()}
     if explain and source == "any":
         notes += [
-            f"{code}: {n} of {n_tagged[code]} firings were read off the score alone and count as"
-            " not fired"
+            f"{code}: {n} of {n_tagged[code]} firings were derived from the score alone and count"
+            " as not fired"
             for code, n in n_from_score.items()
             if n
         ]
@@ -441,7 +443,7 @@ def _subset_arrays(
 def _reading_notes(
     coded: _CodedRuns, columns: Sequence[int], mask: Bools, *, adjusting: bool = False
 ) -> list[str]:
-    """What is left out because it was not read; nothing if all runs were read for all codes.
+    """Notes on runs and codes that are left out because they were not read; [] if there are none.
 
     `adjusting`: the codes are those that an effect is adjusted for.
     """
@@ -459,14 +461,16 @@ def _reading_notes(
         if code not in names
     ]
     if missing and adjusting:
-        notes.append(f"not adjusted for, so their part may be in the number: {', '.join(missing)}")
+        notes.append(
+            f"the number is not adjusted for {', '.join(missing)}, and may include their effects"
+        )
     elif missing:
         notes.append(f"not counted: {', '.join(missing)}")
     return notes
 
 
 def code_columns(table: pl.DataFrame, source: str) -> dict[str, pl.Expr]:
-    """For each of E1..E5 whether it fired by one source of tags; null where that is unknown.
+    """Expressions for E1..E5: whether the code fired by one source of tags; null if unknown.
 
     Raises ConfigError if the frame has no such source.
     """
@@ -477,22 +481,22 @@ def code_columns(table: pl.DataFrame, source: str) -> dict[str, pl.Expr]:
     for code in CODES:
         if table.schema.get(f"{code}_{source}") != pl.Boolean:
             raise ConfigError(
-                f"no column {code}_{source}",
+                f"the run frame has no column {code}_{source}",
                 "code sources are any, independent, judge, detector, fact, score, human",
             )
     return {code: pl.col(f"{code}_{source}") for code in CODES}
 
 
 def _by_judge_or_detector(code: str) -> pl.Expr:
-    """Whether one of them fired the code; null only if neither looked for it."""
+    """Whether the judge or a detector fired the code; null only if neither looked for it."""
     judge, detector = pl.col(f"{code}_judge"), pl.col(f"{code}_detector")
     looked = judge.is_not_null() | detector.is_not_null()
     return pl.when(looked).then(judge.fill_null(False) | detector.fill_null(False))
 
 
 def reading_refusal(code: str, n_read: int, n_runs: int) -> str | None:
-    """Why a code cannot be analysed because too few runs were read for it, or None."""
+    """The reason if too few runs were read for a code to analyse it, else None."""
     minimum = min(MIN_READ, n_runs)
     if n_read >= minimum:
         return None
-    return f"{code} was read in {n_read or 'none'} of {n_runs} runs, at least {minimum} are needed"
+    return f"{code} was read in {n_read or 'none'} of {n_runs} runs; at least {minimum} are needed"

@@ -1,8 +1,9 @@
-"""How scores fall with the number of fired codes (the cliff), and recovery from several codes."""
+"""Scores by the number of fired codes (the cliff), and recovery from several codes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..tables.codes_read import CODES
 from .interval_estimates import (
     MIN_RUNS,
     SHARE_LIMITS,
+    Bools,
     Estimate,
     Floats,
     KeyedEstimates,
@@ -39,7 +41,7 @@ from .run_arrays import RunArrays, build_arrays
 GROUPS = ("0", "1", "2", "3+")
 """Groups of runs by their number of fired codes."""
 MIN_JACKKNIFE_RUNS = 30
-"""A recovery rate of fewer runs has Wilson's interval."""
+"""With fewer runs a recovery rate has Wilson's interval."""
 
 
 def cliff(
@@ -50,8 +52,9 @@ def cliff(
     `kind`: mean (outcome's units); drop_raw and drop_within_cell (%, against 0 codes; the latter
     compares repeats of the same agent, task and tier); step (points from one group to the next:
     cliff or slope); single_raw and single_within_cell (%, runs with exactly that one code).
-    `share`: the group's share of runs. `codes`: those that were counted: all five on the runs that
-    were read for all, if these are at least half of the runs read for any; else those that were.
+    `share`: the group's share of runs. `codes`: the codes that are counted. These are all five if
+    at least half of the runs that were read for any code were read for all; else as many as were
+    read together in that share (`run_arrays.jointly_read`).
     """
     runs = build_arrays(table, outcome, source=source, prepare=prepare)
     n_codes = runs.codes.sum(1)
@@ -84,13 +87,14 @@ class _CliffRows:
         self,
         kind: str,
         group: str,
+        *,
         n_in_group: int | None,
         label: str,
         jackknifed: Jackknifed | None,
         index: int,
         reason: str | None,
     ) -> None:
-        """Add statistic `index` of `jackknifed`, or a row with the `reason` why there is none."""
+        """Add statistic `index` of `jackknifed`, or a row with the `reason` if it is undefined."""
         runs = self.runs
         share = None
         if n_in_group is not None and runs.n:
@@ -103,7 +107,7 @@ class _CliffRows:
             "share": share,
         }
         if runs.n_scored and not runs.n:
-            reason = f"no run was read for codes ({runs.n_scored} runs)"
+            reason = f"none of the {runs.n_scored} runs was read for codes"
         method = "jackknife over tasks"
         if kind.endswith("cell"):
             method += "; cell fixed effects"
@@ -135,7 +139,7 @@ class _CliffRows:
 
     def _notes(self) -> tuple[str, ...]:
         circular = [
-            f"{code} is read off the score: its part of the cliff is circular"
+            f"{code} is derived from the score, so its part of the cliff is circular"
             for code in circular_codes(self.runs)
         ]
         return (*self.runs.notes, *circular)
@@ -149,20 +153,27 @@ class _CliffRows:
         return (-100.0 if self.runs.limits[0] >= 0 else -math.inf, math.inf)
 
 
-def _group_statistic(rows: _CliffRows, in_group: Floats, statistic: Any) -> Jackknifed | None:
-    """A statistic of the four group means (... x 4)."""
+def _group_statistic(
+    rows: _CliffRows, in_group: Floats, statistic: Callable[[Floats, Floats], Floats]
+) -> Jackknifed | None:
+    """Jackknife a statistic of the four groups; None without runs.
+
+    `statistic(totals, counts)` gets the sums of scores and the numbers of runs (each ... x 4).
+    """
     runs = rows.runs
     if not runs.n:
         return None
 
-    def of_sums(s: Floats) -> Floats:
-        return np.asarray(statistic(s[..., :4], s[..., 4:]))
+    def statistic_of_sums(sums: Floats) -> Floats:
+        return np.asarray(statistic(sums[..., :4], sums[..., 4:]))
 
     sums = np.column_stack([in_group * runs.y[:, None], in_group])
-    return jackknife_of_sums(sums, of_sums, runs.task, runs.cell)
+    return jackknife_of_sums(sums, statistic_of_sums, runs.task, runs.cell)
 
 
 def _add_means(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
+    """Add the mean score of each group."""
+
     def means(total: Floats, count: Floats) -> Floats:
         return total / count
 
@@ -170,12 +181,20 @@ def _add_means(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
     for index, group in enumerate(GROUPS):
         n = int(counts[index])
         label = f"mean {rows.runs.outcome} of runs with {group} codes{rows.runs.among_codes()}"
-        reason = None if n else "no such runs"
-        rows.add("mean", group, n, label, jackknifed, index, reason)
+        reason = None if n else "no run is in this group"
+        rows.add(
+            "mean",
+            group,
+            n_in_group=n,
+            label=label,
+            jackknifed=jackknifed,
+            index=index,
+            reason=reason,
+        )
 
 
 def _add_drops(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
-    """The drops of one code and of two or more against none, raw and within cells."""
+    """Add the drops with one code and with two or more against none, raw and within cells."""
 
     def drops(total: Floats, count: Floats) -> Floats:
         base = total[..., 0] / count[..., 0]
@@ -191,12 +210,20 @@ def _add_drops(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
     for index, (group, n) in enumerate(sizes.items()):
         reason = _too_few_reason(int(counts[0]), n)
         label = f"drop of {runs.outcome} at {group} codes against none{runs.among_codes()}, %"
-        rows.add("drop_raw", group, n, label, raw, index, reason)
-        rows.add("drop_within_cell", group, n, label, within_cell, index, reason)
+        for kind, jackknifed in (("drop_raw", raw), ("drop_within_cell", within_cell)):
+            rows.add(
+                kind,
+                group,
+                n_in_group=n,
+                label=label,
+                jackknifed=jackknifed,
+                index=index,
+                reason=reason,
+            )
 
 
 def _add_steps(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
-    """The differences of the means of neighbouring groups."""
+    """Add the differences of the means of neighbouring groups."""
 
     def steps(total: Floats, count: Floats) -> Floats:
         return np.diff(total / count, axis=-1)
@@ -209,15 +236,24 @@ def _add_steps(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
             f"step of mean {rows.runs.outcome} from {pair} codes{rows.runs.among_codes()}, points"
         )
         reason = _too_few_reason(n_before, n_after, pair)
-        rows.add("step", pair, n_after, label, jackknifed, index, reason)
+        rows.add(
+            "step",
+            pair,
+            n_in_group=n_after,
+            label=label,
+            jackknifed=jackknifed,
+            index=index,
+            reason=reason,
+        )
 
 
 def _add_single_codes(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
-    """The drops of runs with exactly one code, by code, raw and within cells."""
+    """Add the drops of runs with exactly one code, by code, raw and within cells."""
 
-    def drop(s: Floats) -> Floats:
-        base, single = s[..., 0:1] / s[..., 1:2], s[..., 2:3] / s[..., 3:4]
-        return np.asarray(100 * (single / base - 1))
+    def drop(sums: Floats) -> Floats:
+        base = sums[..., 0:1] / sums[..., 1:2]
+        single_mean = sums[..., 2:3] / sums[..., 3:4]
+        return np.asarray(100 * (single_mean / base - 1))
 
     runs = rows.runs
     no_code, several = in_group[:, 0], in_group[:, 2] + in_group[:, 3]
@@ -226,9 +262,16 @@ def _add_single_codes(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
     for code in CODES:
         label = f"drop of {runs.outcome} with {code} alone against no code{runs.among_codes()}, %"
         if code not in runs.code_names:
-            reason = f"{runs.reading_count(code)}: not counted"
-            rows.add("single_raw", code, None, label, None, 0, reason)
-            rows.add("single_within_cell", code, None, label, None, 0, reason)
+            for kind in ("single_raw", "single_within_cell"):
+                rows.add(
+                    kind,
+                    code,
+                    n_in_group=None,
+                    label=label,
+                    jackknifed=None,
+                    index=0,
+                    reason=f"{runs.reading_count(code)}: not counted",
+                )
             continue
         k = runs.code_names.index(code)
         single = only_code[:, k]
@@ -237,12 +280,25 @@ def _add_single_codes(rows: _CliffRows, in_group: Floats, counts: Any) -> None:
         if runs.n:
             sums = np.column_stack([no_code * runs.y, no_code, single * runs.y, single])
             raw = jackknife_of_sums(sums, drop, runs.task, runs.cell)
-        too_few = _too_few_reason(int(counts[0]), n)
-        rows.add("single_raw", code, n, label, raw, 0, too_few)
-        rows.add("single_within_cell", code, n, label, within_cell, k, too_few)
+        reason = _too_few_reason(int(counts[0]), n)
+        # `raw` holds one statistic, `within_cell` one for each code.
+        for kind, jackknifed, index in (
+            ("single_raw", raw, 0),
+            ("single_within_cell", within_cell, k),
+        ):
+            rows.add(
+                kind,
+                code,
+                n_in_group=n,
+                label=label,
+                jackknifed=jackknifed,
+                index=index,
+                reason=reason,
+            )
 
 
 def _too_few_reason(n_first: int, n_second: int, groups: str = "0 to some") -> str | None:
+    """The reason why two groups of these sizes cannot be compared; None if they can."""
     if min(n_first, n_second) >= MIN_RUNS:
         return None
     return (
@@ -302,7 +358,7 @@ def _drops_within_cells(runs: RunArrays, dummies: Floats) -> Jackknifed | None:
 def completion_arrays(
     table: pl.DataFrame, *, source: str = "any", prepare: bool = True
 ) -> RunArrays:
-    """The runs whose completion is known, with the codes that count; y is completion (0 or 1)."""
+    """The runs whose completion is known, with their codes; y is completion (0 or 1)."""
     data = table.with_columns(pl.col("completed").cast(pl.Float64).alias("_completed"))
     return build_arrays(data, "_completed", source=source, keep_breach=True, prepare=prepare)
 
@@ -310,9 +366,9 @@ def completion_arrays(
 def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> pl.DataFrame:
     """Share of runs with two or more codes that still reach a scored submission (0-1).
 
-    Of all agents and of each one; runs whose completion is unknown are left out. Agents with more
-    codes are seen on harder runs, so compare agents with care. `codes` are those that were counted,
-    as in `cliff`.
+    One row for all agents and one for each. Runs whose completion is unknown are left out. Agents
+    with more codes are seen on harder runs, so compare agents with care. `codes` are the codes that
+    are counted, as in `cliff`.
     """
     runs = completion_arrays(table, source=source, prepare=prepare)
     n_codes = runs.codes.sum(1)
@@ -321,15 +377,15 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
     label = f"P(scored submission | two or more codes{runs.among_codes()})"
     rows: KeyedEstimates = []
     for name, in_group in groups.items():
-        use = in_group & (n_codes >= 2)
+        several_codes = in_group & (n_codes >= 2)
         key = {
             "agent": name,
             "codes": ", ".join(runs.code_names),
-            "runs": int(use.sum()),
+            "runs": int(several_codes.sum()),
             "codes_per_run": float(n_codes[in_group].mean()) if in_group.any() else None,
         }
-        if use.any():
-            est = _recovery_estimate(runs, use, label)
+        if several_codes.any():
+            est = _recovery_estimate(runs, several_codes, label)
         else:
             reason = f"no run has two codes{runs.among_codes()}"
             if runs.n < runs.n_scored:
@@ -345,11 +401,14 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
     return tidy(rows, keys)
 
 
-def _recovery_estimate(runs: RunArrays, use: Any, label: str) -> Estimate:
-    """The share of the runs `use` (n) that completed, by jackknife over tasks or Wilson."""
-    n, n_completed = int(use.sum()), float(runs.y[use].sum())
+def _recovery_estimate(runs: RunArrays, selected: Bools, label: str) -> Estimate:
+    """The share of the `selected` runs (n) that completed, by jackknife over tasks or Wilson."""
+    n, n_completed = int(selected.sum()), float(runs.y[selected].sum())
     share = jackknife_of_sums(
-        np.column_stack([runs.y[use], np.ones(n)]), ratio_of_sums, runs.task[use], runs.cell[use]
+        np.column_stack([runs.y[selected], np.ones(n)]),
+        ratio_of_sums,
+        runs.task[selected],
+        runs.cell[selected],
     )
     est = t_estimate(
         label,

@@ -1,4 +1,4 @@
-"""Variance components of a score, and how likely a new set of tasks shows the same order."""
+"""Variance components of a score, and the probability that new tasks show the same order."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from .interval_estimates import Floats, Ints
 from .jackknife import group_sums
-from .run_arrays import build_arrays
+from .run_arrays import RunArrays, build_arrays
 
 SEED = 20260601
 
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variances of a score in squared units; None, with the reason, if unknown."""
+    """Variances of a score in squared units; None if unknown, with the `reason`."""
 
     repeat: float | None
     """Between repeats within a cell."""
@@ -37,9 +38,9 @@ def variance_components(
 ) -> VarianceComponents:
     """Variance components by the method of moments (ANOVA).
 
-    Repeats: pooled within cells. With m the agent x task means of tasks that all agents have, a
-    agents and MS the mean square of their interaction: agent_task = MS - noise of the means,
-    task = Var(task means) - MS / a, both at least 0.
+    The variance between repeats is pooled within cells. With m the agent x task means of the tasks
+    that all agents have, a the number of agents and MS the mean square of their interaction:
+    agent_task = MS - noise of the means, task = Var(task means) - MS / a, both at least 0.
     """
     runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     unknown = VarianceComponents(
@@ -55,28 +56,39 @@ def variance_components(
     if runs.n_cells == runs.n:
         return replace(unknown, reason="no repeats: the variance between repeats is unknown")
     cell_size = np.bincount(runs.cell, minlength=runs.n_cells)
-    cell_mean = group_sums(runs.y[:, None], runs.cell, runs.n_cells)[:, 0] / cell_size
-    within_squares = ((runs.y - cell_mean[runs.cell]) ** 2).sum()
-    repeat = float(within_squares / (cell_size - 1).sum())
+    repeat = _variance_within_cells(runs, cell_size)
     components = replace(unknown, repeat=repeat, n_rep=float(cell_size.mean()))
 
-    a, n_tasks = len(runs.agents), runs.n_tasks
-    pair = runs.agent * n_tasks + runs.task
-    count = np.bincount(pair, minlength=a * n_tasks).reshape(a, n_tasks).astype(float)
-    total = np.bincount(pair, runs.y, minlength=a * n_tasks).reshape(a, n_tasks)
-    complete = (count > 0).all(0)
-    t = int(complete.sum())
-    if a < 2 or t < 2:
+    means, counts = _common_task_means(runs)
+    n_agents, n_common_tasks = means.shape
+    if n_agents < 2 or n_common_tasks < 2:
         return replace(components, reason="needs two agents on two common tasks")
-    m = total[:, complete] / count[:, complete]
-    noise_of_means = repeat * float((1 / count[:, complete]).mean())
-    interaction = m - m.mean(0) - m.mean(1, keepdims=True) + m.mean()
-    interaction_ms = float((interaction**2).sum() / ((a - 1) * (t - 1)))
+    noise_of_means = repeat * float((1 / counts).mean())
+    interaction = means - means.mean(0) - means.mean(1, keepdims=True) + means.mean()
+    interaction_df = (n_agents - 1) * (n_common_tasks - 1)
+    interaction_ms = float((interaction**2).sum() / interaction_df)
     return replace(
         components,
         agent_task=max(0.0, interaction_ms - noise_of_means),
-        task=max(0.0, float(m.mean(0).var(ddof=1)) - interaction_ms / a),
+        task=max(0.0, float(means.mean(0).var(ddof=1)) - interaction_ms / n_agents),
     )
+
+
+def _variance_within_cells(runs: RunArrays, cell_size: Ints) -> float:
+    """The variance between repeats, pooled over cells."""
+    cell_mean = group_sums(runs.y[:, None], runs.cell, runs.n_cells)[:, 0] / cell_size
+    within_squares = ((runs.y - cell_mean[runs.cell]) ** 2).sum()
+    return float(within_squares / (cell_size - 1).sum())
+
+
+def _common_task_means(runs: RunArrays) -> tuple[Floats, Floats]:
+    """Means and numbers of runs (agents x tasks) on the tasks that all agents have."""
+    n_agents, n_tasks = len(runs.agents), runs.n_tasks
+    pair = runs.agent * n_tasks + runs.task
+    count = np.bincount(pair, minlength=n_agents * n_tasks).reshape(n_agents, n_tasks).astype(float)
+    total = np.bincount(pair, runs.y, minlength=n_agents * n_tasks).reshape(n_agents, n_tasks)
+    complete = (count > 0).all(0)
+    return total[:, complete] / count[:, complete], count[:, complete]
 
 
 def order_probability(
@@ -86,19 +98,20 @@ def order_probability(
     draws: int = 20000,
     seed: int = SEED,
 ) -> dict[str, float | None]:
-    """How often a new set of as many tasks shows the same order, if these means were the truth.
+    """The probability that a new set of as many tasks shows the same order of agents.
 
-    `same_order`: of all agents; `same_first`: the same first agent. None if the variances are
-    unknown. Simulated with the standard deviation of a mean,
+    `means` are taken as the true means of the agents. `same_order` is about all agents,
+    `same_first` about the first agent alone; both are None if the variances are unknown. The means
+    of new tasks are simulated with the standard deviation
     sqrt(agent_task / T + repeat / (T · tiers · repeats)).
     """
     if components.repeat is None or components.agent_task is None:
         return {"same_order": None, "same_first": None}
     if len(means) < 2 or components.n_tasks < 2:
         return {"same_order": None, "same_first": None}
-    t = components.n_tasks
-    n_runs = t * components.n_tiers * components.n_rep
-    sd = math.sqrt(components.agent_task / t + components.repeat / n_runs)
+    n_tasks = components.n_tasks
+    n_runs = n_tasks * components.n_tiers * components.n_rep
+    sd = math.sqrt(components.agent_task / n_tasks + components.repeat / n_runs)
     truth = np.sort(np.asarray(means, dtype=float))[::-1]
     noise = np.random.default_rng(seed).standard_normal((draws, len(truth)))
     order = np.argsort(-(truth + sd * noise), axis=1)

@@ -278,7 +278,7 @@ def test_effects_and_counts_use_the_runs_that_were_read() -> None:
 
 
 def test_too_few_readings_are_refused_with_a_sentence() -> None:
-    words = f"E3 was read in {-(-N // 60)} of {N} runs, at least 10 are needed"
+    words = f"E3 was read in {-(-N // 60)} of {N} runs; at least 10 are needed"
     rate = code_prevalence(FEW).filter(
         (pl.col("code") == "E3") & (pl.col("measure") == "rate per run")
     )

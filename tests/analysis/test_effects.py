@@ -103,7 +103,7 @@ def test_tags_read_off_the_score_are_split_out_at_any_share(table):
         for each in (table, mixed)
     )
     assert split["value"] == pytest.approx(plain["value"])
-    assert any("read off the score" in note for note in split["warnings"])
+    assert any("derived from the score" in note for note in split["warnings"])
 
 
 def test_missing_scores_bound_the_effect(table):
