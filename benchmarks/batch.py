@@ -40,7 +40,13 @@ from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.rejudge.execute import execute_plan
 from ambjudge.judge.rejudge.staleness import plan_rejudge
 from ambjudge.judge.select import JudgeOptions
-from ambjudge.judge.session import ScoreOptions, ScoreOutcome, Session, collect_cards, run_session
+from ambjudge.judge.session import (
+    ScoreOptions,
+    ScoreOutcome,
+    SessionTotals,
+    collect_cards,
+    run_session,
+)
 from ambjudge.judge.spread.workers import WorkerPool, WorkerSettings
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
@@ -117,7 +123,7 @@ def spread(
     place, how = (store.address, store.root), JudgeOptions(api_base=url)
     work = WorkerSettings(ScoreOptions(concurrency=concurrency), ("openai/good",), how, place)
 
-    async def score(take: Callable[[ScoreOutcome], None]) -> Session:
+    async def score(take: Callable[[ScoreOutcome], None]) -> SessionTotals:
         async with WorkerPool(workers, work) as pool:
             return await collect_cards(pool, paths, take, signals=False)
 
@@ -126,7 +132,7 @@ def spread(
 
 def _timed(
     paths: list[Path],
-    score: Callable[[Callable[[ScoreOutcome], None]], Coroutine[Any, Any, Session]],
+    score: Callable[[Callable[[ScoreOutcome], None]], Coroutine[Any, Any, SessionTotals]],
 ) -> tuple[float, float, int]:
     outcomes: list[ScoreOutcome] = []
     began, used = time.perf_counter(), _cpu()

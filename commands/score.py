@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.run_sources import RunSource
     from ..judge.runner import Progress
-    from ..judge.session import ScoreOptions, ScoreOutcome, Scorer, Session
+    from ..judge.session import ScoreOptions, ScoreOutcome, Scorer, SessionTotals
     from ..judge.store import Store
     from .render import Row
 
@@ -205,7 +205,7 @@ class _Scoring:
             work, flags=self.flags, judge=self.judge, options=options, store=self.store
         )
 
-    async def carry_out(self, scorer: Scorer) -> Session:
+    async def carry_out(self, scorer: Scorer) -> SessionTotals:
         """Score every run that the store has no current scorecard of."""
         from ..judge.session import collect_cards, unchanged_cards
 
@@ -220,7 +220,7 @@ class _Scoring:
             on_progress=self.sink.show_progress,
         )
 
-    def report(self, session: Session) -> int:
+    def report(self, session: SessionTotals) -> int:
         """Print the tables and the summary."""
         return self.sink.finish(session)
 
@@ -324,7 +324,7 @@ class _Sink:
         self.progress.total = progress.total
         self.progress.update(progress.done, " · ".join(parts))
 
-    def finish(self, session: Session) -> int:
+    def finish(self, session: SessionTotals) -> int:
         """Print the tables and the summary, and give the file its name; the exit code."""
         self.progress.clear()
         if not self.as_json:
@@ -360,7 +360,7 @@ class _Sink:
         if line:
             console.say(line)
 
-    def _print_summary(self, session: Session) -> None:
+    def _print_summary(self, session: SessionTotals) -> None:
         """What was scored and what was not, and what it cost, on stderr."""
         from .render import bill, unscored_notes
 

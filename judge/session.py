@@ -1,4 +1,8 @@
-"""Scoring many runs: several at a time, results in order; one bad run never stops the others."""
+"""Scoring many runs: several at a time, results in order; one bad run never stops the others.
+
+`run_session` scores runs in this process; `collect_cards` does so with any `Scorer`, such as a pool
+of workers. `RunScorer` takes one run to its scorecard; `StoringScorer` reuses and keeps verdicts.
+"""
 
 from __future__ import annotations
 
@@ -55,24 +59,26 @@ class ScoreOptions:
     public: Path | None = None
     """Folder with the public inputs."""
     track: TrackName | None = None
-    """Of runs whose files do not say."""
+    """The track of runs whose files do not name one."""
     tier: Tier | None = None
-    """Of runs whose files do not say."""
+    """The tier of runs whose files do not name one."""
     concurrency: int = 8
     """Runs, and calls of the judge, under way at once."""
     max_cost: float | None = None
-    """USD for the whole session; what does not fit any more is `unscored: budget`."""
+    """USD for the whole session; items beyond it are `unscored: budget`."""
     calls_per_minute: float | None = None
     tokens_per_minute: float | None = None
     stored_only: bool = False
-    """Ask no judge: scorecards from the verdicts that the store has."""
+    """Ask no judge: make scorecards from the verdicts that the store has."""
     questions: QuestionSet = field(default_factory=QuestionSet)
-    """What a judge that reads is asked."""
+    """The questions that a model judge is asked."""
 
     def budget(self) -> Budget | None:
-        """A new budget with these limits; None without any."""
-        limits = self.max_cost, self.calls_per_minute, self.tokens_per_minute
-        return None if limits == (None, None, None) else Budget(*limits)
+        """A new budget with these limits; None if there are none."""
+        limits = (self.max_cost, self.calls_per_minute, self.tokens_per_minute)
+        if limits == (None, None, None):
+            return None
+        return Budget(*limits)
 
     def scope(self) -> Scope:
         """The scope that a rejudge plan for the same runs has."""
@@ -82,39 +88,42 @@ class ScoreOptions:
 
 @dataclass(frozen=True)
 class ScoreOutcome:
-    """What became of one run: a scorecard, or the error that stopped it."""
+    """The result of one run: a scorecard, or the error that stopped it."""
 
     path: Path
     scored: ScoreCard | CardLine | None = None
+    """The scorecard; a line of JSON if it came from the store or from a worker."""
     error: AmbjudgeError | None = None
 
     @property
     def card(self) -> ScoreCard | None:
-        """The scorecard, parsed if it came as a line."""
-        return self.scored.card if isinstance(self.scored, CardLine) else self.scored
+        """The scorecard, parsed if it is a line."""
+        if isinstance(self.scored, CardLine):
+            return self.scored.card
+        return self.scored
 
 
 @dataclass(frozen=True)
-class Session:
+class SessionTotals:
     """Totals of one session."""
 
     summary: BatchSummary
     usage: Usage
     throttles: int
-    """Rate limits met."""
+    """How often a provider's rate limit was hit."""
     foreign_track_runs: int = 0
-    """Runs of another track than the rubric that was given; they are judged by their own."""
+    """Runs of another track than the given rubric's; they are judged by their track's rubric."""
 
 
 @dataclass(frozen=True)
 class AskTally:
-    """What asking about one run came to."""
+    """Usage and results of the questions about one run."""
 
     usage: Usage
     scored: int
     """Items with a verdict."""
     unscored: Counter[str]
-    """Failed items by reason; what rules leave to a reader is no failure."""
+    """Failed items by reason. `not_read` is no failure: rules leave such items to a model."""
 
 
 class Scorer(Protocol):
@@ -122,15 +131,15 @@ class Scorer(Protocol):
 
     @property
     def usage(self) -> Usage:
-        """So far."""
+        """Usage of all judging so far."""
 
     @property
     def throttles(self) -> int:
-        """Rate limits met so far."""
+        """How often a provider's rate limit was hit so far."""
 
     @property
     def foreign_track_runs(self) -> int:
-        """As of a Session, so far."""
+        """`SessionTotals.foreign_track_runs` so far."""
 
     @property
     def concurrency(self) -> int:
@@ -140,29 +149,29 @@ class Scorer(Protocol):
         """The scorecard of the run at a path."""
 
     async def fill_needs(self, needs: tuple[Need, ...]) -> AskTally:
-        """Ask for the verdicts that a plan lacks on one run."""
+        """Ask for the verdicts on one run that are missing by a plan."""
 
 
 async def run_session(
     paths: Iterable[str | Path | RunSource],
     judge: Judge,
     options: ScoreOptions,
-    take: Callable[[ScoreOutcome], None],
+    on_outcome: Callable[[ScoreOutcome], None],
     *,
     store: Store | None = None,
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
-) -> Session:
-    """Score every run in this process and hand each outcome to `take`, in the order of the paths.
+) -> SessionTotals:
+    """Score every run in this process; `on_outcome` gets each outcome, in the order of the paths.
 
     With a store, verdicts that it has are not asked for again, new ones are in it before they
-    count, and scorecards are kept. A judge, a store or settings that cannot be used end the whole
-    session; every other error belongs to its run.
+    count, and scorecards are kept. `signals`: handle Ctrl-C (see `runner`). A judge, a store or
+    settings that cannot be used end the whole session; every other error belongs to its run.
     """
     return await collect_cards(
         make_scorer(judge, options, store),
         paths,
-        take,
+        on_outcome,
         unchanged=None if store is None else unchanged_cards(store, judge, options),
         on_progress=on_progress,
         signals=signals,
@@ -172,19 +181,19 @@ async def run_session(
 async def collect_cards(
     scorer: Scorer,
     paths: Iterable[str | Path | RunSource],
-    take: Callable[[ScoreOutcome], None],
+    on_outcome: Callable[[ScoreOutcome], None],
     *,
     unchanged: CardCache | None = None,
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
-) -> Session:
+) -> SessionTotals:
     """Score every run with this scorer, unless it has an `unchanged` card (see `run_session`)."""
 
-    def take_result(path: Path, result: ScoreCard | CardLine | AmbjudgeError) -> None:
+    def on_result(path: Path, result: ScoreCard | CardLine | AmbjudgeError) -> None:
         if isinstance(result, AmbjudgeError):
-            take(ScoreOutcome(path, error=result))
+            on_outcome(ScoreOutcome(path, error=result))
         else:
-            take(ScoreOutcome(path, result))
+            on_outcome(ScoreOutcome(path, result))
 
     def report(progress: Progress) -> None:
         if on_progress is not None:
@@ -193,7 +202,7 @@ async def collect_cards(
     summary = await for_each_run(
         paths,
         scorer.score,
-        take_result,
+        on_result,
         concurrency=scorer.concurrency,
         on_progress=report,
         signals=signals,
@@ -201,60 +210,68 @@ async def collect_cards(
     )
     reused_foreign = 0 if unchanged is None else unchanged.foreign_track_runs
     foreign_track_runs = scorer.foreign_track_runs + reused_foreign
-    return Session(summary, scorer.usage, scorer.throttles, foreign_track_runs)
+    return SessionTotals(summary, scorer.usage, scorer.throttles, foreign_track_runs)
 
 
 def make_scorer(
     judge: Judge, options: ScoreOptions, store: Store | None, budget: Allowance | None = None
 ) -> RunScorer:
-    """The scorer of this process. `budget`: one that others share; default: the options' own."""
+    """The scorer of this process, with a store or without.
+
+    `budget`: one shared with other processes; by default a new one with the options' limits.
+    """
     if store is None:
         return RunScorer(judge, options, budget)
     return StoringScorer(judge, options, store, budget)
 
 
 class RunScorer:
-    """Scores one run at a time with what all of them share: judge, rubric, budget."""
+    """Scores runs, one per call of `score`; all calls share judge, rubric and budget."""
 
     def __init__(
         self, judge: Judge, options: ScoreOptions, budget: Allowance | None = None
     ) -> None:
-        """`budget`: one that others share; default: the options' own."""
+        """`budget`: see `make_scorer`."""
         self.options = options
         self.scope = options.scope()
         self.pacer = Pacer(options.concurrency)
         self.judge: Judge = GuardedJudge(judge, self.pacer, budget or options.budget())
-        # A judge without a model never waits: several runs at once would only share one core.
+        # The rules judge never waits for a provider: several runs at once would only share a core.
         self.concurrency = 1 if judge.name == RULES else options.concurrency
         self.precision: Mapping[str, float] = {}
         """By code, the share of this judge's readings that labels confirm."""
         self.usage = Usage()
         self.foreign_track_runs = 0
-        self._turn = asyncio.Lock()
+        self._compute_lock = asyncio.Lock()
 
     @property
     def throttles(self) -> int:
+        """How often a provider's rate limit was hit so far."""
         return self.pacer.throttles
 
     async def score(self, path: Path) -> ScoreCard:
         """The scorecard of the run at a path."""
         if isinstance(path, RemotePath):
-            with ExitStack() as stack:
-                local = await asyncio.to_thread(stack.enter_context, staged(path))
-                async with self._computing():
-                    run = load_conversation(local).model_copy(update={"path": path})
-                return await self.make_card(run, path, path.stamp)
+            return await self._score_remote(path)
         async with self._computing():
             run, stamp = self._load(path)
         return await self.make_card(run, path, stamp)
 
+    async def _score_remote(self, path: RemotePath) -> ScoreCard:
+        """The scorecard of a run at an address; its local copy lasts until the card is made."""
+        with ExitStack() as stack:
+            local_copy = await asyncio.to_thread(stack.enter_context, staged(path))
+            async with self._computing():
+                run = load_conversation(local_copy).model_copy(update={"path": path})
+            return await self.make_card(run, path, path.stamp)
+
     async def make_card(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
-        """The scorecard of a run that was read; `stamp`: its files as they were then."""
+        """The scorecard of a loaded run; `stamp`: the state of its files when it was loaded."""
         prepared, replies = await self.ask(run)
         return assemble(prepared, self.judge, replies, self.precision)
 
     async def ask(self, run: Run) -> tuple[Prepared, dict[QuestionName, Reply]]:
-        """A run, prepared, and the judge's answers about it."""
+        """The prepared run, and the judge's reply to each question about it."""
         prepared = self.scope.prepare(self.scope.apply(run), self.options.policy)
         if self.scope.rubric is not None and prepared.rubric is not self.scope.rubric:
             self.foreign_track_runs += 1
@@ -265,44 +282,46 @@ class RunScorer:
         return prepared, replies
 
     async def fill_needs(self, needs: tuple[Need, ...]) -> AskTally:
-        """Ask for the verdicts that a plan lacks on one run (`rejudge.staleness`).
+        """Ask for the verdicts on one run that are missing by a plan (`rejudge.staleness`).
 
-        InputError where the run cannot be read any more.
+        InputError if the run cannot be read any more.
         """
         # Loading and preparing a run takes long: in a thread, so that calls go on meanwhile.
         requests = await asyncio.to_thread(self._requests, needs)
-        replies = (await ask_all(self._judge_of_needs(), requests)).values()
-        results = [result for reply in replies for result in reply.results]
+        replies = await ask_all(self._judge_for_needs(), requests)
+        results = [result for reply in replies.values() for result in reply.results]
         failed = Counter[str](
             result.reason or "judge_error"
             for result in results
             if result.status == "unscored" and result.reason != "not_read"
         )
         scored = sum(result.status != "unscored" for result in results)
-        return AskTally(total_usage(replies), scored, failed)
+        return AskTally(total_usage(replies.values()), scored, failed)
 
     def _requests(self, needs: tuple[Need, ...]) -> list[Request]:
+        """The requests for the items of these needs, all on one run."""
         run = self.scope.apply(load_conversation(needs[0].path))
         requests = self.scope.requests(run, self.judge)
         return [
             need.restrict(requests[need.question]) for need in needs if need.question in requests
         ]
 
-    def _judge_of_needs(self) -> Judge:
+    def _judge_for_needs(self) -> Judge:
+        """The judge that `fill_needs` asks."""
         return self.judge
 
     def _load(self, path: Path) -> tuple[Run, str | None]:
-        """The run at a path, and the stamp of its files where somebody keeps it."""
+        """The run at a path, and the stamp of its files; None if there is no store to keep it."""
         return load_conversation(path), None
 
     @asynccontextmanager
     async def _computing(self) -> AsyncIterator[None]:
-        """Hold the turn to compute: one run at a time.
+        """Compute for one run at a time.
 
-        The event loop runs between two turns, so that calls are made and answers received. Without
-        that, the calls of a hundred runs that begin together would wait until the last run is read.
+        Between two runs the event loop makes calls and receives answers. Without that, the calls of
+        a hundred runs that begin together would wait until the last run is read.
         """
-        async with self._turn:
+        async with self._compute_lock:
             await asyncio.sleep(0)
             yield
 
@@ -327,9 +346,14 @@ class StoringScorer(RunScorer):
         self.store = store
         self.precision = precision_by_code(store, judge.name)
         guarded = self.judge
-        self._needs_judge = _Limited(StoredJudge(guarded, store, planned=True), options.concurrency)
-        stored_judge = StoredOnly if options.stored_only else StoredJudge
-        self.judge = self._stored = stored_judge(guarded, store)
+        self._needs_judge = _LimitedJudge(
+            StoredJudge(guarded, store, planned=True), options.concurrency
+        )
+        if options.stored_only:
+            self._stored: StoredJudge = StoredOnly(guarded, store)
+        else:
+            self._stored = StoredJudge(guarded, store)
+        self.judge = self._stored
         self._questions = QuestionKeys(
             identity(judge), extra_questions(judge), options.questions, options.public
         )
@@ -339,13 +363,15 @@ class StoringScorer(RunScorer):
 
     async def make_card(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
         run = self.scope.apply(run)
-        reference = await self._stored.reference(run, stamp)
+        run_ref = await self._stored.run_ref(run, stamp)
         prepared, replies = await self.ask(run)
         card = assemble(prepared, self.judge, replies, self.precision)
-        await self._keep(card, prepared, reference, path)
+        await self._store_card(card, prepared, run_ref, path)
         return card
 
-    async def _keep(self, card: ScoreCard, prepared: Prepared, reference: int, path: Path) -> None:
+    async def _store_card(
+        self, card: ScoreCard, prepared: Prepared, run_ref: int, path: Path
+    ) -> None:
         """Store a scorecard, with its key if every item has a final verdict."""
         from .store.connection import SettledRow
         from .store.scorecards import NewCard
@@ -355,13 +381,15 @@ class StoringScorer(RunScorer):
             self._stored_rubrics.add(rubric.sha256)
             self.store.add_rubric(rubric)
         items = sum(len(request.criteria) for request in prepared.requests(self.judge))
-        # Only a card whose every item is settled is what the same command would make again.
-        key = settled = None
-        if self._stored.take_answered(reference) == items:
+        # Only a card with a final verdict on every item is what the same command would make again.
+        key = None
+        settled = None
+        if self._stored.pop_answered(run_ref) == items:
             key = self._card_keys.key(run.path, run.content_sha256)
             questions = self._questions.sha256(rubric, run.tier, run.track)
             settled = SettledRow(run.content_sha256, questions, items)
-        await self._cards.submit(NewCard(reference, path, card, key, settled))
+        new_card = NewCard(run_ref=run_ref, path=path, card=card, key=key, settled=settled)
+        await self._cards.submit(new_card)
 
     def _load(self, path: Path) -> tuple[Run, str | None]:
         from .store import stamps
@@ -370,15 +398,15 @@ class StoringScorer(RunScorer):
         run = load_conversation(path)
         return run, stamps.take(run, started)
 
-    def _judge_of_needs(self) -> Judge:
-        """Its answers go into the store, which has what somebody else asked meanwhile."""
+    def _judge_for_needs(self) -> Judge:
+        """The judge that `fill_needs` asks; it reuses what another process stored meanwhile."""
         return self._needs_judge
 
 
-class _Limited(JudgeWrapper):
-    """At most so many requests at once, each from its look-up until its answer is in the store.
+class _LimitedJudge(JudgeWrapper):
+    """Answers at most `limit` requests at once, from their look-up until the store has the answer.
 
-    A process that is killed has then no more calls to repeat than were under way.
+    A process that is killed therefore has no more calls to repeat than were under way.
     """
 
     def __init__(self, judge: Judge, limit: int) -> None:
@@ -391,7 +419,7 @@ class _Limited(JudgeWrapper):
 
 
 def unchanged_cards(store: Store, judge: Judge, options: ScoreOptions) -> CardCache:
-    """The scorecards in a store that this judge would give again under these options."""
+    """A look-up of the stored scorecards that this judge would make again under these options."""
     from .store.card_cache import CardCache
     from .trust.judge_precision import precision_by_code
 
@@ -403,13 +431,14 @@ def unchanged_cards(store: Store, judge: Judge, options: ScoreOptions) -> CardCa
 def card_keys(
     judge: Judge, options: ScoreOptions, precision: Mapping[str, float] | None = None
 ) -> CardKeys:
-    """Makes the keys of the scorecards that this judge gives under these options.
+    """The maker of the keys of all scorecards that this judge makes under these options.
 
     The public inputs are assumed to stay as they are.
     """
     from .questions.verdict_keys import CardKeys, identity, inputs_stamp
 
     rubric = options.scope().rubric
+    # The order is part of the keys of stored scorecards.
     return CardKeys(
         identity(judge).model_dump(),
         repr(options.questions),
@@ -424,27 +453,30 @@ def card_keys(
 
 
 def default_store(path: str | Path, settings_folder: Path | None = None) -> Path:
-    """Where the store of a collection is.
+    """The path of a collection's store.
 
-    Beside the settings file above it, which marks the project's root; else the nearest store at or
-    above the path, not inside a run; else new in the collection's root: the folder given, or the
-    folder above a single run. StoreError for a store there that was not made by this user.
+    It is beside the settings file above the collection, which marks the project's root; else the
+    nearest store at or above the path, but not inside a run; else a new one in the collection's
+    root: the given folder, or the folder above a single run. StoreError if the store there was not
+    made by this user.
     """
     from .store import DEFAULT_STORE
-    from .store.ownership import check_found
+    from .store.ownership import check_owner
 
-    place = _store_place(path, settings_folder, DEFAULT_STORE)
-    return check_found(place) if place.is_symlink() or place.exists() else place
+    store = _store_path(path, settings_folder, DEFAULT_STORE)
+    if store.is_symlink() or store.exists():
+        return check_owner(store)
+    return store
 
 
-def _store_place(path: str | Path, settings_folder: Path | None, name: Path) -> Path:
+def _store_path(path: str | Path, settings_folder: Path | None, name: Path) -> Path:
     start = Path(path).absolute()
     if settings_folder is not None and start.is_relative_to(settings_folder.absolute()):
         return settings_folder / name
     folder = start if start.is_dir() else start.parent
     if folder.name == "process":
         folder = folder.parent
-    # A store inside a run's folder came with the run, so it is not searched for one.
+    # A store inside a run's folder came with the run, so the search starts above it.
     root = folder.parent if is_run(folder) else folder
     for parent in (root, *root.parents):
         if (parent / name).is_file():

@@ -66,7 +66,7 @@ def is_own(store_id: str | None, file: Path | None) -> bool:
         return False
 
 
-def check_found(file: Path) -> Path:
+def check_owner(file: Path) -> Path:
     """The file of a store that lies beside runs; StoreError if it is not the user's own."""
     problem = _problem_of(file)
     if problem is not None:

@@ -45,8 +45,8 @@ class _PreparedRequest:
     lookup: Lookup
     evidence_row: EvidenceRow | None
     """The row that the evidence index lacks; None if it has it."""
-    reference: int = 0
-    """The store's reference of the run."""
+    run_ref: int = 0
+    """The store's number of the run."""
 
 
 class StoredJudge(JudgeWrapper):
@@ -62,7 +62,7 @@ class StoredJudge(JudgeWrapper):
         super().__init__(judge)
         self._store, self._planned = store, planned
         self._identity = identity(judge)
-        self._references: dict[tuple[str, str], int] = {}
+        self._run_refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
         self._contexts = EvidenceContexts(self._identity)
         self._lookups = GroupCommit(self._look_up_group)
@@ -128,16 +128,16 @@ class StoredJudge(JudgeWrapper):
         context = self._contexts.context(request.question, run.track, run.tier, request.public)
         return EvidenceRow(run.content_sha256, context, request.question, evidence_sha256)
 
-    async def reference(self, run: Run, stamp: str | None = None) -> int:
-        """The store's reference of this version of the run; a `stamp` is stored for its files."""
+    async def run_ref(self, run: Run, stamp: str | None = None) -> int:
+        """The store's number of this version of the run; a `stamp` is stored for its files."""
         key = (str(run.path), run.content_sha256)
-        if stamp is None and key in self._references:
-            return self._references[key]
-        if len(self._references) > _MAX_CACHED_REFERENCES:
-            self._references.clear()
-        reference = await self._runs.submit((run, stamp))
-        self._references[key] = reference
-        return reference
+        if stamp is None and key in self._run_refs:
+            return self._run_refs[key]
+        if len(self._run_refs) > _MAX_CACHED_REFERENCES:
+            self._run_refs.clear()
+        run_ref = await self._runs.submit((run, stamp))
+        self._run_refs[key] = run_ref
+        return run_ref
 
     def _add_runs(self, group: Sequence[tuple[Run, str | None]]) -> list[int]:
         return self._store.add_runs([(self._store.describe(run), stamp) for run, stamp in group])
@@ -155,24 +155,22 @@ class StoredJudge(JudgeWrapper):
             of_this_run = {
                 id: verdict
                 for id, verdict in prepared.lookup.verdicts.items()
-                if verdict.run_ref == prepared.reference
+                if verdict.run_ref == prepared.run_ref
             }
             prepared = replace(prepared, lookup=Lookup(prepared.lookup.keys, of_this_run))
         reply = await self._judge_missing(request, prepared)
-        self._answered[prepared.reference] += sum(
-            is_final(result, reply) for result in reply.results
-        )
+        self._answered[prepared.run_ref] += sum(is_final(result, reply) for result in reply.results)
         return reply
 
-    def take_answered(self, reference: int) -> int:
-        """How many items of this run were answered since this was last asked."""
-        return self._answered.pop(reference, 0)
+    def pop_answered(self, run_ref: int) -> int:
+        """How many items of this run were answered since the last call of this method."""
+        return self._answered.pop(run_ref, 0)
 
     async def _prepare(self, request: Request) -> _PreparedRequest:
         # The inner judge need not bear threads, so its evidence is asked for here; the store is
         # read in a thread.
         prepared = await self._lookups.submit((request, self.inner.evidence_sha256(request)))
-        return replace(prepared, reference=await self.reference(request.run))
+        return replace(prepared, run_ref=await self.run_ref(request.run))
 
     async def _judge_missing(self, request: Request, prepared: _PreparedRequest) -> Reply:
         lookup = prepared.lookup
@@ -185,7 +183,7 @@ class StoredJudge(JudgeWrapper):
         )
         stored = await self._replies.submit(
             NewReply(
-                run_ref=prepared.reference,
+                run_ref=prepared.run_ref,
                 rubric_sha256=request.rubric.sha256,
                 stage=request.question,
                 keys=[lookup.keys[result.id] for result in reply.results],
