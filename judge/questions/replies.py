@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -24,33 +24,37 @@ from ..card.stage_results import CriterionResult
 from .forms import Entry, UnusableReply, closed_object, form_of
 
 MAX_REPLY_CHARS = 200_000
-"""A longer reply is no answer to our question."""
+"""A longer reply cannot be an answer to our question and is refused."""
 MAX_DEPTH = 64
 """Nesting levels of a reply; our forms have six, an answer by the user's own schema a few more."""
+_MAX_INTEGER_DIGITS = 32
 _MAX_PROBLEM_CHARS = 1_500
 _MAX_LISTED_OMISSIONS = 8
 _MIN_FACT_QUOTE_CHARS = 4
+"""Shorter quotes would be found in the facts by chance."""
 _FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)\r?\n```", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class ParsedReply:
-    """The usable entries of a reply by the item's id, and for other items what is wrong."""
+    """A reply, split into usable entries and problems; every item is in one of the two."""
 
     entries: dict[str, Entry]
+    """By the item's id."""
     problems: dict[str, str]
-    ignored: tuple[str, ...] = field(default=())
+    """Why the other items have no usable entry, by the item's id."""
+    ignored: tuple[str, ...] = ()
     """Notes on parts of the reply that were not requested."""
 
     @property
     def problem(self) -> str:
         """All problems in one line, for the repair round; "" if there are none."""
-        problems = [f"{id}: {problem}" for id, problem in self.problems.items()]
+        problems = [f"{item_id}: {problem}" for item_id, problem in self.problems.items()]
         return "; ".join(problems)[:_MAX_PROBLEM_CHARS]
 
 
 def reply_schema(question: QuestionName, items: Sequence[Criterion]) -> dict[str, Any]:
-    """JSON Schema of a reply: one entry an item, under its id, all of them required."""
+    """JSON Schema of a reply: one required entry for each item, under the item's id."""
     form = form_of(question)
     return closed_object({item.id: form.schema(item) for item in items})
 
@@ -61,9 +65,10 @@ def reply_schema(question: QuestionName, items: Sequence[Criterion]) -> dict[str
 def parse_reply(
     text: str | None, question: QuestionName, items: Sequence[Criterion], turns: int
 ) -> ParsedReply:
-    """What `text` says about each item, for a run of this many turns.
+    """What the reply `text` says about each item, for a run of this many turns.
 
-    The whole reply must be one JSON object, which may stand inside one code fence.
+    The whole reply must be one JSON object, which may stand inside one code fence. Never raises:
+    what cannot be used is in `problems`.
     """
     try:
         data = _parse_object(text)
@@ -76,14 +81,15 @@ def parse_reply(
             entries[item.id] = _read_entry(data, question, item, turns)
         except UnusableReply as error:
             problems[item.id] = str(error)
-    strays = len(data.keys() - {item.id for item in items})
-    if not strays:
+    unrequested = len(data.keys() - {item.id for item in items})
+    if not unrequested:
         return ParsedReply(entries, problems)
-    noun = "entry" if strays == 1 else "entries"
-    return ParsedReply(entries, problems, (f"{strays} {noun} on nothing that was asked",))
+    noun = "entry" if unrequested == 1 else "entries"
+    return ParsedReply(entries, problems, (f"{unrequested} {noun} on nothing that was asked",))
 
 
 def _parse_object(text: str | None) -> dict[str, Any]:
+    """The JSON object that the whole reply is; UnusableReply if it is anything else."""
     body = (text or "").strip().removeprefix("\ufeff").strip()
     if not body:
         raise UnusableReply("the reply is empty")
@@ -95,7 +101,7 @@ def _parse_object(text: str | None) -> dict[str, Any]:
     try:
         data = _decode(body)
         if not body.isascii() or "\\u" in body:
-            # No scorecard can be written with halves of surrogate pairs.
+            # Halves of surrogate pairs cannot be encoded, so no scorecard could be written.
             data = _decode(without_lone_surrogates(json.dumps(data, ensure_ascii=False)))
     except UnusableReply:
         raise
@@ -103,13 +109,14 @@ def _parse_object(text: str | None) -> dict[str, Any]:
         raise UnusableReply(f"the reply is not one JSON object: {error}") from None
     if not isinstance(data, dict):
         raise UnusableReply("the reply is not one JSON object")
-    # Deeper ones would overflow the stack of whoever validates or writes them.
+    # Validating or writing a deeper object would overflow the stack.
     if _is_too_deep(data):
         raise UnusableReply(f"the reply is nested deeper than {MAX_DEPTH} levels")
     return data
 
 
 def _decode(text: str) -> Any:
+    """A JSON value without repeated keys, NaN, infinities or numbers out of range."""
     return json.loads(
         text,
         object_pairs_hook=object_without_duplicates,
@@ -139,12 +146,13 @@ def _parse_float(text: str) -> float:
 
 
 def _parse_int(text: str) -> int:
-    if len(text) > 32:
+    if len(text) > _MAX_INTEGER_DIGITS:
         raise UnusableReply(f"{text[:40]} is beyond every number that can be counted with")
     return int(text)
 
 
 def _is_too_deep(value: Any) -> bool:
+    """Whether a value has more than MAX_DEPTH levels."""
     # Level by level instead of recursively: the reply must not exhaust our stack.
     level = [value]
     for _ in range(MAX_DEPTH):
@@ -159,7 +167,7 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def _read_entry(data: dict[str, Any], question: QuestionName, item: Criterion, turns: int) -> Entry:
-    """An item's entry, validated by its own part of the schema.
+    """An item's entry, validated by its own part of the schema; UnusableReply if it is not valid.
 
     Extra keys are refused: they may be a second answer.
     """
@@ -190,10 +198,10 @@ def to_results(
     record: Record,
     quotes: QuoteIndex,
 ) -> tuple[CriterionResult, ...]:
-    """Verdicts in the order of `items`, their quotes checked against the run.
+    """Turn parsed entries into verdicts, in the order of `items`, with quotes checked.
 
-    A criterion's lowest value on a truncated record counts only with a quote that was found:
-    absence cannot be seen in what was not shown. Otherwise the criterion is unscored as
+    A criterion's lowest value on a truncated record counts only with a quote that was found in the
+    run: nobody can see an absence in what was not shown. Otherwise the criterion is unscored as
     `truncated`.
     """
     return tuple(_result(parsed, question, item, record, quotes) for item in items)
@@ -206,6 +214,7 @@ def _result(
     record: Record,
     quotes: QuoteIndex,
 ) -> CriterionResult:
+    """The verdict on one item: unparsable, not applicable, no evidence, truncated, or scored."""
     entry = parsed.entries.get(item.id)
     if entry is None:
         detail = parsed.problems.get(item.id, "no entry")
@@ -213,7 +222,7 @@ def _result(
     evidence = tuple(_check_quote(turn, quote, record, quotes) for turn, quote in entry.quotes)
     answer = entry.answer
     if question == "diagnosis" and isinstance(answer, dict):
-        answer = _with_known_facts(answer, record)
+        answer = _with_facts_of_record(answer, record)
     if entry.state == "not_applicable":
         return CriterionResult(
             id=item.id,
@@ -232,14 +241,16 @@ def _result(
             evidence=evidence,
             answer=answer,
         )
-    quote_found = any(quote.check != "not_found" for quote in evidence)
     is_lowest = is_criteria(question) and entry.value == min(item.values)
-    if is_lowest and record.truncated and not quote_found:
-        detail = (
-            f"judged not met without a quote that was found, while {describe_omissions(record)}"
-        )
+    has_found_quote = any(quote.check != "not_found" for quote in evidence)
+    if is_lowest and record.truncated and not has_found_quote:
+        omissions = describe_omissions(record)
         return CriterionResult.unscored(
-            item.id, "truncated", detail, rationale=entry.reason, evidence=evidence
+            item.id,
+            "truncated",
+            f"judged not met without a quote that was found, while {omissions}",
+            rationale=entry.reason,
+            evidence=evidence,
         )
     return CriterionResult(
         id=item.id,
@@ -251,21 +262,23 @@ def _result(
     )
 
 
-def _with_known_facts(answer: dict[str, Any], record: Record) -> dict[str, Any]:
-    """A diagnosis' answer without fact ids that the record does not have."""
+def _with_facts_of_record(answer: dict[str, Any], record: Record) -> dict[str, Any]:
+    """The answer to a diagnosis without fact ids that the record does not have."""
     fact_ids = answer.get("facts")
     if not isinstance(fact_ids, list):
         return answer
-    return {**answer, "facts": [id for id in fact_ids if id in record.fact_ids]}
+    return {**answer, "facts": [fact_id for fact_id in fact_ids if fact_id in record.fact_ids]}
 
 
 def _check_quote(turn: int, quote: str, record: Record, quotes: QuoteIndex) -> Evidence:
     """The quote checked against its turn.
 
-    Turn 0 is the plan, the brief and the facts; the facts are ours and part of no turn.
+    Turn 0 stands for the plan, the brief and the facts. The facts are part of the record but not of
+    the run that `quotes` indexes, so they are searched here.
     """
     evidence = quotes.check(turn, quote)
-    if evidence.check == "verified" or turn != 0 or len(quote.strip()) < _MIN_FACT_QUOTE_CHARS:
+    may_quote_facts = turn == 0 and len(quote.strip()) >= _MIN_FACT_QUOTE_CHARS
+    if evidence.check == "verified" or not may_quote_facts:
         return evidence
     if normalise(quote) in normalise(record.facts):
         return Evidence(turn=0, quote=quote, check="verified")
@@ -273,7 +286,7 @@ def _check_quote(turn: int, quote: str, record: Record, quotes: QuoteIndex) -> E
 
 
 def describe_omissions(record: Record) -> str:
-    """What was left out of the record: `turn 7, turn 9 left out or cut (12,480 characters)`."""
+    """A phrase on what the record lacks: `turn 7, turn 9 left out or cut (12,480 characters)`."""
     omissions = [omission for omission in record.left_out if omission.relevant]
     names = [
         "plan.md or brief" if omission.turn == 0 else f"turn {omission.turn}"
