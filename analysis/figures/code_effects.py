@@ -93,7 +93,7 @@ def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet)
     parts_note = ""
     if parts:
         parts_note = (
-            " Only “Task above 0” is neither a judge's word nor a rule; for E5 the checked part"
+            " Only “Task above 0” depends on neither a judge nor a rule; for E5 the checked part"
             " holds by definition."
         )
     effect_list = ", ".join(
@@ -104,9 +104,10 @@ def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet)
     return FigureResult(
         figure,
         caption=(
-            "Pale bar: 95 % interval for new tasks; thin line: for these tasks again; hollow: too"
-            " few firings to inform, or runs that differed before the code. An association among"
-            f" repeats with the same other codes, not a cause.{parts_note}{reading_note}"
+            "Pale bar: 95 % interval for new tasks; thin line: for repeats of these tasks; hollow:"
+            " too few firings to be informative, or runs that differed before the code could act."
+            " An association among repeats with the same other codes, not a cause."
+            f"{parts_note}{reading_note}"
         ),
         description=f"Effects of fired codes on {score.name}: {effect_list}",
     )
@@ -212,7 +213,7 @@ def _reading_note(effects: list[Row]) -> str:
     ]
     if not partly_read:
         return ""
-    return f" Runs read: {', '.join(partly_read)}; effects are of these."
+    return f" Runs read: {', '.join(partly_read)}; effects are estimated on these."
 
 
 def sensitivity(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> FigureResult:

@@ -166,7 +166,7 @@ def _unread_note(rate_rows: list[Row]) -> str:
     read_counts = ", ".join(f"{code} in {row['read']}" for code, row in by_code.items())
     return (
         f" Read, of {n_runs} runs: {read_counts}. What was not read (hatched) is unknown, not zero;"
-        " shares are of codes read together."
+        " shares count only codes that were read together."
     )
 
 
@@ -189,9 +189,10 @@ def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Fig
     return FigureResult(
         figure,
         caption=(
-            "Runs (spread sideways) and means; beside or below: change against runs without codes,"
-            " raw and among repeats of the same agent, task and tier; 95 % intervals for new tasks."
-            " The within-cell change is free of ‘harder cells fire more codes’."
+            "Dots: runs, spread sideways, with their means. Beside or below: change against runs"
+            " without codes, raw and among repeats of the same agent, task and tier (within cell);"
+            " 95 % intervals for new tasks. Harder cells fire more codes, which distorts the raw"
+            " change but not the one within cells."
             f"{sampling_note}{counted_codes_note(arrays)}"
         ),
         description=(
@@ -327,8 +328,9 @@ def recovery(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
     return FigureResult(
         figure,
         caption=(
-            "Interval: jackknife over tasks, or Wilson's where runs are few (the table says which)."
-            " Agents with more codes are seen on harder runs: not a fair contest between agents."
+            "Interval: jackknife over tasks, or Wilson's where there are few runs (the table says"
+            " which). Agents reach two codes on runs of different difficulty: this is not a fair"
+            " comparison of agents."
             f"{counted_codes_note(completion_arrays(runs))}"
         ),
         description=f"Recovery rates of {len(rows)} rows; overall {rows[0]['value']:.2f}.",

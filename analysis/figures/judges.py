@@ -77,9 +77,9 @@ def agreement(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) ->
     return FigureResult(
         figure,
         caption=(
-            "Judge against human labels; 95 % intervals resample tasks. Criteria blue, codes"
-            " orange; hollow: fewer than five of the rarer value, so the interval is too narrow."
-            " Graded items show linearly weighted κ. Human / judge: mean value given."
+            "Judge against human labels, with 95 % intervals over tasks. Criteria blue, codes"
+            " orange; hollow: fewer than five runs have the rarer value, so the interval is too"
+            " narrow. Graded items show linearly weighted κ. Human / judge: mean of their values."
         ),
         description=f"Agreement of judge and labels on {len(items)} items.",
     )

@@ -63,9 +63,9 @@ def leaderboard(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) 
     return FigureResult(
         figure,
         caption=(
-            "Mean of runs by track, then of tracks. Pale bar: 95 % interval for other tasks of the"
-            " same kind; thin line: for these tasks again. Ranks: those that new tasks leave"
-            " possible, jointly for all agents at 95 %."
+            "Mean of runs by track, then of tracks. Pale bar: 95 % interval for new tasks of the"
+            " same kind; thin line: for repeats of these tasks. Ranks: those that the data leave"
+            " possible for new tasks, jointly for all agents at 95 %."
         ),
         description=(
             f"Leaderboard of {len(pairs)} agents by {score.name}; {label(leader['agent'])} leads"
@@ -135,8 +135,8 @@ def leaderboard_tracks(
         figure,
         caption=(
             "Means over runs within each track, agents in the overall order. Pale bar: 95 %"
-            " interval for new tasks of the track; thin line: for these tasks again. A missing pale"
-            " bar: one task only."
+            " interval for new tasks of the track, missing where the track has one task only; thin"
+            " line: for repeats of these tasks."
         ),
         description=(
             f"Leaderboards of {len(tracks)} tracks for {len(agents)} agents by {score.name}."

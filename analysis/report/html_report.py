@@ -240,7 +240,7 @@ class _Report:
 
     def _table(self, item: Item) -> str:
         table = self.analysis.tables[item.name]
-        for column, value in item.where.items():
+        for column, value in item.conditions.items():
             if column in table.columns:
                 table = table.filter(pl.col(column) == value)
         title, note = self.analysis.heading(item.name)
@@ -257,7 +257,7 @@ class _Report:
             return Markup('<p class="empty">Not computed: {}.</p>').format(
                 visible_html(table["reason"][0])
             )
-        hidden = (*item.hide, *item.where)
+        hidden = (*item.hidden_columns, *item.conditions)
         return self.html_table(display(table, item.name, most=MAX_ROWS, hide=hidden), item.name)
 
     def html_table(self, shown: Display, file_name: str) -> Markup:

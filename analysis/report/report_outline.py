@@ -1,5 +1,4 @@
-"""The report's order: sections with the figures and tables they hold, and the words that introduce
-them."""
+"""The order of the report: its sections, with the figures and tables that each holds."""
 
 from __future__ import annotations
 
@@ -9,20 +8,22 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Item:
-    """A figure or a table. `where` keeps rows with these values; `title` replaces the table's;
-    `folded` hides it at first."""
+    """A figure or a table in a section."""
 
     kind: Literal["figure", "table"]
     name: str
-    where: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
+    """Column -> the value of the rows that are kept; the column itself is hidden."""
     title: str = ""
-    hide: tuple[str, ...] = ()
+    """Replaces the table's own title; may name the {score}."""
+    hidden_columns: tuple[str, ...] = ()
     folded: bool = False
+    """Whether the table is closed until the reader opens it."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report."""
+    """A section of the report."""
 
     id: str
     title: str
@@ -35,21 +36,33 @@ def _figure(name: str) -> Item:
 
 
 def _table(
-    name: str, folded: bool = False, title: str = "", hide: tuple[str, ...] = (), **where: str
+    name: str,
+    *,
+    folded: bool = False,
+    title: str = "",
+    hidden_columns: tuple[str, ...] = (),
+    **conditions: str,
 ) -> Item:
-    return Item("table", name, where, title, hide, folded)
+    return Item(
+        "table",
+        name,
+        conditions=conditions,
+        title=title,
+        hidden_columns=hidden_columns,
+        folded=folded,
+    )
 
 
 SECTIONS: tuple[Section, ...] = (
     Section(
         "leaderboard",
         "Leaderboard",
-        "Two intervals stand beside each mean. The wide one speaks of new tasks of the same kind,"
-        " the narrow one of these tasks run again. Whether one agent is better than another is a"
-        " question to their difference, paired by task, below.",
+        "Each mean has two intervals: a wide one for new tasks of the same kind, and a narrow one"
+        " for repeats of these tasks. To see whether one agent is better than another, look at"
+        " their paired difference below.",
         (
             _figure("leaderboard"),
-            _table("leaderboard", scope="overall", hide=("name",)),
+            _table("leaderboard", scope="overall", hidden_columns=("name",)),
             _figure("pairwise"),
             _table("pairwise", folded=True),
             _figure("leaderboard_tracks"),
@@ -58,14 +71,14 @@ SECTIONS: tuple[Section, ...] = (
                 folded=True,
                 title="Leaderboard of tracks by {score}",
                 scope="track",
-                hide=("p_first", "rank_set"),
+                hidden_columns=("p_first", "rank_set"),
             ),
             _table(
                 "leaderboard",
                 folded=True,
                 title="Leaderboard of tasks by {score}",
                 scope="task",
-                hide=("p_first", "rank_set"),
+                hidden_columns=("p_first", "rank_set"),
             ),
             _table("order"),
             _table("rank_stability", folded=True),
@@ -79,7 +92,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "stages",
         "Stages and tiers",
-        "Where along the work points are won and lost.",
+        "Scores by stage, and by how much guidance the tier gives.",
         (
             _figure("stage_profile"),
             _table("stages", folded=True),
@@ -111,8 +124,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "effects",
         "What fired codes go with",
-        "Runs that fired a code against repeats of the same agent on the same task and tier that"
-        " did not. These are associations: codes are tagged after the outcome.",
+        "Runs that fired a code are compared with repeats of the same agent on the same task and"
+        " tier that did not. These are associations: codes are tagged after the outcome.",
         (
             _figure("code_effects"),
             _table("code_effects"),
@@ -129,14 +142,14 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "words",
         "What goes wrong most",
-        "Reasons of codes, causes of failed steps, problems of deliverables and rationales of"
-        " criteria not met, grouped by their words.",
+        "Reasons for codes, causes of failed steps, problems with deliverables, and rationales of"
+        " criteria not met, grouped by their wording.",
         (_table("clusters"),),
     ),
     Section(
         "cost",
         "Cost and failures",
-        "What runs cost, and how often they hand in nothing that can be scored.",
+        "What runs cost, and how often they submit nothing that can be scored.",
         (
             _figure("cost_score"),
             _table("cost", folded=True),
@@ -147,8 +160,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "judge",
         "Judge against people",
-        "How far the judge can be trusted, from human labels, and what its errors do to the numbers"
-        " above.",
+        "How well the judge agrees with human labels, and how its errors affect the numbers above.",
         (
             _figure("agreement"),
             _table("agreement", folded=True),
@@ -162,7 +174,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "cohort",
         "Cohort and checks",
-        "What was read, what was left out, and whether the scores add up.",
+        "Which runs were read, which were left out, and whether the scores add up.",
         (_table("cohort"), _table("basis"), _table("checks")),
     ),
 )
