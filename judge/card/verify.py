@@ -17,7 +17,7 @@ from ...errors import InputError
 from ...rubrics.load import load_rubric
 from ...rubrics.model import Rubric
 from ..scoring.base import StageScore
-from ..scoring.formulas import UNKNOWN, Bounds, Cap, s4_bounds, s5_bounds
+from ..scoring.formulas import UNKNOWN_BOUNDS, Bounds, Cap, s4_bounds, s5_bounds
 from ..scoring.harness import reported_bounds, reported_score, scoring_of, setup_score
 from .read_share import shares
 from .scorecard import ScoreCard
@@ -175,7 +175,7 @@ class _Verification:
         except ValueError as error:
             reason = "results of the rubric's criteria"
             self.add(f"stages.{name}.criteria", str(error), reason)
-            return None, UNKNOWN
+            return None, UNKNOWN_BOUNDS
         return stage.score, stage.bounds
 
     def _checked(
@@ -183,7 +183,7 @@ class _Verification:
     ) -> tuple[float | None, Bounds]:
         checks = result.checks
         if checks is None:
-            return None, UNKNOWN
+            return None, UNKNOWN_BOUNDS
         if name == "S4":
             validity = checks.format_valid if checks.parse_rate is None else checks.parse_rate
             bounds = s4_bounds(checks.completion, validity, caps, self.scoring.s4_digits)

@@ -18,7 +18,7 @@ from ...trajectories.reading.layout import Fence, find_outputs
 from ..card.fields import Policy, TaskFrom
 from ..scoring.formulas import (
     NEARLY_COMPLETE,
-    UNKNOWN,
+    UNKNOWN_BOUNDS,
     VALID_SHARE,
     Bounds,
     Cap,
@@ -67,8 +67,8 @@ class OutputCheck:
     track: TrackName | None
     s4: float | None = None
     s5: float | None = None
-    s4_bounds: Bounds = UNKNOWN
-    s5_bounds: Bounds = UNKNOWN
+    s4_bounds: Bounds = UNKNOWN_BOUNDS
+    s5_bounds: Bounds = UNKNOWN_BOUNDS
     s4_checks: OutputFacts = field(default_factory=OutputFacts)
     s5_checks: StageChecks = field(default_factory=StageChecks)
     task: float | None = None
@@ -391,7 +391,7 @@ def _with_reported_results(run: Run, policy: Policy, summary: OutputSummary) -> 
 
     The metric itself may have been rounded to 0.
     """
-    score = _reported_score(run, "S5", UNKNOWN, policy)
+    score = _reported_score(run, "S5", UNKNOWN_BOUNDS, policy)
     if score is None or summary.submission_valid is None:
         return summary
     # S5 is half valid results, half a valid submission.

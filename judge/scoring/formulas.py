@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from ...rubrics.model import Criterion, has_all_stages
@@ -23,7 +24,7 @@ Breach = Literal["zero-all", "from-stage"]
 Malformed = Literal["formula", "zero"]
 Bounds = tuple[float, float]
 
-UNKNOWN: Bounds = (0.0, 1.0)
+UNKNOWN_BOUNDS: Bounds = (0.0, 1.0)
 """Bounds of a score about which nothing is known."""
 
 PLACEHOLDER_LIMIT = 0.05
@@ -67,8 +68,8 @@ class Zeroed:
     stages: tuple[str, ...]
 
 
-def unit(value: float, label: str) -> float:
-    """`value` as a float in [0, 1]; ValueError for anything else, NaN included."""
+def _check_unit(value: float, label: str) -> float:
+    """The value as a float if it is in [0, 1]; ValueError for anything else, NaN included."""
     number = float(value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"{label} is {value!r}, not in [0, 1]")
@@ -76,8 +77,9 @@ def unit(value: float, label: str) -> float:
 
 
 def _checked_bounds(bounds: Bounds, label: str) -> Bounds:
-    low = unit(bounds[0], f"lower bound of {label}")
-    high = unit(bounds[1], f"upper bound of {label}")
+    """The bounds as floats; ValueError if they are not in [0, 1] or reversed."""
+    low = _check_unit(bounds[0], f"lower bound of {label}")
+    high = _check_unit(bounds[1], f"upper bound of {label}")
     if low > high:
         raise ValueError(f"bounds of {label} are reversed: {low} > {high}")
     return low, high
@@ -91,7 +93,10 @@ def _mean(pairs: Iterable[tuple[float, float]]) -> float:
 
 
 def _mean_in_order(pairs: Sequence[tuple[float, float]]) -> float:
-    """Weighted mean summed from the first pair on; the last bit decides ties of rounding."""
+    """Weighted mean of (weight, value), summed from the first pair on, as the harness sums.
+
+    The last bit of the mean decides how ties are rounded.
+    """
     total = weighted = 0.0
     for weight, value in pairs:
         total += weight
@@ -99,7 +104,7 @@ def _mean_in_order(pairs: Sequence[tuple[float, float]]) -> float:
     return min(1.0, weighted / total)
 
 
-def _including(score: float | None, bounds: Bounds) -> Bounds:
+def _widen_to(score: float | None, bounds: Bounds) -> Bounds:
     """The bounds, widened to include the score if rounding put its last bit outside."""
     if score is None:
         return bounds
@@ -107,52 +112,56 @@ def _including(score: float | None, bounds: Bounds) -> Bounds:
 
 
 # Judged stages
+
+
 def stage_score(
     results: Sequence[CriterionResult],
     criteria: Sequence[Criterion],
     missing: Missing = "renormalize",
     digits: int | None = None,
 ) -> tuple[float | None, Bounds]:
-    """Score of a judged stage and its bounds: the weighted mean over applicable criteria
-    (benchmark.md section 3), rounded.
+    """Weighted mean over the applicable criteria of a judged stage, and its bounds.
 
-    `results` have been through `apply_requires`. Unscored criteria, also those without any result,
-    are left out of the mean (`renormalize`) or count 0 (`zero`). A presumed criterion counts as its
-    value under either policy. The score is None if no criterion has a verdict: credits alone do not
-    score a stage, else a lite run whose judge failed would get a full S1. Only where the tier
-    credits every applicable criterion is there nothing to judge, and the credits count. Bounds:
-    unscored and presumed criteria at 0 and at 1; in the worst case whatever requires one of them is
-    0 too.
+    Source: benchmark.md section 3. `results` have been through `apply_requires`; `digits` rounds
+    the score. Unscored criteria, also those without any result, are left out of the mean
+    (`renormalize`) or count 0 (`zero`). A presumed criterion counts as its value under either
+    policy. The score is None if no criterion has a verdict: credits alone do not score a stage,
+    else a lite run whose judge failed would get a full S1. Only if the tier credits every
+    applicable criterion, so that there is nothing to judge, do the credits count. Bounds: unscored
+    and presumed criteria at 0 and at 1; in the worst case whatever requires one of them is 0 too.
     """
     values, credited, presumed = _applicable(results, criteria)
     if not values:
-        return None, UNKNOWN
+        return None, UNKNOWN_BOUNDS
     weight = {item.id: item.weight for item in criteria}
+    # In the bounds a presumed value is as unknown as a missing one.
     verdicts = {name: None if name in presumed else value for name, value in values.items()}
     worst = _worst_case(verdicts, credited, criteria)
+    best = {name: 1.0 if value is None else value for name, value in verdicts.items()}
     low = _mean((weight[name], value) for name, value in worst.items())
-    high = _mean(
-        (weight[name], 1.0 if value is None else value) for name, value in verdicts.items()
-    )
-    known = {name: value for name, value in values.items() if value is not None}
-    has_verdict = bool(known.keys() - credited)
+    high = _mean((weight[name], value) for name, value in best.items())
+
+    counted = {name: value for name, value in values.items() if value is not None}
+    has_verdict = bool(counted.keys() - credited)
     # Credits alone do not score a stage in which something was left to judge.
     if not has_verdict and len(credited) < len(values):
         return None, (low, high)
     if missing == "zero":
-        score = _mean((weight[name], known.get(name, 0.0)) for name in values)
+        score = _mean((weight[name], counted.get(name, 0.0)) for name in values)
     else:
-        score = _mean((weight[name], value) for name, value in known.items())
+        score = _mean((weight[name], value) for name, value in counted.items())
     if digits is not None:
         score = round(score, digits)
-    return score, _including(score, (low, high))
+    return score, _widen_to(score, (low, high))
 
 
 def _applicable(
     results: Sequence[CriterionResult], criteria: Sequence[Criterion]
 ) -> tuple[dict[str, float | None], set[str], set[str]]:
-    """The value of each applicable criterion (None: unscored), and which of them are credited and
-    which presumed."""
+    """The value of each applicable criterion by id, and the ids of credited and of presumed ones.
+
+    A value is None if the criterion is unscored.
+    """
     by_id = results_by_id(results, criteria)
     values: dict[str, float | None] = {}
     for item in criteria:
@@ -162,7 +171,7 @@ def _applicable(
         elif result.status != "not_applicable":
             if result.value is None:
                 raise ValueError(f"{item.id} is {result.status} without a value")
-            values[item.id] = unit(result.value, item.id)
+            values[item.id] = _check_unit(result.value, item.id)
     credited = {name for name, result in by_id.items() if result.status == "credited"}
     presumed = {name for name, result in by_id.items() if result.status == "presumed"}
     return values, credited, presumed
@@ -171,10 +180,11 @@ def _applicable(
 def _worst_case(
     values: Mapping[str, float | None], credited: set[str], criteria: Sequence[Criterion]
 ) -> dict[str, float]:
-    """The values with what is unknown, and whatever requires it, at 0; credits stay."""
+    """The values with every unknown one, and whatever requires it, at 0; credits stay."""
     worst = {name: value or 0.0 for name, value in values.items()}
     required = {item.id: item.requires for item in criteria}
     doubtful = {name for name, value in values.items() if value is None}
+    # A criterion at 0 may be required by others in turn: repeat until nothing is added.
     while True:
         dependent = {
             name
@@ -194,16 +204,18 @@ def apply_caps(
 
     `unscored_is_cap`: an unscored stage under a cap gets the cap's value.
     """
-    limits = [unit(cap.value, "cap") for cap in caps]
-    limit = min(limits, default=1.0)
+    limits = [_check_unit(cap.value, "cap") for cap in caps]
+    lowest = min(limits, default=1.0)
     low, high = _checked_bounds(bounds, "a capped stage")
     if score is None and unscored_is_cap and limits:
-        return limit, (limit, limit)
-    capped = None if score is None else min(unit(score, "score"), limit)
-    return capped, (min(low, limit), min(high, limit))
+        return lowest, (lowest, lowest)
+    capped = None if score is None else min(_check_unit(score, "score"), lowest)
+    return capped, (min(low, lowest), min(high, lowest))
 
 
 # S4 and S5
+
+
 def s4_score(
     completion: float | None,
     validity: float | bool | None,
@@ -224,19 +236,24 @@ def s4_bounds(
     caps: Iterable[Cap] = (),
     digits: int | None = None,
 ) -> Bounds:
-    """Worst and best S4 over the unknown parts."""
-    first = _known_or_any(completion, "completion")
-    second = _known_or_any(validity, "validity")
-    mean = 0.5 * first[0] + 0.5 * second[0], 0.5 * first[1] + 0.5 * second[1]
-    _, (low, high) = apply_caps(None, mean, caps)
-    return (low, high) if digits is None else (round(low, digits), round(high, digits))
+    """Worst and best S4 over the unknown parts; arguments as of `s4_score`."""
+    completion_low, completion_high = _bounds_of_part(completion, "completion")
+    validity_low, validity_high = _bounds_of_part(validity, "validity")
+    uncapped = (
+        0.5 * completion_low + 0.5 * validity_low,
+        0.5 * completion_high + 0.5 * validity_high,
+    )
+    _, (low, high) = apply_caps(None, uncapped, caps)
+    if digits is None:
+        return low, high
+    return round(low, digits), round(high, digits)
 
 
-def _known_or_any(value: float | None, label: str) -> Bounds:
-    """Bounds of a part in [0, 1] that may be unknown."""
+def _bounds_of_part(value: float | None, label: str) -> Bounds:
+    """Bounds of a part of a score: its value twice, or [0, 1] if it is unknown."""
     if value is None:
-        return UNKNOWN
-    number = unit(value, label)
+        return UNKNOWN_BOUNDS
+    number = _check_unit(value, label)
     return number, number
 
 
@@ -255,27 +272,30 @@ def s5_score(
 def s5_bounds(
     has_valid_results: bool | None, format_valid: bool | None, malformed: Malformed = "formula"
 ) -> Bounds:
-    """Worst and best S5 over the unknown parts."""
+    """Worst and best S5 over the unknown parts; arguments as of `s5_score`."""
 
     def score(has_results: bool, is_valid: bool) -> float:
         if malformed == "zero" and not is_valid:
             return 0.0
         return 0.5 * has_results + 0.5 * is_valid
 
+    # An unknown part may be either.
     results = (False, True) if has_valid_results is None else (has_valid_results,)
-    valid = (False, True) if format_valid is None else (format_valid,)
-    scores = [score(has_results, is_valid) for has_results in results for is_valid in valid]
+    formats = (False, True) if format_valid is None else (format_valid,)
+    scores = [score(*parts) for parts in product(results, formats)]
     return min(scores), max(scores)
 
 
 def gate_closed(gated: bool, completion: float | None) -> bool | None:
-    """Whether the completeness gate zeroes Task and format_valid; None if unknown.
+    """Whether the completeness gate sets Task to 0 and format_valid to false; None if unknown.
 
-    It does on a gated track with a completion below 1.
+    It does on a gated track if completion is below 1.
     """
     if not gated:
         return False
-    return None if completion is None else unit(completion, "completion") < 1.0
+    if completion is None:
+        return None
+    return _check_unit(completion, "completion") < 1.0
 
 
 def answers_s4_caps(
@@ -302,19 +322,22 @@ def answers_s4_caps(
 
 
 def _exceeds_limit(placeholder_rate: float | None) -> bool:
+    """Whether the share of placeholder answers is known and above PLACEHOLDER_LIMIT."""
     if placeholder_rate is None:
         return False
-    return unit(placeholder_rate, "placeholder rate") > PLACEHOLDER_LIMIT
+    return _check_unit(placeholder_rate, "placeholder rate") > PLACEHOLDER_LIMIT
 
 
 def real_but_broken(
     model_call_found: bool | None, complete: bool | None, accuracy: float | None
 ) -> bool:
-    """Whether a model really answered everything, and next to nothing is right (benchmark.md
-    section 4, vqa guards)."""
+    """Whether a model really answered everything, and next to nothing is right.
+
+    Source: benchmark.md section 4, guards of vqa.
+    """
     if not complete or not model_call_found or accuracy is None:
         return False
-    return unit(accuracy, "accuracy") < BROKEN_ACCURACY
+    return _check_unit(accuracy, "accuracy") < BROKEN_ACCURACY
 
 
 def answers_stage_caps(
@@ -344,6 +367,8 @@ def answers_stage_caps(
 
 
 # Runs
+
+
 def aggregate(
     stage_scores: Mapping[str, float | None],
     stage_bounds: Mapping[str, Bounds],
@@ -352,42 +377,42 @@ def aggregate(
     missing: Missing = "renormalize",
     digits: int | None = None,
 ) -> Aggregate:
-    """Agentic = weighted stage mean; Overall = 100 (0.5 Agentic + 0.5 Task) (benchmark.md sections
-    1 and 5).
+    """Agentic, the weighted mean of the stages, and Overall = 100 (0.5 Agentic + 0.5 Task).
 
-    `renormalize` rescales the weights of the scored stages, `zero` counts an unscored stage 0; with
-    no scored stage Agentic is None either way. Overall is None without Task, and with a rubric of
-    other stages than the benchmark's five. In the bounds an unscored stage and an unknown Task span
-    [0, 1]. With `digits`, Agentic and then Overall / 100 are rounded, and sums run from the first
-    stage on, as in the harness. ValueError for a stage without a weight, and for a weight that is
-    not positive.
+    Source: benchmark.md sections 1 and 5. `renormalize` rescales the weights of the scored stages,
+    `zero` counts an unscored stage 0; with no scored stage Agentic is None either way. Overall is
+    None without Task, and with a rubric of other stages than the benchmark's five. In the bounds an
+    unscored stage and an unknown Task span [0, 1]. With `digits`, Agentic and then Overall / 100
+    are rounded, and sums run from the first stage on, as in the harness. ValueError for a stage
+    without a weight, and for a weight that is not positive.
     """
     _check_weights(weights, stage_scores)
     # Stages are walked in the order of the weights: the harness sums from the first stage on.
     scores: dict[str, float | None] = {}
     for stage in weights:
         score = stage_scores.get(stage)
-        scores[stage] = None if score is None else unit(score, stage)
+        scores[stage] = None if score is None else _check_unit(score, stage)
     agentic = _agentic(scores, weights, missing, digits)
-    intervals = {stage: _stage_bounds(stage, scores[stage], stage_bounds) for stage in weights}
-    low = _mean((weights[stage], bounds[0]) for stage, bounds in intervals.items())
-    high = _mean((weights[stage], bounds[1]) for stage, bounds in intervals.items())
-    low, high = _including(agentic, (low, high))
+    bounds = {stage: _stage_bounds(stage, scores[stage], stage_bounds) for stage in weights}
+    low = _mean((weights[stage], stage_low) for stage, (stage_low, _) in bounds.items())
+    high = _mean((weights[stage], stage_high) for stage, (_, stage_high) in bounds.items())
+    low, high = _widen_to(agentic, (low, high))
     if not has_all_stages(weights):
         return Aggregate(agentic, (low, high), None, (0.0, 100.0))
-    task_low, task_high = _known_or_any(task, "task")
-    total = None
+    task_low, task_high = _bounds_of_part(task, "task")
+    overall_score = None
     if agentic is not None and task is not None:
-        total = overall(agentic, task, digits)
+        overall_score = overall(agentic, task, digits)
     return Aggregate(
         agentic=agentic,
         agentic_bounds=(low, high),
-        overall=total,
+        overall=overall_score,
         overall_bounds=(overall(low, task_low, digits), overall(high, task_high, digits)),
     )
 
 
 def _check_weights(weights: Mapping[str, float], stages: Iterable[str]) -> None:
+    """ValueError for a stage without a weight, a weight that is not positive, or no weights."""
     unknown = [stage for stage in stages if stage not in weights]
     if unknown:
         raise ValueError(f"no weight for {', '.join(unknown)}")
@@ -412,23 +437,27 @@ def _agentic(
         for stage, score in scores.items()
         if score is not None or missing == "zero"
     ]
-    return _mean(counted) if digits is None else round(_mean_in_order(counted), digits)
+    if digits is None:
+        return _mean(counted)
+    return round(_mean_in_order(counted), digits)
 
 
 def _stage_bounds(stage: str, score: float | None, bounds: Mapping[str, Bounds]) -> Bounds:
     """The bounds given for a stage; without any, its score or [0, 1]."""
     if stage in bounds:
-        return _including(score, _checked_bounds(bounds[stage], stage))
-    return UNKNOWN if score is None else (score, score)
+        return _widen_to(score, _checked_bounds(bounds[stage], stage))
+    return UNKNOWN_BOUNDS if score is None else (score, score)
 
 
 def overall(agentic: float, task: float, digits: int | None = None) -> float:
-    """Overall in [0, 100] = 100 (0.5 Agentic + 0.5 Task) (benchmark.md section 1).
+    """Overall = 100 (0.5 Agentic + 0.5 Task), in [0, 100] (benchmark.md section 1).
 
-    `digits`: decimals of the sum before it is multiplied by 100.
+    `digits`: decimals of the mean before it is multiplied by 100.
     """
-    share = 0.5 * unit(agentic, "agentic") + 0.5 * unit(task, "task")
-    return 100.0 * (share if digits is None else round(share, digits))
+    mean = 0.5 * _check_unit(agentic, "agentic") + 0.5 * _check_unit(task, "task")
+    if digits is not None:
+        mean = round(mean, digits)
+    return 100.0 * mean
 
 
 def apply_breach(
