@@ -1,4 +1,4 @@
-"""The analysis of a cohort: read once, computed, and written as files or JSON."""
+"""The analysis of a cohort: reads it once, computes its tables, and writes files or JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA = "ambjudge.analysis/1"
 
 @dataclass(frozen=True)
 class Analysis:
-    """A cohort, its tables by name, and the column of the score that they are about."""
+    """A cohort, its tables by name, and the score that they are about (a column of the runs)."""
 
     cohort: Cohort
     tables: dict[str, pl.DataFrame]
@@ -56,13 +56,14 @@ def read(
 ) -> Cohort:
     """Read the cohort of a source (see `cohorts.cohort`) and collect its texts about failures.
 
-    `on_card` is called for every scorecard that was read. With `judge`, the scorecards of others
+    `on_card` is called for every scorecard that was read. With `judge`, scorecards of other judges
     are left out. InputError if nothing can be read, or if there is not a single run.
     """
     problems: list[str] = []
     judges: set[str] = set()
 
-    def selected() -> Iterator[Any]:
+    def selected_items() -> Iterator[Any]:
+        """The scorecards and frames of the judge; notes all judges and texts on the way."""
         for item in iter_cards_and_frames(source, problems, scoring):
             if on_card is not None:
                 on_card()
@@ -76,7 +77,7 @@ def read(
                     texts.add(item)
                 yield item
 
-    read_cohort = cohort(selected())
+    read_cohort = cohort(selected_items())
     read_cohort = replace(read_cohort, problems=(*problems, *read_cohort.problems))
     if read_cohort.runs.is_empty():
         raise _no_runs(read_cohort, judge, judges - {judge})
@@ -86,10 +87,10 @@ def read(
 def _no_runs(empty: Cohort, judge: str | None, other_judges: set[Any]) -> InputError:
     if other_judges:
         names = ", ".join(sorted(other_judges))
-        return InputError(f"no scorecards of judge {judge!r}", f"there are {names}")
+        return InputError(f"there are no scorecards of judge {judge!r}", f"choose from {names}")
     first_problem = f"; first problem: {empty.problems[0]}" if empty.problems else ""
     hint = "give scorecards, a frame, or a folder of runs"
-    return InputError(f"no run to analyse{first_problem}", hint)
+    return InputError(f"there is no run to analyse{first_problem}", hint)
 
 
 def analyse(
@@ -106,14 +107,14 @@ def analyse(
 ) -> Analysis:
     """Read a source once and compute its tables.
 
-        found = ambjudge.analyze(ambjudge.score_many("runs/"))
-        print(found.runs, found.tables["leaderboard"])
+        analysis = ambjudge.analyze(ambjudge.score_many("runs/"))
+        print(analysis.runs, analysis.tables["leaderboard"])
 
     `source`: scorecards, files or stores of them, frames, or a folder of runs (see
     `cohorts.cohort`); `runs` and `tables` are polars frames. `only` limits the tables by name; see
     `all_tables` for it and the other options. `on_card` is called for every scorecard that was
-    read; `scoring` says how runs without a scorecard are scored. With `judge`, the scorecards of
-    others are left out.
+    read; `scoring` says how runs without a scorecard are scored. With `judge`, scorecards of other
+    judges are left out.
     """
     names = list(TABLES.names if only is None else only)
     texts = FailureTexts() if "clusters" in names else None
@@ -152,7 +153,8 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
     """Write the tables and the run frame below a folder; return the paths.
 
-    `tables/NAME.csv` and `.parquet` for each table and for `runs`, and `tables.json` with all.
+    The files are `tables/NAME.csv` and `tables/NAME.parquet` for each table and for `runs`, and
+    `tables.json` with all tables.
     """
     table_folder = folder / "tables"
     table_folder.mkdir(parents=True, exist_ok=True)

@@ -307,7 +307,7 @@ def test_one_judge_of_several_is_chosen(out, cards, tmp_path) -> None:
     for command in ("leaderboard", "analyze"):
         code, text, err = out(command, cards, "other.jsonl", "--judged-by", "third")
         assert (code, text) == (2, "")
-        assert "no scorecards of judge 'third' (there are other, simulated)" in err
+        assert "no scorecards of judge 'third' (choose from other, simulated)" in err
         code, _, err = out(command, cards, "--judge", "other")
         assert code == 2
         assert "--judged-by other" in err, "--judge has runs judged, everywhere"

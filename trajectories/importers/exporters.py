@@ -1,7 +1,7 @@
-"""Converts drafts to other formats: OpenAI chat messages and Anthropic's Messages API.
+"""Exports drafts to other formats: OpenAI chat messages and Anthropic's Messages API.
 
 A tool's result becomes plain text if only its text is known (exit code null, one stream); otherwise
-it stays the harness's JSON with exit code and both streams.
+it stays JSON as the harness writes it, with exit code and both streams.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from .draft import RESULT_KEYS, Draft
 from .fields import as_object, as_objects, parse_object, unwrap_text
 
 Exporter = Callable[[Draft], dict[str, Any]]
-"""Returns the value to write as JSON, and counts in `Draft.lost` what has no place in it."""
+"""Returns the value to write as JSON; counts in `Draft.lost` what the format cannot hold."""
 
 
 def _problem(name: str, loaded: Any) -> str:
+    """The reason why a plugin's object cannot export; "" if it can."""
     return "" if callable(loaded) else "it is not a function"
 
 
 EXPORTERS: Door[Exporter] = Door(
     "exporters",
-    "format",
-    {"openai": f"{__name__}:to_openai", "anthropic": f"{__name__}:to_anthropic"},
-    _problem,
+    noun="format",
+    built_in={"openai": f"{__name__}:to_openai", "anthropic": f"{__name__}:to_anthropic"},
+    find_problem=_problem,
 )
 _DATA_URL = re.compile(r"data:([\w.+/-]{1,100});base64,", re.ASCII)
 
 
 def to_openai(draft: Draft) -> dict[str, Any]:
-    """`model` and chat `messages`, the system prompt as the first of them."""
+    """Return `model` and chat `messages`; the first message is the system prompt."""
     messages: list[dict[str, Any]] = []
     if draft.system_prompt is not None:
         messages.append({"role": "system", "content": draft.system_prompt})
@@ -51,10 +52,10 @@ def to_openai(draft: Draft) -> dict[str, Any]:
 
 
 def to_anthropic(draft: Draft) -> dict[str, Any]:
-    """`model`, `system` and `messages` of content blocks.
+    """Return `model`, `system` and `messages` of content blocks.
 
-    Results of calls are blocks of one user message. What the API has no place for is counted in
-    `draft.lost`; later system messages become user messages.
+    Results of calls are blocks of one user message. Later system messages become user messages.
+    Content that the API cannot hold is counted in `draft.lost`.
     """
     return _AnthropicWriter(draft).write()
 
@@ -67,9 +68,9 @@ class _AnthropicWriter:
         self._system: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
         self._n_calls = 0
-        """Calls so far; those without an id are named by it, as the API wants ids."""
+        """Number of calls so far. It names calls without an id, because the API requires ids."""
         self._open_call_ids: list[str] = []
-        """Calls of the last reply; results without an id answer them in order."""
+        """Unanswered calls of the last reply; results without an id answer them in order."""
 
     def write(self) -> dict[str, Any]:
         """The body of a request to the API."""
@@ -157,16 +158,16 @@ def _ends_with_result(messages: list[dict[str, Any]]) -> bool:
 
 
 def plain_result(content: Any) -> tuple[Any, bool]:
-    """A tool's result as plain text, if the harness's JSON says no more than that.
+    """A tool's result as plain text if its JSON holds nothing more, else unchanged.
 
-    The second value is whether the result is marked as an error.
+    The second value says whether the result is marked as an error.
     """
     body = parse_object(content)
     if not set(RESULT_KEYS) <= set(body) <= {*RESULT_KEYS, "is_error"}:
         return content, False
     failed, stdout, stderr = body.get("is_error") is True, body["stdout"], body["stderr"]
     are_texts = isinstance(stdout, str) and isinstance(stderr, str)
-    # stderr alone is only plain text if the mark for an error says where it came from.
+    # Text of stderr alone becomes plain text only with the error mark, which tells the stream.
     is_one_stream = not (stdout and stderr) and (failed or not stderr)
     if are_texts and body["exit_code"] is None and is_one_stream:
         return stdout or stderr, failed
@@ -199,7 +200,7 @@ def _image_source(url: str) -> dict[str, Any]:
 
 
 def _openai_block(block: Any) -> Any:
-    """An image of another format as `image_url`; any other block as it is."""
+    """An image block of another format as `image_url`; any other block unchanged."""
     if not isinstance(block, dict) or block.get("type") != "image":
         return block
     source = as_object(block.get("source"))
@@ -210,7 +211,7 @@ def _openai_block(block: Any) -> Any:
 
 
 def _arguments_object(arguments: Any, draft: Draft) -> dict[str, Any]:
-    """Arguments as an object, which the API wants; others are kept as text under `arguments`."""
+    """Arguments as the object that the API requires; others become text under `arguments`."""
     if isinstance(arguments, dict):
         return arguments
     text = content_text(arguments)

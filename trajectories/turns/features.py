@@ -83,7 +83,7 @@ class _TurnState:
 
 @once_a_run
 def features(run: Run) -> tuple[TurnFeatures, ...]:
-    """The facts of every turn of a run, in order; the same run always gives the same facts."""
+    """The features of every turn of a run, in order; the same run always has the same features."""
     ids = case_ids(run)
     prefixes = tuple({case.rstrip("0123456789") for case in ids} - {""})
     state = _RunState(Files(output_places(run), frozenset(ids), prefixes), len(ids) or None)
