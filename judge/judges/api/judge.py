@@ -1,4 +1,4 @@
-"""A judge behind any model that litellm reaches: one structured call a question, and one repair.
+"""A judge by any model that litellm can call: one structured call per question, and one repair.
 
     judge = ApiJudge("openai/gpt-5.4-mini")
     reply = await judge.judge(request)
@@ -54,24 +54,26 @@ from .transport import (
 _PICTURE_TOKENS = 1_600
 """The most that providers count for one picture of our size."""
 _REPAIR_PROMPT_TOKENS = 600
+"""The most that the prompt for a repair takes, with all the problems that it lists."""
 _OPENAI_PREFIXES = ("gpt-", "o1", "o3", "o4", "chatgpt")
+"""How the names of OpenAI's own models begin, where no provider is named."""
 
 
 class ApiJudge(Messages):
     """A `Judge` (see base.py) over litellm.
 
-    model: as litellm names it. With `api_base` and no provider in the name, an OpenAI-compatible
-    server is meant.
+    model: as litellm names it. With `api_base` and no provider in the name, the server is taken as
+    OpenAI-compatible.
     temperature: 0-2.
-    max_tokens: of a reply.
-    evidence_budget: characters of a run's record.
-    timeout: seconds a try.
+    max_tokens: most output tokens of a reply.
+    evidence_budget: most characters of a run's record.
+    timeout: seconds for each attempt.
     seed: sent if given, plus the sample's number.
     samples: answers requested for each question; they are combined as in panel.py.
     api_key: only if it is not in the environment (`key_for`); never shown.
     images: send plan.png along if the model takes images.
     outputs: also send a picture of one output of each kind.
-    price: what this model costs at this address, whatever the built-in table says.
+    price: what this model costs at this address; it replaces the price of the built-in table.
 
     Raises ConfigError for a value out of range.
     """
@@ -97,10 +99,15 @@ class ApiJudge(Messages):
         _check_model(model, api_base)
         _check_numbers(temperature, evidence_budget, max_tokens, timeout, samples)
         self._model = model
-        self._named_base, self._api_base = api_base, effective_api_base(model, api_base)
         self._target = f"openai/{model}" if api_base is not None and "/" not in model else model
-        self._temperature, self._max_tokens = temperature, max_tokens
-        self._seed, self._samples = seed, samples
+        """The model's name as litellm is given it."""
+        self._given_base = api_base
+        self._api_base = effective_api_base(model, api_base)
+        """The address that is called: the given one, or the environment's."""
+        self._temperature = temperature
+        self._max_tokens = max_tokens
+        self._seed = seed
+        self._samples = samples
         self._api_key = api_key
         self._retry = retry or Retry()
         self._breaker = breaker or CircuitBreaker()
@@ -113,8 +120,8 @@ class ApiJudge(Messages):
             timeout=timeout,
             seed=seed,
         )
-        self._reached = False
-        """Whether a call has ever been answered: an address that never was is a mistake in it."""
+        self._was_reached = False
+        """Whether any call was answered; an address that never answers is probably wrong."""
         sends_images = images and takes_images(self._target)
         super().__init__(
             evidence_budget,
@@ -164,12 +171,12 @@ class ApiJudge(Messages):
     # Estimates.
 
     def estimate(self, request: Request) -> Estimate:
-        """What a call would use; no call is made.
+        """The least and the most that a request would use; no call is made.
 
-        Low: one reply of a few words an item, with the record read from the provider's cache if
-        another question on it is asked before. High: the longest reply, and the longest again after
-        a repair that sends the first one back, with nothing cached. Requests that fail are counted
-        but cost nothing, as providers bill answers.
+        Low: one reply of a few words per item, with the record read from the provider's cache if
+        another question about it is asked before. High: the longest reply, and the longest again
+        after a repair that sends the first one back, with nothing cached. Calls that fail are
+        counted but cost nothing, as providers bill replies.
         """
         prefix, question = self._prompt_texts(request)
         # English text has at most five characters a token.
@@ -216,7 +223,7 @@ class ApiJudge(Messages):
         return sum([answer] * self._samples, Usage())
 
     def _prompt_texts(self, request: Request) -> tuple[str, str]:
-        """What all questions on the run have in common, and the question."""
+        """The text that all questions about the run begin with, and the text of this question."""
         system = prompts.fill("system", {"nonce": ""})
         return f"{system}{self.prefix(request)}", self.question_text(request)
 
@@ -234,7 +241,7 @@ class ApiJudge(Messages):
         cached_tokens: int | None,
         cache_write_tokens: int | None,
     ) -> Usage:
-        cost = None
+        cost = None  # without a price
         if self._price is not None:
             cost = self._price.cost(input_tokens, output_tokens, cached_tokens, cache_write_tokens)
         return Usage(calls, input_tokens, output_tokens, cost, cached_tokens, cache_write_tokens)
@@ -267,6 +274,7 @@ class ApiJudge(Messages):
         return combine(request, ballots)
 
     def _sample_requests(self, request: Request) -> list[Request]:
+        """The request once for each sample, numbered on from the samples of earlier requests."""
         first = request.sample * self._samples
         return [replace(request, sample=first + number) for number in range(self._samples)]
 
@@ -287,9 +295,9 @@ class ApiJudge(Messages):
                 break
             usage += call_usage
             raw.append(_raw_text(completion))
-            ending = failure_of_completion(completion)
-            if ending is not None:
-                failure = ending
+            completion_failure = failure_of_completion(completion)
+            if completion_failure is not None:
+                failure = completion_failure
                 break
             latest = self._parse(request, completion)
             parsed = latest if parsed is None else merge_repair(parsed, latest)
@@ -307,7 +315,10 @@ class ApiJudge(Messages):
     async def _call(
         self, messages: list[dict[str, Any]], request: Request
     ) -> tuple[Completion, Usage]:
-        """One completion; options that the provider does not take are dropped on the way."""
+        """One completion and its usage; options that the provider rejects are dropped for good.
+
+        NoCompletion if this call failed; JudgeError if no other call can succeed either.
+        """
         if self._breaker.open:
             raise NoCompletion(
                 Failure(
@@ -327,40 +338,40 @@ class ApiJudge(Messages):
             except CallFailed as failed:
                 if failed.kind == "parameter" and self._options.weaken(failed.message, requested):
                     continue
-                raise self._failed_call(failed) from None
+                raise self._handle_failed_call(failed) from None
             self._breaker.record(success=True)
-            self._reached = True
+            self._was_reached = True
             return completion, self._usage_of(completion, calls)
 
-    def _failed_call(self, failed: CallFailed) -> JudgeError | NoCompletion:
-        """The error to raise: JudgeError if no other call can succeed either."""
+    def _handle_failed_call(self, failed: CallFailed) -> JudgeError | NoCompletion:
+        """Tell the circuit breaker of a failed call, and return the error to raise."""
         if failed.kind == "parameter":
             return JudgeError(
                 f"{self.name}: the provider rejected the request: {failed.message}",
                 "check the model's name and parameters",
             )
-        if failed.kind == "unreachable" and not self._reached:
+        if failed.kind == "unreachable" and not self._was_reached:
             return JudgeError(f"{self.name}: {failed.message}", "check --api-base and the network")
         if failed.kind in ("provider", "unreachable"):
             self._breaker.record(success=False)
         return NoCompletion(failure_of_call(failed), failed.calls)
 
     def _key_to_send(self) -> str | None:
-        """The API key of a call; None: whichever litellm finds in the environment.
+        """The API key of a call; None leaves it to litellm to find one in the environment.
 
-        An address that the environment names and the key beside it are meant for each other; such
-        an address may also want no key.
+        If the environment names the address, the key beside it is meant for that address, which
+        may also need none.
         """
-        key = self._api_key or key_for(self._target, self._named_base)
-        base_from_environment = self._named_base is None and self._api_base is not None
+        key = self._api_key or key_for(self._target, self._given_base)
+        base_from_environment = self._given_base is None and self._api_base is not None
         if key is None and base_from_environment and self._target.startswith("openai/"):
             return os.environ.get("OPENAI_API_KEY") or "none"
         return key
 
-    # The same calls by provider batches: what is sent, and what the answers mean.
+    # The same calls in provider batches (`BatchJudge`).
 
     def endpoint(self) -> tuple[str, str | None]:
-        """OpenAI-compatible address and API key (None: none is set); never show or store the key.
+        """OpenAI-compatible address and API key (None if none is set); never show or store the key.
 
         Raises ConfigError for a model that is reached in another way.
         """
@@ -378,17 +389,18 @@ class ApiJudge(Messages):
         base = self._api_base or "https://api.openai.com/v1"
         key = (
             self._api_key
-            or key_for(self._target, self._named_base)
+            or key_for(self._target, self._given_base)
             or os.environ.get("OPENAI_API_KEY")
         )
         return base.rstrip("/"), key if key != "none" else None
 
     def request_bodies(self, request: Request) -> tuple[dict[str, Any], ...]:
-        """The JSON bodies of a request's first calls, one a sample, as live calls send them."""
+        """The JSON bodies of a request's first calls, one per sample, as live calls send them."""
         messages = self.messages(request)
         return tuple(self._body(sample, messages) for sample in self._sample_requests(request))
 
     def _body(self, sample: Request, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        """The JSON body of one call, without options that the model is known not to take."""
         while True:
             options = self._options.for_request(sample)
             requested = self._options.requested
@@ -401,7 +413,7 @@ class ApiJudge(Messages):
                     ) from None
 
     def reply_from(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply:
-        """What live calls would make of these answers, one a sample; nothing is repaired.
+        """The reply that live calls with these answers would give, one per sample; no repairs.
 
         The request's criteria and evidence must be those that the bodies were made from.
         """
@@ -409,16 +421,19 @@ class ApiJudge(Messages):
         ballots = []
         for number, answer in enumerate(answers):
             sample = replace(request, sample=first + number)
-            ballots.append(Ballot(self.name, sample.sample, self._reply_from_one(sample, answer)))
+            ballots.append(
+                Ballot(self.name, sample.sample, self._reply_from_answer(sample, answer))
+            )
         return ballots[0].reply if len(ballots) == 1 else combine(request, ballots)
 
-    def _reply_from_one(self, request: Request, answer: Completion | CallFailed) -> Reply:
+    def _reply_from_answer(self, request: Request, answer: Completion | CallFailed) -> Reply:
         if isinstance(answer, CallFailed):
             return self._reply(request, None, failure_of_call(answer), Usage(answer.calls), ())
-        usage, raw = self._usage_of(answer, calls=1), (_raw_text(answer),)
-        ending = failure_of_completion(answer)
-        if ending is not None:
-            return self._reply(request, None, ending, usage, raw)
+        usage = self._usage_of(answer, calls=1)
+        raw = (_raw_text(answer),)
+        failure = failure_of_completion(answer)
+        if failure is not None:
+            return self._reply(request, None, failure, usage, raw)
         parsed = self._parse(request, answer)
         return self._reply(request, parsed, Failure("unparsable", parsed.problem), usage, raw)
 
@@ -436,9 +451,12 @@ class ApiJudge(Messages):
         usage: Usage,
         raw: tuple[str, ...],
     ) -> Reply:
-        """The reply from the parsed entries (None: there are none); the others have `failure`."""
+        """The reply from parsed entries; items without a usable entry are unscored by `failure`.
+
+        `parsed` is None if there is no completion to parse.
+        """
         record = self.record(request)
-        warnings = self._warnings_before_parsing(request, record)
+        warnings = self._record_warnings(request, record)
         if parsed is None:
             results = unscored(request.criteria, failure.reason, failure.detail)
         else:
@@ -458,7 +476,8 @@ class ApiJudge(Messages):
             transient=_transient(results, cut=parsed is None and failure.reason == "truncated"),
         )
 
-    def _warnings_before_parsing(self, request: Request, record: Record) -> list[str]:
+    def _record_warnings(self, request: Request, record: Record) -> list[str]:
+        """Warnings about what the model was not shown of the run."""
         warnings = []
         if record.truncated:
             warnings.append(f"{self.name}: {describe_omissions(record)}")
@@ -470,28 +489,32 @@ class ApiJudge(Messages):
     def _results(
         self, request: Request, parsed: ParsedReply, failure: Failure, record: Record
     ) -> tuple[CriterionResult, ...]:
-        results = to_results(
-            parsed, request.question, request.criteria, record, self._quotes(request)
-        )
+        """Verdicts from parsed entries, with notes on failed repairs and on plan.png."""
         about_image = set()
         if is_criteria(request.question):
             about_image = {item.id for item in request.criteria if "plan.png" in item.text}
         note = self._plan_image_note(request)
-        return tuple(
-            add_detail(result, note) if result.id in about_image else result
-            for result in (add_repair_failure(result, failure) for result in results)
-        )
+        results = []
+        for result in to_results(
+            parsed, request.question, request.criteria, record, self._quotes(request)
+        ):
+            result = add_repair_failure(result, failure)
+            if result.id in about_image:
+                result = add_detail(result, note)
+            results.append(result)
+        return tuple(results)
 
 
 def _raw_text(completion: Completion) -> str:
+    """What the store keeps of a completion: its text, or the words of a refusal."""
     return completion.text or completion.refusal or ""
 
 
 def _transient(results: tuple[CriterionResult, ...], *, cut: bool) -> frozenset[str]:
-    """Ids of unscored criteria that another attempt may well score.
+    """Ids of unscored criteria that another attempt may well score (`Reply.transient`).
 
-    A reply cut at its length limit may be complete the next time (`cut`); evidence that was left
-    out of the record will be left out again.
+    `cut`: the reply was cut at its length limit, and may be complete the next time. Evidence that
+    was left out of the record will be left out again.
     """
     return frozenset(
         result.id
@@ -501,6 +524,7 @@ def _transient(results: tuple[CriterionResult, ...], *, cut: bool) -> frozenset[
 
 
 def _check_model(model: str, api_base: str | None) -> None:
+    """ConfigError for an empty name, and for an address that is not http(s)."""
     if not model.strip():
         raise ConfigError("a judge needs a model's name", "for example --judge openai/gpt-5.4-mini")
     if api_base is not None and not re.match(r"https?://[^/\s]", api_base):
@@ -513,6 +537,7 @@ def _check_model(model: str, api_base: str | None) -> None:
 def _check_numbers(
     temperature: float, evidence_budget: int, max_tokens: int, timeout: float, samples: int
 ) -> None:
+    """ConfigError for a number out of range."""
     if not 0 <= temperature <= 2:
         raise ConfigError(
             f"temperature {temperature} is outside 0-2", "use 0 for the most repeatable verdicts"
