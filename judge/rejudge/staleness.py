@@ -347,8 +347,8 @@ class _Planner:
     def _reasons(self, stale: Sequence[_ExpectedVerdict]) -> list[tuple[StaleReason, ...]]:
         """Why each of these verdicts is stale."""
         names = {verdict.run.path: self.store.relative(verdict.run.path) for verdict in stale}
-        evidence = self.store.evidence_of(set(names.values()))
-        stored = self.store.verdicts_on(
+        evidence = self.store.evidence_by_path(set(names.values()))
+        stored = self.store.keys_by_evidence(
             {sha256 for pairs in evidence.values() for _, sha256 in pairs}
         )
         failed = self.store.attempts(verdict.key for verdict in stale)
@@ -403,7 +403,7 @@ class _Planner:
     def _history(self, question: QuestionName) -> tuple[int, Estimate]:
         """How many calls the judge has made on a question, and their lowest and highest use."""
         if question not in self._histories:
-            self._histories[question] = self.store.history(self.identity.judge, question)
+            self._histories[question] = self.store.call_history(self.identity.judge, question)
         return self._histories[question]
 
     # The questions on a run

@@ -4,7 +4,7 @@ A verdict is found by its key (`verdict_keys.VerdictKey`), so caching, resuming 
 one look-up. Failures that another attempt may overcome are stored as attempts and are never taken
 for verdicts:
 
-- `judge_error` (provider down, timeout, rate limit): says nothing about the run;
+- `judge_error` (provider down, timeout, rate limit): it says nothing about the run;
 - `budget`: the call was never made;
 - whatever the judge marks as transient in its reply (a reply cut at its token limit, say).
 
@@ -35,8 +35,10 @@ from ..questions.verdict_keys import VerdictKey
 from . import schema
 from .connection import EvidenceRow, StorePart, clean_row, now, to_json
 
-_VERDICTS = sa.select(schema.verdicts, schema.calls.c.run_ref).join(schema.calls)
+_SELECT_VERDICTS = sa.select(schema.verdicts, schema.calls.c.run_ref).join(schema.calls)
+"""Every verdict, with the run of the call that gave it."""
 _VERDICTS_PAGE = 1_000
+"""Verdicts that `iter_verdicts` reads at a time."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,12 @@ class StoredVerdict:
 
     key: VerdictKey
     stage: str
-    """The question's name, a stage or another."""
+    """The question's name: a stage, for criteria, or one of EXTRA_QUESTIONS."""
     result: CriterionResult
     call_id: str
     """The call that gave it."""
     run_ref: int
-    """The run that it was given for; others that show the same evidence share it."""
+    """The run that it was given on; other runs with the same evidence share the verdict."""
     created_at: str
     """ISO 8601, UTC."""
 
@@ -66,10 +68,10 @@ class NewReply:
     keys: Sequence[VerdictKey]
     reply: Reply
     call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """32 hexadecimal digits. If the caller chooses it, storing the same reply twice is a StoreError
-    instead of a second call."""
+    """32 hexadecimal digits. A caller that chooses it gets a StoreError instead of a second call if
+    it stores the same reply twice."""
     evidence_row: EvidenceRow | None = None
-    """The row of the evidence index that belongs to it."""
+    """Its row of the evidence index."""
 
 
 @dataclass(frozen=True)
@@ -77,18 +79,20 @@ class StoredCall:
     """One answered request."""
 
     criteria: int
-    """How many items it answered."""
+    """Number of items that it answered."""
     usage: Usage
-    """`calls` is 0 if no model was asked; cached tokens are None if the provider counted none."""
+    """`calls` is 0 if no model was asked; cached tokens are None if the provider did not count
+    them."""
 
 
 def is_final(result: CriterionResult, reply: Reply | None = None) -> bool:
     """Whether a result is a verdict to store, rather than a failure to try again."""
     if result.status == "credited":
-        return False  # This is a rule of the tier, not a judge's verdict.
+        return False  # The tier decided it, not a judge.
     if result.status != "unscored":
         return True
-    return result.reason not in RETRIABLE and (reply is None or result.id not in reply.transient)
+    is_transient = reply is not None and result.id in reply.transient
+    return result.reason not in RETRIABLE and not is_transient
 
 
 class _ReplyRows:
@@ -97,13 +101,15 @@ class _ReplyRows:
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
         self.texts: dict[str, dict[str, Any]] = {}
-        """By hash, so that equal texts are stored once."""
+        """Raw replies by hash, so that equal texts are stored once."""
         self.links: list[dict[str, Any]] = []
+        """Which texts belong to which call."""
         self.verdicts: dict[str, dict[str, Any]] = {}
-        """By key; the first of several with one key."""
+        """By verdict key; the first row if several have one key."""
         self.attempts: list[dict[str, Any]] = []
 
     def add(self, new: NewReply) -> None:
+        """Add the rows of one reply; ValueError if keys and results differ in number."""
         if len(new.keys) != len(new.reply.results):
             raise ValueError(f"{len(new.keys)} keys for {len(new.reply.results)} results")
         created_at = now()
@@ -130,13 +136,13 @@ class VerdictTables(StorePart):
     """Verdicts by key, and the calls and replies that they came from."""
 
     def keys_with_verdict(self, keys: Iterable[str]) -> set[str]:
-        """Those of these keys that have a verdict."""
+        """The keys, out of these, that have a verdict."""
         query = sa.select(schema.verdicts.c.key)
         return {row[0] for row in self._in_chunks(query, schema.verdicts.c.key, keys)}
 
     def verdicts(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
         """The verdicts under these keys, by key; keys without one are left out."""
-        rows = self._in_chunks(_VERDICTS, schema.verdicts.c.key, keys)
+        rows = self._in_chunks(_SELECT_VERDICTS, schema.verdicts.c.key, keys)
         return {row.key: self._verdict(row) for row in rows}
 
     def add_reply(
@@ -148,15 +154,22 @@ class VerdictTables(StorePart):
         reply: Reply,
         call_id: str | None = None,
     ) -> tuple[CriterionResult, ...]:
-        """Store one reply (`add_replies`)."""
-        call_id = call_id or uuid.uuid4().hex
-        return self.add_replies([NewReply(run_ref, rubric.sha256, stage, keys, reply, call_id)])[0]
+        """Store one reply; returns the results that are now in force (`add_replies`)."""
+        new = NewReply(
+            run_ref=run_ref,
+            rubric_sha256=rubric.sha256,
+            stage=stage,
+            keys=keys,
+            reply=reply,
+            call_id=call_id or uuid.uuid4().hex,
+        )
+        return self.add_replies([new])[0]
 
     def add_replies(self, replies: Sequence[NewReply]) -> list[tuple[CriterionResult, ...]]:
-        """Store replies, all in one transaction.
+        """Store replies in one transaction.
 
-        Returns the results that are now in force, in the same order: if another process stored a
-        verdict under the same key first, that one, so that everyone who looks sees the same.
+        Returns the results that are now in force, in the same order. If another process has stored
+        a verdict under the same key first, that verdict is in force for both.
         """
         rows = _ReplyRows()
         for new in replies:
@@ -165,10 +178,10 @@ class VerdictTables(StorePart):
         with self._write() as connection:
             self._insert_rows(connection, rows)
             self._insert_evidence(connection, sorted(evidence_rows))
-            earlier = self._keys_of_other_calls(connection, rows.verdicts)
-        # Read back from the row, so that the first caller gets what all later ones will get.
+            taken_keys = self._keys_stored_by_other_calls(connection, rows.verdicts)
+        # Made from the stored row, so that this caller gets exactly what later readers will get.
         in_force = {key: self._result(row) for key, row in rows.verdicts.items()}
-        in_force |= {key: verdict.result for key, verdict in self.verdicts(earlier).items()}
+        in_force |= {key: verdict.result for key, verdict in self.verdicts(taken_keys).items()}
         return [
             tuple(
                 in_force.get(key.sha256, result)
@@ -178,8 +191,8 @@ class VerdictTables(StorePart):
         ]
 
     def _insert_rows(self, connection: Connection, rows: _ReplyRows) -> None:
-        # Texts and verdicts in the order of their keys: two processes that store the same ones must
-        # not wait for each other.
+        # Texts and verdicts go in by the order of their keys, so that two processes that store the
+        # same ones never wait for each other.
         statements: list[tuple[Any, list[dict[str, Any]]]] = [
             (schema.calls.insert(), rows.calls),
             (
@@ -197,10 +210,10 @@ class VerdictTables(StorePart):
             if table_rows:
                 connection.execute(statement, table_rows)
 
-    def _keys_of_other_calls(
+    def _keys_stored_by_other_calls(
         self, connection: Connection, verdicts: Mapping[str, Mapping[str, Any]]
     ) -> list[str]:
-        """The keys of these rows under which the verdict of another call is stored."""
+        """The keys, out of these rows', under which another call's verdict is stored."""
         table = schema.verdicts
         query = sa.select(table.c.key, table.c.call_id).where(table.c.key.in_(list(verdicts)))
         return [
@@ -211,13 +224,13 @@ class VerdictTables(StorePart):
 
     def iter_verdicts(self) -> Iterator[StoredVerdict]:
         """All verdicts, in the order in which they were stored."""
-        rows = self._pages(_VERDICTS, schema.verdicts.c.seq, _VERDICTS_PAGE)
+        rows = self._pages(_SELECT_VERDICTS, schema.verdicts.c.seq, _VERDICTS_PAGE)
         yield from map(self._verdict, rows)
 
-    def verdicts_on(
+    def keys_by_evidence(
         self, evidence_sha256: Collection[str]
     ) -> dict[tuple[str, str], list[VerdictKey]]:
-        """Keys of all verdicts on this evidence, by (evidence hash, criterion id), oldest first."""
+        """Keys of all verdicts on this evidence by (evidence hash, criterion id), oldest first."""
         table = schema.verdicts
         query = sa.select(
             table.c.key,
@@ -234,8 +247,8 @@ class VerdictTables(StorePart):
             keys.setdefault((row.evidence_sha256, row.criterion_id), []).append(_key(row))
         return keys
 
-    def evidence_of(self, paths: Iterable[str]) -> dict[str, set[tuple[str, str]]]:
-        """Every (question, evidence hash) of any version of the run at each stored path."""
+    def evidence_by_path(self, paths: Iterable[str]) -> dict[str, set[tuple[str, str]]]:
+        """By stored path, every (question, evidence hash) of any version of the run there."""
         runs, table = schema.runs, schema.evidence
         query = sa.select(runs.c.path, table.c.stage, table.c.evidence_sha256).join_from(
             runs, table, runs.c.content_sha256 == table.c.content_sha256
@@ -287,10 +300,10 @@ class VerdictTables(StorePart):
         rows = self._read(query)
         return tuple(zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows)
 
-    def history(self, judge: str, stage: str) -> tuple[int, Estimate]:
-        """How many calls this judge has made for this question, and their lowest and highest usage.
+    def call_history(self, judge: str, stage: str) -> tuple[int, Estimate]:
+        """Number of this judge's calls for this question, and the least and most use of a request.
 
-        Usage is that of one request; None inside if no call reported it.
+        Tokens and cost are None if no call reported them.
         """
         table = schema.calls
         measures = (table.c.input_tokens, table.c.output_tokens, table.c.cost_usd)
@@ -300,8 +313,10 @@ class VerdictTables(StorePart):
             *(sa.func.max(column) for column in measures),
         ).where(table.c.judge == judge, table.c.stage == stage, table.c.calls > 0)
         row: Any = self._read(query)[0]
-        low, high = Usage(1, *row[1:4]), Usage(1, *row[4:7])
-        return int(row[0] or 0), Estimate(low, high)
+        calls, *extremes = row
+        low = Usage(1, *extremes[:3])
+        high = Usage(1, *extremes[3:])
+        return int(calls or 0), Estimate(low, high)
 
     def _verdict(self, row: sa.Row[Any]) -> StoredVerdict:
         return StoredVerdict(
@@ -314,6 +329,7 @@ class VerdictTables(StorePart):
         )
 
     def _result(self, row: Mapping[str, Any]) -> CriterionResult:
+        """The result in a row of verdicts; StoreError if the row is damaged."""
         try:
             return CriterionResult(
                 id=row["criterion_id"],

@@ -49,11 +49,11 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         assert store.keys_with_verdict([key(1).sha256, key(2).sha256]) == {key(1).sha256}
         assert store.raw_replies(stored.call_id) == ("{...}", "second")
         assert spent(store) == Usage(1, 10, 5, 0.25)
-        assert store.history("tester", "S1") == (
+        assert store.call_history("tester", "S1") == (
             1,
             Estimate(Usage(1, 10, 5, 0.25), Usage(1, 10, 5, 0.25)),
         )
-        assert store.history("tester", "S2")[0] == 0
+        assert store.call_history("tester", "S2")[0] == 0
 
 
 ANSWERS = (
@@ -277,11 +277,11 @@ def test_evidence_index(target, run):
             (run.content_sha256, "ctx3"): "e3",
         }
         name = store.relative(run.path)
-        assert store.evidence_of([name]) == {name: {("S1", "e1"), ("S3", "e3")}}
+        assert store.evidence_by_path([name]) == {name: {("S1", "e1"), ("S3", "e3")}}
         store.add_reply(
             store.add_run(run), RUBRIC, "S1", [key(1, evidence="e1")], Reply((scored(),))
         )
-        assert store.verdicts_on(["e1", "e2"]) == {("e1", "S1a"): [key(1, evidence="e1")]}
+        assert store.keys_by_evidence(["e1", "e2"]) == {("e1", "S1a"): [key(1, evidence="e1")]}
 
 
 def test_scorecards_append_and_the_last_one_is_in_force(target, run):
