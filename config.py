@@ -142,7 +142,7 @@ def read_toml(file: Path) -> dict[str, Any]:
             f"{file}: is not UTF-8 text at byte {error.start}", "save it as UTF-8"
         ) from None
     except ValueError as error:  # TOMLDecodeError, and what int() says of endless digits
-        raise ConfigError(f"{file}: not TOML: {error}", "see README, Configuration") from None
+        raise ConfigError(f"{file}: is not TOML: {error}", "see README, Configuration") from None
 
 
 def suggestion(name: str, names: tuple[str, ...]) -> str:

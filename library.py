@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from .console import counted
 from .errors import AmbjudgeError, ConfigError, InputError
 from .judge.card.fields import Policy
 from .judge.card.policy_file import load_policy
@@ -63,7 +64,7 @@ def make_judge(*names: str, **options: Any) -> Judge:
     unknown = sorted(options.keys() - existing)
     if unknown:
         raise ConfigError(
-            f"a judge has no option {unknown[0]!r}", f"known are {', '.join(existing)}"
+            f"a judge has no option {unknown[0]!r}", f"the options are {', '.join(existing)}"
         )
     return select_judge(names, JudgeOptions(**options))
 
@@ -179,8 +180,8 @@ def score_many(
         )
     if session.foreign_track_runs:
         warn(
-            f"{session.foreign_track_runs} of another track than the given rubric, judged by their"
-            " own"
+            f"judged {counted(session.foreign_track_runs, 'run')} of another track than the given"
+            " rubric by the rubric of their own track"
         )
     return cards
 

@@ -112,7 +112,8 @@ def _compare_with_labels(
     judges = cohort.runs["judge"].drop_nulls().unique().sort().to_list()
     if judge and judge not in judges:
         raise InputError(
-            f"no scorecards of judge {judge!r}", f"there are {', '.join(map(str, judges))}"
+            f"there are no scorecards of judge {judge!r}",
+            f"choose from {', '.join(map(str, judges))}",
         )
     rows = agreement(cohort, labels, annotator=annotator, judge=judge)
     names = judge or ", ".join(map(str, judges))
@@ -137,7 +138,8 @@ def _check_annotators(existing: Sequence[str], *names: str) -> None:
     for name in names:
         if name not in existing:
             raise InputError(
-                f"no labels of annotator {name!r}", f"there are {', '.join(existing) or 'none'}"
+                f"there are no labels of annotator {name!r}",
+                f"choose from {', '.join(existing) or 'none'}",
             )
 
 

@@ -129,9 +129,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
 def _check_output(out: str | None, site: str | None) -> None:
     if site and not out:
-        raise ConfigError("--site is for the report", "say with --out DIR where it goes")
+        raise ConfigError(
+            "--site only concerns the report", "name the folder of the report with --out DIR"
+        )
     if out and Path(out).exists() and not Path(out).is_dir():
-        raise InputError("cannot be written: not a folder", "choose another --out", out)
+        raise InputError("cannot be written: it is not a folder", "choose another --out", out)
 
 
 def _write_report(analysis: Analysis, out: Path, title: str, site: str | None, quiet: bool) -> None:

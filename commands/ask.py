@@ -139,7 +139,7 @@ def _checked_question(paths: tuple[str, ...], question: str | None) -> str:
             f"the last argument is the question, and {question!r} is a path that exists; {_USAGE}"
         )
     if not paths:
-        raise click.UsageError(f"no PATH before the question; {_USAGE}")
+        raise click.UsageError(f"PATH is missing before the question; {_USAGE}")
     return question
 
 
@@ -169,7 +169,7 @@ def _read_schema(file: Path) -> dict[str, Any]:
     schema = read_json(file)
     if not isinstance(schema, dict):
         raise ConfigError(
-            f"{file}: not a JSON Schema", 'give an object, for example {"type": "array", ...}'
+            f"{file}: is not a JSON Schema", 'give an object, for example {"type": "array", ...}'
         )
     return schema
 

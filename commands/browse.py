@@ -112,7 +112,9 @@ def browser(collection: Collection, settings: Settings, flags: dict[str, Any]) -
 
     theme = settings.get("theme")
     if theme is not None and theme not in BUILTIN_THEMES:
-        raise AmbjudgeError(f"no theme {theme!r}", f"one of {', '.join(sorted(BUILTIN_THEMES))}")
+        raise AmbjudgeError(
+            f"unknown theme {theme!r}", f"choose from {', '.join(sorted(BUILTIN_THEMES))}"
+        )
 
     def make_judge(name: str) -> Judge:
         return judge_of(settings, {"judges": (name,)})

@@ -57,7 +57,9 @@ def note_scoring(scoring: RulesScoring, flags: Mapping[str, Any], quiet: bool) -
     unused = [f"--{name}" for name in _SCORING_FLAGS if flags.get(name) is not None]
     if unused:
         console.note(
-            f"{', '.join(unused)}: no effect, scorecards keep what they were scored with", quiet
+            f"{', '.join(unused)}: no effect, as scorecards keep the rubric and policy that they"
+            " were scored with",
+            quiet,
         )
 
 
@@ -134,8 +136,8 @@ def _note_unscored(folder: Path, scored: int, quiet: bool) -> None:
         return
     if unscored > 0:
         console.note(
-            f"{console.counted(unscored, 'run')} below {folder} left out, without a scorecard in"
-            f" the store: ambjudge score {folder}",
+            f"left out {console.counted(unscored, 'run')} below {folder} without a scorecard in the"
+            f" store; to score: ambjudge score {folder}",
             quiet,
         )
 
@@ -194,7 +196,7 @@ def name_problems(problems: Sequence[str]) -> None:
     for text in problems[:MOST_PROBLEMS]:
         console.error(text)
     if len(problems) > MOST_PROBLEMS:
-        console.error(f"{len(problems) - MOST_PROBLEMS} more could not be read")
+        console.error(f"{len(problems) - MOST_PROBLEMS} more inputs could not be read")
 
 
 def say_json(data: Any) -> None:

@@ -46,7 +46,8 @@ def command(obj: dict[str, Any], /, out: str) -> int:
         ) from error
     runs = sum(1 for _ in (folder / "runs").iterdir())
     console.note(
-        f"{folder}: {runs} runs of two agents, a judge's replies to each, labels of some",
+        f"wrote {runs} runs of two agents to {folder}, with a judge's replies to each and labels of"
+        " some",
         obj["quiet"],
     )
     console.say(f"cd {folder}")

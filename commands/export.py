@@ -91,7 +91,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             f"a scorecard is not a row of {kind}", "use --format jsonl, or --what runs"
         )
     if kind == "parquet" and out is None:
-        raise InputError("parquet cannot go to stdout", "name a file with --out")
+        raise InputError("Parquet cannot be written to stdout", "name a file with --out")
     if out is not None:
         out = target_of(out, paths)
     reader = _Reader(obj, paths, scoring_of(obj, flags), flags["store"])
@@ -260,7 +260,7 @@ class _Reader:
                 raise labels
         if place.store is None and not sources:
             raise InputError(
-                "no store and no label files found here",
+                "holds neither a store nor label files",
                 "name a store, or a folder of labels",
                 path,
             )

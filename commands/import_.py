@@ -181,7 +181,7 @@ def _drafts_of(name: str, path: Path, source: Path) -> Iterator[tuple[Path, Draf
             yield path, draft
         if is_empty and is_file(source):
             raise InputError(
-                "begins no run: it continues one that another file beside it begins",
+                "does not begin a run: it continues one that begins in another file beside it",
                 f"give that file or the folder: ambjudge import {name} {path.parent}",
                 path,
             )
@@ -244,7 +244,9 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
         file = save_run(draft, out / name, path, flags["force"])
         warnings = load_conversation(file).warnings
         if warnings:
-            notes.append(f"reads with {console.counted(len(warnings), 'warning')}: {warnings[0]}")
+            notes.append(
+                f"read with {console.counted(len(warnings), 'warning')}, the first: {warnings[0]}"
+            )
     lost = _lost(draft)
     if lost:
         notes.insert(0, f"not carried over: {lost}")

@@ -258,7 +258,7 @@ OUTCOME = option(
 def _refuse_judge(_context: click.Context, _option: click.Parameter, name: str | None) -> None:
     if name is not None:
         raise click.UsageError(
-            f"nothing is judged here, so --judge has no use: --judged-by {name} selects the"
+            f"this command judges nothing, so --judge has no effect: --judged-by {name} selects the"
             " scorecards of one judge"
         )
 

@@ -157,7 +157,7 @@ def _effect_size(flags: dict[str, Any]) -> float:
     is_difference = code is None and effect is None and difference is not None
     if not (is_effect or is_difference):
         raise ConfigError(
-            "nothing says what is to be detected",
+            "the difference or effect to detect is missing",
             "give --difference SIZE, or --code E3 --effect SIZE, or --labels DIR --half-width SIZE",
         )
     size: float = effect if is_effect else difference
@@ -174,7 +174,7 @@ def _plan_labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, A
     conflicts = (code and item) or flags["effect"] or flags["difference"]
     if size is None or not flags["labels"] or conflicts:
         raise ConfigError(
-            "nothing says what the labels are for",
+            "the estimate that the labels correct is missing",
             "give --labels DIR --half-width SIZE, and --code E3 or --agreement E3",
         )
     check_effect_size("half-width", size, "agentic" if item else outcome)

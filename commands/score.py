@@ -378,8 +378,8 @@ class _Sink:
                 console.note(line, self.quiet)
         if session.foreign_track_runs:
             console.note(
-                f"{console.counted(session.foreign_track_runs, 'run')} of another track than the"
-                " given rubric, judged by the rubric of that track",
+                f"judged {console.counted(session.foreign_track_runs, 'run')} of another track than"
+                " the given rubric by the rubric of their own track",
                 self.quiet,
             )
         if session.usage.calls:

@@ -98,7 +98,7 @@ def open_session_store(
         is_free = judge is not None and judge.name == RULES
         if is_named or required or not is_free:
             raise
-        console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
+        console.note(f"ambjudge: verdicts are not stored: {error.message}", quiet)
         return None
     console.note(f"verdicts in {store.location}", quiet)
     return store

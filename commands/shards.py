@@ -106,7 +106,9 @@ class Part:
         note = self._read_note()
         if note is None:
             return None
-        console.note(f"{self.file} is up to date ({note.lines} lines) and is not made again", quiet)
+        console.note(
+            f"{self.file} is up to date ({note.lines} lines) and is not written again", quiet
+        )
         return note.exit_code
 
     def _read_note(self) -> _Note | None:

@@ -111,7 +111,7 @@ def _parse_switches(texts: Iterable[str]) -> dict[str, Any]:
             is_integer = number.lstrip("-").isdigit()
             switches[name] = int(number) if is_integer else float(number)
         except ValueError:
-            raise ConfigError(f"--set {text}: not NAME=NUMBER", "e.g. --set halo=1.5") from None
+            raise ConfigError(f"--set {text}: is not NAME=NUMBER", "e.g. --set halo=1.5") from None
         if name in _SIZES.values():
             _check_size(text, name, switches[name])
     return switches
@@ -119,7 +119,9 @@ def _parse_switches(texts: Iterable[str]) -> dict[str, Any]:
 
 def _check_size(text: str, name: str, number: float | int) -> None:
     if not isinstance(number, int) or number < 1:
-        raise ConfigError(f"--set {text}: not a whole number from 1", "e.g. --set agents=4")
+        raise ConfigError(
+            f"--set {text}: is not a whole number of at least 1", "e.g. --set agents=4"
+        )
     if name == "n_tracks" and number > _MOST_TRACKS:
         raise ConfigError(f"--set {text}: there are {_MOST_TRACKS} tracks", "give fewer")
 

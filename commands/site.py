@@ -56,7 +56,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     """
     out = Path(flags["out"])
     if out.exists() and not out.is_dir():
-        raise InputError("cannot be written: not a folder", "choose another --out", out)
+        raise InputError("cannot be written: it is not a folder", "choose another --out", out)
     from ..web.site import build
 
     make = partial(

@@ -93,7 +93,9 @@ def target_of(out: Path, paths: tuple[str, ...]) -> Path:
     try:
         target = file_behind(out)
         if target is None:
-            raise InputError("cannot be written: not a regular file", "choose another --out", out)
+            raise InputError(
+                "cannot be written: it is not a regular file", "choose another --out", out
+            )
         if not target.exists():
             return target
         if any(Path(path).exists() and target.samefile(path) for path in paths):

@@ -168,7 +168,7 @@ async def _read_all(tasks: dict[str, Run], judge: Judge, public: Path, quiet: bo
         written += 1
         console.note(f"{file}: {_in_words(answer.output_format.model_dump(exclude_defaults=True))}")
         for reason in answer.rejected:
-            console.note(f"  not taken: {reason}", quiet)
+            console.note(f"  rejected: {reason}", quiet)
     return written
 
 

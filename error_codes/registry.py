@@ -111,7 +111,7 @@ def detector(
             # So that our names are taken, whichever module is imported first.
             _import(built_in=True)
         if name in _DETECTORS:
-            raise ValueError(f"detector {name!r} is there already")
+            raise ValueError(f"there is already a detector named {name!r}")
         _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, fact)
         return function
 

@@ -82,7 +82,7 @@ def taxonomy(name: str) -> Taxonomy:
     """A taxonomy by name; InputError if there is none of this name."""
     data = _read()
     if name not in data:
-        raise InputError(f"no taxonomy {name!r}", f"choose one of {', '.join(data)}")
+        raise InputError(f"unknown taxonomy {name!r}", f"choose one of {', '.join(data)}")
     entry = data[name]
     codes = tuple(Code(code=code, **fields) for code, fields in entry["codes"].items())
     return Taxonomy(

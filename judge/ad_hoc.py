@@ -188,7 +188,7 @@ class _AnswerReader:
 
     def __init__(self, store: Store, judge: Judge, scope: Scope) -> None:
         if scope.questions.ask is None:
-            raise ValueError("the scope asks nothing")
+            raise ValueError("the scope asks no question")
         self.store, self.scope, self.item = store, scope, scope.questions.ask
         self.keys = QuestionKeys(
             identity(judge), extra_questions(judge), scope.questions, scope.public

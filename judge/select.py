@@ -176,7 +176,7 @@ def _plugin_judge(
     missing = [part for part in _JUDGE_PARTS if not hasattr(judge, part)]
     if missing:
         raise JudgeError(
-            f"{label} is no judge: it has no {', '.join(missing)}", "see docs/extending.md"
+            f"{label} is not a judge: it has no {', '.join(missing)}", "see docs/extending.md"
         )
     return PluginJudge(judge, name, plugin)
 

@@ -85,9 +85,7 @@ def _read_bytes(path: Path) -> bytes:
             f"cannot be read: {error.strerror or error}", "check the path", path
         ) from None
     except ValueError:  # a NUL in the name
-        raise RubricError(
-            "is not a possible file name", "check the path", repr(str(path))
-        ) from None
+        raise RubricError("is not a valid file name", "check the path", repr(str(path))) from None
 
 
 def parse_document(text: str, path: Path) -> Document:

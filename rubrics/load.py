@@ -92,7 +92,7 @@ def _check_id(rubric_id: str) -> None:
     if rubric_id not in ids:
         suggestion = did_you_mean(rubric_id[:80], ids)
         hint = suggestion or f"one of {', '.join(ids)}, or a .yaml file"
-        raise RubricError(f"no rubric {rubric_id[:80]!r}", hint)
+        raise RubricError(f"unknown rubric {rubric_id[:80]!r}", hint)
 
 
 @lru_cache(maxsize=64)

@@ -277,7 +277,9 @@ class Collection:
             notes.append(f"scorecard: {error}")
         path = self.conversation(row)
         if path is None:
-            notes.append(f"{row.path}: the conversation is not there; only the scorecard is shown")
+            notes.append(
+                f"{row.path}: the conversation file is missing; only the scorecard is shown"
+            )
         else:
             try:
                 run = load_conversation(path)

@@ -72,4 +72,4 @@ def links_to_site(site: Path, report: Path) -> SiteLinks:
                     links.add(row[run], row[page])
     except (OSError, ValueError, AttributeError, IndexError, TypeError):
         pass
-    raise InputError("is no site", "make one: ambjudge site RUNS --out DIR", site)
+    raise InputError("is not a site", "make one: ambjudge site RUNS --out DIR", site)

@@ -110,14 +110,18 @@ def split_sides(table: pl.DataFrame, by: By, names: tuple[str, str]) -> tuple[Si
     """
     if by == "release":
         raise ConfigError(
-            "releases are two sets of scorecards",
+            "--by release compares two sets of scorecards",
             "give two paths: ambjudge compare old.jsonl new.jsonl",
         )
     if names[0] == names[1]:
-        raise InputError(f"{names[0]!r} is on both sides", "name two")
+        raise InputError(
+            f"{names[0]!r} is on both sides of the comparison", "name two different ones"
+        )
     for name in names:
         if not table.select(_has_name(by, name).any()).item():
-            raise InputError(f"no runs of {by} {name!r}", f"there are {_listed(table[by])}")
+            raise InputError(
+                f"there are no runs of {by} {name!r}", f"choose from {_listed(table[by])}"
+            )
     if by == "agent":
         # Agents share a cohort, and with it what is left out of it.
         runs, notes = select_runs(table)

@@ -201,7 +201,7 @@ def corrected_code_effects(
                 continue
             warnings = [*runs.notes, *notes, ADDITIVE_NOTE]
             if kind != "judge" and positives[k] < FEW_POSITIVES:
-                warnings.append(f"{positives[k]} human positives: the interval is rough")
+                warnings.append(f"{positives[k]} human positives are few: the interval is rough")
             value, se = fit.coefficient(kind, k)
             est = t_estimate(
                 label,

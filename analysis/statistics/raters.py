@@ -285,7 +285,9 @@ def _warn_of_rare_value(row: dict[str, Any], n_rarer: int) -> None:
     """Warn of a defined coefficient with few runs of the rarer value, and take its interval."""
     if row["value"] is None:
         return
-    row["warnings"].append(f"{n_rarer} of the rarer value: read AC1, sensitivity, specificity")
+    row["warnings"].append(
+        f"{n_rarer} labels have the rarer value: read AC1, sensitivity, specificity"
+    )
     if row["lo"] is not None:
         row["lo"] = row["hi"] = None
         row["reason"] = f"{n_rarer} of the rarer value: too few for an interval"

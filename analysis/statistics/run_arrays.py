@@ -465,7 +465,7 @@ def _reading_notes(
             f"the number is not adjusted for {', '.join(missing)}, and may include their effects"
         )
     elif missing:
-        notes.append(f"not counted: {', '.join(missing)}")
+        notes.append(f"codes that are not counted: {', '.join(missing)}")
     return notes
 
 

@@ -140,14 +140,16 @@ def read_answers(path: str | Path) -> pl.DataFrame:
         listed = "; ".join(f"{text!r} by {judge} ({kind})" for text, judge, kind in questions[:3])
         raise InputError(
             f"holds answers to {len(questions)} questions or of several judges: {listed}",
-            "one file each",
+            "give one file for each",
             path,
         )
     answers: dict[tuple[str, str | None], Any] = {}
     for row in rows:
         run = row["run_id"], row["sha256"]
         if answers.setdefault(run, row["answer"]) != row["answer"]:
-            raise InputError(f"holds two answers about run {run[0]!r}", "one file each", path)
+            raise InputError(
+                f"holds two answers about run {run[0]!r}", "give one file for each", path
+            )
     kind = questions[0][2]
     table = [(*run, answer) for run, answer in answers.items()]
     schema = {"run_id": _TEXT, "sha256": _TEXT, "answer": _KINDS[kind]}
@@ -163,8 +165,8 @@ def with_answers(frame: pl.DataFrame, answers: pl.DataFrame, name: str) -> pl.Da
     """
     if not name or name in frame.columns:
         raise InputError(
-            f"a column cannot be called {name!r}",
-            "it is empty or there is one already; choose another name",
+            f"the column name {name!r} is empty or taken",
+            "choose another name",
         )
     lookup = _AnswerLookup(answers)
     column = [lookup.find(id, sha) for id, sha in frame.select("run_id", "sha256").iter_rows()]

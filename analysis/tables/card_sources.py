@@ -93,7 +93,7 @@ def _from_address(
     files = find_files(address, _FRAME_SUFFIXES + _CARD_SUFFIXES)
     if not files:
         raise InputError(
-            "no scorecards found here", "score the runs first, with --out at this address", address
+            "holds no scorecards", "score the runs first, with --out at this address", address
         )
     for file in files:
         n_before = len(problems)
@@ -131,7 +131,7 @@ def _from_path(
     )
     if not files:
         raise InputError(
-            "no scorecards and no runs found here",
+            "holds neither scorecards nor runs",
             "score the runs first, or name their folder",
             path,
         )
@@ -213,7 +213,7 @@ def _validated(item: Any, location: str, problems: list[str]) -> Iterator[ScoreC
             f"{location}: {field or 'line'}: {first['msg']} (not a scorecard; score the run again)"
         )
     except (TypeError, ValueError, RecursionError):
-        problems.append(f"{location}: not JSON (score the run again)")
+        problems.append(f"{location}: is not JSON (score the run again)")
 
 
 def _score_runs(root: Path, problems: list[str], scoring: RulesScoring) -> Iterator[ScoreCard]:

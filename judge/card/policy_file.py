@@ -44,7 +44,7 @@ def load_policy(policy: Policy | str | Path) -> Policy:
     overridden = [key for key in _DECIDED_BY_HARNESS if key in choices]
     if choices.get("like") == "harness" and overridden:
         raise ConfigError(
-            f"{file}: like = harness decides {', '.join(overridden)} too", "leave one of them out"
+            f"{file}: like = harness also decides {', '.join(overridden)}", "leave one of them out"
         )
     return Policy(**choices)
 

@@ -54,7 +54,7 @@ def parse_card(data: Any, location: str) -> ScoreCard:
     if not isinstance(data, Mapping) or data.get("schema") != "ambjudge.scorecard/1":
         schema = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
         raise InputError(
-            f"{location}: not a scorecard (schema is {schema!r})",
+            f"{location}: is not a scorecard (its schema is {schema!r})",
             "expected schema ambjudge.scorecard/1",
         )
     try:
@@ -73,9 +73,9 @@ def rubric_of(card: ScoreCard, file: str | Path | None = None) -> Rubric:
     card's."""
     if not card.rubric.sha256.strip("0"):
         raise InputError(
-            "drawn by no rubric (`ambjudge simulate`), so that there is nothing to recompute its"
-            " scores from",
-            "what was planted is in the .truth.json beside it",
+            "was simulated without a rubric (`ambjudge simulate`), so its scores cannot be"
+            " recomputed",
+            "the planted effects are in the .truth.json file beside it",
         )
     rubric = load_rubric(file or card.rubric.id)
     if rubric.sha256 != card.rubric.sha256:

@@ -153,7 +153,7 @@ class Collector:
         self.collected.strays += strays
         if strays:
             self.collected.warnings.append(
-                f"batch {batch.id}: {strays} lines of its output answer nothing that was asked"
+                f"batch {batch.id}: {strays} lines of its output match no request"
             )
 
     def _store_reply(
@@ -211,8 +211,8 @@ class Collector:
         }
         if self._judge.evidence_sha256(request) != record.evidence_sha256:
             self.collected.warnings.append(
-                f"{prepared.run.id}, {record.question}: was changed since it was sent; its answer"
-                " cannot be checked"
+                f"{prepared.run.id}, {record.question}: the run was changed since it was sent;"
+                " its answer cannot be checked"
             )
             return None
         # A rubric of the same hash has the same criteria; an edited taxonomy may not.

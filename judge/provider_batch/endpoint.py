@@ -258,7 +258,7 @@ class BatchEndpoint:
             return _parse_batch(await self._get(f"batches/{quote(batch_id, safe='')}"))
         except ValueError as error:
             raise JudgeError(
-                f"{self._judge_name}: the provider's answer is no batch: {error}",
+                f"{self._judge_name}: the provider's answer is not a batch: {error}",
                 "check --api-base",
             ) from None
 

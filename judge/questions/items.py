@@ -68,7 +68,8 @@ def ask_item(question: str, answer: Answer | None = None) -> AskItem:
         )
     if len(text) > _MAX_QUESTION_CHARS:
         raise ConfigError(
-            f"the question has {len(text):,} characters", f"at most {_MAX_QUESTION_CHARS:,}"
+            f"the question has {len(text):,} characters",
+            f"shorten it to at most {_MAX_QUESTION_CHARS:,}",
         )
     scale: tuple[Level, ...] = _YES_NO
     if answer.kind == "choice":
@@ -92,7 +93,8 @@ def _distinct_options(answer: Answer) -> Answer:
     options = tuple(dict.fromkeys(option for option in stripped if option))
     if not 2 <= len(options) <= _MAX_OPTIONS:
         raise ConfigError(
-            f"a choice of {len(options)} answers", f"name 2 to {_MAX_OPTIONS} different ones"
+            f"a choice cannot have {len(options)} answers",
+            f"name 2 to {_MAX_OPTIONS} different answers",
         )
     return Answer("choice", options)
 

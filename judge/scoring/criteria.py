@@ -123,7 +123,7 @@ def results_by_id(
     by_id: dict[str, CriterionResult] = {}
     for result in results:
         if result.id not in ids:
-            raise ValueError(f"result for {result.id}, which is no criterion of the stage")
+            raise ValueError(f"result for {result.id}, which is not a criterion of the stage")
         if result.id in by_id:
             raise ValueError(f"two results for {result.id}")
         by_id[result.id] = result

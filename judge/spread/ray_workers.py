@@ -111,8 +111,8 @@ class RayCluster:
         if not alive:
             raise ConfigError(
                 "Ray ended on this machine (its raylet died, or was cut off too long): no worker"
-                " can be had",
-                "give the same command again: what is in the store is not done anew",
+                " can start",
+                "run the same command again: what is in the store is not judged again",
             )
 
     def close(self) -> None:

@@ -190,7 +190,7 @@ class WorkerPool:
                 return await worker.run(task)
         raise AmbjudgeError(
             f"{path_of(task)}: {_MAX_DEATHS} workers died on it",
-            "is there enough memory? score it alone to see",
+            "score it alone to see the cause, such as too little memory",
         )
 
     def _replace(self, dead: Worker) -> None:
@@ -405,7 +405,8 @@ class _ProcessWorker:
             self._run_in_background(self._budget.forfeit(self._name))
         if not self._ready:
             self._fatal_error = ConfigError(
-                "a worker ended before it began", "leave out --workers to see why"
+                "a worker process ended before it could start",
+                "run without --workers to see the cause",
             )
         # The pool replaces the worker before the tasks are told, so that they find the new one.
         if self._fatal_error is None:

@@ -265,11 +265,11 @@ def _has_schema(connection: Connection, location: str) -> bool:
             f"{location} has a table `meta` that is not ambjudge's", _OWN_DATABASE_HINT
         ) from error
     if version is None or not str(version).isdigit():
-        raise StoreError(f"{location} does not say which schema it has", _OWN_DATABASE_HINT)
+        raise StoreError(f"{location} does not state its schema", _OWN_DATABASE_HINT)
     if int(version) != schema.VERSION:
         age = "a newer" if int(version) > schema.VERSION else "an older"
         raise StoreError(
-            f"{location} was written by {age} ambjudge (schema {version}, this one knows"
+            f"{location} was written by {age} ambjudge (schema {version}, this version reads"
             f" {schema.VERSION})",
             "use that ambjudge, or choose another store with --store",
         )

@@ -72,7 +72,7 @@ def check_owner(file: Path) -> Path:
     if problem is not None:
         raise StoreError(
             f"{file} is not used: {problem}",
-            "to use it all the same, or another, name it with --store",
+            "to use it anyway, or another store, name it with --store",
         )
     return file
 

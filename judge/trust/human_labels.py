@@ -144,7 +144,7 @@ def parse_labels(data: Any, path: Path | None = None, *, strict: bool = True) ->
     if unknown:
         raise InputError(
             f"unknown field {sanitize_line(unknown[0][:40])!r}",
-            f"known are {', '.join(LABEL_FIELDS)}",
+            f"the fields are {', '.join(LABEL_FIELDS)}",
             path,
         )
     # The field is set only if the file has it, so that codes nobody looked for differ from codes

@@ -46,7 +46,7 @@ def test_simulate_is_the_same_for_the_same_seed_and_goes_to_stdout(out, cards) -
     ("args", "message"),
     [
         pytest.param(["--preset", "papr"], "unknown preset 'papr'", id="preset"),
-        pytest.param(["--set", "halo"], "--set halo: not NAME=NUMBER", id="no number"),
+        pytest.param(["--set", "halo"], "--set halo: is not NAME=NUMBER", id="no number"),
         pytest.param(["--set", "hallo=1"], "unknown switch 'hallo'", id="switch"),
     ],
 )
@@ -129,7 +129,7 @@ def test_analyze_runs_with_labels_scores_them_first(out) -> None:
     ("args", "message"),
     [
         pytest.param(["nowhere"], "no such file or folder", id="no path"),
-        pytest.param(["."], "no scorecards and no runs found here", id="empty folder"),
+        pytest.param(["."], "holds neither scorecards nor runs", id="empty folder"),
         pytest.param(["CARDS", "--table", "clif"], "unknown table 'clif'", id="table"),
         pytest.param(["CARDS", "--labels", "nowhere"], "no such file or folder", id="labels"),
         pytest.param(["CARDS", "--out", "CARDS"], "cannot be written", id="out is a file"),
@@ -207,7 +207,10 @@ def test_options_for_scoring_say_when_nothing_was_scored(out, cards, command: st
     code, text, err = out(command, cards, "--policy", "harness", "--rubric", "vqa")
     assert code == 0
     assert text
-    assert err == "--rubric, --policy: no effect, scorecards keep what they were scored with\n"
+    assert err == (
+        "--rubric, --policy: no effect, as scorecards keep the rubric and policy that they were"
+        " scored with\n"
+    )
     assert out("-q", command, cards, "--policy", "harness")[2] == ""
 
 

@@ -215,7 +215,7 @@ def test_through_a_providers_batch(
     [
         (("ask", "runs", "runs"), "is a path that exists"),
         (("ask", "runs"), "is a path that exists"),
-        (("ask", QUESTION), "no PATH before the question"),
+        (("ask", QUESTION), "PATH is missing before the question"),
         (("ask",), "name the runs, then the question"),
         (("ask", "runs", QUESTION), "cannot be asked: only a model reads a question"),
         (("ask", "runs", " ", "--judge", "m"), "the question is empty"),
@@ -224,8 +224,14 @@ def test_through_a_providers_batch(
             ("ask", "runs", QUESTION, "--judge", "m", "--number", "--text"),
             "--number and --text exclude each other",
         ),
-        (("ask", "runs", QUESTION, "--judge", "m", "--choice", "a,a"), "a choice of 1 answers"),
-        (("ask", "runs", QUESTION, "--judge", "m", "--schema", "list.json"), "not a JSON Schema"),
+        (
+            ("ask", "runs", QUESTION, "--judge", "m", "--choice", "a,a"),
+            "a choice cannot have 1 answers",
+        ),
+        (
+            ("ask", "runs", QUESTION, "--judge", "m", "--schema", "list.json"),
+            "is not a JSON Schema",
+        ),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "bad.json"), "the answer's schema"),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "none.json"), "no such file"),
         (("ask", "runs", QUESTION, "--judge", "m", "--out", "a.txt"), "names no format"),

@@ -635,7 +635,7 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     )
     assert (code, "15 kept" in err) == (0, True)
     assert (
-        "0 kept, 15 were there already"
+        "0 labels added, 15 already stored"
         in out("label", "import", RECORDED / "labels" / "gold", "--store", store)[2]
     )
     out("label", "export", "--out", tmp_path / "again", "--store", store)

@@ -358,10 +358,10 @@ def test_a_number_no_table_can_hold_is_one_line(
             "is not a readable store",
             id="verdicts of it",
         ),
-        pytest.param(["."], "no scorecards and no runs found here", id="empty folder"),
+        pytest.param(["."], "holds neither scorecards nor runs", id="empty folder"),
         pytest.param([".", "--what", "verdicts"], "has no verdicts", id="no verdicts"),
         pytest.param(
-            [".", "--what", "labels"], "no store and no label files found here", id="no labels"
+            [".", "--what", "labels"], "holds neither a store nor label files", id="no labels"
         ),
         pytest.param(
             ["CARDS", "--what", "verdicts"], "has no verdicts", id="scorecards have no verdicts"
@@ -371,10 +371,14 @@ def test_a_number_no_table_can_hold_is_one_line(
         ),
         pytest.param(["CARDS", "--what", "cards"], "'cards' is not one of", id="table"),
         pytest.param(
-            ["CARDS", "--format", "parquet"], "parquet cannot go to stdout", id="parquet to stdout"
+            ["CARDS", "--format", "parquet"],
+            "Parquet cannot be written to stdout",
+            id="parquet to stdout",
         ),
         pytest.param(
-            ["CARDS", "--out", "-", "--format", "parquet"], "parquet cannot go to stdout", id="dash"
+            ["CARDS", "--out", "-", "--format", "parquet"],
+            "Parquet cannot be written to stdout",
+            id="dash",
         ),
         pytest.param(["CARDS", "--out", "t.xlsx"], "its suffix names no format", id="suffix"),
         pytest.param(

@@ -297,7 +297,7 @@ def test_label_files_that_are_none_are_named_and_nothing_is_made(out, tmp_path: 
     Path("good.json").write_text(label("r"), "utf-8")
     code, _, err = out("label", "import", "bad.json", "good.json")
     assert code == 1
-    assert "1 kept, 0 were there already, 1 left out" in err
+    assert "1 label added, 0 already stored, 1 left out" in err
 
 
 BAD_OPTIONS = [
@@ -310,11 +310,15 @@ BAD_OPTIONS = [
     pytest.param(["--price", "1"], "price", id="half a price"),
     pytest.param(["--max-cost", "nan"], "cost limit of nan", id="cost nan"),
     pytest.param(
-        ["--api-base", "localhost:8000"], "'localhost:8000' is no http(s) address", id="no scheme"
+        ["--api-base", "localhost:8000"],
+        "'localhost:8000' is not an http(s) address",
+        id="no scheme",
     ),
-    pytest.param(["--api-base", "file:///etc/passwd"], "is no http(s) address", id="other scheme"),
-    pytest.param(["--api-base", "http://"], "is no http(s) address", id="no host"),
-    pytest.param(["--api-base", "me:secret@["], "is no http(s) address", id="no URL at all"),
+    pytest.param(
+        ["--api-base", "file:///etc/passwd"], "is not an http(s) address", id="other scheme"
+    ),
+    pytest.param(["--api-base", "http://"], "is not an http(s) address", id="no host"),
+    pytest.param(["--api-base", "me:secret@["], "is not an http(s) address", id="no URL at all"),
 ]
 
 

@@ -67,7 +67,7 @@ def test_what_the_brief_does_not_say_is_not_taken(out, runs, judge_server) -> No
     judge_server.script = ["false_quote"]
     code, _, told = out("tasks", "read", "runs", "--public", "public")
     assert code == 0
-    assert "not taken: axes 2: its quote is not in the brief" in told
+    assert "rejected: axes 2: its quote is not in the brief" in told
     assert "axes" not in yaml.safe_load(next(Path("public").glob("*/task.yaml")).read_text())
 
 

@@ -113,7 +113,7 @@ def test_every_command_reads_the_store_and_its_judge(
     assert "good" not in text
     shutil.copytree(runs / "crc-lite-02", runs / "later")
     _, _, err = out("analyze", runs, "--table", "basis")
-    assert f"1 run below {runs} left out, without a scorecard in the store" in err
+    assert f"left out 1 run below {runs} without a scorecard in the store" in err
     assert judge_server.count == asked, "nothing is asked twice"
 
 

@@ -235,7 +235,7 @@ async def test_calls_side_by_side_weaken_the_form_together(judge_server) -> None
 async def test_a_model_without_temperature(judge_server) -> None:
     reply = await judge_of(judge_server, "no_temperature").judge(request())
     assert outcome(reply) == {("scored", None, 1.0)}
-    assert any("does not take temperature" in w for w in reply.warnings)
+    assert any("does not accept temperature" in w for w in reply.warnings)
 
 
 async def test_a_failing_provider_is_left_alone(judge_server) -> None:

@@ -328,7 +328,7 @@ def test_a_store_of_another_schema_is_refused_and_left_as_it_is(target, version,
         connection.exec_driver_sql(f"update meta set value = '{version}' where name = 'schema'")
     for create in (True, False):
         with pytest.raises(
-            StoreError, match=rf"by {words} ambjudge \(schema {version}, this one knows 4\)"
+            StoreError, match=rf"by {words} ambjudge \(schema {version}, this version reads 4\)"
         ):
             open_store(target, create=create)
 

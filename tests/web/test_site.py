@@ -432,7 +432,7 @@ def test_a_report_elsewhere_leads_to_the_pages_of_a_site(site: Path, tmp_path: P
     ]
     assert links
     assert all((tmp_path / unquote(link)).resolve().is_file() for link in links)
-    with pytest.raises(InputError, match="is no site"):
+    with pytest.raises(InputError, match="is not a site"):
         links_to_site(tmp_path, tmp_path)
 
 

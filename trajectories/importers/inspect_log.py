@@ -53,7 +53,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         return
     if path.suffix.lower() == ".eval":
         raise InputError(
-            "is not a zip file", "a .eval log that was cut short? Convert or copy it again", path
+            "is not a zip file", "the .eval log may be cut short: convert or copy it again", path
         )
     log = as_object(read_json(path))
     samples = log.get("samples")
@@ -61,7 +61,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     if not isinstance(samples, list) or not samples:
         raise InputError(
             "holds no samples",
-            "was it written with --no-log-samples, or is it only the header?",
+            "it may be written with --no-log-samples, or be only the header",
             path,
         )
     for position, sample in enumerate(samples):

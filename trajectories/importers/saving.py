@@ -53,7 +53,7 @@ def conversation(draft: Draft, source: Path) -> dict[str, Any]:
     """
     if not draft.turns:
         raise InputError(
-            f"{draft.name[:80]}: holds no assistant message", "nothing to judge in it", source
+            f"{draft.name[:80]}: holds no assistant message", "there is nothing to judge", source
         )
     value: dict[str, Any] = _identity(draft)
     if draft.repeat is not None:

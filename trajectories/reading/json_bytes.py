@@ -79,7 +79,7 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
             f"cannot be read: {error.strerror or error}", "check its permissions", path
         ) from None
     except ValueError:  # a NUL in the name
-        raise InputError("is not a possible file name", "check the path", repr(str(path))) from None
+        raise InputError("is not a valid file name", "check the path", repr(str(path))) from None
 
 
 def _unpack(data: bytes, path: Path, limit: int) -> bytes:
@@ -118,7 +118,7 @@ def decode(data: bytes, path: Path) -> str:
         location = f"byte {error.start} (0x{data[error.start]:02x})"
         hint = "save it as UTF-8"
         if b"\0" in data[:64]:
-            hint = "UTF-16 without a byte-order mark? Save it as UTF-8"
+            hint = "it may be UTF-16 without a byte-order mark: save it as UTF-8"
         raise InputError(
             f"is not {encoding.removesuffix('-sig').upper()} text at {location}", hint, path
         ) from None
@@ -259,7 +259,7 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
         if "\0" in text[:64]:
             raise InputError(
                 "is not JSON: NUL characters",
-                "UTF-16 without a byte-order mark? Save it as UTF-8",
+                "it may be UTF-16 without a byte-order mark: save it as UTF-8",
                 path,
             ) from None
         location = f"line {line or error.lineno} column {error.colno}"

@@ -406,7 +406,7 @@ def _address_errors(address: str) -> Iterator[None]:
 
 def _as_input_error(error: Exception, address: str) -> InputError:
     if isinstance(error, FileNotFoundError):
-        return InputError("is not there", "check the address", address)
+        return InputError("does not exist", "check the address", address)
     reason = sanitize_line(mask(" ".join(str(error).split())))[:200]
     return InputError(
         f"cannot be reached or read: {type(error).__name__}: {reason}",

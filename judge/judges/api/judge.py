@@ -466,7 +466,7 @@ class ApiJudge(Messages):
         if self._options.dropped:
             names = ", ".join(self._options.dropped)
             warnings.append(
-                f"{self.name}: the provider does not take {names}; its defaults were used"
+                f"{self.name}: the provider does not accept {names}; its defaults were used"
             )
         return Reply(
             results=results,
@@ -483,7 +483,7 @@ class ApiJudge(Messages):
             warnings.append(f"{self.name}: {describe_omissions(record)}")
         for picture in self.pictures(request):
             if picture.png is None:
-                warnings.append(f"{self.name}: not shown: {picture.title}: {picture.problem}")
+                warnings.append(f"{self.name}: {picture.title} was not shown: {picture.problem}")
         return warnings
 
     def _results(
@@ -529,7 +529,7 @@ def _check_model(model: str, api_base: str | None) -> None:
         raise ConfigError("a judge needs a model's name", "for example --judge openai/gpt-5.4-mini")
     if api_base is not None and not re.match(r"https?://[^/\s]", api_base):
         raise ConfigError(
-            f"{api_base.rpartition('@')[2]!r} is no http(s) address",
+            f"{api_base.rpartition('@')[2]!r} is not an http(s) address",
             "for example --api-base http://localhost:8000/v1",
         )
 

@@ -600,7 +600,7 @@ def request_body(
 def completion_from_body(body: Any) -> Completion:
     """The completion in the JSON body of an answer, from a live call or a provider batch.
 
-    Raises CallFailed if the body is no chat completion.
+    Raises CallFailed if the body is not a chat completion.
     """
     module = litellm()
     try:
@@ -609,4 +609,4 @@ def completion_from_body(body: Any) -> Completion:
         )
         return _completion(answer)
     except Exception:  # litellm raises many types, down to plain Exception
-        raise CallFailed("provider", "the provider's answer is no chat completion") from None
+        raise CallFailed("provider", "the provider's answer is not a chat completion") from None
