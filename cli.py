@@ -236,7 +236,7 @@ def _report(error: BaseException) -> int:
         note(f"ambjudge: error: {error}")
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        note("ambjudge: interrupted; what was finished is kept")
+        note("ambjudge: interrupted; finished results are kept")
         return 130
     if isinstance(error, OSError):
         _discard_stdout()

@@ -178,21 +178,26 @@ def check_track(track: CheckedTrack) -> None:
     """Check a track's rubrics, and that its check names every case, whatever the files contain."""
     for name in track.rubrics:
         rubric = load_rubric(name)
-        _ask(
+        _require(
             rubric.track == track.name,
             f"rubric {name} is of track {rubric.track}, not {track.name}",
         )
-        _ask(
+        _require(
             not isinstance(name, Path) or rubric.id == name.stem,
             f"rubric {name} has the id {rubric.id}, not that of its file",
         )
-    _ask(
+    _require(
         bool(track.files or track.delivered),
-        "a track names its files, or says which cases were delivered",
+        "a track must name its files, or say which cases were delivered",
     )
     empty = _check_submission(track, {})
-    _ask(empty.delivered == 0, "a submission without files delivers no case")
-    _ask(bool(empty.issues or empty.cases[0].issues), "a missing file is an issue")
+    _require(
+        empty.delivered == 0, "the check must find no delivered case in a submission without files"
+    )
+    _require(
+        bool(empty.issues or empty.cases[0].issues),
+        "the check must report a missing file as an issue",
+    )
     for content in HOSTILE:
         paths = [*track.files]
         for case in _CASES:
@@ -207,10 +212,10 @@ def _check_submission(track: CheckedTrack, outputs: Mapping[str, bytes]) -> Trac
         run = tiny_run(folder, cases=_CASES, outputs={"notes.txt": "", **outputs})
         run = run.model_copy(update={"track": track.name})
         checked = track.check(Submission(run, Fence(folder), _CASES))
-    _ask(isinstance(checked, TrackCheck), "`check` gives a TrackCheck")
-    _ask(
+    _require(isinstance(checked, TrackCheck), "`check` must return a TrackCheck")
+    _require(
         tuple(case.case for case in checked.cases) == _CASES,
-        "`check` names every case of the submission, in order",
+        "`check` must name every case of the submission, in order",
     )
     return checked
 
@@ -229,21 +234,22 @@ def check_detector(
     context = code_context(run, segment(run), outputs)
     run_turns = set(range(1, len(run.turns) + 1))
     for detector in detectors:
-        _ask(bool(detector.doc), f"{detector.name} says in its docstring what it sees")
+        _require(bool(detector.doc), f"{detector.name} must say in its docstring what it detects")
         for finding in detector.function(context):
             reason = " ".join(finding.why.split())
-            _ask(bool(finding.turns), f"{detector.name} names no turn")
-            _ask(
+            _require(bool(finding.turns), f"{detector.name} has a finding without turns")
+            _require(
                 set(finding.turns) <= run_turns,
-                f"{detector.name} names turns that the run has not",
+                f"{detector.name} has a finding with turns that the run does not have",
             )
-            _ask(
+            _require(
                 reason.endswith(".") and 20 <= len(reason) <= 400,
-                f"{detector.name} gives no sentence as its reason: {reason!r}",
+                f"{detector.name} must give a sentence of 20 to 400 characters as its reason, not"
+                f" {reason!r}",
             )
-            _ask(
+            _require(
                 0.5 <= finding.confidence <= 1,
-                f"{detector.name} is sure by {finding.confidence}, not by 0.5 to 1",
+                f"{detector.name} has a finding with confidence {finding.confidence}, not 0.5 to 1",
             )
     return None
 
@@ -257,30 +263,35 @@ def check_judge(judge: Judge, run: Run | None = None) -> None:
     if run is None:
         with TemporaryDirectory() as name:
             return check_judge(judge, tiny_run(Path(name)))
-    _ask(bool(judge.name), "a judge has a name")
-    _ask(identity(judge) == identity(judge), "a judge's name, prompts and parameters stay the same")
+    _require(bool(judge.name), "a judge must have a name")
+    _require(
+        identity(judge) == identity(judge),
+        "a judge's name, prompts and parameters must stay the same",
+    )
     for request in prepare(run).requests(judge):
-        _ask(
+        _require(
             is_criteria(request.question) or request.question in extra_questions(judge),
-            f"nobody asks for {request.question}",
+            f"the judge has an unknown question {request.question}",
         )
         key = judge.evidence_sha256(request)
         other = judge.evidence_sha256(replace(request, criteria=request.criteria[:1]))
-        _ask(
+        _require(
             len(key) == 64 and key == other,
-            "evidence_sha256 is a SHA-256 and does not depend on the criteria",
+            "evidence_sha256 must be a SHA-256 that does not depend on the criteria",
         )
         reply = asyncio.run(judge.judge(request))
-        _ask(
+        _require(
             [r.id for r in reply.results] == [c.id for c in request.criteria],
-            "one result an item, in their order",
+            "a judge must return one result for each item, in their order",
         )
         for result, item in zip(reply.results, request.criteria, strict=True):
             on_scale = result.value is None or any(
                 abs(result.value - value) < 1e-9 for value in item.values
             )
-            _ask(on_scale, f"{item.id} is {result.value}, none of {item.values}")
-            _ask(
+            _require(
+                on_scale, f"{item.id} has the value {result.value}, which is none of {item.values}"
+            )
+            _require(
                 result.value is not None or result.status != "scored",
                 f"{item.id} is scored without a value",
             )
@@ -294,9 +305,9 @@ def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
     """
     recognises = importer.recognises
     for content in HOSTILE:
-        _ask(
+        _require(
             recognises is None or not recognises(content, "x.json"),
-            f"a file of {content[:8]!r} is recognised",
+            f"the importer must not recognise a file of {content[:8]!r}",
         )
         with TemporaryDirectory() as name:
             path = Path(name) / f"x{(*importer.suffixes, '.json')[0]}"
@@ -306,16 +317,20 @@ def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
             except InputError:
                 continue
             read_as_run = any(isinstance(item, Draft) and item.turns for item in items)
-            _ask(not read_as_run, f"a file of {content[:8]!r} is read as a run")
+            _require(
+                not read_as_run, f"the importer must not read a file of {content[:8]!r} as a run"
+            )
     runs: list[Run] = []
     for item in importer.read(sample) if sample is not None else ():
-        _ask(isinstance(item, Draft), f"the sample cannot be read: {item}")
+        _require(isinstance(item, Draft), f"the sample cannot be read: {item}")
         if isinstance(item, Draft):
             with TemporaryDirectory() as name:
                 runs.append(
                     load_run(save_run(item, Path(name) / "run", Path("sample"), force=False))
                 )
-    _ask(sample is None or any(run.turns for run in runs), "the sample holds no run with a turn")
+    _require(
+        sample is None or any(run.turns for run in runs), "the sample holds no run with a turn"
+    )
     return runs
 
 
@@ -328,12 +343,12 @@ def check_exporter(exporter: Exporter, run: Run | None = None) -> dict[str, Any]
     assert isinstance(draft, Draft)
     before = json.dumps(draft.messages)
     value = exporter(draft)
-    _ask(
+    _require(
         isinstance(value, dict) and bool(json.dumps(value, allow_nan=False)),
-        "an exporter gives a JSON object",
+        "an exporter must return a JSON object",
     )
-    _ask(
-        json.dumps(draft.messages) == before, "an exporter leaves the draft's messages as they were"
+    _require(
+        json.dumps(draft.messages) == before, "an exporter must not change the draft's messages"
     )
     return value
 
@@ -345,15 +360,22 @@ def check_table(table: Table) -> None:
     from .analysis import cohort, simulate, simulated_scorecards
     from .analysis.report.table_spec import TableInputs
 
-    _ask(bool(table.title and table.note), "a table has a title and a note")
+    _require(bool(table.title and table.note), "a table must have a title and a note")
     cards = list(simulated_scorecards(simulate(n_agents=2, n_tasks=4, n_rep=2, seed=1)))
     for cohort_size in (len(cards), 0):
-        inputs = TableInputs(cohort(cards[:cohort_size]), None, None, "overall", "any", 10)
+        inputs = TableInputs(
+            cohort=cohort(cards[:cohort_size]),
+            labels=None,
+            texts=None,
+            outcome="overall",
+            code_source="any",
+            label_budget=10,
+        )
         try:
             frame = table.compute(inputs)
         except AmbjudgeError:
             continue  # shown as the reason why there are no rows
-        _ask(isinstance(frame, pl.DataFrame), "a table computes a polars DataFrame")
+        _require(isinstance(frame, pl.DataFrame), "a table must compute a polars DataFrame")
 
 
 def check_command(command: click.Command) -> None:
@@ -362,13 +384,14 @@ def check_command(command: click.Command) -> None:
 
     from .cli import CONTEXT
 
-    _ask(bool(command.help), f"{command.name} has no help text")
+    _require(bool(command.help), f"{command.name} has no help text")
     result = CliRunner().invoke(
         command, ["--help"], obj={"verbose": 0, "quiet": False, "config": None}, **CONTEXT
     )
-    _ask(result.exit_code == 0, f"{command.name} --help ends with {result.exit_code}")
+    _require(result.exit_code == 0, f"{command.name} --help ends with {result.exit_code}")
 
 
-def _ask(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise AssertionError(sentence)
+def _require(condition: bool, message: str) -> None:
+    """AssertionError with the message unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)

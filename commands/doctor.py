@@ -218,7 +218,9 @@ def _server(api_base: str) -> Finding:
         reason = mask(str(error)) or "not in time"
         return Finding("server", False, f"{name} does not answer: {reason}")
     models = _model_names(data)
-    return Finding("server", True, f"{name}: {', '.join(models) or 'answers, names no models'}")
+    return Finding(
+        "server", True, f"{name}: {', '.join(models) or 'the server answers but lists no models'}"
+    )
 
 
 def _model_names(data: Any) -> list[str]:

@@ -206,7 +206,7 @@ class _Reader:
             place = place_of(self.obj, path, self.store)
             if place.store is None:
                 raise InputError(
-                    "has no verdicts: it is not a store, and there is none near it",
+                    "has no verdicts: it is not a store, and no store belongs to it",
                     "name the store",
                     path,
                 )

@@ -87,7 +87,8 @@ def import_(
         for labels in valid:
             added += import_labels(opened, labels)
     console.note(
-        f"{console.counted(added, 'label')} added, {len(valid) - added} already stored, {left_out} left out",
+        f"{console.counted(added, 'label')} added, {len(valid) - added} already stored,"
+        f" {left_out} left out",
         obj["quiet"],
     )
     return 1 if left_out else 0

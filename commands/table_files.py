@@ -29,7 +29,9 @@ def format_of(out: Path | None) -> str:
     name = FORMATS.get(out.suffix.lower())
     if name is None:
         raise InputError(
-            "its suffix names no format", "use .jsonl, .csv or .parquet, or say --format", out
+            "its suffix is not that of a known format",
+            "use .jsonl, .csv or .parquet, or say --format",
+            out,
         )
     return name
 

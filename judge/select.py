@@ -93,7 +93,7 @@ JudgeMaker = Callable[[str, JudgeOptions], Judge]
 
 
 def _maker_problem(name: str, loaded: Any) -> str:
-    return "" if callable(loaded) else "it is no function"
+    return "" if callable(loaded) else "it is not a function"
 
 
 JUDGES: Door[JudgeMaker] = Door(

@@ -170,7 +170,7 @@ def did_you_mean(word: Any, candidates: Iterable[str]) -> str:
 def _meaning_problems(document: Document) -> Iterator[Problem]:
     stages, track = document.value["stages"], document.value.get("track")
     if set(stages) <= set(COMPUTED):
-        hint = "S4 and S5 are computed; add what is to be judged"
+        hint = "S4 and S5 are computed; add criteria for a judge"
         yield _problem(document, ("stages",), "no stage has criteria", hint)
     if track is not None and track not in TRACKS.entries:
         hint = did_you_mean(track, TRACKS.names) or f"known: {', '.join(TRACKS.names)}"

@@ -33,7 +33,7 @@ METHOD_NOTES = (
         (
             "What Holm’s procedure over all paired differences leaves possible: all sets hold at"
             " once at 95 %. A track with one task borrows the spread of tasks from the others."
-            " “Share first” describes resamplings of tasks; it is no confidence."
+            " “Share first” describes resamplings of tasks; it is not a confidence level."
         ),
     ),
     (

@@ -68,7 +68,7 @@ BUILT_IN = (
 
 
 def _problem(name: str, loaded: Any) -> str:
-    return "" if isinstance(loaded, Table) else "it is no Table"
+    return "" if isinstance(loaded, Table) else "it is not a Table"
 
 
 TABLES: Door[Table] = Door(
@@ -111,7 +111,14 @@ def all_tables(
         raise ConfigError(f"unknown table {unknown[0]!r}", f"choose from {', '.join(TABLES.names)}")
     analysed = source if isinstance(source, Cohort) else _read_cohort(source)
     check_outcome(analysed.runs, outcome)
-    inputs = TableInputs(analysed, labels, texts, outcome, code_source, budget)
+    inputs = TableInputs(
+        cohort=analysed,
+        labels=labels,
+        texts=texts,
+        outcome=outcome,
+        code_source=code_source,
+        label_budget=budget,
+    )
     tables: dict[str, pl.DataFrame] = {}
     for name in TABLES.names:
         table = TABLES.find(name) if name in requested else None

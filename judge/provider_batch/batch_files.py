@@ -92,7 +92,7 @@ class Answers(ExitStack):
         self._files: list[BinaryIO] = []
         self._places: dict[str, list[_LinePlace]] = {}
         self.unreadable = 0
-        """Lines that are no JSON object with an id."""
+        """Lines that are not a JSON object with an id."""
 
     def new_file(self) -> BinaryIO:
         """A temporary file for answers; call `index` once it is written."""

@@ -326,7 +326,7 @@ class BatchEndpoint:
         except ValueError:
             data = None
         if not isinstance(data, dict):
-            raise _TryAgain("the provider's answer is no JSON object", maybe_done=True)
+            raise _TryAgain("the provider's answer is not a JSON object", maybe_done=True)
         return data
 
     def _connection_failure(self, error: Exception) -> _TryAgain | JudgeError:

@@ -124,7 +124,7 @@ def _check_schema(schema: Mapping[str, Any] | None) -> None:
 
     if not isinstance(schema, Mapping) or not _is_acceptable(json.dumps(schema)):
         raise ConfigError(
-            f"the answer's schema is no JSON Schema of at most {_MAX_SCHEMA_CHARS:,} characters"
+            f"the answer's schema is not a JSON Schema of at most {_MAX_SCHEMA_CHARS:,} characters"
             " without $ref",
             "see --help",
         )

@@ -135,7 +135,7 @@ def object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise UnusableReply(f"{name} is no JSON number")
+    raise UnusableReply(f"{name} is not a JSON number")
 
 
 def _parse_float(text: str) -> float:

@@ -58,7 +58,7 @@ def database_url(target: str | Path) -> URL:
         ) from None
     if url.get_backend_name() == "sqlite":
         if not url.database:
-            raise StoreError("the store's address names no file", _ADDRESS_HINT)
+            raise StoreError("the store's address does not name a file", _ADDRESS_HINT)
         return URL.create("sqlite", database=str(Path(url.database).absolute()))
     if url.get_backend_name() != "postgresql":
         raise StoreError(f"a store on {scheme!r} is not supported", _ADDRESS_HINT)

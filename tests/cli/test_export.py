@@ -380,7 +380,9 @@ def test_a_number_no_table_can_hold_is_one_line(
             "Parquet cannot be written to stdout",
             id="dash",
         ),
-        pytest.param(["CARDS", "--out", "t.xlsx"], "its suffix names no format", id="suffix"),
+        pytest.param(
+            ["CARDS", "--out", "t.xlsx"], "its suffix is not that of a known format", id="suffix"
+        ),
         pytest.param(
             ["CARDS", "--what", "scorecards", "--out", "t.csv"],
             "is not a row of csv",

@@ -384,7 +384,7 @@ def test_what_is_no_store_of_ours_is_one_clear_line(tmp_path, make, message):
     ("address", "message"),
     [
         ("mysql://host/db", "'mysql' is not supported"),
-        ("sqlite://", "names no file"),
+        ("sqlite://", "does not name a file"),
         ("postgresql://user:geheim@127.0.0.1:1/db", "127.0.0.1:1/db"),
         ("postgresql://user:geheim@127.0.0.1:notaport/db", "cannot be read"),
     ],

@@ -221,5 +221,5 @@ def _arguments_object(arguments: Any, draft: Draft) -> dict[str, Any]:
         value = None
     if isinstance(value, dict):
         return value
-    draft.lost["arguments that are no JSON object, kept as text"] += 1
+    draft.lost["arguments that are not a JSON object, kept as text"] += 1
     return {"arguments": text}

@@ -228,8 +228,8 @@ class LocalJudge:
         """A result for every item, in the order of the request."""
         by_id = {result.id: result for result in results}
         no_choice = (
-            f"a local judge chooses between at most {len(LETTERS)} answers, and this is no such"
-            " choice"
+            f"a local judge can only answer items that are a choice of at most {len(LETTERS)}"
+            " answers"
         )
         return tuple(
             by_id.get(item.id) or CriterionResult.unscored(item.id, "no_evidence", no_choice)
