@@ -28,8 +28,9 @@ from .run_ids import disambiguate
 log = logging.getLogger(__name__)
 
 BATCH = 4096
+"""Rows that are held as Python objects before they become a polars chunk."""
 MAX_NAMED_COLUMNS = 200
-"""Columns of outcomes, and of groups of criteria; those that most runs have come first."""
+"""Most columns of outcomes, and most of groups of criteria; those that most runs have are kept."""
 MAX_LOGGED_PROBLEMS = 20
 _TEXT, _REAL, _WHOLE = pl.String, pl.Float64, pl.Int64
 CRITERIA_SCHEMA: dict[str, Any] = {
@@ -59,47 +60,38 @@ class Cohort:
     """The runs that are analysed together."""
 
     runs: pl.DataFrame
-    """One row a run: RUN_SCHEMA, FREE, and `group.NAME` and `outcome.NAME` if scorecards have
-    any."""
+    """One row a run: RUN_SCHEMA, FREE, and columns `group.NAME` and `outcome.NAME` for the groups
+    of criteria and the outcomes that scorecards have."""
     criteria: pl.DataFrame
     """One row for each criterion of each run: CRITERIA_SCHEMA."""
     codes: pl.DataFrame
     """One row for each fired code: CODES_SCHEMA."""
     problems: tuple[str, ...] = ()
-    """What could not be read."""
+    """Messages on what could not be read."""
     parts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PARTS_SCHEMA))
     """Scores of parts of the cases: PARTS_SCHEMA."""
     titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Rubric -> criterion -> title, of rubrics that do not ship with ambjudge."""
+    """Titles of criteria, by rubric and criterion, of rubrics that do not ship with ambjudge."""
 
 
 def cohort(source: Any, scoring: RulesScoring | None = None) -> Cohort:
     """Read scorecards into frames.
 
-    `source`: a .jsonl or .json file of scorecards, a .parquet or .csv frame written before, a
-    folder of these, a folder of runs (scored first, as `scoring` says; see `card_sources`), a list
-    of any of them, or an iterable of ScoreCards or their dicts. A scorecard that cannot be read is
-    named in `problems` and left out. Different runs with the same id get longer ids (`run_ids`).
+    `source`: a .jsonl or .json file of scorecards, a .parquet or .csv run frame, a folder of these,
+    a folder of runs (scored first, by `scoring`; see `card_sources`), a list of any of them, or an
+    iterable of ScoreCards or their dicts. A scorecard that cannot be read is named in `problems`
+    and left out. Different runs with the same id get longer ids (`run_ids`).
     InputError if nothing can be read at all.
     """
     frames: list[pl.DataFrame] = []
     problems: list[str] = []
-    reading = _CardReader()
+    tables = _CardTables()
     for card in read_cards(source, frames, problems, scoring or RulesScoring()):
-        reading.add(card)
-    runs = reading.runs()
+        tables.add(card)
+    runs = tables.runs()
     if frames:
         runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
-    for problem in problems[:MAX_LOGGED_PROBLEMS]:
-        log.warning("%s", problem)
-    if problems and runs.is_empty():
-        raise InputError(
-            f"no scorecard could be read; first: {problems[0]}",
-            "check that the files hold scorecards",
-        )
-    criteria, codes, parts = (
-        table.frame() for table in (reading.criteria, reading.codes, reading.parts)
-    )
+    _report_problems(problems, nothing_read=runs.is_empty())
     ids = disambiguate(runs)
     changed = int((ids != runs["run_id"]).sum())
     if changed:
@@ -107,19 +99,30 @@ def cohort(source: Any, scoring: RulesScoring | None = None) -> Cohort:
             "%d scorecards share their run's id with another run; their folders were added to it",
             changed,
         )
-        runs = runs.with_columns(ids)
-        criteria, codes, parts = (
-            table.with_columns(run_id=ids.gather(table["card"]))
-            for table in (criteria, codes, parts)
-        )
     return Cohort(
-        runs=runs,
-        criteria=criteria.drop("card", "counted"),
-        codes=codes.drop("card"),
+        runs=runs.with_columns(ids),
+        criteria=_with_run_ids(tables.criteria.frame(), ids).drop("counted"),
+        codes=_with_run_ids(tables.codes.frame(), ids),
         problems=tuple(problems),
-        parts=parts.drop("card"),
-        titles=reading.titles,
+        parts=_with_run_ids(tables.parts.frame(), ids),
+        titles=tables.titles,
     )
+
+
+def _report_problems(problems: Sequence[str], *, nothing_read: bool) -> None:
+    """Log the first problems; InputError if they left nothing to analyse."""
+    for problem in problems[:MAX_LOGGED_PROBLEMS]:
+        log.warning("%s", problem)
+    if problems and nothing_read:
+        raise InputError(
+            f"no scorecard could be read; first: {problems[0]}",
+            "check that the files hold scorecards",
+        )
+
+
+def _with_run_ids(table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The table with the run id of each row's scorecard, in place of the scorecard's number."""
+    return table.with_columns(run_id=ids.gather(table["card"])).drop("card")
 
 
 def frame(source: Any) -> pl.DataFrame:
@@ -135,7 +138,7 @@ def criteria(source: Any) -> pl.DataFrame:
 
 
 class _TableBuilder:
-    """Rows that become polars chunks, BATCH rows at a time."""
+    """A table that is filled row by row, and held in polars chunks of BATCH rows."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = dict(schema)
@@ -154,16 +157,18 @@ class _TableBuilder:
             self._rows = []
 
     def frame(self) -> pl.DataFrame:
+        """The table so far."""
         self._flush()
         if not self._chunks:
             return pl.DataFrame(schema=self.schema)
         return pl.concat(self._chunks, rechunk=True)
 
 
-class _CardReader:
-    """Tables that grow scorecard by scorecard.
+class _CardTables:
+    """Tables of runs, criteria, codes and parts, filled scorecard by scorecard.
 
-    `card` is the number of the row's scorecard, `counted` what a criterion counts in the score.
+    The column `card` is the number of the row's scorecard, `counted` the value with which a
+    criterion enters the score: presumed values too, which `value` leaves out.
     """
 
     def __init__(self) -> None:
@@ -176,6 +181,7 @@ class _CardReader:
         self._groups: list[Mapping[str, float | None]] = []
 
     def add(self, card: ScoreCard) -> None:
+        """Add the rows of one scorecard to all tables."""
         number = len(self._outcomes)
         self._outcomes.append(card.outcomes)
         self._groups.append(
@@ -211,8 +217,9 @@ class _CardReader:
             self.parts.add(**keys, by=part.by, part=part.name, cases=part.cases, value=part.value)
 
     def runs(self) -> pl.DataFrame:
-        """The run frame of the scorecards."""
-        runs = _with_free_means(with_readings(self._runs.frame()), self.criteria.frame())
+        """The run frame of the scorecards, with the columns that need all of them."""
+        runs = with_readings(self._runs.frame())
+        runs = _with_free_means(runs, self.criteria.frame())
         return runs.with_columns(*_group_columns(self._groups), *_outcome_columns(self._outcomes))
 
 
@@ -296,7 +303,7 @@ def _stage_columns(card: ScoreCard) -> dict[str, Any]:
 
 @cache
 def _proving_detectors() -> frozenset[str]:
-    """Detectors whose findings stand whatever a judge reads."""
+    """Detectors whose findings no judge's reading can overrule, as values of `FiredCode.by`."""
     from ...error_codes.registry import detectors
 
     return frozenset(
@@ -310,18 +317,17 @@ _CODE_SOURCE = {
     "from_files": "detector",
     "from_score": "score",
 }
-"""Independence of a code -> who says so."""
+"""The source of a fired code, by its independence."""
 
 
 def _code_columns(card: ScoreCard) -> dict[str, Any]:
-    """Which codes fired and by which source, what was read of each, and how many fired."""
+    """Which codes fired, by which sources, and how a judge read each code."""
     paper_codes = [code for code in card.codes if code.taxonomy == "paper"]
     fired = {code.code for code in paper_codes}
     fired_by = {(code.code, _CODE_SOURCE[code.independence]) for code in paper_codes}
     fired_by |= {(code.code, "fact") for code in paper_codes if code.by in _proving_detectors()}
     columns: dict[str, Any] = {
-        # completed by `with_readings`
-        "diagnosed": None,
+        "diagnosed": None,  # this and the next are filled by `with_readings`
         "n_codes": None,
         "code_pairs": len({(code.stage, code.code) for code in paper_codes}),
     }
@@ -334,19 +340,19 @@ def _code_columns(card: ScoreCard) -> dict[str, Any]:
 
 
 def _output_check(card: ScoreCard, name: str) -> Any:
-    """A value of the checks of S4 or S5, whichever has it."""
+    """A value of the output checks, from S4 or else from S5; None if neither has it."""
     for stage in ("S4", "S5"):
         result = card.stages.get(stage)
-        value = None
-        if result is not None and result.checks is not None:
-            value = getattr(result.checks, name)
+        if result is None or result.checks is None:
+            continue
+        value = getattr(result.checks, name)
         if value is not None:
             return value
     return None
 
 
 def _stage_use_columns(card: ScoreCard) -> dict[str, Any]:
-    """Turns, calls, failed calls and seconds by stage; null if nobody counted them."""
+    """Turns, calls, failed calls and seconds by stage; null if they were not counted."""
     columns: dict[str, Any] = {}
     for stage in STAGES:
         use = card.stage_use.get(stage)
@@ -363,7 +369,7 @@ def _stage_use_columns(card: ScoreCard) -> dict[str, Any]:
 def _judge_columns(judge: JudgeInfo) -> dict[str, Any]:
     """Calls, tokens and dollars of the judge.
 
-    Scorecards of versions that did not count caches leave the cache columns null, not 0.
+    The cache columns are null, not 0, for scorecards of versions that did not count cached tokens.
     """
     counts_caches = not judge.input_tokens or bool(
         {"cached_tokens", "cache_write_tokens"} & judge.model_fields_set
@@ -379,14 +385,16 @@ def _judge_columns(judge: JudgeInfo) -> dict[str, Any]:
 
 
 def _presumed_shares(card: ScoreCard) -> list[float | None]:
-    """The values of PRESUMED."""
+    """The values of PRESUMED: the presumed share of the run, then of each judged stage."""
     shares: list[float | None] = [card.presumed_share]
     for stage in JUDGED_STAGES:
+        share = None
         result = card.stages.get(stage)
-        valued = 0
         if result is not None:
-            valued = sum(item.value is not None for item in result.criteria)
-        shares.append(result.presumed / valued if result is not None and valued else None)
+            with_value = sum(item.value is not None for item in result.criteria)
+            if with_value:
+                share = result.presumed / with_value
+        shares.append(share)
     return shares
 
 
@@ -396,8 +404,8 @@ def _presumed_shares(card: ScoreCard) -> list[float | None]:
 def _with_free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
     """Add the columns FREE: stage means over criteria that no tier credits.
 
-    `criteria`: with `card`, the row of the run, and `counted`. A criterion that is credited in any
-    run of its rubric leaves the mean of every run.
+    `criteria` has the columns `card`, the row of the run, and `counted`. A criterion that is
+    credited in any run of its rubric is left out of the mean of every run, so that tiers compare.
     """
     credited = (
         criteria.filter(pl.col("status").cast(pl.String) == "credited")
@@ -427,9 +435,9 @@ def _with_free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame
     return joined.select(*runs.columns, *FREE)
 
 
-def _most_common_names(maps: Sequence[Mapping[str, Any]], noun: str) -> list[str]:
-    """The names that most runs have, at most MAX_NAMED_COLUMNS."""
-    counts = Counter(name for by_name in maps for name in by_name)
+def _most_common_names(values: Sequence[Mapping[str, Any]], noun: str) -> list[str]:
+    """The names that most runs have values of, at most MAX_NAMED_COLUMNS."""
+    counts = Counter(name for by_name in values for name in by_name)
     dropped = len(counts) - MAX_NAMED_COLUMNS
     if dropped > 0:
         log.warning("%d %s are left out: they have %d names", dropped, noun, len(counts))
@@ -437,7 +445,7 @@ def _most_common_names(maps: Sequence[Mapping[str, Any]], noun: str) -> list[str
 
 
 def _group_columns(groups: Sequence[Mapping[str, float | None]]) -> list[pl.Series]:
-    """`group.NAME` of every run: scores of groups of criteria other than S1-S5."""
+    """Columns `group.NAME`: the score of each group of criteria other than S1-S5."""
     return [
         pl.Series(GROUP + name, [scores.get(name) for scores in groups], dtype=pl.Float64)
         for name in _most_common_names(groups, "groups")
@@ -445,7 +453,7 @@ def _group_columns(groups: Sequence[Mapping[str, float | None]]) -> list[pl.Seri
 
 
 def _outcome_columns(outcomes: Sequence[Mapping[str, Outcome]]) -> list[pl.Series]:
-    """`outcome.NAME` of every run: numbers (yes 1, no 0) if all values are such, else texts."""
+    """Columns `outcome.NAME`: numbers (true 1, false 0), or texts if any value is a text."""
     columns = []
     for name in _most_common_names(outcomes, "outcomes"):
         values = [by_name[name].value if name in by_name else None for by_name in outcomes]

@@ -178,10 +178,10 @@ class VerdictTables(StorePart):
         with self._write() as connection:
             self._insert_rows(connection, rows)
             self._insert_evidence(connection, sorted(evidence_rows))
-            taken_keys = self._keys_stored_by_other_calls(connection, rows.verdicts)
+            existing_keys = self._keys_stored_by_other_calls(connection, rows.verdicts)
         # Made from the stored row, so that this caller gets exactly what later readers will get.
         in_force = {key: self._result(row) for key, row in rows.verdicts.items()}
-        in_force |= {key: verdict.result for key, verdict in self.verdicts(taken_keys).items()}
+        in_force |= {key: verdict.result for key, verdict in self.verdicts(existing_keys).items()}
         return [
             tuple(
                 in_force.get(key.sha256, result)
