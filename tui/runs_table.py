@@ -241,7 +241,7 @@ class RunsTable(ScrollView, can_focus=True):
         for column, size in self._columns:
             is_sorted = column.key == self.sorting[0]
             text = set_cell_size(column.title + (self._arrow if is_sorted else ""), size)
-            if column.right:
+            if column.align_right:
                 text = text.rstrip().rjust(size)
             style = base + self._overlay("sorted") if is_sorted else base
             segments.append(Segment(text + " ", style))
@@ -258,7 +258,7 @@ class RunsTable(ScrollView, can_focus=True):
             text = sanitize_line(column.text(row))
             if cell_len(text) > size:
                 text = set_cell_size(text, size - 1) + "…"
-            text = text.rjust(size) if column.right else set_cell_size(text, size)
+            text = text.rjust(size) if column.align_right else set_cell_size(text, size)
             # The colours of grades are unreadable on the cursor.
             name = column.style(row) if column.style and not cursor else ""
             style = base + self._overlay(name) if name else base

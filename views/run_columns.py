@@ -13,9 +13,11 @@ from .run_rows import RunRow
 
 _BARS = "▁▂▃▄▅▆▇█"
 _ENDINGS = {"submitted": "sub", "stopped": "stop", "breach": "BRCH", "cut": "cut"}
+"""Short forms of `Status.ended`."""
 _TIERS = {"standard": "std"}
-WIDEST = 60
-"""Cells that a growing column takes at most."""
+"""Short forms of tiers; the others are short enough."""
+MAX_GROWN_WIDTH = 60
+"""Most cells of a column that grows."""
 
 
 @dataclass(frozen=True)
@@ -23,25 +25,26 @@ class RunColumn:
     """A column: what it shows of a run, what it sorts by, and how it is laid out."""
 
     key: str
-    """Names the column in orders and saved views; never changes."""
+    """The column's name in saved orders and views; it must never change."""
     title: str
     width: int
-    """Cells."""
+    """Cells of the terminal, without the gap between columns."""
     text: Callable[[RunRow], str]
     sort_key: Callable[[RunRow], Any]
-    """None for what is unknown, which sorts last."""
+    """The value to sort by; None if it is unknown, which sorts last."""
     style: Callable[[RunRow], str] | None = None
+    """Name of the style of a cell, as the theme defines it."""
     drop_rank: int = 0
-    """Where the table is too narrow, columns of the highest rank are left out first; 0: never."""
+    """If the table is too narrow, columns of the highest rank are left out first; 0: never."""
     grows: bool = False
-    """Whether it takes what width is left."""
-    right: bool = False
-    """Whether it is aligned right."""
+    """Whether the column takes the width that the others leave."""
+    align_right: bool = False
     long_title: str = ""
-    """Where there is room for more than `title`."""
+    """A title for places with more room; "" if `title` is not shortened."""
 
     @property
     def full_title(self) -> str:
+        """The title without abbreviations."""
         return self.long_title or self.title
 
 
@@ -52,7 +55,7 @@ def _text_column(
     text: Callable[[RunRow], str] | None = None,
     **layout: Any,
 ) -> RunColumn:
-    """A column of one text field, which sorts without regard to case; `text` shortens it."""
+    """A column of one text field, sorted without regard to case; `text` gives a shorter form."""
     field = TEXT_FIELDS[key]
 
     def value(row: RunRow) -> str:
@@ -74,7 +77,7 @@ def _number_column(
 def _score_column(
     key: str, title: str, width: int, text: Callable[[RunRow], str], full: float, **layout: Any
 ) -> RunColumn:
-    """A column of one score, coloured by its grade; `full` is the highest score."""
+    """A column of one score, coloured by its grade; `full` is the highest possible score."""
     field = NUMBER_FIELDS[key]
 
     def style(row: RunRow) -> str:
@@ -84,39 +87,52 @@ def _score_column(
     return RunColumn(key, title, width, text, field.of, style, **layout)
 
 
-def _stage_column(place: int, name: str) -> RunColumn:
-    return _score_column(name.lower(), name, 4, lambda row: meter(row.stages[place]), full=1)
+def _stage_column(index: int, stage: str) -> RunColumn:
+    """The column of a stage's score; `index` is its place in STAGES."""
+    return _score_column(stage.lower(), stage, 4, lambda row: meter(row.stages[index]), full=1)
 
 
 def meter(score: float | None) -> str:
-    """A score in [0, 1] in four cells: a bar and two digits, `█1.0` for 1, a dash for unknown."""
+    """A score in [0, 1] in four cells: `▅.63`, `█1.0` for 1, a dash for an unknown score."""
     if score is None:
         return f" {UNKNOWN}  "
     bar = _BARS[min(7, int(score * 8))]
-    return f"{bar}1.0" if score >= 0.995 else f"{bar}{f'{score:.2f}'[1:]}"
+    if score >= 0.995:
+        return f"{bar}1.0"
+    decimals = f"{score:.2f}".removeprefix("0")
+    return f"{bar}{decimals}"
 
 
 def overall_text(row: RunRow) -> str:
-    """Overall as a point, ~ before it where it rests on presumed criteria, or as a range where too
-    few criteria were judged for a point."""
+    """Overall as a point, or as a range if too few criteria were judged for a point.
+
+    A ~ before the point means that it rests on presumed criteria.
+    """
     if row.overall is None:
         return range_text(row) or UNKNOWN
     return score_text(row.overall, presumed=row.span is not None, digits=1)
 
 
 def range_text(row: RunRow) -> str:
-    """The range of Overall where not all criteria were judged."""
-    return f"{row.span[0]:.0f}–{row.span[1]:.0f}" if row.span else ""
+    """The range of Overall, such as `41–63`; "" if all criteria were judged."""
+    if not row.span:
+        return ""
+    low, high = row.span
+    return f"{low:.0f}–{high:.0f}"
 
 
 def codes_text(row: RunRow) -> str:
-    """The codes that fired, with a question mark where others are unknown."""
-    return " ".join([*row.codes, "?"] if row.unknown else row.codes)
+    """The codes that fired, followed by a question mark if it is unknown whether others apply."""
+    codes = list(row.codes)
+    if row.unknown:
+        codes.append("?")
+    return " ".join(codes)
 
 
 def _codes_sort_key(row: RunRow) -> tuple[str, ...] | None:
-    known = row.codes or (row.read and not row.unknown)
-    return row.codes if known else None
+    """The codes that fired; None if none fired but some were not read."""
+    all_read = row.read and not row.unknown
+    return row.codes if row.codes or all_read else None
 
 
 def _end_style(row: RunRow) -> str:
@@ -124,7 +140,7 @@ def _end_style(row: RunRow) -> str:
 
 
 def flags_text(row: RunRow) -> str:
-    """Signs for what deserves a look.
+    """One sign for each thing about a run that deserves a look.
 
     ! contradicted, ? unscored, ≠ quotes not found, ~ presumed, ✗ unreadable, … not scored yet.
     """
@@ -148,14 +164,14 @@ COLUMNS: tuple[RunColumn, ...] = (
     _text_column(
         "tier", "Tier", 5, drop_rank=5, text=lambda row: _TIERS.get(row.tier or "", row.tier or "")
     ),
-    *(_stage_column(place, name) for place, name in enumerate(STAGES)),
+    *(_stage_column(index, stage) for index, stage in enumerate(STAGES)),
     _score_column(
         "agentic",
         "Agnt",
         4,
         lambda row: score_text(row.agentic),
         full=1,
-        right=True,
+        align_right=True,
         long_title="Agentic",
     ),
     _score_column(
@@ -165,10 +181,12 @@ COLUMNS: tuple[RunColumn, ...] = (
         lambda row: score_text(row.task_score),
         full=1,
         drop_rank=3,
-        right=True,
+        align_right=True,
         long_title="Task score",
     ),
-    _score_column("overall", "Ovrl", 6, overall_text, full=100, right=True, long_title="Overall"),
+    _score_column(
+        "overall", "Ovrl", 6, overall_text, full=100, align_right=True, long_title="Overall"
+    ),
     RunColumn(
         "range",
         "Range",
@@ -194,7 +212,7 @@ COLUMNS: tuple[RunColumn, ...] = (
         5,
         lambda row: "" if row.turns is None else str(row.turns),
         drop_rank=7,
-        right=True,
+        align_right=True,
     ),
     RunColumn(
         "flags",
@@ -209,34 +227,45 @@ COLUMNS: tuple[RunColumn, ...] = (
 
 
 def column_named(key: str) -> RunColumn | None:
-    """The column of a key; None if there is none."""
+    """The column with this key; None if there is none."""
     return next((column for column in COLUMNS if column.key == key), None)
 
 
 def fit_columns(width: int) -> list[tuple[RunColumn, int]]:
-    """The columns that fit into so many cells, with their widths."""
-    chosen = list(COLUMNS)
-    while (needed := sum(column.width + 1 for column in chosen) + 1) > width:
-        first_to_go = max(chosen, key=lambda column: column.drop_rank)
-        if not first_to_go.drop_rank:
+    """The columns that fit into a table of `width` cells, each with its own width."""
+    columns = list(COLUMNS)
+    while _table_width(columns) > width:
+        least_needed = max(columns, key=lambda column: column.drop_rank)
+        if least_needed.drop_rank == 0:
             break
-        chosen.remove(first_to_go)
-    spare = max(0, width - needed)
-    return [
-        (column, min(column.width + spare, WIDEST) if column.grows else column.width)
-        for column in chosen
-    ]
+        columns.remove(least_needed)
+    spare = max(0, width - _table_width(columns))
+    widths = []
+    for column in columns:
+        grown = min(column.width + spare, MAX_GROWN_WIDTH)
+        widths.append((column, grown if column.grows else column.width))
+    return widths
+
+
+def _table_width(columns: Sequence[RunColumn]) -> int:
+    """Cells of a table of these columns, with a gap before each one and one at the end."""
+    return sum(column.width + 1 for column in columns) + 1
 
 
 def sort_rows(
     rows: Sequence[RunRow], order: Iterable[int], column: RunColumn, descending: bool
 ) -> list[int]:
-    """Indexes of rows in the order of a column.
+    """The indexes in `order`, sorted by the values of a column.
 
-    Unknown values come last either way; rows with equal values stay in place.
+    Unknown values come last either way; rows with equal values keep their order.
     """
-    keyed = [(column.sort_key(rows[index]), index) for index in order]
-    known = [(key, index) for key, index in keyed if key is not None]
-    unknown = [index for key, index in keyed if key is None]
-    known.sort(key=lambda pair: pair[0], reverse=descending)
-    return [index for _, index in known] + unknown
+    with_key: list[tuple[Any, int]] = []
+    without_key: list[int] = []
+    for index in order:
+        key = column.sort_key(rows[index])
+        if key is None:
+            without_key.append(index)
+        else:
+            with_key.append((key, index))
+    with_key.sort(key=lambda pair: pair[0], reverse=descending)
+    return [index for _, index in with_key] + without_key
