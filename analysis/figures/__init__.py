@@ -82,22 +82,18 @@ def draw(
     title = FIGURES[name][1].format(score=score.name)
     draw_on_sheet = _figure_function(name)
     narrow_svg = None
-    image = None
-    with figure_style():
-        try:
+    try:
+        with figure_style():
             result = draw_on_sheet(tables, runs, score, Sheet())
-            narrow_result = (
-                draw_on_sheet(tables, runs, score, Sheet(narrow=True)) if narrow else None
-            )
-        except NothingToDraw as nothing:
-            return Figure(name, title, reason=str(nothing))
-        fix_layout(result.figure)
-        svg = to_svg(result.figure)
-        if narrow_result is not None:
-            fix_layout(narrow_result.figure)
-            narrow_svg = to_svg(narrow_result.figure)
-        if png:
-            image = to_png(result.figure)
+            fix_layout(result.figure)
+            svg = to_svg(result.figure)
+            image = to_png(result.figure) if png else None
+            if narrow:
+                narrow_result = draw_on_sheet(tables, runs, score, Sheet(narrow=True))
+                fix_layout(narrow_result.figure)
+                narrow_svg = to_svg(narrow_result.figure)
+    except NothingToDraw as nothing:
+        return Figure(name, title, reason=str(nothing))
     return Figure(
         name,
         title,
