@@ -64,12 +64,29 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
         for name, failures in sorted(attempts.items())
         if not _is_used(ctx, name, failures[-1].turn, modules)
     }
-    turns = sorted({failure.turn for failures in unused.values() for failure in failures})
+    turns = sorted(
+        {turn for name in unused for turn in _attempts(ctx, name, unused[name], final, modules)}
+    )
     prescribed = [name for name in unused if _is_prescribed(ctx, name, unused[name])]
     if len(turns) < MIN_ATTEMPTS and not prescribed:
         return None
     name, failures = max(unused.items(), key=lambda item: (item[0] in prescribed, len(item[1])))
     return OutOfReach(name, tuple(turns), failures[0].message)
+
+
+def _attempts(
+    ctx: CodeContext,
+    name: str,
+    failures: Sequence[Failure],
+    final: int,
+    modules: Mapping[str, str],
+) -> Iterable[int]:
+    """Turns in which a model could not be loaded, and later turns whose code used it in vain."""
+    yield from (failure.turn for failure in failures)
+    for feature in ctx.features[failures[0].turn : final - 1]:
+        is_try = feature.executed and feature.has("loads_model", "forward_pass")
+        if is_try and name in _executed_code(ctx, feature.turn, modules):
+            yield feature.turn
 
 
 def _is_prescribed(ctx: CodeContext, name: str, failures: Sequence[Failure]) -> bool:
@@ -89,7 +106,13 @@ def _is_access_failure(failure: Failure) -> bool:
 
 
 def _names(ctx: CodeContext, failure: Failure) -> set[str]:
-    """Weight files, hub ids and special packages in a failed action: its code and its errors."""
+    """What a failed action lacked: weight files and hub ids in its code and errors, or a package.
+
+    A missing package says nothing of the models in the code; packages of general use are left out.
+    """
+    packages = set(_PACKAGE.findall(failure.message))
+    if packages:
+        return {name for name in packages if not is_general(name)}
     action = ctx.turn(failure.turn).actions[failure.action]
     output = action.observation.text[-20_000:] if action.observation is not None else ""
     code = [part.text for part in split(action) if part.kind != "file"]
@@ -99,8 +122,7 @@ def _names(ctx: CodeContext, failure: Failure) -> set[str]:
         if above.lstrip().startswith('File "') and "-packages/" not in above
     ]
     text = "\n".join([*code, failure.message, *quoted])[:MAX_CODE]
-    packages = {name for name in _PACKAGE.findall(failure.message) if not is_general(name)}
-    return packages.union(_WEIGHTS.findall(text), _HUB_ID.findall(text))
+    return {*_WEIGHTS.findall(text), *_HUB_ID.findall(text)}
 
 
 def _is_used(ctx: CodeContext, name: str, after: int, modules: Mapping[str, str]) -> bool:
