@@ -18,7 +18,7 @@ from ..trajectories.reading.remote import (
 )
 
 
-def place_of(text: str) -> Path:
+def output_path(text: str) -> Path:
     """The path or address that --out names."""
     return RemotePath(text) if is_address(text) else Path(text)
 

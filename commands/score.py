@@ -25,7 +25,7 @@ from .campaign import (
     read_run_flags,
     select_shard,
 )
-from .card_files import CardFile, place_of
+from .card_files import CardFile, output_path
 from .forecast import show_forecast
 from .grouped_help import command as grouped_command
 from .grouped_help import option
@@ -89,14 +89,17 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 if something could not be scored; 2 if nothing could be read."""
-    from ..judge.base import extra_questions
+    """Score the runs and return the exit code.
+
+    0; 1 if something could not be scored; 2 if nothing could be read.
+    """
     from ..judge.questions.items import check_can_label_stages
     from ..judge.run_sources import run_sources
 
     settings, quiet = load(obj["config"]), obj["quiet"]
     run_flags = read_run_flags(settings, flags)
-    judge, options = run_flags.judge(), score_options(settings, flags)
+    judge = run_flags.judge()
+    options = score_options(settings, flags)
     check_can_label_stages(judge, options.questions)
     needs_store = run_flags.dry_run or run_flags.batch
     if needs_store:
@@ -115,13 +118,14 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 required=needs_store,
             )
         elif needs_store:
-            list_runs(paths)  # names the paths without runs
+            list_runs(paths)  # names the paths without runs on stderr
             return 2
+
         runs: Sequence[str | RunSource] = paths
         if run_flags.shard is not None:
             shard, options = select_shard(run_flags, run_sources(paths), options)
             runs = list(shard)
-        out = place_of(flags["out"]) if flags["out"] else None
+        out = output_path(flags["out"]) if flags["out"] else None
         files = (source.path for source in run_sources(runs))
         part = open_part(run_flags, out, files, judge, options)
         if part is not None:
@@ -129,25 +133,45 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             finished_code = part.finished_code(quiet)
             if finished_code is not None:
                 return finished_code
-        sink = _Sink(
+
+        sink = _OutcomeSink(
             stack,
             None if run_flags.dry_run else out,
             as_json=flags["as_json"],
             quiet=quiet,
             verbose=obj["verbose"] > 0,
-            asks_codes=options.questions.diagnosis and "diagnosis" in extra_questions(judge),
+            asks_codes=_asks_codes(judge, options),
             is_stored=store is not None,
         )
-        work = _Scoring(runs, run_flags, judge, options, store, sink, flags["as_json"], quiet)
+        work = _Scoring(
+            runs=runs,
+            flags=run_flags,
+            judge=judge,
+            options=options,
+            store=store,
+            sink=sink,
+            as_json=flags["as_json"],
+            quiet=quiet,
+        )
         code = campaign(
             work, flags=run_flags, judge=judge, options=options, store=store, quiet=quiet
         )
-        if part is not None and sink.is_kept and code in (0, 1) and not sink.retriable:
+        # A part with criteria that another attempt may score is made again next time.
+        is_final = code in (0, 1) and sink.is_kept and not sink.retriable
+        if part is not None and is_final:
             part.write_note(sink.scored, code)
         return code
 
 
+def _asks_codes(judge: Judge, options: ScoreOptions) -> bool:
+    """Whether the judge is asked which error codes apply."""
+    from ..judge.base import extra_questions
+
+    return options.questions.diagnosis and "diagnosis" in extra_questions(judge)
+
+
 def _refuse_addresses(paths: tuple[str, ...]) -> None:
+    """InputError for a path that is the address of a remote folder or file."""
     for path in paths:
         if is_address(path):
             raise InputError(
@@ -159,19 +183,19 @@ def _refuse_addresses(paths: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class _Scoring:
-    """The work of `score` in a campaign."""
+    """The work of `score` in a campaign (`campaign.Work`)."""
 
     runs: Sequence[str | RunSource]
     flags: RunFlags
     judge: Judge
     options: ScoreOptions
     store: Store | None
-    sink: _Sink
+    sink: _OutcomeSink
     as_json: bool
     quiet: bool
 
     def plan(self) -> RejudgePlan:
-        """Which verdicts the store lacks."""
+        """Plan the verdicts that the store lacks."""
         assert self.store is not None
         files = self._readable_files()
         return make_plan(self.store, files, self.judge, self.options.scope(), self.quiet)
@@ -182,7 +206,7 @@ class _Scoring:
         return [source.path for source in run_sources(self.runs) if source.error is None]
 
     def show_forecast(self, plan: RejudgePlan) -> int:
-        """The exit code: 1 if a run could not be read."""
+        """Show what scoring would cost; the exit code, 1 if a run could not be read."""
         from ..judge.rejudge.update import outdated_runs
         from ..judge.run_sources import run_sources
 
@@ -206,7 +230,7 @@ class _Scoring:
         )
 
     async def carry_out(self, scorer: Scorer) -> SessionTotals:
-        """Score every run that the store has no current scorecard of."""
+        """Score every run; those with a current scorecard in the store keep it."""
         from ..judge.session import collect_cards, unchanged_cards
 
         unchanged = None
@@ -215,7 +239,7 @@ class _Scoring:
         return await collect_cards(
             scorer,
             self.runs,
-            self.sink.take,
+            self.sink.add_outcome,
             unchanged=unchanged,
             on_progress=self.sink.show_progress,
         )
@@ -225,8 +249,8 @@ class _Scoring:
         return self.sink.finish(session)
 
 
-class _Sink:
-    """Takes outcomes as they come: JSON and errors are printed at once, tables at the end."""
+class _OutcomeSink:
+    """Prints and writes outcomes: JSON and errors as they arrive, tables and totals at the end."""
 
     def __init__(
         self,
@@ -239,8 +263,11 @@ class _Sink:
         asks_codes: bool,
         is_stored: bool,
     ) -> None:
-        """`asks_codes`: the judge is asked which codes apply, so a code that it did not read is a
-        failure. `is_stored`: verdicts are kept in a store."""
+        """Open the file `out`, if any.
+
+        `asks_codes`: the judge is asked which codes apply, so a code that it did not read is a
+        failure. `is_stored`: verdicts are kept in a store.
+        """
         self.as_json = as_json
         self.quiet = quiet
         self.verbose = verbose
@@ -248,7 +275,7 @@ class _Sink:
         self.is_stored = is_stored
         self.file = CardFile(out, stack) if out else None
         self.is_kept = False
-        """Whether all lines are in the file under its name."""
+        """Whether the file is complete and has its name."""
         self.progress = console.Progress("scored", None, quiet)
         stack.callback(self.progress.clear)
         self.first_card: ScoreCard | None = None
@@ -263,13 +290,13 @@ class _Sink:
         self.strict_evidence = False
         self.standings: Counter[Standing] = Counter()
         self.read_shares: list[float] = []
-        """Of the runs that were not read as a whole."""
+        """Shares of the runs of which the judge read only a part."""
         self.missing_criteria: Counter[str] = Counter()
         """Criteria without a verdict, by reason."""
 
     @property
     def retriable(self) -> dict[str, int]:
-        """Criteria that the same command would ask for again, by reason, most frequent first."""
+        """Numbers of criteria that the same command would judge again, by reason, largest first."""
         from ..judge.base import RETRIABLE
 
         return {
@@ -278,8 +305,8 @@ class _Sink:
             if reason in RETRIABLE
         }
 
-    def take(self, outcome: ScoreOutcome) -> None:
-        """Count an outcome and print or write what can be printed or written now."""
+    def add_outcome(self, outcome: ScoreOutcome) -> None:
+        """Count an outcome, and print or write its scorecard or error."""
         if outcome.scored is None:
             self.failed += 1
             self.progress.clear()
@@ -301,6 +328,7 @@ class _Sink:
             self.rows.append(row(outcome.card))
 
     def _count(self, gist: Gist) -> None:
+        """Add one scorecard to the totals."""
         self.incomplete += gist.incomplete
         self.standings[gist.standing] += 1
         if gist.read_share is not None and gist.standing != "read":
@@ -314,7 +342,7 @@ class _Sink:
             self.codes_unread += gist.codes_unread
 
     def show_progress(self, progress: Progress, usage: Usage) -> None:
-        """A status line: runs, failures, money."""
+        """Update the status line: runs, failures, and what judging cost so far."""
         parts = [f"{self.failed} could not be read"] if self.failed else []
         parts += [f"{count} unscored: {reason}" for reason, count in self.retriable.items()]
         if usage.calls:
@@ -325,7 +353,7 @@ class _Sink:
         self.progress.update(progress.done, " · ".join(parts))
 
     def finish(self, session: SessionTotals) -> int:
-        """Print the tables and the summary, and give the file its name; the exit code."""
+        """Print tables and summary, complete the file, and return the exit code."""
         self.progress.clear()
         if not self.as_json:
             self._print_cards()
@@ -341,7 +369,8 @@ class _Sink:
             self.is_kept = True
         if not self.scored:
             return 2
-        return 1 if self.failed or self.incomplete or self.codes_unread else 0
+        is_partial = self.failed or self.incomplete or self.codes_unread
+        return 1 if is_partial else 0
 
     def _print_cards(self) -> None:
         """One scorecard in full, or a table of several with what they rest on."""
@@ -355,13 +384,14 @@ class _Sink:
         rows(self.rows)
         if self.standings.keys() - {"read"}:
             shares = self.read_shares
-            console.say(unread(self.standings, sum(shares) / len(shares) if shares else None))
-        line = proof(self.quotes, self.quotes_found, self.contradictions, self.strict_evidence)
-        if line:
-            console.say(line)
+            mean_share = sum(shares) / len(shares) if shares else None
+            console.say(unread(self.standings, mean_share))
+        evidence = proof(self.quotes, self.quotes_found, self.contradictions, self.strict_evidence)
+        if evidence:
+            console.say(evidence)
 
     def _print_summary(self, session: SessionTotals) -> None:
-        """What was scored and what was not, and what it cost, on stderr."""
+        """Print on stderr what was scored, what was not, and what it cost."""
         from .render import bill, unscored_notes
 
         if self.scored + self.failed > 1:

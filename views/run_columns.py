@@ -131,8 +131,10 @@ def codes_text(row: RunRow) -> str:
 
 def _codes_sort_key(row: RunRow) -> tuple[str, ...] | None:
     """The codes that fired; None if none fired but some were not read."""
-    all_read = row.read and not row.unknown
-    return row.codes if row.codes or all_read else None
+    is_unknown = not row.read or bool(row.unknown)
+    if not row.codes and is_unknown:
+        return None
+    return row.codes
 
 
 def _end_style(row: RunRow) -> str:

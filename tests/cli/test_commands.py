@@ -633,7 +633,7 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
         "--runs",
         RECORDED / "runs",
     )
-    assert (code, "15 kept" in err) == (0, True)
+    assert (code, "15 labels added" in err) == (0, True)
     assert (
         "0 labels added, 15 already stored"
         in out("label", "import", RECORDED / "labels" / "gold", "--store", store)[2]
