@@ -337,5 +337,5 @@ def test_detectors_say_what_they_are():
 
 
 def test_a_name_stands_once():
-    with pytest.raises(ValueError, match="there already"):
+    with pytest.raises(ValueError, match="already a detector"):
         detector("missing_files", code="E5", stage="S5", independence="from_files")(lambda ctx: ())

@@ -54,7 +54,7 @@ def test_a_file_of_cards_finds_its_runs_from_another_folder(tmp_path: Path) -> N
     missing = collection.open(second)
     assert missing.run is None
     assert missing.card is not None
-    assert "not there" in missing.notes[0]
+    assert "is missing" in missing.notes[0]
 
 
 def test_broken_lines_are_counted_and_left_out(tmp_path: Path) -> None:
