@@ -54,8 +54,9 @@ Paths = str | Path | Iterable[str | Path]
 def make_judge(*names: str, **options: Any) -> Judge:
     """The judge of this name, or a panel of several.
 
-        judge = ambjudge.make_judge("openai/my-model", api_base="http://localhost:8000/v1",
-        price="0.1,0.4")
+        judge = ambjudge.make_judge(
+            "openai/my-model", api_base="http://localhost:8000/v1", price="0.1,0.4"
+        )
 
     `options` are those of `JudgeOptions`: api_base, temperature, samples, price, ... JudgeError if
     the judge cannot be made; ConfigError for an unknown option.
@@ -80,26 +81,28 @@ def iter_runs(
 
         turns = {run.id: len(run.turns) for run in ambjudge.iter_runs("runs/")}
 
-    `track` and `tier` apply to runs whose files do not say. What cannot be read is appended to
-    `errors`, or is a warning.
+    `track` and `tier` apply to runs whose files do not name them. The error of a run that cannot be
+    read is appended to `errors`, or is a warning without such a list.
     """
-    for path in _each(paths):
+    for path in _as_paths(paths):
         try:
-            for item in iter_files(path):
-                if isinstance(item, InputError):
-                    _report(item, errors)
+            for run in iter_files(path):
+                if isinstance(run, InputError):
+                    _collect_or_warn(run, errors)
                 else:
-                    yield _with_track_and_tier(item, track, tier)
+                    yield _with_track_and_tier(run, track, tier)
         except InputError as error:
-            _report(error, errors)
+            _collect_or_warn(error, errors)
 
 
 def segment(run: Run | str | Path) -> Segmentation:
     """The stage (S1-S5) of every turn, by rules.
 
-    stages = ambjudge.segment("runs/vqa-std-01").turn_stages
+        stages = ambjudge.segment("runs/vqa-std-01").turn_stages
+
+    `run`: a run that is loaded already, or the path of one.
     """
-    return segment_run(_load(run))
+    return segment_run(_as_run(run))
 
 
 def score(
@@ -119,17 +122,24 @@ def score(
 
         card = ambjudge.score("runs/vqa-std-01", judge="openai/gpt-5.4-mini", store="verdicts.db")
 
-    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: if the files
-    do not say. `public`: the folder with the public inputs. `policy`: `paper`, `harness`, a TOML or
-    YAML file, or a Policy. `diagnosis`: ask a model for error codes too. `stages`: who labels the
-    turns: rules, judge or mixed. ConfigError for an unknown policy, for a rubric of another track
-    than the run's, and for a judge that cannot label turns; JudgeError if the judge cannot be used
-    at all.
+    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: for a run
+    whose files do not name them. `public`: the folder with the public inputs. `policy`: `paper`,
+    `harness`, a TOML or YAML file, or a Policy. `diagnosis`: ask a model for error codes too.
+    `stages`: who labels the turns: rules, judge or mixed. ConfigError for an unknown policy, for a
+    rubric of another track than the run's, and for a judge that cannot label turns; JudgeError if
+    the judge cannot be used at all.
     """
-    loaded = _load(run)
+    loaded = _as_run(run)
     questions = QuestionSet(diagnosis=diagnosis, stages=stages)
-    options = _options(rubric, track, tier, public, load_policy(policy), questions)
-    with _scorer(judge, options, store) as scorer:
+    options = _score_options(
+        rubric=rubric,
+        track=track,
+        tier=tier,
+        public=public,
+        policy=load_policy(policy),
+        questions=questions,
+    )
+    with _open_scorer(judge, options, store) as scorer:
         check_can_label_stages(scorer.judge, questions)
         _check_rubric(scorer.scope.rubric, loaded, track)
         return run_sync(scorer.make_card(loaded, loaded.path))
@@ -153,34 +163,50 @@ def score_many(
 ) -> list[ScoreCard]:
     """The scorecards of every run at or below the paths, in their order, several at a time.
 
-        cards = ambjudge.score_many("runs/", judge="openai/gpt-5.4-mini", store="verdicts.db",
-        max_cost=5)
+        cards = ambjudge.score_many(
+            "runs/", judge="openai/gpt-5.4-mini", store="verdicts.db", max_cost=5
+        )
 
     The other arguments are those of `score`; runs of another track than the rubric's are judged by
-    their own rubric. `max_cost` is in USD; what does not fit is unscored for `budget`. What cannot
-    be read is appended to `errors`, or is a warning, and never stops the others.
+    their own track's rubric. `max_cost` is in USD; items beyond it are unscored for `budget`. The
+    error of a run that cannot be read is appended to `errors`, or is a warning without such a list;
+    it never stops the others.
     """
     cards: list[ScoreCard] = []
     questions = QuestionSet(diagnosis=diagnosis, stages=stages)
-    options = _options(
-        rubric, track, tier, public, load_policy(policy), questions, concurrency, max_cost
+    options = _score_options(
+        rubric=rubric,
+        track=track,
+        tier=tier,
+        public=public,
+        policy=load_policy(policy),
+        questions=questions,
+        concurrency=concurrency,
+        max_cost=max_cost,
     )
 
-    def take(outcome: ScoreOutcome) -> None:
+    def on_outcome(outcome: ScoreOutcome) -> None:
         if outcome.card is not None:
             cards.append(outcome.card)
         elif outcome.error is not None:
-            _report(outcome.error, errors)
+            _collect_or_warn(outcome.error, errors)
 
-    with _opened(store) as opened:
-        judge = _judge(judge)
-        check_can_label_stages(judge, questions)
-        session = run_sync(
-            run_session(_each(paths), judge, options, take, store=opened, signals=False)
+    with _open_optional_store(store) as opened_store:
+        resolved_judge = _resolve_judge(judge)
+        check_can_label_stages(resolved_judge, questions)
+        totals = run_sync(
+            run_session(
+                _as_paths(paths),
+                resolved_judge,
+                options,
+                on_outcome,
+                store=opened_store,
+                signals=False,
+            )
         )
-    if session.foreign_track_runs:
+    if totals.foreign_track_runs:
         warn(
-            f"judged {counted(session.foreign_track_runs, 'run')} of another track than the given"
+            f"judged {counted(totals.foreign_track_runs, 'run')} of another track than the given"
             " rubric by the rubric of their own track"
         )
     return cards
@@ -199,14 +225,21 @@ def diagnose(
 
         codes = [code.code for code in ambjudge.diagnose("runs/vqa-std-01").codes]
 
-    It also says what is known of the codes that did not fire. Without a model, only what files,
-    exit codes and the harness prove; the other codes are `not_read`.
+    `codes_read` has the reading of every code, fired or not. Without a model, only codes that
+    files, exit codes and the harness prove can fire; the others are `not_read`.
     """
     from .judge.facts.diagnosis import diagnose as merge_readings
 
-    options = _options(None, track, tier, public, Policy(), QuestionSet(criteria=False))
-    with _scorer(judge, options, store) as scorer:
-        prepared, replies = run_sync(scorer.ask(_load(run)))
+    options = _score_options(
+        rubric=None,
+        track=track,
+        tier=tier,
+        public=public,
+        policy=Policy(),
+        questions=QuestionSet(criteria=False),
+    )
+    with _open_scorer(judge, options, store) as scorer:
+        prepared, replies = run_sync(scorer.ask(_as_run(run)))
         return merge_readings(
             prepared.run,
             prepared.segmentation,
@@ -235,12 +268,13 @@ def ask(
 ) -> list[RunAnswer]:
     """A model's answer about every run at or below the paths, with turns and checked quotes.
 
-        answers = ambjudge.ask("runs/", "Did the agent look at an image?", "openai/gpt-5.4-mini",
-        store="verdicts.db")
+        answers = ambjudge.ask(
+            "runs/", "Did the agent look at an image?", "openai/gpt-5.4-mini", store="verdicts.db"
+        )
 
-    `kind`: yes_no, number or text; `options` make it a choice, a JSON `schema` an object.
-    ConfigError for a judge that reads nothing. What cannot be read is appended to `errors`, or is a
-    warning.
+    `kind`: yes_no, number or text; with `options` the answer is one of them, with a JSON `schema`
+    an object of that form. ConfigError for a judge that answers no such questions. The error of a
+    run that cannot be read is appended to `errors`, or is a warning without such a list.
     """
     from .judge.ad_hoc import ask as ask_runs
     from .judge.ad_hoc import ask_scope
@@ -252,54 +286,56 @@ def ask(
         elif schema:
             kind = "json"
     item = ask_item(question, Answer(kind, tuple(options), schema))
-    judge = _judge(judge)
-    scope = ask_scope(judge, item, track=_track(track), tier=tier, public=_path(public))
+    resolved_judge = _resolve_judge(judge)
+    scope = ask_scope(
+        resolved_judge, item, track=_known_track(track), tier=tier, public=_optional_path(public)
+    )
     files: list[Path] = []
-    for source in run_sources(_each(paths)):
+    for source in run_sources(_as_paths(paths)):
         if source.error is None:
             files.append(source.path)
         else:
-            _report(source.error, errors)
-    with _opened_or_temporary(store) as opened:
-        answered = run_sync(
+            _collect_or_warn(source.error, errors)
+    with _open_or_temporary_store(store) as opened_store:
+        result = run_sync(
             ask_runs(
-                opened,
+                opened_store,
                 files,
-                judge,
+                resolved_judge,
                 scope,
                 concurrency=concurrency,
                 budget=None if max_cost is None else Budget(max_cost),
                 signals=False,
             )
         )
-        failures = list(answered.plan.errors)
-        if answered.execution is not None:
-            failures += answered.execution.lost
+        failures = list(result.plan.errors)
+        if result.execution is not None:
+            failures += result.execution.lost
         for _, error in failures:
-            _report(error, errors)
-        return list(answered.answers)
+            _collect_or_warn(error, errors)
+        return list(result.answers)
 
 
 @contextmanager
-def _opened(store: Store | str | Path | None) -> Iterator[Store | None]:
-    """The store that is named, open; None without one."""
+def _open_optional_store(store: Store | str | Path | None) -> Iterator[Store | None]:
+    """Open the store at an address or path; an open store, or None, is passed through."""
     if not isinstance(store, str | Path):
         yield store
         return
     from .judge.store import open_store
 
-    with open_store(store) as opened:
-        yield opened
+    with open_store(store) as opened_store:
+        yield opened_store
 
 
 @contextmanager
-def _opened_or_temporary(store: Store | str | Path | None) -> Iterator[Store]:
-    """The store that is named, open; without one, a store that is deleted afterwards."""
+def _open_or_temporary_store(store: Store | str | Path | None) -> Iterator[Store]:
+    """Open a store, or for None a temporary one that is deleted afterwards."""
     from .judge.store import open_store
 
-    with _opened(store) as opened:
-        if opened is not None:
-            yield opened
+    with _open_optional_store(store) as opened_store:
+        if opened_store is not None:
+            yield opened_store
             return
         with (
             TemporaryDirectory() as folder,
@@ -309,16 +345,18 @@ def _opened_or_temporary(store: Store | str | Path | None) -> Iterator[Store]:
 
 
 @contextmanager
-def _scorer(
+def _open_scorer(
     judge: Judge | str | Sequence[str] | None,
     options: ScoreOptions,
     store: Store | str | Path | None,
 ) -> Iterator[RunScorer]:
-    with _opened(store) as opened:
-        yield make_scorer(_judge(judge), options, opened)
+    """A scorer for this judge, with its store open, if any."""
+    with _open_optional_store(store) as opened_store:
+        yield make_scorer(_resolve_judge(judge), options, opened_store)
 
 
-def _options(
+def _score_options(
+    *,
     rubric: Rubric | str | Path | None,
     track: str | None,
     tier: Tier | None,
@@ -328,6 +366,7 @@ def _options(
     concurrency: int = 8,
     max_cost: float | None = None,
 ) -> ScoreOptions:
+    """The options of a session; InputError if `public` is no folder."""
     if public is not None and not Path(public).is_dir():
         raise InputError(
             "no such folder", "`public` takes the folder with the public inputs", Path(public)
@@ -335,8 +374,8 @@ def _options(
     return ScoreOptions(
         rubric=rubric,
         policy=policy,
-        public=_path(public),
-        track=_track(track),
+        public=_optional_path(public),
+        track=_known_track(track),
         tier=tier,
         concurrency=concurrency,
         max_cost=max_cost,
@@ -354,7 +393,8 @@ def _check_rubric(rubric: Rubric | None, run: Run, track: str | None) -> None:
         )
 
 
-def _judge(judge: Judge | str | Sequence[str] | None) -> Judge:
+def _resolve_judge(judge: Judge | str | Sequence[str] | None) -> Judge:
+    """The judge of a name, a panel of names, the rules judge for None, or the given judge."""
     if judge is None:
         return select_judge(())
     if isinstance(judge, str):
@@ -364,31 +404,36 @@ def _judge(judge: Judge | str | Sequence[str] | None) -> Judge:
     return judge
 
 
-def _load(run: Run | str | Path) -> Run:
+def _as_run(run: Run | str | Path) -> Run:
+    """The run, loaded if it is a path."""
     return run if isinstance(run, Run) else load_run(run)
 
 
-def _path(path: str | Path | None) -> Path | None:
+def _optional_path(path: str | Path | None) -> Path | None:
     return None if path is None else Path(path)
 
 
 def _with_track_and_tier(run: Run, track: str | None, tier: Tier | None) -> Run:
-    """The run with this track and tier where its files do not say."""
-    return run.model_copy(update={"track": run.track or _track(track), "tier": run.tier or tier})
+    """The run, with this track and tier if its files do not name them."""
+    return run.model_copy(
+        update={"track": run.track or _known_track(track), "tier": run.tier or tier}
+    )
 
 
-def _track(track: str | None) -> str | None:
-    """The name of the track; ConfigError if it is unknown."""
+def _known_track(track: str | None) -> str | None:
+    """The track's name, None for None; ConfigError if there is no such track."""
     return None if track is None else TRACKS.get(track).name
 
 
-def _each(paths: Paths) -> Iterator[Path]:
+def _as_paths(paths: Paths) -> Iterator[Path]:
+    """One path or several, as Paths."""
     if isinstance(paths, str | Path):
         paths = [paths]
     return map(Path, paths)
 
 
-def _report(error: AmbjudgeError, errors: list[AmbjudgeError] | None) -> None:
+def _collect_or_warn(error: AmbjudgeError, errors: list[AmbjudgeError] | None) -> None:
+    """Append the error to the caller's list; without a list it is a warning."""
     if errors is None:
         warn(str(error))
     else:
