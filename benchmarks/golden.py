@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.engine import Prepared, ask_all, assemble, prepare
+from ambjudge.judge.engine import PreparedRun, ask_all, assemble, prepare
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.load import iter_runs, load_run
@@ -38,7 +38,7 @@ LAYOUTS = DATA / "layouts"
 LAYOUT_ROWS = LAYOUTS / "golden.jsonl"
 
 
-def judged(folder: Path) -> tuple[Prepared, ScoreCard]:
+def judged(folder: Path) -> tuple[PreparedRun, ScoreCard]:
     """A run and its scorecard by the rules judge; recorded runs have their public inputs."""
     public = DATA / "recorded" / "public" if folder.is_relative_to(DATA / "recorded") else None
     ready, judge = prepare(load_run(folder), public=public), RulesJudge()
@@ -61,7 +61,7 @@ def scores_of(folder: Path, card: ScoreCard) -> dict[str, Any]:
     }
 
 
-def details_of(ready: Prepared, card: ScoreCard) -> dict[str, Any]:
+def details_of(ready: PreparedRun, card: ScoreCard) -> dict[str, Any]:
     """What may move with a deliberate change."""
     judged_stages = {stage: card.stages[stage].score for stage in ("S1", "S2", "S3")}
     numbers = {**judged_stages, "agentic": card.agentic}

@@ -30,7 +30,7 @@ from typing import Any
 
 from ambjudge.judge.base import JudgeWrapper, QuestionName, Reply, Request
 from ambjudge.judge.card.stage_results import unscored
-from ambjudge.judge.engine import Prepared, prepare
+from ambjudge.judge.engine import PreparedRun, prepare
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Completion
 from ambjudge.judge.questions.items import QuestionSet
@@ -134,7 +134,7 @@ def _source(
     return Source(name, folders, labels, questions, public)
 
 
-def prepared(source: Source, name: str) -> Prepared:
+def prepared(source: Source, name: str) -> PreparedRun:
     questions = QuestionSet(stages="judge" if "stages" in source.questions else "rules")
     return prepare(load_run(source.runs[name]), public=source.public, questions=questions)
 

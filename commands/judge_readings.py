@@ -17,7 +17,7 @@ from ..errors import AmbjudgeError
 if TYPE_CHECKING:
     from ..config import Settings
     from ..judge.base import Judge, QuestionName, Reply
-    from ..judge.engine import Prepared
+    from ..judge.engine import PreparedRun
     from ..judge.runner import Progress
     from ..judge.session import ScoreOptions
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Reading:
     """A run and the judge's reply to each question."""
 
-    prepared: Prepared
+    prepared: PreparedRun
     replies: Mapping[QuestionName, Reply]
     precision: Mapping[str, float] | None = None
     """By code, the share of this judge's findings that labels in the store confirm."""

@@ -41,7 +41,7 @@ from .scoring.run_scores import Verdicts, run_scores, stage_verdicts
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRun:
     """A run ready to be judged. What needs no judge is computed when it is first needed."""
 
     run: Run
@@ -165,7 +165,7 @@ def prepare(
     policy: Policy | None = None,
     public: str | Path | None = None,
     questions: QuestionSet | None = None,
-) -> Prepared:
+) -> PreparedRun:
     """A run ready to be judged; arguments as of `make_scorecard`."""
     if rubric is None:
         rubric = rubric_for(run.track, run.task)
@@ -177,7 +177,7 @@ def prepare(
         demanded = demanded_format(public_folder, run.task)
         if demanded is not None:
             run = run.model_copy(update={"output_format": demanded})
-    return Prepared(
+    return PreparedRun(
         run=run,
         rubric=rubric,
         scoring=choose_scoring(policy or Policy(), run.track, rubric),
@@ -207,7 +207,7 @@ async def ask_all(judge: Judge, requests: Sequence[Request]) -> dict[QuestionNam
 
 
 def assemble(
-    prepared: Prepared,
+    prepared: PreparedRun,
     judge: Judge,
     replies: Mapping[QuestionName, Reply],
     precision: Mapping[str, float] | None = None,
@@ -277,7 +277,7 @@ def assemble(
     )
 
 
-def choose_stages(prepared: Prepared, reply: Reply | None) -> tuple[Segmentation, StagesFrom]:
+def choose_stages(prepared: PreparedRun, reply: Reply | None) -> tuple[Segmentation, StagesFrom]:
     """The stages of all turns and who labelled them: the judge, if it replied, else rules.
 
     With `mixed`, the judge's labels count only for turns that the rules are unsure of.

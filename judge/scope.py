@@ -10,7 +10,7 @@ from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Tier, TrackName
 from .base import Judge, QuestionName, Request
 from .card.fields import Policy
-from .engine import Prepared, prepare
+from .engine import PreparedRun, prepare
 from .questions.items import QuestionSet
 
 
@@ -36,7 +36,7 @@ class Scope:
             update={"track": run.track or self.track, "tier": run.tier or self.tier}
         )
 
-    def prepare(self, run: Run, policy: Policy | None = None) -> Prepared:
+    def prepare(self, run: Run, policy: Policy | None = None) -> PreparedRun:
         """A run that this scope was applied to, ready to be judged."""
         return prepare(
             run,

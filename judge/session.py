@@ -35,7 +35,7 @@ from .base import (
 )
 from .card.fields import Policy
 from .card.scorecard import CardLine, ScoreCard
-from .engine import Prepared, ask_all, assemble
+from .engine import PreparedRun, ask_all, assemble
 from .judges.limits import Allowance, Budget, GuardedJudge, Pacer
 from .judges.rules import RULES
 from .questions.items import QuestionSet
@@ -270,7 +270,7 @@ class RunScorer:
         prepared, replies = await self.ask(run)
         return assemble(prepared, self.judge, replies, self.precision)
 
-    async def ask(self, run: Run) -> tuple[Prepared, dict[QuestionName, Reply]]:
+    async def ask(self, run: Run) -> tuple[PreparedRun, dict[QuestionName, Reply]]:
         """The prepared run, and the judge's reply to each question about it."""
         prepared = self.scope.prepare(self.scope.apply(run), self.options.policy)
         if self.scope.rubric is not None and prepared.rubric is not self.scope.rubric:
@@ -370,7 +370,7 @@ class StoringScorer(RunScorer):
         return card
 
     async def _store_card(
-        self, card: ScoreCard, prepared: Prepared, run_ref: int, path: Path
+        self, card: ScoreCard, prepared: PreparedRun, run_ref: int, path: Path
     ) -> None:
         """Store a scorecard, with its key if every item has a final verdict."""
         from .store.connection import SettledRow

@@ -15,7 +15,7 @@ from ...rubrics.model import Rubric
 from ...trajectories.models import Stage
 from ...trajectories.reading.load import load_conversation
 from ..base import Reply, Request, Usage
-from ..engine import Prepared, prepare
+from ..engine import PreparedRun, prepare
 from ..questions.items import load_items
 from ..questions.verdict_keys import JudgeIdentity, VerdictKey, key_maker
 from ..store import Store
@@ -66,7 +66,7 @@ class Collector:
         self._ledger = Ledger(store)
         self._address = address(judge)
         self.collected = Collected()
-        self._last_prepared: tuple[tuple[object, ...], Prepared] | None = None
+        self._last_prepared: tuple[tuple[object, ...], PreparedRun] | None = None
 
     async def collect_ended(self) -> list[BatchState]:
         """Ask about every open batch once and collect those that ended; returns the others."""
@@ -220,7 +220,7 @@ class Collector:
             return None
         return request, keys
 
-    def _prepare(self, record: BatchRequest, rubric: Rubric) -> Prepared:
+    def _prepare(self, record: BatchRequest, rubric: Rubric) -> PreparedRun:
         """The prepared run of a request; the last one is reused, as its questions are in a row."""
         key = (record.path, record.rubric_sha256, record.track, record.tier, record.public)
         if self._last_prepared is None or self._last_prepared[0] != key:

@@ -30,7 +30,7 @@ from ..base import (
 )
 from ..card.presumed import presume
 from ..card.stage_results import CriterionResult
-from ..engine import Prepared, ask_all, choose_stages
+from ..engine import PreparedRun, ask_all, choose_stages
 from ..facts.diagnosis import diagnose
 from ..judges.rules import RulesJudge
 from ..runner import Progress, run_batch
@@ -69,7 +69,7 @@ class LabelledRun(NamedTuple):
     """A run to measure: its split, the run ready to be judged, and its labels."""
 
     split: Split
-    prepared: Prepared
+    prepared: PreparedRun
     labels: Labels
 
 
@@ -93,7 +93,7 @@ class Selection:
                 yield LabelledRun(split, prepared, labels)
 
 
-def _check_scales(run: Run, prepared: Prepared, labels: Labels) -> None:
+def _check_scales(run: Run, prepared: PreparedRun, labels: Labels) -> None:
     """InputError for a label that is not a value of its criterion's scale."""
     for item in prepared.rubric.criteria():
         label = labels.criteria.get(item.id)
@@ -198,7 +198,7 @@ def _annotator_order(labels: Labels) -> tuple[bool, str]:
     return labels.annotator != "gold", labels.annotator
 
 
-async def compare_run(prepared: Prepared, labels: Labels, judge: Judge) -> RunComparison:
+async def compare_run(prepared: PreparedRun, labels: Labels, judge: Judge) -> RunComparison:
     """Ask the judge about one run, and put its verdicts beside the labels."""
     requests = prepared.requests(judge)
     replies = await ask_all(judge, requests)
@@ -264,7 +264,7 @@ async def _results_by_rules(request: Request) -> tuple[CriterionResult, ...]:
 
 
 def _judged_codes(
-    prepared: Prepared, reply: Reply | None, labels: Labels, judge: str
+    prepared: PreparedRun, reply: Reply | None, labels: Labels, judge: str
 ) -> JudgedCodes:
     """The labelled codes, and those that fired by origin."""
     labelled = frozenset(labels.codes) & frozenset(CODES)
@@ -317,7 +317,7 @@ def _confidence(result: CriterionResult, labelled: bool) -> Confidence | None:
 
 
 def _turn_stages(
-    prepared: Prepared, replies: Mapping[QuestionName, Reply], labels: Labels
+    prepared: PreparedRun, replies: Mapping[QuestionName, Reply], labels: Labels
 ) -> tuple[TurnStages, ...]:
     """The labelled turns with their stages; empty if the judge gave no stages."""
     segmentation, source = choose_stages(prepared, replies.get("stages"))

@@ -14,7 +14,7 @@ from typing import Any
 import golden as cards
 import pytest
 from ambjudge.judge.card.scorecard import ScoreCard
-from ambjudge.judge.engine import Prepared
+from ambjudge.judge.engine import PreparedRun
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ FOLDERS = cards.golden_folders()
 
 
 @cache
-def judged(folder: Path) -> tuple[Prepared, ScoreCard]:
+def judged(folder: Path) -> tuple[PreparedRun, ScoreCard]:
     return cards.judged(folder)
 
 
