@@ -199,9 +199,9 @@ def check_can_label_stages(judge: Judge, questions: QuestionSet) -> None:
 def unsure_below(track: TrackName | None) -> float:
     """The confidence of the rules in a turn's stage below which `mixed` takes the judge's label.
 
-    On labelled runs of the benchmark the rules are right on .75 of the turns below .6 and on .9
-    above; on tasks of other kinds on .71 of those below .9, where a model's reading reaches .85
-    (docs/measurements.md, "Stages at real size").
+    On constructed runs of the benchmark's tasks the rules are right on .70 of the turns below .6
+    and on .93 of those above; on other tasks they are right on .69 of those below .9, where a model
+    is right on .97 of all turns (`benchmarks/segmentation.py`, `benchmarks/reading.py`).
     """
     return 0.9 if track is None else 0.6
 
