@@ -24,10 +24,10 @@ def output_path(text: str) -> Path:
 
 
 class CardFile:
-    """A JSON Lines file that appears under its name when `keep` is called; until then an older file
-    of that name stays.
+    """A JSON Lines file that gets its name when `keep` is called.
 
-    A pipe or a terminal is written at once; a file at an address is uploaded by `keep`.
+    Until then an older file of that name stays. A pipe or a terminal is written at once; a file at
+    an address is uploaded by `keep`.
     """
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
@@ -71,8 +71,7 @@ class CardFile:
         self._is_finished = True
 
     def leave(self) -> str:
-        """After an interruption, keep the lines so far beside the file; a sentence that says
-        where."""
+        """After an interruption, keep the lines so far; returns a note that says where they are."""
         self._close()
         self._is_finished = True
         if self._new.part == self.path:

@@ -50,23 +50,24 @@ class Shard:
         return cls(int(number), int(of))
 
     def file(self, folder: Path | None) -> Path:
-        """The file of this part; names sort in the order of the parts. InputError without a
-        folder."""
+        """The file of this part, InputError without a folder; names sort in the parts' order."""
         if folder is None:
             raise InputError("--shard needs --out", "name the folder that the parts go into")
         return folder / f"part-{self.number:05}-of-{self.of:05}.jsonl"
 
     def slice(self, runs: Iterable[T]) -> list[T]:
-        """The runs of this part. All parts have the same number of runs, give or take one; joined
-        in order they are the whole collection."""
+        """The runs of this part.
+
+        All parts have the same number of runs, give or take one; joined in order they are the whole
+        collection.
+        """
         runs = list(runs)
         start = len(runs) * (self.number - 1) // self.of
         end = len(runs) * self.number // self.of
         return runs[start:end]
 
     def share(self, options: ScoreOptions) -> ScoreOptions:
-        """The options with this part's share of the budget, so that all parts together stay within
-        it."""
+        """The options with this part's share of the budget, which all parts together keep."""
         if options.max_cost is None:
             return options
         return replace(options, max_cost=options.max_cost / self.of)
@@ -80,8 +81,10 @@ class _Note(NamedTuple):
 
 
 class Part:
-    """The file of a shard and its key: a hash of the runs' files (size and time) and of all that
-    decides a line."""
+    """The file of a shard, and its key.
+
+    The key is a hash of the runs' files (size and time) and of all that decides a scorecard.
+    """
 
     def __init__(
         self, file: Path, runs: Iterable[Path], judge: Judge, options: ScoreOptions
@@ -101,8 +104,10 @@ class Part:
         self._key = digest.hexdigest()
 
     def finished_code(self, quiet: bool) -> int | None:
-        """The exit code with which this part was made, if nothing has changed since, which is said
-        on stderr; None if it has to be made."""
+        """The exit code with which this part was made; None if it has to be made (again).
+
+        A part that is up to date is named on stderr.
+        """
         note = self._read_note()
         if note is None:
             return None
@@ -112,6 +117,7 @@ class Part:
         return note.exit_code
 
     def _read_note(self) -> _Note | None:
+        """The note in the key file; None if there is none or it no longer holds."""
         try:
             if isinstance(self._key_file, RemotePath):
                 data, size = read_small(str(self._key_file)) or b"", size_of(str(self.file))

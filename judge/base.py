@@ -174,8 +174,10 @@ class Judge(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
-        """Everything else that decides a verdict: temperature, seed, API base, evidence budget,
-        version of the algorithm."""
+        """Everything else that decides a verdict.
+
+        For example temperature, seed, API base, evidence budget, version of the algorithm.
+        """
 
     def evidence_sha256(self, request: Request) -> str:
         """Hash of the exact evidence bytes that a verdict would rest on.

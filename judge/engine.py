@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from ..error_codes.models import FiredCode
+from ..error_codes.models import Contradiction, FiredCode
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Segmentation, Stage
@@ -219,12 +219,7 @@ def assemble(
     """
     run, rubric, outputs = prepared.run, prepared.rubric, prepared.scored_check
     segmentation, stages_from = choose_stages(prepared, replies.get("stages"))
-    verdicts = stage_verdicts(rubric, run.tier, replies)
-    # Every card lists contradictions; strict evidence also unscores what it does not count.
-    contradictions = find_contradictions(run, verdicts)
-    if prepared.scoring.policy.strict_evidence:
-        contradicted = {contradiction.criterion for contradiction in contradictions}
-        verdicts = _apply_strict_evidence(verdicts, contradicted, by_rules=judge.name == RULES)
+    verdicts, contradictions = _check_verdicts(prepared, judge, replies)
     diagnosis = diagnose(
         run, segmentation, prepared.detected, replies.get("diagnosis"), judge.name, precision
     )
@@ -299,14 +294,26 @@ def choose_stages(prepared: PreparedRun, reply: Reply | None) -> tuple[Segmentat
     return Segmentation.from_stages(mixed), "mixed"
 
 
-def _apply_strict_evidence(
-    verdicts: Verdicts, contradicted: set[str], *, by_rules: bool
-) -> Verdicts:
-    """The verdicts by stage, with those unscored that strict evidence does not count."""
-    return {
+def _check_verdicts(
+    prepared: PreparedRun, judge: Judge, replies: Mapping[QuestionName, Reply]
+) -> tuple[Verdicts, tuple[Contradiction, ...]]:
+    """The verdicts by stage, and those of them that a fact contradicts.
+
+    Contradictions are listed under every policy; under strict evidence, verdicts that it does not
+    count are unscored too.
+    """
+    run = prepared.run
+    verdicts = stage_verdicts(prepared.rubric, run.tier, replies)
+    contradictions = find_contradictions(run, verdicts)
+    if not prepared.scoring.policy.strict_evidence:
+        return verdicts, contradictions
+    contradicted = {contradiction.criterion for contradiction in contradictions}
+    by_rules = judge.name == RULES
+    strict_verdicts = {
         stage: tuple(strict_result(result, contradicted, by_rules) for result in results)
         for stage, results in verdicts.items()
     }
+    return strict_verdicts, contradictions
 
 
 def _cited_facts(facts: Sequence[Fact], codes: Sequence[FiredCode]) -> tuple[FactInfo, ...]:

@@ -362,6 +362,7 @@ class StoringScorer(RunScorer):
         self._stored_rubrics: set[str] = set()
 
     async def make_card(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
+        """The scorecard of a loaded run; it is in the store before this returns."""
         run = self.scope.apply(run)
         run_ref = await self._stored.run_ref(run, stamp)
         prepared, replies = await self.ask(run)
@@ -470,6 +471,7 @@ def default_store(path: str | Path, settings_folder: Path | None = None) -> Path
 
 
 def _store_path(path: str | Path, settings_folder: Path | None, name: Path) -> Path:
+    """Where a store of this name is or would be made, by the rules of `default_store`."""
     start = Path(path).absolute()
     if settings_folder is not None and start.is_relative_to(settings_folder.absolute()):
         return settings_folder / name

@@ -191,6 +191,7 @@ class VerdictTables(StorePart):
         ]
 
     def _insert_rows(self, connection: Connection, rows: _ReplyRows) -> None:
+        """Insert all rows; a text or verdict whose key is stored already keeps its row."""
         # Texts and verdicts go in by the order of their keys, so that two processes that store the
         # same ones never wait for each other.
         statements: list[tuple[Any, list[dict[str, Any]]]] = [
@@ -351,6 +352,7 @@ class VerdictTables(StorePart):
 
 
 def _call_row(new: NewReply, created_at: str) -> dict[str, Any]:
+    """The row of the table of calls."""
     keys, reply = new.keys, new.reply
     return {
         "id": new.call_id,
@@ -367,10 +369,12 @@ def _call_row(new: NewReply, created_at: str) -> dict[str, Any]:
 
 
 def _key_row(key: VerdictKey, stage: str) -> dict[str, Any]:
+    """The columns that a verdict and a failed attempt have in common."""
     return {"key": key.sha256, "stage": stage, **key.model_dump(exclude={"sha256"})}
 
 
 def _result_row(result: CriterionResult) -> dict[str, Any]:
+    """The columns that only a verdict has."""
     return {
         "value": result.value,
         "status": result.status,

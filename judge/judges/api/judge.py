@@ -241,12 +241,14 @@ class ApiJudge(Messages):
         cached_tokens: int | None,
         cache_write_tokens: int | None,
     ) -> Usage:
-        cost = None  # without a price
+        """Use of `calls` calls, priced if the model's price is known."""
+        cost = None
         if self._price is not None:
             cost = self._price.cost(input_tokens, output_tokens, cached_tokens, cache_write_tokens)
         return Usage(calls, input_tokens, output_tokens, cost, cached_tokens, cache_write_tokens)
 
     def _usage_of(self, completion: Completion, calls: int) -> Usage:
+        """Use of a completion that took `calls` attempts."""
         return self._usage(
             calls=calls,
             input_tokens=completion.input_tokens,
@@ -427,6 +429,7 @@ class ApiJudge(Messages):
         return ballots[0].reply if len(ballots) == 1 else combine(request, ballots)
 
     def _reply_from_answer(self, request: Request, answer: Completion | CallFailed) -> Reply:
+        """The reply to one sample's request."""
         if isinstance(answer, CallFailed):
             return self._reply(request, None, failure_of_call(answer), Usage(answer.calls), ())
         usage = self._usage_of(answer, calls=1)
