@@ -1,8 +1,8 @@
 """One HTML file that holds a whole analysis: findings, figures, sortable tables, and methods.
 
-It needs nothing else and fetches nothing: a content security policy forbids every connection, and
-the one small script is allowed by its hash. Every text from data is made visible and escaped
-(`page_templates`).
+The file needs no other file and no network: a content security policy forbids every connection, and
+allows the one small script by its hash. Texts from the data are escaped, with control characters
+made visible (`page_templates`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 MAX_ROWS = 400
-"""Rows of a table on the page; the written files have all."""
+"""Maximum number of rows of a table on the page; the files have all."""
 MAX_SHORT_CELL = 30
-"""Characters of a cell that stay on one line."""
+"""Cells of at most this many characters stay on one line."""
 MAX_NAMED_JUDGES = 4
 METHOD_HEADINGS = (
     "estimand",
@@ -65,8 +65,8 @@ def render(
 ) -> str:
     """The report as one HTML document, the same for the same analysis.
 
-    It holds no time stamp. Without `links` to a site it lists the runs that it names, with the
-    paths of their scorecards.
+    It has no time stamp. Without `links` to a site it ends with a list of the runs that it names
+    and the paths of their scorecards.
     """
     return _Report(analysis, figures, links).render(title)
 
@@ -92,9 +92,9 @@ def write_report(
     try:
         paths = write_tables(analysis, folder)
         paths += write(figures, folder / "figures")
-        with atomic_write(page) as part:
+        with atomic_write(page) as temporary_file:
             text = render(analysis, figures, title, links)
-            part.write_text(text, encoding="utf-8", errors="replace")
+            temporary_file.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         message = f"cannot be written: {error.strerror}"
         raise InputError(message, "choose another --out", folder) from error
@@ -102,16 +102,20 @@ def write_report(
 
 
 @dataclass(frozen=True)
-class _Finding:
-    """A finding on the page: its sentence, and where its runs are."""
+class _PageFinding:
+    """A main result at the top of the page."""
 
     text: Markup
     address: str
+    """Link to the runs that it is about; "" without runs."""
     query: str
+    """Filter that selects these runs."""
 
 
 @dataclass(frozen=True)
 class _PageSection:
+    """A section of the page with its figures and tables as HTML."""
+
     id: str
     title: str
     intro: Markup
@@ -119,7 +123,10 @@ class _PageSection:
 
 
 class _Report:
-    """The parts of one page; the glossary and the links collect what the parts name."""
+    """Renders the parts of one page.
+
+    The glossary and the links collect the names and the runs that the parts mention.
+    """
 
     def __init__(
         self, analysis: Analysis, figures: Sequence[Figure], links: RunLinks | None
@@ -128,7 +135,7 @@ class _Report:
         self.figures = {figure.name: figure for figure in figures}
         self.score = score_of(analysis.outcome, analysis.runs)
         rubrics = analysis.runs["rubric"].unique().to_list()
-        self.names = Glossary(terms_of(rubrics, analysis.cohort.titles))
+        self.glossary = Glossary(terms_of(rubrics, analysis.cohort.titles))
         listed = ListedRuns(analysis.runs)
         self.listed = listed if links is None else None
         self.links: RunLinks = links or listed
@@ -136,7 +143,7 @@ class _Report:
 
     def render(self, title: str) -> str:
         script = _asset("report.js")
-        # The order matters: a name is explained where it first stands.
+        # The parts are rendered in the order of the page: a name is explained at its first use.
         basis_text = self._basis()
         basis_html = self._prose(basis_text)
         names_first = self._names_first()
@@ -160,13 +167,13 @@ class _Report:
                 methods=self._methods(),
                 method_notes=METHOD_NOTES,
                 method_headings=METHOD_HEADINGS,
-                names_listed=lambda: Markup(self.names.listed()),
+                names_listed=lambda: Markup(self.glossary.listed()),
             )
         )
 
     def _prose(self, text: str) -> Markup:
-        """A sentence in which the first use of each name leads to its explanation."""
-        return Markup(self.names.prose(visible_html(text)))
+        """A text in which the first use of each name links to its explanation."""
+        return Markup(self.glossary.prose(visible_html(text)))
 
     def _summary(self) -> str:
         """Counts of runs, agents, tasks, tracks and tiers, and who judged."""
@@ -187,23 +194,23 @@ class _Report:
     def _names_first(self) -> list[tuple[str, Markup]]:
         """Names that the findings use, before they use them."""
         stages = [score_name(stage) for stage in stage_columns(self.analysis.runs)]
-        codes = [self.names.terms[code].title for code in CODES]
+        codes = [self.glossary.terms[code].title for code in CODES]
         kinds = (("The score", [self.score.titled]), ("Stages", stages), ("Error codes", codes))
         return [(kind, self._prose(", ".join(names))) for kind, names in kinds if names]
 
-    def _findings(self, basis_text: str) -> list[_Finding]:
-        found = findings(self.analysis.tables, self.score)
-        if found and found[0].text in basis_text:
-            found = found[1:]  # it stands above already
+    def _findings(self, basis_text: str) -> list[_PageFinding]:
+        all_findings = findings(self.analysis.tables, self.score)
+        if all_findings and all_findings[0].text in basis_text:
+            all_findings = all_findings[1:]  # the page has it above already
         page_findings = []
-        for finding in found:
+        for finding in all_findings:
             address = self.links.search(finding.runs) if finding.runs else ""
-            page_findings.append(_Finding(self._prose(finding.text), address, finding.runs))
+            page_findings.append(_PageFinding(self._prose(finding.text), address, finding.runs))
         return page_findings
 
     def _sections(self) -> Iterator[_PageSection]:
         for section in _outline(self.analysis.tables):
-            self.names.section()
+            self.glossary.section()
             intro = self._prose(section.intro)
             body = "".join(self._items(section))
             if body:
@@ -260,27 +267,29 @@ class _Report:
         hidden = (*item.hidden_columns, *item.conditions)
         return self.html_table(display(table, item.name, most=MAX_ROWS, hide=hidden), item.name)
 
-    def html_table(self, shown: Display, file_name: str) -> Markup:
+    def html_table(self, table_display: Display, file_name: str) -> Markup:
         """A sortable table with its numbered remarks and the names of its columns below."""
         headings = [
             {"html": self._name(text), "is_number": is_number}
-            for text, is_number in zip(shown.headings, shown.numeric, strict=True)
+            for text, is_number in zip(table_display.headings, table_display.numeric, strict=True)
         ]
         lines = [
             [
                 self._cell(cell, is_number)
-                for cell, is_number in zip(row, shown.numeric, strict=True)
+                for cell, is_number in zip(row, table_display.numeric, strict=True)
             ]
-            for row in shown.rows
+            for row in table_display.rows
         ]
         named_cells = [
             cell.text
-            for row in shown.rows
+            for row in table_display.rows
             for cell in row
-            if isinstance(cell.key, str) and cell.text in self.names.terms
+            if isinstance(cell.key, str) and cell.text in self.glossary.terms
         ]
-        names = Markup(self.names.beside([*shown.headings, *named_cells]))
-        rows = self.items.rows(headings, lines, shown.notes, shown.left_out, file_name, names)
+        names = Markup(self.glossary.beside([*table_display.headings, *named_cells]))
+        rows = self.items.rows(
+            headings, lines, table_display.notes, table_display.left_out, file_name, names
+        )
         return Markup(rows)
 
     def _cell(self, cell: Cell, is_number: bool) -> dict[str, Any]:
@@ -289,16 +298,16 @@ class _Report:
             sort_key = Markup(f' data-n="{cell.key:.10g}"')
         elif cell.text == NONE:
             sort_key = Markup(' data-none=""')
-        kind = "short" if len(cell.text) <= MAX_SHORT_CELL else "text"
+        cell_class = "short" if len(cell.text) <= MAX_SHORT_CELL else "text"
         return {
-            "kind": "num" if is_number else kind,
+            "kind": "num" if is_number else cell_class,
             "sort_key": sort_key,
             "html": self._cell_html(cell),
             "remarks": cell.notes,
         }
 
     def _cell_html(self, cell: Cell) -> Markup:
-        """A cell's text; runs that it names lead to where they can be read."""
+        """A cell's text, with links from the runs that it names."""
         if not cell.runs:
             return self._name(cell.text)
         parts = []
@@ -310,10 +319,10 @@ class _Report:
         return Markup(", ").join(parts)
 
     def _name(self, text: str) -> Markup:
-        return Markup(self.names.name(text, visible_html(text)))
+        return Markup(self.glossary.name(text, visible_html(text)))
 
     def _methods(self) -> list[dict[str, Any]]:
-        """For each table its title and the methods of its numbers."""
+        """Name, title and methods of the numbers of each table."""
         return [
             {"name": name, "title": self.analysis.heading(name)[0], "rows": methods(table)}
             for name, table in self.analysis.tables.items()
@@ -325,7 +334,7 @@ def _count(count: int, noun: str) -> str:
 
 
 def _outline(tables: Mapping[str, pl.DataFrame]) -> Iterator[Section]:
-    """The sections of the report, and one at the end for tables that none of them names."""
+    """Yield the sections of the report, and one at the end for tables that no section includes."""
     yield from SECTIONS
     placed = {item.name for section in SECTIONS for item in section.items if item.kind == "table"}
     unplaced = tuple(Item("table", name) for name in tables if name not in placed)

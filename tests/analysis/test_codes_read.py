@@ -155,7 +155,7 @@ def test_the_cliff_says_which_codes_it_counts(rules) -> None:
         assert rules[name]["codes"].unique().to_list() == ["E2, E4, E5"]
         warned = rules[name].filter(pl.col("value").is_not_null())["warnings"].list.join(" ")
         assert warned.str.contains(f"read in {N} of {N} runs").all()
-        assert warned.str.contains(r"not counted: E1 \(read in 0 of").all()
+        assert warned.str.contains(r"codes that are not counted: E1 \(read in 0 of").all()
     clean = RULES.filter(~pl.any_horizontal("E2", "E4", "E5"))["overall"].mean()
     first = rules["cliff"].filter((pl.col("group") == "0") & (pl.col("population") == "new"))
     assert first["value"].item() == pytest.approx(clean)

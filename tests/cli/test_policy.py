@@ -71,7 +71,7 @@ def test_names_and_policies_are_policies(out, monkeypatch: pytest.MonkeyPatch) -
         (
             "a.toml",
             'like = "harness"\nmissing = "zero"\nstrict_evidence = true',
-            "like = harness decides missing too",
+            "like = harness also decides missing",
         ),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_store_that_came_with_runs_is_used_only_by_name(runs, capsys) -> None:
     place = forged(runs)
     code, text, err = run_command(capsys, "score", runs, "--json")
     assert (code, bool(text)) == (0, True)
-    assert f"nothing is kept: {place} is not used: it was not made here" in err
+    assert f"verdicts are not stored: {place} is not used: it was not made here" in err
     code, _, err = run_command(
         capsys, "score", runs, "--judge", "openai/m", "--api-base", "http://127.0.0.1:9/v1"
     )

@@ -170,7 +170,7 @@ def test_unknown_names_are_one_line_errors(name):
         load_rubric(name)
     assert "\n" not in str(caught.value)
     if name == "segmentaton":
-        assert str(caught.value) == "no rubric 'segmentaton' (did you mean segmentation?)"
+        assert str(caught.value) == "unknown rubric 'segmentaton' (did you mean segmentation?)"
 
 
 MODELS = {

@@ -241,7 +241,7 @@ def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
     ("arguments", "settings", "says"),
     [
         (["browse", "nowhere"], {}, b"nowhere: no such file or folder"),
-        (["browse", "."], {"AMBJUDGE_THEME": "pink"}, b"no theme 'pink'"),
+        (["browse", "."], {"AMBJUDGE_THEME": "pink"}, b"unknown theme 'pink'"),
         (["browse", "."], {"AMBJUDGE_TRACK": "golf"}, b"unknown track 'golf'"),
     ],
     ids=["no path", "no theme", "no track"],
