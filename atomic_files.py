@@ -17,7 +17,7 @@ PART = ".ambjudge-part"
 """The suffix of a file that is being written. kill -9 leaves it, and the next command that writes
 in the folder removes it."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _swept_folders: set[Path] = set()
 """Folders in which this process has removed leftovers."""
 
@@ -29,7 +29,7 @@ def file_behind(path: Path) -> Path | None:
     (`/dev/stdout`), even if the shell has redirected it into a file.
     """
     target = Path(os.path.abspath(path))
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         target = Path(os.path.realpath(target.parent), target.name)
         is_system = target.parts[1:2] in (("dev",), ("proc",))
         if is_system and target.parts[1:3] != ("dev", "shm"):

@@ -57,7 +57,7 @@ SETTINGS: dict[str, Setting] = {
     "theme": Setting(str),
 }
 
-_MOST_DOTS = 2_000
+_MAX_DOTS = 2_000
 """Of a line: tomllib's memory grows with the square of a dotted key's parts, 3.5 GB for 60 kB."""
 MAX_BYTES = 1 << 16
 """Of a settings file; tomllib takes time and memory far beyond the size of what it reads."""
@@ -128,15 +128,21 @@ def read_toml(file: Path) -> dict[str, Any]:
 
     data = _read_start(file)
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"{file}: has more than {MAX_BYTES:,} bytes", "settings are a few lines")
-    if max((line.count(b".") for line in data.splitlines()), default=0) > _MOST_DOTS:
         raise ConfigError(
-            f"{file}: a line has more than {_MOST_DOTS:,} dots", "settings are a few lines"
+            f"{file}: has more than {MAX_BYTES:,} bytes",
+            "settings need only a few lines: check the file",
+        )
+    if max((line.count(b".") for line in data.splitlines()), default=0) > _MAX_DOTS:
+        raise ConfigError(
+            f"{file}: a line has more than {_MAX_DOTS:,} dots",
+            "settings need only a few lines: check the file",
         )
     try:
         return tomllib.loads(data.decode("utf-8"))
     except RecursionError:
-        raise ConfigError(f"{file}: is nested too deeply", "settings are a few lines") from None
+        raise ConfigError(
+            f"{file}: is nested too deeply", "settings need only a few lines: check the file"
+        ) from None
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{file}: is not UTF-8 text at byte {error.start}", "save it as UTF-8"

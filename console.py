@@ -106,9 +106,9 @@ def _log(event: str, **fields: object) -> None:
     sys.stderr.flush()
 
 
-def interrupted(done: str, quiet: bool) -> None:
-    """Say after Ctrl-C that what was done (`judged`, `read`) is kept."""
-    note(f"interrupted: what was {done} is kept; the same command continues from there", quiet)
+def note_interrupted(quiet: bool) -> None:
+    """Say after Ctrl-C that the results so far are kept."""
+    note("interrupted: the results so far are kept; the same command continues from there", quiet)
 
 
 def _encodable(text: str, stream: TextIO) -> str:

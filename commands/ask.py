@@ -283,7 +283,7 @@ class _Asking:
             console.note(counts.summary(), self.quiet)
         self._write(readable)
         if interrupted:
-            console.interrupted("answered", self.quiet)
+            console.note_interrupted(self.quiet)
             return 130
         code = 1 if len(readable) < len(self.files) or counts.unscored else 0
         if self.part is not None and not counts.unscored:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", "Cohort", "Analysis")
 
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 """Inputs that are named on stderr if they cannot be read; the rest are counted."""
 _STAGES = ("S1", "S2", "S3", "S4", "S5")
 _RESOURCES = ("turns", "wall_time_s", "input_tokens", "output_tokens", "value_missing_zero")
@@ -191,12 +191,12 @@ def read_cards(
 
 
 def name_problems(problems: Sequence[str]) -> None:
-    """Name inputs that could not be read on stderr: at most MOST_PROBLEMS lines, and how many
+    """Name inputs that could not be read on stderr: at most MAX_PROBLEMS lines, and how many
     more."""
-    for text in problems[:MOST_PROBLEMS]:
+    for text in problems[:MAX_PROBLEMS]:
         console.error(text)
-    if len(problems) > MOST_PROBLEMS:
-        console.error(f"{len(problems) - MOST_PROBLEMS} more inputs could not be read")
+    if len(problems) > MAX_PROBLEMS:
+        console.error(f"{len(problems) - MAX_PROBLEMS} more inputs could not be read")
 
 
 def say_json(data: Any) -> None:

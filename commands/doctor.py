@@ -36,7 +36,7 @@ _PACKAGES = (
 )
 _LOCAL_PACKAGES = ("torch", "transformers")
 _SERVER_TIMEOUT_S = 5
-_MOST_MODELS = 5
+_MAX_MODELS = 5
 """Models of a server that are named."""
 _KEY_VARIABLES = {
     "OpenAI": "OPENAI_API_KEY",
@@ -228,9 +228,7 @@ def _model_names(data: Any) -> list[str]:
     models = data.get("data") if isinstance(data, dict) else None
     if not isinstance(models, list):
         return []
-    return [
-        str(model.get("id"))[:100] for model in models[:_MOST_MODELS] if isinstance(model, dict)
-    ]
+    return [str(model.get("id"))[:100] for model in models[:_MAX_MODELS] if isinstance(model, dict)]
 
 
 def _store(settings: Settings) -> Finding:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 _NUMBER = re.compile(r"\d+")
-_MOST_LOST_KINDS = 12
+_MAX_LOST_KINDS = 12
 """Kinds of things not carried over that are named for one run."""
 _OVERRIDES = ("agent", "model", "task", "track", "tier")
 
@@ -260,9 +260,9 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
 def _lost(draft: Draft) -> str:
     """What could not be carried over, by kind."""
     kinds = [f"{count} {kind}" for kind, count in (+draft.lost).items()]
-    text = ", ".join(kinds[:_MOST_LOST_KINDS])
-    if len(kinds) > _MOST_LOST_KINDS:
-        text += f" and {len(kinds) - _MOST_LOST_KINDS} more kinds"
+    text = ", ".join(kinds[:_MAX_LOST_KINDS])
+    if len(kinds) > _MAX_LOST_KINDS:
+        text += f" and {len(kinds) - _MAX_LOST_KINDS} more kinds"
     return text
 
 

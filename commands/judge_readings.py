@@ -143,7 +143,7 @@ class _Results:
             reasons = ", ".join(f"{reason} {n}" for reason, n in self.failures.most_common())
             console.note(f"{self.failures.total()} answers are missing: {reasons}", self.quiet)
         if interrupted:
-            console.interrupted("read", self.quiet)
+            console.note_interrupted(self.quiet)
             return 130
         if self.unreadable and not self.read:
             return 2

@@ -242,7 +242,7 @@ class _Rejudging:
         else:
             _show_update(result)
         if result.execution.summary.interrupted:
-            console.interrupted("judged", self.quiet)
+            console.note_interrupted(self.quiet)
             return 130
         return 1 if result.errors or result.execution.unscored.total() else 0
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
     from ..judge.card.view import Usage
 
-MOST_QUOTES = 2
+MAX_QUOTES = 2
 """Quotes of one item that are shown without --verbose."""
-MOST_LINES = 12
+MAX_LINES = 12
 """Lines of a list of problems that are shown without --verbose."""
 JUDGE_HINT = "--judge MODEL has them judged"
 EVIDENCE_HINT = "a policy with strict_evidence leaves out verdicts without proof"
@@ -123,7 +123,7 @@ def _print_criteria(stages: Sequence[Section], verbose: bool) -> None:
 def _print_section(section: Section, verbose: bool) -> None:
     say()
     say(wrap(section.title + "".join(part.text for part in section.head), "    ", ""))
-    lines = section.lines if verbose else section.lines[:MOST_LINES]
+    lines = section.lines if verbose else section.lines[:MAX_LINES]
     for line in lines:
         say(wrap(line.text, "    ", "  "))
     if len(section.lines) > len(lines):
@@ -158,7 +158,7 @@ def _print_details(item: Item, roles: Iterable[Role], verbose: bool, indent: str
         if line.role == "evidence":
             bullet = "↳ "
             quotes += 1
-            if quotes > MOST_QUOTES and not verbose:
+            if quotes > MAX_QUOTES and not verbose:
                 continue
         say(wrap(line.text, f"{indent}      ", f"{indent}    {bullet}"))
 

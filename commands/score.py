@@ -360,7 +360,7 @@ class _OutcomeSink:
         self._print_summary(session)
         if session.summary.interrupted:
             if self.is_stored:
-                console.interrupted("judged", self.quiet)
+                console.note_interrupted(self.quiet)
             if self.file is not None:
                 console.note(self.file.leave(), self.quiet)
             return 130

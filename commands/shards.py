@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..judge.session import ScoreOptions
 
 T = TypeVar("T")
-_MOST_SHARDS = 1_000_000
+_MAX_SHARDS = 1_000_000
 _KEY_BYTES = 4096
 """The largest key file that is read."""
 
@@ -43,7 +43,7 @@ class Shard:
         """The shard `I/N`, 1 <= I <= N; ConfigError for anything else."""
         number, _, of = text.partition("/")
         are_numbers = number.isdecimal() and of.isdecimal()
-        if not (are_numbers and 1 <= int(number) <= int(of) <= _MOST_SHARDS):
+        if not (are_numbers and 1 <= int(number) <= int(of) <= _MAX_SHARDS):
             raise ConfigError(
                 f"--shard {text!r} is not I/N with I from 1 to N", "for example --shard 3/100"
             )

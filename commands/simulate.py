@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SIZES = {"agents": "n_agents", "tasks": "n_tasks", "tracks": "n_tracks", "repeats": "n_rep"}
 """Sizes of the cohort, each with its name in the simulator."""
-_MOST_TRACKS = 7
+_MAX_TRACKS = 7
 
 
 @grouped_command(
@@ -122,8 +122,8 @@ def _check_size(text: str, name: str, number: float | int) -> None:
         raise ConfigError(
             f"--set {text}: is not a whole number of at least 1", "e.g. --set agents=4"
         )
-    if name == "n_tracks" and number > _MOST_TRACKS:
-        raise ConfigError(f"--set {text}: there are {_MOST_TRACKS} tracks", "give fewer")
+    if name == "n_tracks" and number > _MAX_TRACKS:
+        raise ConfigError(f"--set {text}: there are {_MAX_TRACKS} tracks", "give fewer")
 
 
 def _truth(simulation: Simulation, preset: str, seed: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from .runner import BatchSummary, Progress, run_batch
 
 R = TypeVar("R")
 
-_MOST_LISTED = 100_000
+_MAX_LISTED = 100_000
 """Runs up to which a collection is listed before work begins, so that progress has a total."""
 _LOOKUP_SIZE = 200
 """Runs that are looked up in the store at a time."""
@@ -87,8 +87,8 @@ async def for_each_run(
     results behind an unfinished run are then handed on as they are.
     """
     sources = run_sources(paths)
-    listed = list(islice(sources, _MOST_LISTED + 1))
-    total = len(listed) if len(listed) <= _MOST_LISTED else None
+    listed = list(islice(sources, _MAX_LISTED + 1))
+    total = len(listed) if len(listed) <= _MAX_LISTED else None
     in_order = _InOrder(take, limit=concurrency * _AHEAD)
     reused = 0
 

@@ -10,9 +10,9 @@ from .styled_lines import StyledLine, line
 if TYPE_CHECKING:
     from ..judge.rejudge.staleness import RejudgePlan
 
-_MOST_CRITERIA = 12
+_MAX_CRITERIA = 12
 """Criteria whose stale verdicts are listed."""
-_MOST_ERRORS = 3
+_MAX_ERRORS = 3
 
 
 def estimate_lines(plan: RejudgePlan) -> list[StyledLine]:
@@ -30,7 +30,7 @@ def estimate_lines(plan: RejudgePlan) -> list[StyledLine]:
     for name, reasons in _stale_verdicts(plan):
         counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
         lines.append(line(f"  {name}: {counts}"))
-    for _, error in plan.errors[:_MOST_ERRORS]:
+    for _, error in plan.errors[:_MAX_ERRORS]:
         lines.append(line(f"  cannot be read: {error}"))
     return lines
 
@@ -49,7 +49,7 @@ def _stale_verdicts(plan: RejudgePlan) -> list[tuple[str, Counter[str]]]:
                 by_criterion.setdefault(name, Counter())[reason] += 1
             else:
                 by_question.setdefault(need.question, Counter())[reason] += 1
-    return [*sorted(by_criterion.items())[:_MOST_CRITERIA], *by_question.items()]
+    return [*sorted(by_criterion.items())[:_MAX_CRITERIA], *by_question.items()]
 
 
 def _interval(low: float | None, high: float | None, number_format: str) -> str:

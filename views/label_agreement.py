@@ -88,7 +88,7 @@ def run_agreement_lines(labels: Labels, card: ScoreCard) -> list[StyledLine]:
     return lines
 
 
-_MOST_DIFFERENCES = 8
+_MAX_DIFFERENCES = 8
 
 
 def agreement_lines(annotator: str, agreements: Sequence[Agreement]) -> list[StyledLine]:
@@ -101,7 +101,7 @@ def agreement_lines(annotator: str, agreements: Sequence[Agreement]) -> list[Sty
     counts = Counter(pair.criterion for item in agreements for pair in item.differences)
     if counts:
         ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-        text = ", ".join(f"{id} ({count})" for id, count in ranked[:_MOST_DIFFERENCES])
+        text = ", ".join(f"{id} ({count})" for id, count in ranked[:_MAX_DIFFERENCES])
         lines.append(line((" differ most on ", "dim"), text, indent=4))
     note = f" {len(agreements)} runs labelled; kappa and intervals: ambjudge agreement"
     return [*lines, line((note, "dim"))]

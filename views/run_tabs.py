@@ -68,7 +68,7 @@ def _inline(text: str) -> list[StyledText]:
     return parts
 
 
-_MOST_FILES = 5_000
+_MAX_FILES = 5_000
 """Delivered files that are listed."""
 
 
@@ -88,13 +88,13 @@ def file_lines(run: Run) -> list[StyledLine]:
     if outputs.root is None:
         lines.append(line(("no agents_outputs folder came with the run", "dim")))
     case: str | None = ""
-    for file in outputs.files[:_MOST_FILES]:
+    for file in outputs.files[:_MAX_FILES]:
         if file.case != case:
             case = file.case
             lines.append(line((case if case is not None else "(directly in the folder)", "id")))
         lines.append(line(f"  {file.name}", (f"  {size(file.size)}", "dim"), indent=4))
-    if len(outputs.files) > _MOST_FILES:
-        lines.append(line((f"… and {len(outputs.files) - _MOST_FILES:,} more", "dim")))
+    if len(outputs.files) > _MAX_FILES:
+        lines.append(line((f"… and {len(outputs.files) - _MAX_FILES:,} more", "dim")))
     return lines
 
 

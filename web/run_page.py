@@ -24,12 +24,12 @@ LIMITS = (
     Limits(60, 200, 30_000, 120),
 )
 """Tried in order until a page is small enough."""
-MOST_FILES = 200
-MOST_ITEMS = 40
+MAX_FILES = 200
+MAX_ITEMS = 40
 """Items of a section that a page lists; a scorecard of ours has fewer."""
-MOST_LINES = 60
+MAX_LINES = 60
 """Lines of a section, such as problems of files."""
-MOST_QUOTES = 8
+MAX_QUOTES = 8
 """Quotes of one criterion, and turns of one code, that lead to the transcript."""
 
 _PLACE_PREFIXES: dict[SectionKind, str] = {
@@ -55,7 +55,7 @@ class PageItem:
     def details(self, *roles: str) -> list[Line]:
         """The details with one of these roles; of quotes the first few."""
         lines = [line for line in self.item.details if line.role in roles]
-        return lines[:MOST_QUOTES] if roles == ("evidence",) else lines
+        return lines[:MAX_QUOTES] if roles == ("evidence",) else lines
 
     def anchor(self, turn: int, quote: str = "") -> str:
         """Where on the page a turn, or words of it, are cited by this item; "" if nowhere."""
@@ -73,7 +73,7 @@ class PageSection:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        return self.view.lines[:MOST_LINES]
+        return self.view.lines[:MAX_LINES]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Contents:
         self.turns_on_page = frozenset(view.number for view in self.turns)
         self.run_warnings = run.warnings
         files = run.outputs.files
-        for file in files[:MOST_FILES]:
+        for file in files[:MAX_FILES]:
             name = f"{file.case}/{file.name}" if file.case else file.name
             self.files.append((name, size(file.size)))
         self.more_files = len(files) - len(self.files)
@@ -139,7 +139,7 @@ class Contents:
             yield Band(group[0].stage, tuple(group))
 
     def _section(self, view: Section) -> PageSection:
-        items = tuple(self._item(view, item) for item in view.items[:MOST_ITEMS])
+        items = tuple(self._item(view, item) for item in view.items[:MAX_ITEMS])
         prefix = _PLACE_PREFIXES.get(view.kind)
         if prefix is not None:
             # Places count what a long section leaves out, as the page of two runs does.
@@ -162,10 +162,10 @@ _CODE_MARKS = {"codes": ("!", "code"), "unproven": ("?", "unknown")}
 
 def _citations(view: Section, item: Item, place: str) -> Iterator[Citation]:
     """The turns, and words in them, beside which the page notes an item."""
-    quotes = item.quotes[:MOST_QUOTES]
+    quotes = item.quotes[:MAX_QUOTES]
     if view.kind in _CODE_MARKS:
         mark, style = _CODE_MARKS[view.kind]
-        turns = dict.fromkeys(item.target.turns[:MOST_QUOTES] if item.target is not None else ())
+        turns = dict.fromkeys(item.target.turns[:MAX_QUOTES] if item.target is not None else ())
         words = {}
         for quote in quotes:
             if quote.evidence.check != "not_found":

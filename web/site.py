@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 ASSETS = ("site.css", "run_filter.js", "site.js")
-MOST_IN_CELL = 300
+MAX_CELL_LENGTH = 300
 """Characters of a text, and items of a list, in the table."""
 _PAGE_FILE = re.compile(r"[a-z0-9_-]+-[0-9a-f]{8}(-\d+)?\.html")
 """File names that `Site._page_name` makes."""
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 """Size of a page."""
 FIELDS = (
     "page",
@@ -130,7 +130,7 @@ class Site:
         self._write(f"{PAGES}/{name}.html", self._page(card))
         row = row_of(self._row_count, card.to_dict())
         results = [result for stage in card.stages.values() for result in stage.criteria]
-        results = results[:MOST_IN_CELL]
+        results = results[:MAX_CELL_LENGTH]
         criteria = self._criteria_of(card, tuple(result.id for result in results))
         marks = [criterion_mark(result).text for result in results]
         groups = [(name, stage.score) for name, stage in card.stages.items() if name not in STAGES]
@@ -190,7 +190,7 @@ class Site:
         return name
 
     def _page(self, card: ScoreCard) -> str:
-        """The page's HTML, with as much of the transcript as fits into MOST_BYTES."""
+        """The page's HTML, with as much of the transcript as fits into MAX_BYTES."""
         rubric = self._rubric_of(card)
         run, note = self._run_of(card)
         self.without_transcript += run is None
@@ -208,7 +208,7 @@ class Site:
                 title=card.run.id,
                 version=__version__,
             )
-            if len(page.encode()) <= MOST_BYTES:
+            if len(page.encode()) <= MAX_BYTES:
                 break
         return page
 
@@ -347,10 +347,10 @@ def _is_unfinished_site(entry: Path) -> bool:
 def _cell(value: Any) -> Any:
     """A value for the table: texts sanitised, texts and lists cut."""
     if isinstance(value, tuple):
-        return [_cell(item) for item in value[:MOST_IN_CELL]]
+        return [_cell(item) for item in value[:MAX_CELL_LENGTH]]
     if isinstance(value, Mapping):
-        return {_cell(name): _cell(item) for name, item in islice(value.items(), MOST_IN_CELL)}
-    return sanitize(value[:MOST_IN_CELL]) if isinstance(value, str) else value
+        return {_cell(name): _cell(item) for name, item in islice(value.items(), MAX_CELL_LENGTH)}
+    return sanitize(value[:MAX_CELL_LENGTH]) if isinstance(value, str) else value
 
 
 @cache

@@ -332,7 +332,7 @@ def stratum_sizes(sim: Simulation, k: int) -> Ints:
     return np.asarray(size[stratum])
 
 
-MOST_RUNS = 2_000_000
+MAX_RUNS = 2_000_000
 """Of one cohort: a run takes some 500 bytes."""
 
 
@@ -341,15 +341,15 @@ def simulate(
 ) -> Simulation:
     """Draw a cohort: from `settings`, or from a preset with fields of Settings as keywords.
 
-    ConfigError for more than MOST_RUNS runs.
+    ConfigError for more than MAX_RUNS runs.
     """
     s = settings or settings_of(preset, **switches)
     rng = np.random.default_rng(seed)
     n_agents, n_tasks, n_tiers = s.n_agents, s.n_tasks, len(s.tiers)
     n = n_agents * n_tasks * n_tiers * s.n_rep
-    if n > MOST_RUNS:
+    if n > MAX_RUNS:
         raise ConfigError(
-            f"{n:,} runs are more than {MOST_RUNS:,}", "take fewer agents, tasks or repeats"
+            f"{n:,} runs are more than {MAX_RUNS:,}", "take fewer agents, tasks or repeats"
         )
     grid = np.meshgrid(
         np.arange(n_agents),

@@ -53,7 +53,7 @@ MIN_SHARED = 0.5
 """Releases are paired by run if at least this share of the smaller side's runs is on both sides."""
 ALPHA = 0.05
 POPULATIONS: tuple[Population, Population] = ("new", "same")
-MOST_LISTED = 20
+MAX_LISTED = 20
 """Names that an error lists."""
 
 
@@ -147,7 +147,7 @@ def infer_kind(table: pl.DataFrame, names: tuple[str, str]) -> By:
 
 def _listed(names: pl.Series) -> str:
     distinct = sorted({str(name) for name in names.drop_nulls()})
-    return ", ".join(distinct[:MOST_LISTED]) or "none"
+    return ", ".join(distinct[:MAX_LISTED]) or "none"
 
 
 def _has_name(by: By, name: str) -> pl.Expr:

@@ -21,7 +21,7 @@ from .run_arrays import build_arrays, select_runs
 
 SD_ABILITY, SD_DIFFICULTY = 3.0, 1.5
 """Standard deviations of the priors in logits: nearly flat, and a usual spread of tasks."""
-MOST_TASKS = 2000
+MAX_TASKS = 2000
 """The matrix of the model has a row and a column for each task."""
 
 
@@ -43,7 +43,7 @@ def abilities(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
     """Agents' abilities and tasks' difficulties in logits (`kind` agent, task).
 
     A success is a run that did not fail by the rule of its track (`ranking.failed`). The errors
-    are those of the model, and no claim about new tasks. With more than MOST_TASKS tasks, or fewer
+    are those of the model, and no claim about new tasks. With more than MAX_TASKS tasks, or fewer
     than two agents or tasks, the table has one row with the reason.
     """
     data, notes = select_runs(table) if prepare else (table, [])
@@ -52,10 +52,10 @@ def abilities(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
     keys: dict[str, Any] = {"kind": pl.String, "name": pl.String, "passed": pl.Float64}
     cells = cell_means(runs)
     n_agents, n_tasks = len(cells.agents), len(cells.tasks)
-    if n_agents < 2 or not 2 <= n_tasks <= MOST_TASKS:
+    if n_agents < 2 or not 2 <= n_tasks <= MAX_TASKS:
         reason = (
             f"{n_agents} agents on {n_tasks} tasks: needs two of each, and no more than"
-            f" {MOST_TASKS} tasks"
+            f" {MAX_TASKS} tasks"
         )
         return tidy([({}, Estimate("ability", None, None, n=runs.n, reason=reason))], keys)
     count, passed = cells.count.sum(2), cells.total.sum(2)

@@ -441,7 +441,7 @@ RELIABILITY: dict[str, Any] = {
     "method": pl.String,
     "reason": pl.String,
 }
-MOST_LEVELS = 50
+MAX_LEVELS = 50
 """A criterion with more distinct values is no scale of levels."""
 
 
@@ -491,8 +491,8 @@ def _alpha_row(ratings: pl.DataFrame) -> dict[str, Any]:
         "runs": len(runs),
         "n_tasks": n_tasks,
     }
-    if len(levels) > MOST_LEVELS:
-        return {**row, "reason": f"more than {MOST_LEVELS} distinct values: no levels"}
+    if len(levels) > MAX_LEVELS:
+        return {**row, "reason": f"more than {MAX_LEVELS} distinct values: no levels"}
     task_of_run = np.zeros(len(runs), dtype=np.int64)
     task_of_run[run] = task
     coincidence = np.zeros((n_tasks, len(levels), len(levels)))

@@ -22,7 +22,7 @@ from ambjudge.judge.engine import make_scorecard
 from ambjudge.sanitize import replaced
 from ambjudge.trajectories.record.quotes import Evidence
 from ambjudge.web.marked_text import Mark, disjoint, marked, room_for_each, weight
-from ambjudge.web.site import DATA, FIELDS, MOST_BYTES, Site, row_values
+from ambjudge.web.site import DATA, FIELDS, MAX_BYTES, Site, row_values
 from ambjudge.web.site_links import links_to_site
 from chromium import browse
 from filter_cases import FINDS, MARKED, REFUSES, ROWS
@@ -138,7 +138,7 @@ def test_every_page_is_whole_and_leads_only_into_the_site(site: Path, hostile: P
         for path, page in pages.items():
             assert (page.open, page.wrong) == ([], []), path
             assert len(page.ids) == len(set(page.ids)), path
-            assert path.stat().st_size <= MOST_BYTES
+            assert path.stat().st_size <= MAX_BYTES
             policy = next(
                 a["content"]
                 for _, a in page.tags
