@@ -194,8 +194,8 @@ def test_what_is_broken_is_one_line_and_the_rest_works(call, tmp_path):
         ),
         "track 'unchecked' of bad 0.1 cannot be used: it has no check; make it a CheckedTrack",
         (
-            "module of detectors 'bad' of bad 0.1 cannot be used: ValueError: detector"
-            " 'missing_files' is there"
+            "module of detectors 'bad' of bad 0.1 cannot be used: ValueError: there is"
+            " already a detector named 'missing_files'"
         ),
     )
     assert len(lines) == len(expected), err
