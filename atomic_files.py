@@ -1,5 +1,7 @@
-"""Files that are complete under their names or stay as they were: no reader sees half a file,
-however the writer ends."""
+"""Files that are either complete under their names or unchanged.
+
+No reader sees half a file, however the writer ends.
+"""
 
 from __future__ import annotations
 
@@ -107,8 +109,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def write_errors_named(path: Path, part: Path | None = None) -> Iterator[None]:
-    """Turn an OSError into an InputError about the file; with `part`, only one that concerns it, or
-    a full disk."""
+    """Turn an OSError into an InputError about the file.
+
+    With `part`, only an error that concerns it, or a full disk.
+    """
     try:
         yield
     except OSError as error:
@@ -121,8 +125,10 @@ def write_errors_named(path: Path, part: Path | None = None) -> Iterator[None]:
 
 
 def acquire_lock(descriptor: int) -> bool:
-    """Lock an open file until it is closed or this process ends; False if another process holds
-    it."""
+    """Lock an open file until it is closed or this process ends.
+
+    Returns False if another process holds the lock.
+    """
     try:
         import fcntl
 

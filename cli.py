@@ -1,7 +1,7 @@
-"""The command line: a group that imports a command only when it is run, and the one place where
-errors become lines.
+"""The command line: a group that imports a command only when it is run.
 
-Commands are modules of `commands/`; they parse, call and print.
+This is also the one place where errors become lines. Commands are modules of `commands/`; they
+parse, call and print.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _BROKEN_PIPE = 141
 
 
 class _BrokenPipeError(Exception):
-    """A broken pipe under a name that click does not know: click would exit with 1, which means
-    something else here."""
+    """A broken pipe under a name that click does not know.
+
+    For its own broken pipe click would exit with 1, which means something else here.
+    """
 
 
 class LazyGroup(click.Group):
@@ -253,8 +255,10 @@ def _report(error: BaseException) -> int:
 
 
 def _discard_stdout() -> None:
-    """Drop what stdout still holds: it cannot be written, and the interpreter would try, and
-    complain, at exit."""
+    """Drop the text that stdout still buffers because it cannot be written.
+
+    The interpreter would try to write it at exit, and complain.
+    """
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

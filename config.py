@@ -1,5 +1,8 @@
-"""Settings: flags win over AMBJUDGE_* variables, which win over ambjudge.toml or [tool.ambjudge] in
-pyproject.toml."""
+"""Settings from flags, the environment and a settings file.
+
+Flags win over AMBJUDGE_* variables, which win over ambjudge.toml or [tool.ambjudge] in
+pyproject.toml.
+"""
 
 from __future__ import annotations
 
@@ -79,11 +82,10 @@ class Settings:
 
 
 def find_file(start: Path | None = None) -> Path | None:
-    """The nearest ambjudge.toml, or pyproject.toml with [tool.ambjudge], from the working directory
-    upward.
+    """The nearest settings file from the working directory upward.
 
-    None inside a run: whoever wrote the run could have put settings into it or, packed with it,
-    above it.
+    That is an ambjudge.toml, or a pyproject.toml with [tool.ambjudge]. None inside a run: whoever
+    wrote the run could have put settings into it or, packed with it, above it.
     """
     from .trajectories.reading.layout import is_run
 
@@ -101,10 +103,10 @@ def find_file(start: Path | None = None) -> Path | None:
 
 
 def load(explicit: str | None = None) -> Settings:
-    """Load the user's settings from the named file or, without one, from the nearest (`find_file`),
-    and from the environment.
+    """Load the user's settings from a settings file and the environment.
 
-    ConfigError for unknown keys (with a suggestion) and for values out of range.
+    The file is the named one or, without one, the nearest (`find_file`). ConfigError for unknown
+    keys (with a suggestion) and for values out of range.
     """
     file = Path(explicit) if explicit else find_file()
     values: dict[str, Any] = {}
@@ -183,8 +185,10 @@ def _read_settings(file: Path) -> dict[str, Any]:
 
 
 def _resolve_paths(file: Path, name: str, value: Any) -> Any:
-    """The value of a setting with paths taken from the settings file's folder, so that they mean
-    the same wherever the command is run."""
+    """The value of a setting with its paths resolved from the settings file's folder.
+
+    They thus mean the same wherever the command is run.
+    """
     if name == "judge":
         return tuple(_resolve_judge(file, judge) for judge in value)
     if name == "public":

@@ -35,8 +35,10 @@ def colour(stream: TextIO) -> bool:
 
 
 def width() -> int:
-    """Columns of the terminal on stdout, at least NARROWEST; 80 if it does not know; WIDE without
-    one."""
+    """Width in columns of the terminal on stdout, at least NARROWEST.
+
+    It is 80 if the terminal does not state its width, and WIDE without a terminal.
+    """
     if not sys.stdout.isatty():
         return WIDE
     variable = os.environ.get("COLUMNS", "")
@@ -53,8 +55,10 @@ def say(text: str = "") -> None:
 
 
 def raw(line: str) -> None:
-    """Print a line of JSON; what a terminal would obey is escaped, even into a pipe, which may end
-    at one."""
+    """Print a line of JSON, with the characters escaped that a terminal would obey.
+
+    They are escaped even into a pipe, which may end at a terminal.
+    """
     sys.stdout.write(escape_json(line) + "\n")
 
 
@@ -260,11 +264,11 @@ def wrap(text: str, indent: str = "", first: str | None = None) -> str:
 
 
 class Progress:
-    """Progress of a long job on stderr: one line that is rewritten on a terminal, otherwise a plain
-    line every ten seconds.
+    """Progress of a long job on stderr.
 
-    As JSON Lines it is an object with done, total, rate (per second), left_s and what else there is
-    to say.
+    It is one line that is rewritten on a terminal, otherwise a plain line every ten seconds. As
+    JSON Lines it is an object with done, total, rate (per second), left_s and what else there is to
+    say.
     """
 
     def __init__(self, label: str, total: int | None, quiet: bool = False) -> None:

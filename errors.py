@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 class AmbjudgeError(Exception):
-    """Base of every error that ambjudge raises on purpose: `except ambjudge.AmbjudgeError as error:
-    print(error.hint)`.
+    """Base of every error that ambjudge raises on purpose.
 
-    `message` says what is wrong and where; `hint` says what to do. Both are one line each.
+    `message` says what is wrong and where; `hint` says what to do. Both are one line each. Example:
+    `except ambjudge.AmbjudgeError as error: print(error.hint)`.
     """
 
     exit_code = 2
@@ -43,8 +43,10 @@ class ConfigError(AmbjudgeError):
 
 
 class JudgeError(AmbjudgeError):
-    """A judge or provider that cannot be used at all; a single failed reply is a verdict, not an
-    error."""
+    """A judge or provider that cannot be used at all.
+
+    A single failed reply is not an error but an unscored verdict.
+    """
 
     exit_code = 3
 
@@ -54,8 +56,10 @@ class StoreError(AmbjudgeError):
 
 
 def unexpected(error: Exception, path: str | Path) -> AmbjudgeError:
-    """Turn an exception that one file caused into an error about that file, so that the others
-    continue; -vv logs the traceback."""
+    """Turn an exception that one file caused into an error about that file.
+
+    The other files can then continue; -vv logs the traceback.
+    """
     import logging
 
     logging.getLogger(__name__).debug("%s", path, exc_info=error)

@@ -14,8 +14,10 @@ def yaml_loader() -> Any:
 
 
 def read_package_yaml(file: Path) -> Any:
-    """The content of a YAML file of this package. `rubrics.document` reads those of users and names
-    lines."""
+    """The content of a YAML file of this package.
+
+    `rubrics.document` reads the files of users, and names lines in its errors.
+    """
     import yaml
 
     return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml_loader())

@@ -1,5 +1,6 @@
-"""Doors: the entry-point groups by which packages add tracks, detectors, judges, importers,
-exporters, tables and commands.
+"""Doors: the entry-point groups by which packages extend ambjudge.
+
+Packages can add tracks, detectors, judges, importers, exporters, tables and commands.
 
 - `Door`: the names behind one door, built in or from packages, each loaded at its first use
 - `installed()`: what packages declare as entry points `ambjudge.<door>`; imports none of it
@@ -86,8 +87,11 @@ class Door(Generic[T]):
         find_problem: Callable[[str, Any], str] = lambda name, loaded: "",
         foreign: Callable[[], Iterable[Plugin]] | None = None,
     ) -> None:
-        """`noun` names one of its kind in messages. `find_problem` says what is wrong with a loaded
-        object; "" if it is usable. `foreign`: the plugins of packages (default: `installed`)."""
+        """Declare the names behind an entry-point group.
+
+        `noun` names one plugin in messages. `find_problem` says why a loaded object cannot be used;
+        "" if it can. `foreign`: the plugins of packages (default: `installed`).
+        """
         self.group = group
         self.noun = noun
         self._find_problem = find_problem
@@ -98,8 +102,10 @@ class Door(Generic[T]):
 
     @property
     def entries(self) -> Mapping[str, Plugin]:
-        """All plugins by name: the built-in ones, then those of packages in the order of their
-        names."""
+        """All plugins by name.
+
+        The built-in ones come first, then those of packages in the order of their names.
+        """
         if self._entries is None:
             self._entries = dict(self._built_in)
             for plugin in self._list_foreign():
@@ -132,8 +138,10 @@ class Door(Generic[T]):
         )
 
     def get(self, name: str) -> T:
-        """Load the object of a name; ConfigError for an unknown name or one that cannot be
-        loaded."""
+        """Load the object of a name.
+
+        ConfigError for an unknown name or one that cannot be loaded.
+        """
         if name not in self.entries:
             raise ConfigError(
                 f"unknown {self.noun} {name[:80]!r}", f"known: {', '.join(self.names)}"
@@ -146,8 +154,10 @@ class Door(Generic[T]):
         return loaded
 
     def find(self, name: str | None) -> T | None:
-        """Load the object of a name; None for an unknown name and, with one warning, for one that
-        cannot be loaded."""
+        """Load the object of a name, or return None.
+
+        None for an unknown name and, with one warning, for one that cannot be loaded.
+        """
         if name is None or name not in self.entries:
             return None
         is_first_try = name not in self._loaded

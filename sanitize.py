@@ -71,10 +71,10 @@ def _deletions() -> dict[int, None]:
 
 
 def sanitize(text: str) -> str:
-    """Return `text` with every control, bidi, invisible and surrogate character replaced by a
-    visible one.
+    """Return `text` with visible characters in place of dangerous ones.
 
-    Tab and newline stay. The result has the same length in code points.
+    Control, bidi, invisible and surrogate characters are replaced. Tab and newline stay. The result
+    has the same length in code points.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -82,8 +82,10 @@ def sanitize(text: str) -> str:
 
 
 def escape_json(line: str) -> str:
-    """Write every character of a JSON line that `sanitize` replaces as its escape: the same value,
-    and safe for a terminal."""
+    """Escape the characters of a JSON line that `sanitize` replaces.
+
+    The line keeps its value and is safe for a terminal.
+    """
     if line.isascii() and line.isprintable():
         return line
     unsafe = set(map(ord, line)) & _table().keys()
@@ -115,11 +117,11 @@ _SHORTEST_SECRET = 6
 
 
 def mask(text: str, *secrets: str | None) -> str:
-    """The text without secrets: what looks like a key or a URL's password, the given secrets, and
-    those in the environment.
+    """The text with secrets masked.
 
-    Secrets are recognised as they are, backwards, in base64 and in hexadecimal, because a server
-    that was sent a key may write it otherwise.
+    Secrets are what looks like a key or a URL's password, the given secrets, and those in the
+    environment. Secrets are recognised as they are, backwards, in base64 and in hexadecimal,
+    because a server that was sent a key may write it otherwise.
     """
     values = {secret for secret in secrets if secret}
     for name, value in os.environ.items():
@@ -149,8 +151,10 @@ def _spellings(secret: str) -> Iterator[str]:
 
 
 def replaced(text: str) -> int:
-    """How many characters of a text `sanitize` replaces: a count to show, as hidden text is
-    evidence."""
+    """The number of characters of a text that `sanitize` replaces.
+
+    It is shown to the user, as hidden text is evidence.
+    """
     if text.isascii() and text.isprintable():
         return 0
     return len(text) - len(text.translate(_deletions()))

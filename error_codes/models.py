@@ -41,8 +41,10 @@ class FiredCode(Frozen):
 
 
 class EpisodeInfo(Frozen):
-    """A step that failed: what went wrong, its attempts, and the turn at which it worked (None: it
-    never did)."""
+    """A failed step with its error, its attempts and its resolution.
+
+    The turn of the resolution is None if the step never worked.
+    """
 
     cause: str
     """The error on one line: the most frequent kind, the first of equals, and its first message."""

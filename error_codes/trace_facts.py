@@ -40,11 +40,11 @@ def finding_facts(codes: Sequence[FiredCode]) -> tuple[Fact, ...]:
 
 
 def trace_facts(ctx: CodeContext) -> tuple[Fact, ...]:
-    """Executions and their exit codes, then blocked and unanswered calls, the last write, and every
-    failed step.
+    """The facts of the trace of a run.
 
-    For a run without a track, which no file or report speaks about, also the numbers that only its
-    last message contains.
+    They are the executions with their exit codes, blocked and unanswered calls, the last write, and
+    the failed steps. A run without a track has no checked files and no report; its facts include
+    the numbers that only its last message contains.
     """
     claims = claimed_numbers(ctx.run) if ctx.run.track is None else ()
     return (

@@ -12,8 +12,10 @@ StyledText = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StyledLine:
-    """A line before it is wrapped. A `selectable` one is a stop of the cursor; `indent` is that of
-    its further rows."""
+    """A line before it is wrapped.
+
+    The cursor stops at `selectable` lines; `indent` is that of the rows after the first.
+    """
 
     parts: tuple[StyledText, ...]
     target: Target | None = None

@@ -1,8 +1,8 @@
-"""The main results of a cohort in sentences, each with its interval, in the order of a reader's
-questions.
+"""The main results of a cohort as sentences, each with its interval.
 
-One gate for all: at least MIN_RUNS runs, a difference only where a test that allows for its family
-finds it, ties named as ties, corrected numbers where there are labels.
+They come in the order of a reader's questions. All pass the same gate: a result needs at least
+MIN_RUNS runs, and a difference must be significant by a test that allows for its family. Ties are
+named as ties, and numbers are the corrected ones if there are labels.
 """
 
 from __future__ import annotations

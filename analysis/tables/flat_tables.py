@@ -1,10 +1,9 @@
-"""Rows of `ambjudge export`: criteria, codes, verdicts and labels as flat tables, and tables as
-JSON Lines text (CSV: `spreadsheets`).
+"""Rows of `ambjudge export`: criteria, codes, verdicts and labels as flat tables.
 
-Pure: what comes in are scorecards, stored verdicts and label objects, what goes out are rows,
-frames and text. The table of runs is the analysis frame itself (`cohorts.cohort`). A column keeps
-its type and unit in all formats; what is not known is null (JSON Lines, Parquet) or an empty cell
-(CSV), never 0.
+Tables are written as JSON Lines text here, and as CSV in `spreadsheets`. The functions are pure:
+they take scorecards, stored verdicts and labels, and return rows, frames and text. The table of
+runs is the run frame itself (`cohorts.cohort`). A column keeps its type and unit in all formats; an
+unknown value is null (JSON Lines, Parquet) or an empty cell (CSV), never 0.
 """
 
 from __future__ import annotations

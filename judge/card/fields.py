@@ -138,8 +138,7 @@ class PartScore(Frozen):
 
 
 class Grades(Frozen):
-    """What the benchmark's own analysis says of the run beside its scores; null where the files do
-    not say."""
+    """Grades of the run by the benchmark's own analysis; null if the files lack them."""
 
     medal: Medal | None = None
     """Medal for Task, by the track's published limits."""

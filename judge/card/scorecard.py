@@ -10,8 +10,7 @@ from .scorecard_html import card_html
 
 
 class ScoreCard(ScoreCardFields):
-    """Everything that judging one run yields: scores with bounds, verdicts with evidence, codes,
-    what was checked.
+    """All results of judging one run: scores with bounds, verdicts with evidence, codes, checks.
 
     card = ambjudge.score("runs/elm-chest-1")
     print(card.overall, card.overall_bounds, card.stages["S1"].criteria[0].rationale)

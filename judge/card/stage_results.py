@@ -44,8 +44,10 @@ class Vote(Frozen):
 
 
 class CriterionResult(Frozen):
-    """The verdict on one criterion. `value` is None unless scored, presumed or credited; an
-    unscored one has a reason."""
+    """The verdict on one criterion.
+
+    `value` is None unless it is scored, presumed or credited; an unscored one has a reason.
+    """
 
     id: str
     """Id of the criterion in the rubric."""
@@ -89,8 +91,10 @@ def unscored(
 
 
 class StageResult(Frozen):
-    """One stage. `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule),
-    unscored."""
+    """The result of one stage.
+
+    `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule) or unscored.
+    """
 
     score: Unit | None
     """0 to 1; null if unknown."""

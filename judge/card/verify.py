@@ -69,8 +69,10 @@ def parse_card(data: Any, location: str) -> ScoreCard:
 
 
 def rubric_of(card: ScoreCard, file: str | Path | None = None) -> Rubric:
-    """The rubric that a scorecard names, or that of the file; InputError if its hash is not the
-    card's."""
+    """The rubric that a scorecard names, or that of the given file.
+
+    InputError if its hash is not the scorecard's.
+    """
     if not card.rubric.sha256.strip("0"):
         raise InputError(
             "was simulated without a rubric (`ambjudge simulate`), so its scores cannot be"

@@ -335,8 +335,10 @@ def _state(result: CriterionResult) -> Part:
 
 
 def criterion_target(result: CriterionResult) -> Target:
-    """A criterion with the turns and quotes that its value rests on; a moved quote where it really
-    stands."""
+    """A criterion with the turns and quotes that its value rests on.
+
+    A quote that was cited from another turn points to the turn that has it.
+    """
     turns = tuple(evidence.actual_turn for evidence in result.evidence)
     quotes = tuple(evidence.quote for evidence in result.evidence)
     return Target("criterion", result.id, turns, quotes)

@@ -47,13 +47,13 @@ def split_criteria(stage: StageRubric, tier: Tier | None) -> Split:
 def apply_requires(
     results: Sequence[CriterionResult], criteria: Sequence[Criterion]
 ) -> tuple[CriterionResult, ...]:
-    """The results with every criterion at 0 whose required criterion is 0 (paper table 7: "0
-    without a plan").
+    """The results, with each criterion set to 0 whose required criterion is 0.
 
-    Chains are followed. The judged value stays readable in the rationale. Credited and inapplicable
-    criteria are unchanged. An unscored or presumed criterion becomes a scored 0 too, as no verdict
-    could change it. A requirement that is itself unscored or presumed changes no value here;
-    `stage_score` lowers the worst case for it. ValueError for criteria that require each other.
+    Paper table 7: "0 without a plan". Chains are followed. The judged value stays readable in the
+    rationale. Credited and inapplicable criteria are unchanged. An unscored or presumed criterion
+    becomes a scored 0 too, as no verdict could change it. A requirement that is itself unscored or
+    presumed changes no value here; `stage_score` lowers the worst case for it. ValueError for
+    criteria that require each other.
     """
     requirements = _Requirements(results_by_id(results, criteria), criteria)
     return tuple(requirements.applied(result) for result in results)

@@ -369,8 +369,10 @@ def _reads_asset(action: Action) -> bool:
 
 
 def _only_errors(observation: Observation, errors: int) -> bool:
-    """Whether printed errors are half or more of the output: the action failed, whatever its exit
-    code says."""
+    """Whether printed errors are half or more of the output.
+
+    The action then failed, whatever its exit code says.
+    """
     return errors * 2 >= sum(1 for line in observation.text.splitlines() if line.strip())
 
 

@@ -317,8 +317,10 @@ def _only_asks_machine(turn: Turn, quotes: dict[str, str]) -> bool:
 
 
 def _asks_machine(action: Action) -> bool:
-    """Whether an action searches files with a tool, or only runs programs that show the state of
-    the machine."""
+    """Whether an action only looks at the machine or searches files.
+
+    It searches files with a tool, or only runs programs that show the state of the machine.
+    """
     if action.kind == "search":
         return True
     if action.kind != "execute" or action.language not in ("bash", "sh"):
