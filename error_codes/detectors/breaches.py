@@ -31,8 +31,10 @@ def repeated_violation(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("invented_name", code="E1", stage="S2", independence="from_trace")
 def invented_name(ctx: CodeContext) -> Iterable[Finding]:
-    """The plan names a package or model that neither the brief nor an earlier output shows and that
-    the index denies."""
+    """The plan names a package or model that the package index denies.
+
+    Neither the brief nor an earlier output shows the name.
+    """
     denials: dict[str, list[int]] = {}
     for turn in ctx.run.turns:
         if turn.index in ctx.failed_turns or ctx.feature(turn.index).failed:

@@ -93,8 +93,10 @@ def repeated_code_failure(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("repeated_access_failure", code="E2", stage="S2", independence="from_trace", fact="exit")
 def repeated_access_failure(ctx: CodeContext) -> Iterable[Finding]:
-    """Three or more failed executions of one step, through data, model, package, API or resource
-    access."""
+    """One step failed three or more times in accessing data, a model, a package or resources.
+
+    API access counts as well.
+    """
     return _repeated(ctx, True)
 
 

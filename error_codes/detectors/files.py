@@ -52,8 +52,10 @@ def missing_files(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("malformed_files", code="E5", stage="S5", independence="from_files", fact="file")
 def malformed_files(ctx: CodeContext) -> Iterable[Finding]:
-    """Delivered files break the track's format: header, schema, shape, affine, value range,
-    coordinates."""
+    """Delivered files break the track's format.
+
+    Examples are header, schema, shape, affine, value range and coordinates.
+    """
     if ctx.facts is None or ctx.facts.source != "files" or not ctx.last:
         return
     broken = tuple(f for f in ctx.facts.defects if f not in ctx.facts.missing)
@@ -65,8 +67,10 @@ def malformed_files(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("brief_demand_broken", code="E5", stage="S5", independence="from_files")
 def brief_demand_broken(ctx: CodeContext) -> Iterable[Finding]:
-    """Delivered files break a demand of the brief that the track's format forgives: type, affine,
-    range, class names."""
+    """Delivered files break a demand of the brief that the track's format forgives.
+
+    Such demands concern type, affine, range and class names.
+    """
     if ctx.facts is None or ctx.facts.source != "files" or not ctx.last:
         return
     asked = _output_part(ctx.run.brief)
@@ -92,8 +96,10 @@ def _output_part(brief: str) -> str:
     "report_says_incomplete", code="E5", stage="S5", independence="from_trace", fact="harness"
 )
 def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
-    """The harness's own answer or report says that deliverables are missing or invalid (where no
-    files were opened)."""
+    """The harness says that deliverables are missing or invalid, and no files were opened.
+
+    It says so in its answer to the submission or in its report.
+    """
     if not ctx.last or (ctx.facts is not None and ctx.facts.source == "files"):
         return  # `called_invalid` weighs the report against opened files
     submitted = next(
@@ -117,8 +123,10 @@ def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("called_invalid", code="E5", stage="S5", independence="from_files", fact="harness")
 def called_invalid(ctx: CodeContext) -> Iterable[Finding]:
-    """The report calls the delivered files incomplete or invalid, and what was opened cannot show
-    it (no public inputs)."""
+    """The report calls the delivered files incomplete or invalid, and opened files cannot show it.
+
+    They cannot without public inputs.
+    """
     report, facts = ctx.run.report, ctx.facts
     if report is None or facts is None or facts.source != "files":
         return

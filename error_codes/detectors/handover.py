@@ -26,8 +26,10 @@ def hand_over(ctx: CodeContext) -> tuple[int, ...]:
 
 @detector("wrong_files_unnoticed", code="E3", stage="S5", independence="from_files")
 def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
-    """Delivered files are wrong and the run's own check passed, tested something else, or never
-    took place."""
+    """Delivered files are wrong, and the run's own check missed it or never took place.
+
+    A check missed it if it passed or tested something else.
+    """
     if ctx.facts is None or not ctx.facts.defects or not ctx.handed_over or ctx.final_write is None:
         return
     opened = tuple(
@@ -73,8 +75,10 @@ def _is_visible(defect: OutputIssue, printed: str, in_most_cases: bool) -> bool:
 
 @detector("rejected_unnoticed", code="E3", stage="S5", independence="from_trace")
 def rejected_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
-    """The harness found the submission wrong where opened files show no fault or none came along,
-    and the run did not."""
+    """The harness found the submission wrong, and the run did not.
+
+    Opened files show no fault, or no files came with the run.
+    """
     if not ctx.handed_over or ctx.final_write is None:
         return
     facts, report, answer = ctx.facts, ctx.run.report, ctx.run.submit_result
@@ -97,8 +101,7 @@ def rejected_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("failed_batch_accepted", code="E3", stage="S4", independence="from_trace")
 def failed_batch_accepted(ctx: CodeContext) -> Iterable[Finding]:
-    """The last run over the cases failed, nothing was checked after it, and the run was handed
-    over."""
+    """The last run over the cases failed, and its outputs were handed over without a check."""
     final = ctx.final_write
     if final is None or final not in ctx.failed_turns or ctx.run.track is None:
         return
@@ -109,8 +112,10 @@ def failed_batch_accepted(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("nothing_checked", code="E3", stage="S5", independence="from_trace")
 def nothing_checked(ctx: CodeContext) -> Iterable[Finding]:
-    """Outputs were handed over and nothing at all was looked at after they were written, nor did
-    the last write print values or texts."""
+    """Outputs were handed over, and nothing was looked at after they were written.
+
+    The last write did not print values or texts either.
+    """
     final = ctx.final_write
     if final is None or not ctx.handed_over or ctx.run.track is None:
         return
@@ -129,8 +134,10 @@ def nothing_checked(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("bad_output_unseen", code="E3", stage="S5", independence="from_files")
 def bad_output_unseen(ctx: CodeContext) -> Iterable[Finding]:
-    """There was no pilot, results of few cases were ever shown, and among the others the files hold
-    something bad."""
+    """Bad outputs were handed over without a pilot, and few results were ever displayed.
+
+    The bad outputs are among the cases that were not displayed.
+    """
     final = ctx.final_write
     if ctx.facts is None or final is None or not ctx.handed_over or ctx.run.track is None:
         return

@@ -33,8 +33,10 @@ def metric(ctx: CodeContext) -> float | None:
 
 @detector("near_zero_metric", code="E3", stage="S4", independence="from_score")
 def near_zero_metric(ctx: CodeContext) -> Iterable[Finding]:
-    """The outputs are valid and the metric is near zero: something in the pipeline is wrong. Read
-    from the score."""
+    """The outputs are valid and the metric is near zero, as the score shows.
+
+    Something in the pipeline is then wrong.
+    """
     limit, value = ctx.track.near_zero if ctx.track is not None else None, metric(ctx)
     if limit is not None and value is not None and value < limit and _complete(ctx):
         why = f"Valid outputs reach a metric of {value:.2f} only."
@@ -49,8 +51,10 @@ def step_failure(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("step_resource", code="E2", stage="S2", independence="from_trace", taxonomy="harness")
 def step_resource(ctx: CodeContext) -> Iterable[Finding]:
-    """A step failed three times or was never overcome, through memory, time, download, package or
-    data access."""
+    """A step failed three times or was never overcome for lack of resources or access.
+
+    The causes are memory, time, downloads, packages and data access.
+    """
     return _steps(ctx, resource=True)
 
 
@@ -96,8 +100,10 @@ def submission_invalid(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("near_zero_step", code="E3", stage="S4", independence="from_score", taxonomy="harness")
 def near_zero_step(ctx: CodeContext) -> Iterable[Finding]:
-    """As `near_zero_metric`, also where answers are malformed: that a model answered all and failed
-    goes before their form (AutoMedBench/AutoMedBench, branch eval_vqa, failure_classifier.py:97).
+    """As `near_zero_metric`, but also if the answers are malformed.
+
+    That a model answered all and failed goes before the form of its answers
+    (AutoMedBench/AutoMedBench, branch eval_vqa, failure_classifier.py:97).
     """
     if ctx.facts is not None and ctx.facts.real_but_broken and ctx.last:
         why = "A model answered everything, and next to nothing is right."
@@ -138,8 +144,10 @@ def broken_rule_step(ctx: CodeContext) -> Iterable[Finding]:
     taxonomy="harness",
 )
 def validation_artefact_missing(ctx: CodeContext) -> Iterable[Finding]:
-    """A calibration or post-processing file that the brief asks for beside the answers was never
-    delivered."""
+    """A calibration or post-processing file that the brief asks for was never delivered.
+
+    The brief asks for it beside the answers.
+    """
     if ctx.output != "answers" or ctx.run.outputs.root is None or not ctx.last:
         return
     delivered = {file.name.rsplit("/", 1)[-1] for file in ctx.run.outputs.files}

@@ -31,8 +31,10 @@ _SAME = {
 
 @detector("bad_content_delivered", code="E3", stage="S4", independence="from_files")
 def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
-    """The files hold what a look would have shown: placeholders, one output for all cases, the
-    unchanged input."""
+    """The files hold content that a look would have shown to be wrong.
+
+    Examples are placeholders, one output for all cases, and the unchanged input.
+    """
     if ctx.facts is None or not ctx.handed_over:
         return
     turns = hand_over(ctx)
@@ -54,11 +56,10 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("unlike_files_accepted", code="E3", stage="S4", independence="from_files")
 def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
-    """A delivered file lies far off all others in size or level of the same thing, and no execution
-    went into its case.
+    """A delivered file differs strongly from all others, and no execution looked into its case.
 
-    Lesions, findings and boxes differ by nature and are not compared, nor are images that keep the
-    scale of their inputs.
+    Size or level of the same thing are compared. Lesions, findings and boxes differ by nature and
+    are not compared, nor are images that keep the scale of their inputs.
     """
     for name, column in _columns(ctx).items():
         cases = _unlike_cases(ctx, name, column)

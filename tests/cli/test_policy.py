@@ -66,7 +66,7 @@ def test_names_and_policies_are_policies(out, monkeypatch: pytest.MonkeyPatch) -
         ("a.toml", 'missing = "on"', "a.toml: missing: 'on' is not one of renormalize, zero"),
         ("a.yaml", "strict-evidence: 1", "strict_evidence: 1 is not true or false"),
         ("a.yaml", "- zero", "a.yaml: is not a table of choices"),
-        ("a.toml", "missing = ", "a.toml: not TOML"),
+        ("a.toml", "missing = ", "a.toml: is not TOML"),
         ("a.yaml", "missing: [", "not YAML"),
         (
             "a.toml",
