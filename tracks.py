@@ -83,7 +83,7 @@ class Track:
     keys: tuple[str, ...] = ()
     """Keys of conversation.json that, all together, only runs of this track have."""
     gate: bool = False
-    """Whether one missing case makes the submission score 0 (benchmark.md section 4)."""
+    """Whether one missing case makes the submission score 0 (the completeness gate)."""
     counts_valid: bool = False
     """Whether completion counts valid files instead of delivered ones."""
     metrics: tuple[str, ...] = ()

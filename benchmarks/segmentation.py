@@ -53,8 +53,11 @@ class Scores:
 
 
 def harness_rules(run: Run) -> tuple[str, ...]:
-    """The public harness's order of guesses (benchmark.md, section 8): an explicit comment, then
-    package installation, then plan.md, then a loop over patients, else the stage before."""
+    """The stage of each turn by the public harness's guesses, in its order.
+
+    An explicit comment, then package installation, then plan.md, then a loop over patients, else
+    the stage before.
+    """
     stages: list[str] = []
     for turn in run.turns:
         code = turn.code[:200_000]

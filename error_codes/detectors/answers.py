@@ -84,7 +84,7 @@ def answer_codes(
 
 
 def is_placeholder(raw: str, answered: bool) -> bool:
-    """Whether a raw output is a stand-in, or empty behind an answer (benchmark.md, section 4)."""
+    """Whether a raw output is a stand-in for an answer, or empty beside one (branch eval_vqa)."""
     text = raw.strip()
     return bool(_STAND_IN.match(text)) or (answered and not text)
 

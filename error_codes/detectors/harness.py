@@ -1,8 +1,8 @@
 """The second taxonomy (`harness`): one code per failed step, from the same episodes and facts.
 
 E1 hallucination, E2 resource (time included), E3 logic, E4 code, E5 format. The heuristics on the
-metric follow benchmark.md section 6 and read the score: they are marked `from_score`, circular
-wherever the score is explained.
+metric follow the public harness and read the score: they are marked `from_score`, as they are
+circular wherever the score is explained.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""S4, S5 and Task of one run, with the caps that follow from its outputs (benchmark.md section 4).
+"""S4, S5 and Task of one run, with the caps that follow from its outputs.
 
 Delivered files are opened if they came with the run. Otherwise the report's flags and counts stand
 for them, then its scores of S4 and S5, then the answer to submit_results. What none of these

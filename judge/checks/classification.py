@@ -1,6 +1,6 @@
 """Classification: one `predictions.csv` with the header patient_id,label and one row per case.
 
-Rules of benchmark.md section 4. No harness rule is published for a table with a wrong header. The
+By the benchmark's output rules. No harness rule is published for a table with a wrong header. The
 simplest one that fits is used: a row still delivers its case (first column the case, second the
 label), and the format is invalid.
 """

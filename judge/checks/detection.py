@@ -1,6 +1,6 @@
 """Detection: `<case>/prediction.json` with {"boxes": [{class, x1, y1, x2, y2, score?}]}.
 
-Rules of benchmark.md section 4. Boxes have x1 < x2 and y1 < y2 and lie inside the image (its border
+By the benchmark's output rules. Boxes have x1 < x2 and y1 < y2 and lie inside the image (its border
 included); a score is in [0, 1]. No box at all is a legal answer. A class is a non-empty text; one
 that neither the report nor the brief knows is an issue without effect on the format flag. A `score`
 that is present must be a number, and null is not one.

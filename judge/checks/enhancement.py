@@ -1,6 +1,6 @@
 """Enhancement: `<case>/enhanced.npy`, floating, 2-D, of the expected shape, finite.
 
-Rules of benchmark.md section 4. The expected shape is the input's, except in super-resolution
+By the benchmark's output rules. The expected shape is the input's, except in super-resolution
 tasks, where it is not known here and the report is believed. A constant image and one that equals
 its input are issues without effect on the format flag.
 """

@@ -1,8 +1,8 @@
 """Whether a run called a model: a loader and a generate call in a successful execution.
 
-benchmark.md section 4, vqa. Code is parsed, so that a plan, a comment or a string that mentions
-`generate` does not count; a script that was written earlier counts if an execution runs or imports
-it.
+The benchmark caps S4 of vqa runs without one. Code is parsed, so that a plan, a comment or a string
+that mentions `generate` does not count; a script that was written earlier counts if an execution
+runs or imports it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Report generation: `<case>/report.txt`, UTF-8, 40-8,000 characters, at least 20 letters.
 
-Rules of benchmark.md section 4. Characters are counted as the file has them, white space included,
+By the benchmark's output rules. Characters are counted as the file has them, white space included,
 a line break as one.
 """
 

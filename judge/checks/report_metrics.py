@@ -1,4 +1,4 @@
-"""What the report's metrics say where no files were opened (benchmark.md section 4).
+"""What the report's metrics say if no files were opened.
 
 Whether anything was scored above zero, and whether the submission is valid.
 """

@@ -1,6 +1,6 @@
 """Segmentation: `<case>/lesion.nii.gz` (organ.nii.gz is optional), or `<case>/dseg.nii.gz`.
 
-Rules of benchmark.md section 4: binary masks (or integer labels in the allowed set, in dseg.nii.gz)
+By the benchmark's output rules: binary masks (or integer labels in the allowed set, in dseg.nii.gz)
 with the shape of the CT. A wrong affine, an empty mask and a floating type are issues without
 effect on the format flag, as the published rule names values and shape only; so is whatever is
 wrong with an organ mask, whatever the brief says of it.

@@ -1,6 +1,6 @@
 """Synthesis: `<case>/sct.nii.gz`, a finite volume of the input's shape.
 
-benchmark.md section 4; the benchmark publishes no rule for it.
+The benchmark publishes no rule for this track beyond the name of the file.
 """
 
 from __future__ import annotations

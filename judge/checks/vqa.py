@@ -1,4 +1,4 @@
-"""VQA: `<question>/answer.json`, and how many answers are real (benchmark.md section 4).
+"""VQA: `<question>/answer.json`, and how many answers are real.
 
 A valid answer names its question, an option (multiple choice) or a non-empty text (open), the raw
 model output, the model and a run time of at least 0 seconds, and its text is the option's or empty.

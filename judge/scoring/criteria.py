@@ -19,7 +19,7 @@ class Split(NamedTuple):
 
 
 def split_criteria(stage: StageRubric, tier: Tier | None) -> Split:
-    """What the tier decides, and what is left for a judge (benchmark.md section 3, labels.md).
+    """What the tier decides, and what is left for a judge (docs/rubrics.md).
 
     A criterion credited in the tier counts 1, even without the plan that it is about. A criterion
     limited to other tiers leaves the denominator. An unknown tier credits nothing and excludes

@@ -4,6 +4,9 @@ Nothing here reads a file or a run. Stage scores, Agentic and Task are in [0, 1]
 100]. Unknown is None, never 0, and every score has bounds: its worst and best case over what is
 unknown. A number outside its range, or NaN, is a ValueError, because it can only come from a fault
 upstream.
+
+The rules are those of the AutoMedBench paper (arXiv 2606.01961) and, where it is silent, of the
+benchmark's public harness (AutoMedBench/AutoMedBench); docs/harness.md lists the differences.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ UNKNOWN_BOUNDS: Bounds = (0.0, 1.0)
 """Bounds of a score about which nothing is known."""
 
 PLACEHOLDER_LIMIT = 0.05
-"""Above this share of placeholder answers S4 and S3 are capped (benchmark.md sections 3 and 4)."""
+"""Above this share of placeholder answers S4 and S3 are capped."""
 PLACEHOLDER_DOMINATED = 0.5
 """From this share on a run counts as a placeholder run (AutoMedBench/AutoMedBench, branch eval_vqa,
 aggregate.py:69)."""
@@ -122,13 +125,13 @@ def stage_score(
 ) -> tuple[float | None, Bounds]:
     """Weighted mean over the applicable criteria of a judged stage, and its bounds.
 
-    Source: benchmark.md section 3. `results` have been through `apply_requires`; `digits` rounds
-    the score. Unscored criteria, also those without any result, are left out of the mean
-    (`renormalize`) or count 0 (`zero`). A presumed criterion counts as its value under either
-    policy. The score is None if no criterion has a verdict: credits alone do not score a stage,
-    else a lite run whose judge failed would get a full S1. Only if the tier credits every
-    applicable criterion, so that there is nothing to judge, do the credits count. Bounds: unscored
-    and presumed criteria at 0 and at 1; in the worst case whatever requires one of them is 0 too.
+    `results` have been through `apply_requires`; `digits` rounds the score. Unscored criteria, also
+    those without any result, are left out of the mean (`renormalize`) or count 0 (`zero`). A
+    presumed criterion counts as its value under either policy. The score is None if no criterion
+    has a verdict: credits alone do not score a stage, else a lite run whose judge failed would get
+    a full S1. Only if the tier credits every applicable criterion, so that there is nothing to
+    judge, do the credits count. Bounds: unscored and presumed criteria at 0 and at 1; in the worst
+    case whatever requires one of them is 0 too.
     """
     values, credited, presumed = _applicable(results, criteria)
     if not values:
@@ -200,7 +203,7 @@ def _worst_case(
 def apply_caps(
     score: float | None, bounds: Bounds, caps: Iterable[Cap], unscored_is_cap: bool = False
 ) -> tuple[float | None, Bounds]:
-    """The score and its bounds, none above the lowest cap (benchmark.md section 4, answers).
+    """The score and its bounds, none above the lowest cap.
 
     `unscored_is_cap`: an unscored stage under a cap gets the cap's value.
     """
@@ -222,7 +225,7 @@ def s4_score(
     caps: Iterable[Cap] = (),
     digits: int | None = None,
 ) -> float | None:
-    """S4 = 0.5 completion + 0.5 validity, capped (benchmark.md section 4) and rounded.
+    """S4 = 0.5 completion + 0.5 validity, capped and rounded.
 
     None if a part is unknown. `validity` is format_valid, or for answers the parse rate in [0, 1].
     """
@@ -260,7 +263,7 @@ def _bounds_of_part(value: float | None, label: str) -> Bounds:
 def s5_score(
     has_valid_results: bool | None, format_valid: bool | None, malformed: Malformed = "formula"
 ) -> float | None:
-    """S5 = 0.5 has_valid_results + 0.5 format_valid, in {0, 0.5, 1} (benchmark.md section 4).
+    """S5 = 0.5 has_valid_results + 0.5 format_valid, in {0, 0.5, 1}.
 
     None if a part is unknown. `malformed="zero"` follows the paper's text instead: a submission
     with an invalid format scores 0.
@@ -304,7 +307,7 @@ def answers_s4_caps(
     complete: bool | None,
     accuracy: float | None,
 ) -> tuple[Cap, ...]:
-    """Guards on S4 of answers (benchmark.md section 4).
+    """Caps on S4 of answers (the benchmark's guards for vqa).
 
     Caps at .2 for placeholders, at .3 without a model call, at .5 for real but broken answers. A
     guard whose fact is unknown is not in force.
@@ -331,10 +334,7 @@ def _exceeds_limit(placeholder_rate: float | None) -> bool:
 def real_but_broken(
     model_call_found: bool | None, complete: bool | None, accuracy: float | None
 ) -> bool:
-    """Whether a model really answered everything, and next to nothing is right.
-
-    Source: benchmark.md section 4, guards of vqa.
-    """
+    """Whether a model really answered everything, and next to nothing is right."""
     if not complete or not model_call_found or accuracy is None:
         return False
     return _check_unit(accuracy, "accuracy") < BROKEN_ACCURACY
@@ -346,7 +346,7 @@ def answers_stage_caps(
     artefact_missing: bool = False,
     slipped_through: bool = True,
 ) -> dict[Stage, Cap]:
-    """Caps on S1 and S3 of answers (benchmark.md sections 3 and 4), the lowest for each stage.
+    """Caps on S1 and S3 of answers, the lowest for each stage.
 
     S1 and S3 at .2 for placeholder runs (half of the answers; `heuristic:` is one) and empty ones
     (no answer); S3 at .2 when more than 5 % placeholders slipped through (`slipped_through`), and
@@ -379,12 +379,12 @@ def aggregate(
 ) -> Aggregate:
     """Agentic, the weighted mean of the stages, and Overall = 100 (0.5 Agentic + 0.5 Task).
 
-    Source: benchmark.md sections 1 and 5. `renormalize` rescales the weights of the scored stages,
-    `zero` counts an unscored stage 0; with no scored stage Agentic is None either way. Overall is
-    None without Task, and with a rubric of other stages than the benchmark's five. In the bounds an
-    unscored stage and an unknown Task span [0, 1]. With `digits`, Agentic and then Overall / 100
-    are rounded, and sums run from the first stage on, as in the harness. ValueError for a stage
-    without a weight, and for a weight that is not positive.
+    `renormalize` rescales the weights of the scored stages, `zero` counts an unscored stage 0; with
+    no scored stage Agentic is None either way. Overall is None without Task, and with a rubric of
+    other stages than the benchmark's five. In the bounds an unscored stage and an unknown Task span
+    [0, 1]. With `digits`, Agentic and then Overall / 100 are rounded, and sums run from the first
+    stage on, as in the harness. ValueError for a stage without a weight, and for a weight that is
+    not positive.
     """
     _check_weights(weights, stage_scores)
     # Stages are walked in the order of the weights: the harness sums from the first stage on.
@@ -450,7 +450,7 @@ def _stage_bounds(stage: str, score: float | None, bounds: Mapping[str, Bounds])
 
 
 def overall(agentic: float, task: float, digits: int | None = None) -> float:
-    """Overall = 100 (0.5 Agentic + 0.5 Task), in [0, 100] (benchmark.md section 1).
+    """Overall = 100 (0.5 Agentic + 0.5 Task), in [0, 100].
 
     `digits`: decimals of the mean before it is multiplied by 100.
     """
@@ -467,7 +467,7 @@ def apply_breach(
     policy: Breach,
     breach_stage: Stage | None,
 ) -> Zeroed:
-    """Scores of a disqualified run (benchmark.md section 4, isolation).
+    """Scores of a disqualified run.
 
     `zero-all` (the paper): every stage and Task are 0. `from-stage`: the breach's stage, every
     later stage and Task are 0; earlier stages keep their scores. An unknown breach stage falls back

@@ -208,7 +208,7 @@ def test_stage_score_is_weighted():
 @pytest.mark.parametrize(
     ("results", "message"),
     [
-        ([scored("S1z", 1)], "no criterion"),
+        ([scored("S1z", 1)], "not a criterion"),
         ([scored("S1a", 1), scored("S1a", 0)], "two results"),
         ([CriterionResult(id="S1a", value=None, status="scored")], "without a value"),
     ],
@@ -233,7 +233,7 @@ def test_caps(score, bounds, caps, expected):
     assert apply_caps(score, bounds, [Cap(c, "why") for c in caps]) == expected
 
 
-# S4, S5, gate and guards: benchmark.md section 4, one row a rule
+# S4, S5, gate and guards: one row a rule of the benchmark
 
 
 @pytest.mark.parametrize(

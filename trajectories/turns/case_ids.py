@@ -27,7 +27,7 @@ _OUTPUTS = (
     r"agents?_outputs?\b|\b(?:lesion|organ|dseg|sct)\.nii|\bprediction\.json|\banswer\.json"
     r"|\breport\.txt|\benhanced\.npy|\bpredictions\.csv|agents_decision\.csv"
 )
-"""Where the benchmark expects outputs, and their names (benchmark.md, section 4)."""
+"""Where the benchmark expects outputs, and their names."""
 _NOT_MADE = frozenset(["readme.md", "task.md", "plan.md", "requirements.txt"])
 _READS = re.compile(r"\b(?:im)?(?:read|load)\w{0,20}\(|\b(?:cat|head|tail|less|wc|ls|file)\s")
 _BRIEF_FILE = re.compile(
