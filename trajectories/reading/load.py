@@ -121,31 +121,31 @@ def _read_run(path: Path) -> Run:
     folder = RunFolder(run_folder(path))
 
     # The order of reading is the order of the digest and of the warnings.
-    side: SideFiles | None = None
+    side_files: SideFiles | None = None
     if path.name in TRACE_NAMES:
-        side = SideFiles(folder, warnings, digest)
-        conversation = _Conversation("trace", {}, side.messages())
+        side_files = SideFiles(folder, warnings, digest)
+        conversation = _Conversation("trace", {}, side_files.messages())
         warnings.append(
             f"the run has no conversation: its turns come from {path.name} and the tool log"
         )
     else:
         conversation = _parse_conversation(parse_json(decode(data, path), path), path)
     builder = _build_turns(conversation.messages, path, warnings)
-    if side is None:
-        side = SideFiles(folder, warnings, digest)
+    if side_files is None:
+        side_files = SideFiles(folder, warnings, digest)
 
     header = conversation.header
-    side.use_events(header.get("trace_events"))
-    turns = side.attach_logs(builder.turns(), header.get("code_executions"))
+    side_files.use_events(header.get("trace_events"))
+    turns = side_files.attach_logs(builder.turns(), header.get("code_executions"))
     if not turns:
         warnings.append("the run has no turns: there is no assistant message")
-    brief = _brief(header, builder, side)
-    identity = _identity(header, side, brief, path)
+    brief = _brief(header, builder, side_files)
+    identity = _identity(header, side_files, brief, path)
     plan = read_plan(folder, turns, warnings)
-    cases = side.listed_cases()
+    cases = side_files.listed_cases()
     outputs = find_outputs(folder, cases or ())
     _digest_plan_and_outputs(digest, plan, outputs)
-    answer = builder.submit_result or side.submit_result
+    submit_result = builder.submit_result or side_files.submit_result
     outcomes = read_outcomes(header.get("outcomes"), warnings)
     return Run(
         id=run_id(path),
@@ -159,12 +159,12 @@ def _read_run(path: Path) -> Run:
         turns=tuple(turns),
         plan=plan,
         outputs=outputs,
-        report=side.report,
-        resources=_resources(turns, side),
-        status=_status(turns, side, answer, identity["track"]),
+        report=side_files.report,
+        resources=_resources(turns, side_files),
+        status=_status(turns, side_files, submit_result, identity["track"]),
         listed_cases=cases,
-        submit_result=answer,
-        summary=side.summary,
+        submit_result=submit_result,
+        summary=side_files.summary,
         outcomes=outcomes,
         task_outcome=_task_outcome(header.get("task_outcome"), outcomes, warnings),
         imported=_imported_format(header),
@@ -217,12 +217,12 @@ def _build_turns(messages: list[Any], path: Path, warnings: list[str]) -> TurnBu
     return builder
 
 
-def _brief(header: dict[str, Any], builder: TurnBuilder, side: SideFiles) -> str:
+def _brief(header: dict[str, Any], builder: TurnBuilder, side_files: SideFiles) -> str:
     """The system prompt and the messages before the first turn."""
     system = text_or_none(header.get("system_prompt"))
     # A system prompt among the messages is part of `builder.brief` already.
     if system is None and not builder.has_system_prompt:
-        system = side.brief()
+        system = side_files.brief()
     return "\n\n".join(part for part in (system, *builder.brief) if part)
 
 
@@ -278,12 +278,14 @@ def _task_outcome(name: Any, outcomes: dict[str, Outcome], warnings: list[str]) 
     return str(name)
 
 
-def _identity(header: dict[str, Any], side: SideFiles, brief: str, path: Path) -> dict[str, Any]:
+def _identity(
+    header: dict[str, Any], side_files: SideFiles, brief: str, path: Path
+) -> dict[str, Any]:
     """Agent, model, task, track, tier and repeat, each from the first source that states it."""
     sources: list[dict[str, Any]] = [
         header,
-        side.summary or {},
-        report_identity(side.report_data),
+        side_files.summary or {},
+        report_identity(side_files.report_data),
         _folder_identity(run_folder(path)),
     ]
     task = text_or_none(_first_stated(sources, "task", "task_id"))
@@ -333,28 +335,31 @@ def _folder_identity(folder: Path) -> dict[str, str]:
 
 
 def _status(
-    turns: list[Turn], side: SideFiles, answer: dict[str, Any] | None, track: TrackName | None
+    turns: list[Turn],
+    side_files: SideFiles,
+    submit_result: dict[str, Any] | None,
+    track: TrackName | None,
 ) -> Status:
-    """How the run ended; `answer` is the harness's answer to the submission, if any."""
-    violations = _violations(turns, side)
-    breached = _is_breached(side, violations)
-    stopped = _stopped(turns, side)
-    submitted = _is_submitted(turns, side) or (stopped and _delivers_answers(track))
+    """How the run ended; `submit_result` is the harness's answer to submit_results, if any."""
+    violations = _violations(turns, side_files)
+    breached = _is_breached(side_files, violations)
+    stopped = _stopped(turns, side_files)
+    submitted = _is_submitted(turns, side_files) or (stopped and _delivers_answers(track))
     return Status(
         submitted=submitted and not breached,
-        completed=_is_completed(answer, side.report),
+        completed=_is_completed(submit_result, side_files.report),
         disqualified=breached,
         violations=len(violations),
         violation_records=tuple(violations),
         ended=_ending(breached=breached, submitted=submitted, stopped=stopped),
-        breach_turn=_breach_turn(side, violations, breached),
+        breach_turn=_breach_turn(side_files, violations, breached),
     )
 
 
-def _violations(turns: list[Turn], side: SideFiles) -> list[Violation]:
+def _violations(turns: list[Turn], side_files: SideFiles) -> list[Violation]:
     """Violations from the trace, else from the calls that were blocked."""
     kinds = ("violation_warning", "isolation_breach")
-    events = [event for event in side.trace if event.get("type") in kinds]
+    events = [event for event in side_files.trace if event.get("type") in kinds]
     if events:
         return [
             Violation(
@@ -371,33 +376,33 @@ def _violations(turns: list[Turn], side: SideFiles) -> list[Violation]:
     ]
 
 
-def _is_breached(side: SideFiles, violations: list[Violation]) -> bool:
+def _is_breached(side_files: SideFiles, violations: list[Violation]) -> bool:
     """Whether the run was disqualified, by the report, the trace, its violations or the summary."""
-    if side.report is not None and side.report.breached:
+    if side_files.report is not None and side_files.report.breached:
         return True
     # The harness warns once and ends the run at the second violation.
-    if side.events("isolation_breach") or len(violations) >= 2:
+    if side_files.events("isolation_breach") or len(violations) >= 2:
         return True
-    summary = side.summary or {}
+    summary = side_files.summary or {}
     return summary.get("aborted") is True and (count(summary.get("violations")) or 0) >= 2
 
 
-def _breach_turn(side: SideFiles, violations: list[Violation], breached: bool) -> int | None:
+def _breach_turn(side_files: SideFiles, violations: list[Violation], breached: bool) -> int | None:
     """The turn of the breach, by the report, the trace or the last violation; None if unknown."""
-    if side.report is not None and side.report.breach_turn:
-        return side.report.breach_turn
-    events = side.events("isolation_breach")
+    if side_files.report is not None and side_files.report.breach_turn:
+        return side_files.report.breach_turn
+    events = side_files.events("isolation_breach")
     turn = count(events[0].get("turn")) if events else None
     if turn:
         return turn
     return violations[-1].turn if breached and violations else None
 
 
-def _is_submitted(turns: list[Turn], side: SideFiles) -> bool:
+def _is_submitted(turns: list[Turn], side_files: SideFiles) -> bool:
     """Whether submit_results was called, by the turns, the trace or the summary."""
     if any(_is_accepted_submission(action) for turn in turns for action in turn.actions):
         return True
-    return bool(side.events("submit")) or (side.summary or {}).get("submitted") is True
+    return bool(side_files.events("submit")) or (side_files.summary or {}).get("submitted") is True
 
 
 def _is_accepted_submission(action: Action) -> bool:
@@ -416,7 +421,7 @@ def _delivers_answers(track: TrackName | None) -> bool:
     return definition is not None and definition.output == "answers"
 
 
-def _stopped(turns: list[Turn], side: SideFiles) -> bool:
+def _stopped(turns: list[Turn], side_files: SideFiles) -> bool:
     """Whether the agent ended by itself: with a complete reply without calls that nobody answered.
 
     Such a reply may be in the trace alone (AutoMedBench/AutoMedBench, branch eval_seg,
@@ -429,14 +434,14 @@ def _stopped(turns: list[Turn], side: SideFiles) -> bool:
         if has_text or last.replies:
             return has_text and not last.replies and last.finish_reason != "length"
     # The conversation may lack the last reply: look at the trace.
-    calls = side.events("api_call")
+    calls = side_files.events("api_call")
     last_call = calls[-1] if calls else {}
     return last_call.get("tool_calls") == [] and last_call.get("finish_reason") != "length"
 
 
-def _is_completed(answer: dict[str, Any] | None, report: Report | None) -> bool | None:
-    """Whether all deliverables were there, by the submission's answer, else by the report."""
-    result = submit_answer(answer)
+def _is_completed(submit_result: dict[str, Any] | None, report: Report | None) -> bool | None:
+    """Whether all deliverables were there, by the answer to submit_results, else by the report."""
+    result = submit_answer(submit_result)
     for key in ("complete", "completed", "success"):
         value = result.get(key)
         if isinstance(value, bool):
@@ -457,11 +462,11 @@ def _ending(
     return "stopped" if stopped else "cut"
 
 
-def _resources(turns: list[Turn], side: SideFiles) -> Resources:
+def _resources(turns: list[Turn], side_files: SideFiles) -> Resources:
     """Each number from the first source that has it: report, summary, trace, conversation."""
     values: dict[str, float] = {}
     source: dict[str, _Origin] = dict.fromkeys(("turns", "calls", "failed_calls"), "counted")
-    for name, candidates in _resource_candidates(side).items():
+    for name, candidates in _resource_candidates(side_files).items():
         for origin, candidate in candidates:
             value = amount(candidate)
             if value is not None:
@@ -481,19 +486,19 @@ def _resources(turns: list[Turn], side: SideFiles) -> Resources:
     )
 
 
-def _resource_candidates(side: SideFiles) -> dict[str, list[tuple[_Origin, float | None]]]:
+def _resource_candidates(side_files: SideFiles) -> dict[str, list[tuple[_Origin, float | None]]]:
     """For each number, the values that the sources state, the best source first."""
-    report = report_runtime(side.report_data)
-    summary = side.summary or {}
+    report = report_runtime(side_files.report_data)
+    summary = side_files.summary or {}
     # A failed run's summary has a runtime block in which nothing was measured.
     runtime = report_runtime(summary if summary.get("status") != "failed" else None)
-    calls = side.events("api_call")
+    calls = side_files.events("api_call")
     return {
         "wall_time_s": [
             ("report", report["wall_time_s"]),
             ("summary", number(summary.get("elapsed_s"))),
             ("summary", runtime["wall_time_s"]),
-            ("trace", _trace_seconds(side)),
+            ("trace", _trace_seconds(side_files)),
         ],
         "input_tokens": [
             ("report", report["input_tokens"]),
@@ -515,12 +520,12 @@ def _resource_candidates(side: SideFiles) -> dict[str, list[tuple[_Origin, float
     }
 
 
-def _trace_seconds(side: SideFiles) -> float | None:
+def _trace_seconds(side_files: SideFiles) -> float | None:
     """Seconds that the run took, by its end event or, if it was killed, by its last event."""
-    ends = side.events("run_end")
+    ends = side_files.events("run_end")
     if ends:
         return number(ends[0].get("wall_time_s"))
-    return number(side.trace[-1].get("ts")) if side.trace else None
+    return number(side_files.trace[-1].get("ts")) if side_files.trace else None
 
 
 def _sum_field(events: list[dict[str, Any]], key: str) -> float | None:
