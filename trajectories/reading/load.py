@@ -139,9 +139,11 @@ def _read_run(path: Path) -> Run:
     turns = side_files.attach_logs(builder.turns(), header.get("code_executions"))
     if not turns:
         warnings.append("the run has no turns: there is no assistant message")
+
     brief = _brief(header, builder, side_files)
     identity = _identity(header, side_files, brief, path)
     plan = read_plan(folder, turns, warnings)
+    # In the vqa branch the listed questions tell which folders of outputs are answers.
     cases = side_files.listed_cases()
     outputs = find_outputs(folder, cases or ())
     _digest_plan_and_outputs(digest, plan, outputs)
