@@ -288,7 +288,7 @@ def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(
             run_command(["import", "atif", str(folder / part), "--out", str(tmp_path / "none")])
             == 2
         )
-        assert "it continues one that another file beside it begins" in capsys.readouterr().err
+        assert "it continues one that begins in another file" in capsys.readouterr().err
 
 
 def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere() -> None:
