@@ -235,7 +235,7 @@ def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: 
     code, _, err = out("analyze", "cards.jsonl", "--outcome", "nonsense")
     assert code == 2
     assert "no numeric outcome 'nonsense'" in err
-    assert "of the runs:" in err
+    assert "these runs also have" in err
     assert "resolved" in err
     code, _, _ = out("export", "cards.jsonl", "--out", "runs.parquet")
     assert code == 0
