@@ -127,7 +127,7 @@ def test_answers_without_a_hash_go_by_the_id(tmp_path: Path) -> None:
 def test_answers_that_cannot_be_a_column(tmp_path: Path) -> None:
     answers = read_answers(write(tmp_path, ".jsonl", [said("a", "h1", True)]))
     for name in ("", "run_id"):
-        with pytest.raises(InputError, match="cannot be called"):
+        with pytest.raises(InputError, match="is empty or taken"):
             with_answers(frame(("a", "h1")), answers, name)
     with pytest.raises(InputError, match="none of the 1 answers"):
         with_answers(frame(("b", "h2")), answers, "looked")
