@@ -234,7 +234,10 @@ def test_through_a_providers_batch(
         ),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "bad.json"), "the answer's schema"),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "none.json"), "no such file"),
-        (("ask", "runs", QUESTION, "--judge", "m", "--out", "a.txt"), "names no format"),
+        (
+            ("ask", "runs", QUESTION, "--judge", "m", "--out", "a.txt"),
+            "is not that of a known format",
+        ),
         (("--config", "chess.toml", "ask", "runs", QUESTION, "--judge", "m"), "unknown track 'ch"),
         (("ask", "runs", QUESTION, "--judge", "m", "--store", "none"), "needs a store"),
         (("ask", "nowhere", QUESTION, "--judge", "m"), "no such file or folder"),
