@@ -158,9 +158,11 @@ def test_labels_for_an_agreement_go_with_one_over_its_square(table, tmp_path, ca
 
 
 WRONG = [
-    pytest.param(("--half-width", "1"), "what the labels are for", id="no labels"),
-    pytest.param((), "what is to be detected", id="nothing"),
-    pytest.param(("--code", "E3"), "what is to be detected", id="no effect"),
+    pytest.param(
+        ("--half-width", "1"), "the estimate that the labels correct is missing", id="no labels"
+    ),
+    pytest.param((), "the difference or effect to detect is missing", id="nothing"),
+    pytest.param(("--code", "E3"), "the difference or effect to detect is missing", id="no effect"),
     pytest.param(
         ("--difference", "5", "--outcome", "S1"), "S1 goes from 0 to 1", id="off the scale"
     ),
