@@ -17,17 +17,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS_PER_INCH = 72
+LAYOUT_DIGITS = 6
+"""Digits of a position, as a share of the figure: a thousandth of a point."""
 
 
 def fix_layout(figure: Figure) -> None:
     """Compute the layout once for all formats.
 
-    It takes as long as drawing, and each saving would compute it again.
+    It takes as long as drawing, and each saving would compute it again. The solver of the layout
+    differs in the last digits from process to process; rounded, the same tables give the same SVG.
     """
     engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-        figure.set_layout_engine("none")
+    if engine is None:
+        return
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        x, y, width, height = (round(edge, LAYOUT_DIGITS) for edge in axes.get_position().bounds)
+        axes.set_position((x, y, width, height))
 
 
 def to_svg(figure: Figure) -> str:

@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 from ambjudge.analysis import TABLES, all_tables, simulate
 from ambjudge.analysis.figures import FIGURES, Figure, draw, draw_all, write
-from ambjudge.analysis.figures.rendering import inline
+from ambjudge.analysis.figures.rendering import LAYOUT_DIGITS, fix_layout, inline
 from ambjudge.analysis.figures.style import INK, ROLES, distinct_labels
 from ambjudge.analysis.statistics.corrected_means import corrected_leaderboard
 from ambjudge.analysis.statistics.raters import AGREEMENT_SCHEMA, agreement_of
+from matplotlib.figure import Figure as MatplotlibFigure
 
 HOSTILE = '<script>alert(1)</script>$x_{1}$\x1b[31m\u202e --> ]]> & "q" 医'
 
@@ -102,6 +103,18 @@ print(hashlib.sha256(figure.svg.encode() + figure.png).hexdigest())
         for seed in (1, 2)
     }
     assert len(hashes) == 1
+
+
+def test_a_layout_is_rounded() -> None:
+    """The solver's last digits differ from process to process, and would change the SVG's ids."""
+    figure = MatplotlibFigure(layout="constrained")
+    figure.add_subplot().set_ylabel("a label that takes room")
+    figure.draw_without_rendering()
+    solved = figure.axes[0].get_position().bounds
+    fix_layout(figure)
+    fixed = figure.axes[0].get_position().bounds
+    assert fixed == pytest.approx(solved, abs=1e-3)
+    assert fixed == pytest.approx([round(edge, LAYOUT_DIGITS) for edge in fixed], abs=1e-12)
 
 
 @pytest.mark.parametrize("name", FIGURES)
