@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from ambjudge.analysis.report.report_tables import TABLES
 from ambjudge.cli import app
 from ambjudge.commands import import_
 from ambjudge.trajectories.importers import IMPORTERS
@@ -134,3 +135,11 @@ def test_the_page_and_the_help_name_every_format_that_is_imported() -> None:
     named_in_help = re.findall(r"[\w-]+", import_.command.help or "")
     unnamed = set(IMPORTERS.names) - set(named_in_help)
     assert not unnamed, "name it in the help: commands/import_.py"
+
+
+def test_the_page_names_every_table() -> None:
+    page = (ROOT / "docs" / "analysis.md").read_text("utf-8")
+    section = page.partition("\n## Tables\n")[2].partition("\n## ")[0]
+    documented = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
+    titles = {name: TABLES.get(name).title.format(score="the score") for name in TABLES.names}
+    assert documented == {name: title[:1].upper() + title[1:] for name, title in titles.items()}
