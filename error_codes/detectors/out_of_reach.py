@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ...trajectories.models import Run
 from ...trajectories.turns.actions import split
 from ...trajectories.turns.failures import Failure
+from ...trajectories.turns.turn_features import TurnFeatures
 from ..context import CodeContext
 from ..episodes import short_cause
 from ..package_names import is_general
@@ -58,14 +59,14 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
         if failure.turn <= final and _is_access_failure(failure):
             for name in _names(ctx, failure):
                 attempts.setdefault(name, []).append(failure)
-    modules = _written_modules(ctx.run, final)
+    turns_naming = _turns_naming(ctx, attempts, final)
     unused = {
         name: failures
         for name, failures in sorted(attempts.items())
-        if not _is_used(ctx, name, failures[-1].turn, modules)
+        if not _is_used(ctx, failures[-1].turn, turns_naming[name])
     }
     turns = sorted(
-        {turn for name in unused for turn in _attempts(ctx, name, unused[name], final, modules)}
+        {turn for name in unused for turn in _attempts(ctx, unused[name], turns_naming[name])}
     )
     prescribed = [name for name in unused if _is_prescribed(ctx, name, unused[name])]
     if len(turns) < MIN_ATTEMPTS and not prescribed:
@@ -75,18 +76,17 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
 
 
 def _attempts(
-    ctx: CodeContext,
-    name: str,
-    failures: Sequence[Failure],
-    final: int,
-    modules: Mapping[str, str],
+    ctx: CodeContext, failures: Sequence[Failure], turns_naming: Sequence[int]
 ) -> Iterable[int]:
     """Turns in which a model could not be loaded, and later turns whose code used it in vain."""
     yield from (failure.turn for failure in failures)
-    for feature in ctx.features[failures[0].turn : final - 1]:
-        is_try = feature.executed and feature.has("loads_model", "forward_pass")
-        if is_try and name in _executed_code(ctx, feature.turn, modules):
-            yield feature.turn
+    for turn in turns_naming:
+        if failures[0].turn < turn < (ctx.final_write or 0) and _is_try(ctx.feature(turn)):
+            yield turn
+
+
+def _is_try(feature: TurnFeatures) -> bool:
+    return feature.executed and feature.has("loads_model", "forward_pass")
 
 
 def _is_prescribed(ctx: CodeContext, name: str, failures: Sequence[Failure]) -> bool:
@@ -125,13 +125,34 @@ def _names(ctx: CodeContext, failure: Failure) -> set[str]:
     return {*_WEIGHTS.findall(text), *_HUB_ID.findall(text)}
 
 
-def _is_used(ctx: CodeContext, name: str, after: int, modules: Mapping[str, str]) -> bool:
+def _is_used(ctx: CodeContext, after: int, turns_naming: Sequence[int]) -> bool:
     """Whether code that wrote deliverables later, without failing, names the model."""
-    full_name = rf"(?<![\w.-]){re.escape(name)}(?![\w-])"
-    stem = re.escape(name.rpartition(".")[0] or name)  # the extension may be added later
-    pattern = re.compile(rf"{full_name}|['\"/]{stem}['\"/]")
-    turns = [turn for turn in ctx.write_turns if turn > after and turn not in ctx.failed_turns]
-    return any(pattern.search(_executed_code(ctx, turn, modules)) for turn in turns)
+    return any(
+        turn > after and turn in ctx.write_turns and turn not in ctx.failed_turns
+        for turn in turns_naming
+    )
+
+
+def _turns_naming(ctx: CodeContext, names: Iterable[str], until: int) -> dict[str, list[int]]:
+    """By model, the turns up to this one that name it in code which tried it or wrote outputs."""
+    patterns = {name: _name_pattern(name) for name in names}
+    turns: dict[str, list[int]] = {name: [] for name in patterns}
+    if not patterns:
+        return turns
+    modules = _written_modules(ctx.run, until)
+    for feature in ctx.features[:until]:
+        if _is_try(feature) or feature.turn in ctx.write_turns:
+            code = _executed_code(ctx, feature.turn, modules)
+            for name, pattern in patterns.items():
+                if pattern.search(code):
+                    turns[name].append(feature.turn)
+    return turns
+
+
+def _name_pattern(name: str) -> re.Pattern[str]:
+    """The full name, or in quotes or a path its stem, as the extension may be added later."""
+    stem = re.escape(name.rpartition(".")[0] or name)
+    return re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])|['\"/]{stem}['\"/]")
 
 
 def _written_modules(run: Run, until: int) -> dict[str, str]:
