@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from ...trajectories.models import Run
 from ...trajectories.turns.actions import split
-from ...trajectories.turns.python_code import parse
+from ...trajectories.turns.python_code import parse, walk_by_level
 from ...trajectories.turns.shell import script_runs
 
 _LOADERS = {
@@ -137,7 +137,7 @@ def _calls_model(programs: list[str], scripts: dict[str, str]) -> bool:
 
 def _imported_names(tree: ast.Module) -> Iterator[str]:
     """Last names of the modules that a program imports, and names of the .py files it runs."""
-    for node in ast.walk(tree):
+    for node in walk_by_level(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name.split(".")[-1]
@@ -158,7 +158,7 @@ def _model_use(tree: ast.Module) -> tuple[bool, bool]:
     """Whether a program calls a loader and makes a generate call, by the names that it calls."""
     loads = False
     models: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk_by_level(tree):
         if isinstance(node, ast.Call) and _is_load(node):
             loads = True
             name = _dotted_name(node.func)
@@ -169,14 +169,14 @@ def _model_use(tree: ast.Module) -> tuple[bool, bool]:
     models.discard("")
     generates = any(
         _is_generate(_dotted_name(node.func), models)
-        for node in ast.walk(tree)
+        for node in walk_by_level(tree)
         if isinstance(node, ast.Call)
     )
     return loads, generates
 
 
 def _contains_load(expression: ast.expr) -> bool:
-    calls = (node for node in ast.walk(expression) if isinstance(node, ast.Call))
+    calls = (node for node in walk_by_level(expression) if isinstance(node, ast.Call))
     return any(_is_load(call) for call in calls)
 
 
@@ -217,7 +217,7 @@ def _is_load(call: ast.Call) -> bool:
 
 
 def _string_constants(node: ast.expr) -> Iterable[str]:
-    for child in ast.walk(node):
+    for child in walk_by_level(node):
         if isinstance(child, ast.Constant) and isinstance(child.value, str):
             yield child.value
 

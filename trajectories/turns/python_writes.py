@@ -9,7 +9,7 @@ import ast
 import inspect
 from collections.abc import Iterable, Iterator
 
-from .python_code import ROWS, last_name, parse, walk_in_order
+from .python_code import ROWS, last_name, parse, walk_by_level, walk_in_order
 
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.With, ast.Call)
 _MAX_TEXT = 1_000_000
@@ -78,7 +78,7 @@ class _Writes:
         opened = _opened(value)
         if opened is not None:
             self.handles[name] = opened
-        elif any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(value)):
+        elif any(isinstance(part, ast.Name) and part.id == name for part in walk_by_level(value)):
             text = self._text(value)
             if text is not None:
                 self.assigned[name] = ast.Constant(text)
