@@ -61,8 +61,6 @@ class Submission:
     """Requests in these batches."""
     lines: int = 0
     """Calls in these batches, one a sample."""
-    already_judged: int = 0
-    """Requests whose items all have verdicts."""
     waiting: int = 0
     """Requests that are part of an open batch, or equal to one that is."""
     over_budget: int = 0
@@ -174,7 +172,6 @@ class Sender:
         lookup = self._stored_judge.look_up(request)
         missing = lookup.missing(request.criteria)
         if not missing:
-            self.submission.already_judged += 1
             return
         unclaimed = tuple(
             item for item in missing if lookup.keys[item.id].sha256 not in self._claimed_keys
