@@ -35,6 +35,7 @@ FILTER_HELP: tuple[tuple[str, str], ...] = (
     ("code:E3 code:none", "that code fired, no code fired; an unread code counts for neither"),
     ("unread:E1 unread:any", "that code was not read, or the judge could not tell"),
     ('text:monai text:"no space left"', "the agent wrote, ran or saw these words"),
+    ('id="elm-chest-1" task=demo', "the field is exactly this text, ignoring case"),
     (
         "S3<0.5 overall>=60",
         "numbers: S1-S5, stage (the lowest), agentic, taskscore, overall, turns, failed, codes,"
@@ -110,8 +111,11 @@ def _compile_term(term: str, marked: Container[int], holding: Holding) -> tuple[
     if term.startswith('"'):
         return "", _word(term.strip('"'))
     if match := _COMPARISON.match(term):
-        name, sign, number = match.groups()
-        return "", _comparison(name, sign, number)
+        name, sign, value = match.groups()
+        facet = name.lower()
+        if sign == "=" and facet in TEXT_FIELDS:
+            return facet, _equals(facet, value.strip('"').casefold())
+        return "", _comparison(name, sign, value)
     if match := _FACET.match(term):
         facet = match.group(1).lower()
         return facet, _facet(facet, _facet_value(term), holding)
@@ -172,6 +176,19 @@ def _contains(text_of: TextValue, value: str) -> Predicate:
         if value == "none":
             return text is None
         return text is not None and value in text.casefold()
+
+    return holds
+
+
+def _equals(field: str, value: str) -> Predicate:
+    """Whether a text field is exactly the value."""
+    if not value:
+        name = _excerpt(field)
+        raise QueryError(f"{name}= needs a value", f"e.g. {name}=x; {name}:none finds empty ones")
+
+    def holds(row: RunRow) -> bool:
+        text = TEXT_FIELDS[field].of(row)
+        return text is not None and text.casefold() == value
 
     return holds
 

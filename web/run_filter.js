@@ -44,6 +44,10 @@ const runFilter = (function () {
     if (value === "none") { return function (row) { return textOf(row) === null; }; }
     return function (row) { const text = textOf(row); return text !== null && fold(text).includes(value); };
   };
+  const equals = function (field, value) {
+    if (!value) { refuse(excerpt(field) + "= needs a value"); }
+    return function (row) { const text = TEXTS[field](row); return text !== null && fold(text) === value; };
+  };
 
   const OUTCOME_PREFIX = "outcome.";
   const outcome = function (facet) {
@@ -122,7 +126,11 @@ const runFilter = (function () {
   const compileTerm = function (term, marked) {
     if (term.startsWith('"')) { return ["", word(unquoted(term))]; }
     const compared = COMPARISON.exec(term);
-    if (compared) { return ["", comparison(compared[1], compared[2], compared[3])]; }
+    if (compared) {
+      const field = compared[1].toLowerCase();
+      if (compared[2] === "=" && TEXTS[field]) { return [field, equals(field, fold(unquoted(compared[3])))]; }
+      return ["", comparison(compared[1], compared[2], compared[3])];
+    }
     const match = FACET.exec(term);
     if (match) {
       const facet = match[1].toLowerCase();

@@ -90,6 +90,7 @@ HIDDEN = frozenset(
         "range_hi",
         "unread",
         "example_turns",
+        "run_ids",
     }
 )
 """Columns that stand elsewhere: in intervals, in the notes, in the methods."""

@@ -58,6 +58,7 @@ SCHEMA: dict[str, Any] = {
     "example": pl.String,
     "example_runs": pl.List(pl.String),
     "example_turns": pl.List(pl.Int64),
+    "run_ids": pl.List(pl.String),
     "reason": pl.String,
 }
 
@@ -152,8 +153,8 @@ class FailureTexts:
 
         `share` is the share of all runs (0-1) in which a group occurs; `where` names its most
         common codes, criteria or stages; `example` is its most common text, shortened;
-        `example_turns` are the turns where it shows in each of `example_runs`. A kind without texts
-        has one row with the reason.
+        `example_turns` are the turns where it shows in each of `example_runs`; `run_ids` are all
+        runs. A kind without texts has one row with the reason.
         """
         rows: list[dict[str, Any]] = []
         for kind in KINDS:
@@ -178,6 +179,7 @@ class FailureTexts:
             "example": group.example,
             "example_runs": [self.run_ids[run] for run in examples],
             "example_turns": [group.runs[run] for run in examples],
+            "run_ids": [self.run_ids[run] for run in sorted(group.runs)],
             "reason": None,
         }
 

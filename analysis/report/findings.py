@@ -24,7 +24,9 @@ from .basis import sentences
 Row = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]
 
-_MAX_NAMED_CHECKS, _MAX_EXAMPLES = 6, 5
+_MAX_NAMED_CHECKS = 6
+MAX_FILTERED = 400
+"""Runs that a filter names one by one; for more, no filter is offered."""
 
 
 class Finding(NamedTuple):
@@ -100,14 +102,22 @@ def _enumerate(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def named(facet: str, name: str) -> str:
-    """A facet of the browser's filter for a whole name, cut before the first quotation mark."""
-    unquoted = name.partition('"')[0]
-    return f'{facet}:"{unquoted}"'
+def named(field: str, name: str) -> str:
+    """A term of the browser's filter for exactly this name.
+
+    A term cannot hold a quotation mark: of such a name it finds what stands before the mark.
+    """
+    before, mark, _ = name.partition('"')
+    return f'{field}:"{before}"' if mark else f'{field}="{name}"'
 
 
-def _any_run(run_ids: Sequence[str] | None) -> str:
-    return " ".join(named("id", run_id) for run_id in run_ids or ())
+def _these_runs(run_ids: Sequence[str] | None) -> str:
+    """The filter for exactly these runs; "" for too many.
+
+    An analysis writes folders in front of ids that runs share; the browser's ids have none.
+    """
+    ids = dict.fromkeys(run_id.rpartition("/")[2] or run_id for run_id in run_ids or ())
+    return "" if len(ids) > MAX_FILTERED else " ".join(named("id", id) for id in ids)
 
 
 def _has_labels(tables: Tables) -> bool:
@@ -491,7 +501,7 @@ def _cost(tables: Tables, score: Score) -> list[Finding]:
 
 def _common_failure(tables: Tables) -> list[Finding]:
     """The group of failures in most runs, if one is in more runs than any other."""
-    if not _has_columns(tables, "clusters", "rank"):
+    if not _has_columns(tables, "clusters", "rank", "run_ids"):
         return []
     has_words = pl.col("example").str.count_matches(" ") >= 2
     rows = tables["clusters"].filter(has_words).sort("runs", descending=True).to_dicts()
@@ -503,7 +513,7 @@ def _common_failure(tables: Tables) -> list[Finding]:
         f"The most common failure ({rows[0]['runs']} runs) is of this kind:"
         f" “{rows[0]['example'].rstrip('.')}”."
     )
-    return [Finding(text, _any_run(rows[0]["example_runs"]))]
+    return [Finding(text, _these_runs(rows[0]["run_ids"]))]
 
 
 def _circular_rows(tables: Tables) -> list[Row]:
@@ -525,15 +535,13 @@ def _circular_codes(tables: Tables) -> list[Finding]:
 
 
 def _failed_checks(tables: Tables) -> list[Finding]:
-    if not _has_columns(tables, "checks", "status"):
+    if not _has_columns(tables, "checks", "status", "run_ids"):
         return []
     problems = tables["checks"].filter(pl.col("status") == "problem")
     if problems.is_empty():
         return []
     checks = "1 check" if problems.height == 1 else f"{problems.height} checks"
     names = ", ".join(problems["check"].to_list()[:_MAX_NAMED_CHECKS])
-    examples: list[str] = []
-    if "examples" in problems.columns:
-        examples = problems["examples"].explode().drop_nulls().to_list()
+    run_ids = problems["run_ids"].explode().drop_nulls().to_list()
     text = f"{checks} of the scores found problems: {names}."
-    return [Finding(text, _any_run(examples[:_MAX_EXAMPLES]))]
+    return [Finding(text, _these_runs(run_ids))]

@@ -34,13 +34,13 @@ Severity = Literal["note", "problem"]
 
 
 def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a check: `check`, `status`, `count`, `detail`, first `examples`.
+    """One row a check: `check`, `status`, `count`, `detail`, first `examples`, `run_ids`.
 
     `status`: ok, note or problem. `count`: runs concerned (of the check `runs` all, of `firings`
-    the fired codes). `examples`: run ids. Checked are: values in range, Overall = 50 Agentic + 50
-    Task, Agentic = weighted stages under the row's own missing policy (and which policy fits),
-    criteria without verdicts, mixed policies, judges and rubrics, duplicates, breaches, and codes
-    that rest on the score.
+    the fired codes). `examples`: run ids; `run_ids`: of all runs with a problem. Checked are:
+    values in range, Overall = 50 Agentic + 50 Task, Agentic = weighted stages under the row's own
+    missing policy (and which policy fits), criteria without verdicts, mixed policies, judges and
+    rubrics, duplicates, breaches, and codes that rest on the score.
     """
     checks = _Checks(table)
     _check_size(checks)
@@ -90,14 +90,14 @@ class _Checks:
                 "count": runs.height,
                 "detail": detail if runs.height else "",
                 "examples": runs["run_id"].head(MAX_EXAMPLES).to_list(),
+                "run_ids": runs["run_id"].to_list() if severity == "problem" else [],
             }
         )
 
     def add_summary(self, check: str, count: int, detail: str, status: str) -> None:
         """Add a check of the cohort as a whole, without examples."""
-        self.rows.append(
-            {"check": check, "status": status, "count": count, "detail": detail, "examples": []}
-        )
+        row = {"check": check, "status": status, "count": count, "detail": detail}
+        self.rows.append({**row, "examples": [], "run_ids": []})
 
     def as_table(self) -> pl.DataFrame:
         schema: dict[str, Any] = {
@@ -106,6 +106,7 @@ class _Checks:
             "count": pl.Int64,
             "detail": pl.String,
             "examples": pl.List(pl.String),
+            "run_ids": pl.List(pl.String),
         }
         return pl.DataFrame(self.rows, schema=schema)
 

@@ -14,9 +14,13 @@ from ambjudge.analysis.report.failure_texts import (
     failure_clusters,
     pattern,
 )
+from ambjudge.analysis.report.findings import findings, named
+from ambjudge.analysis.report.results import analyse
 from ambjudge.analysis.tables.card_sources import iter_cards_and_frames
 from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.card.scorecard import ScoreCard
+from ambjudge.views.run_filter import compile_query
+from ambjudge.views.run_rows import row_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,3 +149,57 @@ def test_more_patterns_than_are_clustered_join_the_nearest_group(cards) -> None:
     rows = texts.table().filter(kind="code").to_dicts()
     assert rows[0]["runs"] > 0.9 * len(words)
     assert "mask" in rows[0]["label"] or "nobody" in rows[0]["label"]
+
+
+@pytest.fixture(scope="module")
+def twelve_agents(cards) -> list[ScoreCard]:
+    """Names that begin alike (`agent-1`, `agent-10`), and a failure that 16 runs share."""
+    numbered = []
+    for number in range(24):
+        reason = "the mask of the lesion is empty" if number < 16 else f"word{chr(97 + number)}"
+        card = with_reasons(cards[0], number, reason)
+        names = {"id": f"run-{number}", "agent": f"agent-{number % 12 + 1}"}
+        numbered.append(card.model_copy(update={"run": card.run.model_copy(update=names)}))
+    return numbered
+
+
+def runs_of_filter(text: str, cards: list[ScoreCard]) -> list[str]:
+    rows = [row_of(number, card.to_dict()) for number, card in enumerate(cards)]
+    predicate = compile_query(text)
+    return [row.id for row in rows if predicate(row)]
+
+
+def test_the_filter_of_a_failure_gives_all_its_runs_and_no_other(twelve_agents) -> None:
+    analysis = analyse(twelve_agents, only=["clusters"])
+    (finding,) = findings(analysis.tables)
+    assert "(16 runs)" in finding.text
+    assert runs_of_filter(finding.runs, twelve_agents) == [f"run-{n}" for n in range(16)]
+
+
+def test_the_filter_of_failed_checks_gives_all_their_runs(twelve_agents) -> None:
+    broken = [
+        card.model_copy(update={"overall": 99.0}) if number < 11 else card
+        for number, card in enumerate(twelve_agents)
+    ]
+    tables = analyse(broken, only=["checks"]).tables
+    problems = tables["checks"].filter(status="problem")
+    ids = set(problems["run_ids"].explode())
+    assert len(ids) > 5
+    (finding,) = [line for line in findings(tables) if "found problems" in line.text]
+    assert set(runs_of_filter(finding.runs, broken)) == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        pytest.param("agent-1", ["agent-1", "agent-10", "agent-11"], id="begins like others"),
+        pytest.param("Ångström 2", ["Ångström 2", "Ångström 20"], id="space and accents"),
+        pytest.param("a:b=c<1", ["a:b=c<1", "a"], id="signs of the language"),
+    ],
+)
+def test_a_name_in_a_filter_stands_for_itself_alone(cards, name: str, names: list[str]) -> None:
+    named_cards = [
+        card.model_copy(update={"run": card.run.model_copy(update={"id": other, "agent": other})})
+        for card, other in zip(cards, names, strict=False)
+    ]
+    assert runs_of_filter(named("agent", name), named_cards) == [name]
