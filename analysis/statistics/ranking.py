@@ -125,7 +125,7 @@ def leaderboard(
         cells=cell_means(runs),
         runs=runs,
         filled=_cells_with_missing_filled(all_runs, outcome, runs.limits[1]),
-        side_means=_side_means(all_runs, outcome),
+        side_means=side_means(all_runs, outcome),
         without_score=_agents_without_score(all_runs, outcome),
     )
     rows: KeyedEstimates = []
@@ -190,8 +190,8 @@ def _board_rows(
 ) -> KeyedEstimates:
     """The rows of the agents that have a score on this board, best first."""
     cells = context.cells
-    scores = _ranked_scores(cells, tasks)
-    most_tracks = _most_tracks(cells, tasks)
+    scores = ranked_scores(cells, tasks)
+    most_tracks = max_tracks(cells, tasks)
     comparable = all(score.n_tracks >= most_tracks for _, score in scores)
     unsettled: set[str] = set()
     if comparable:
@@ -202,7 +202,7 @@ def _board_rows(
     for rank, (a, score) in enumerate(scores, 1):
         agent = cells.agents[a]
         has_rank = comparable and agent not in unsettled
-        new, same = _score_estimates(context, score, most_tracks)
+        new, same = score_estimates(context.runs, cells, score, most_tracks)
         if agent in unsettled:
             new = replace(new, warnings=(*new.warnings, UNSETTLED))
         key: dict[str, Any] = {
@@ -221,7 +221,7 @@ def _board_rows(
     return rows
 
 
-def _ranked_scores(cells: CellMeans, tasks: Bools) -> list[tuple[int, AgentScore]]:
+def ranked_scores(cells: CellMeans, tasks: Bools) -> list[tuple[int, AgentScore]]:
     """(agent, score) of the agents with runs on these tasks, best first."""
     scores = []
     for a in range(len(cells.agents)):
@@ -231,18 +231,20 @@ def _ranked_scores(cells: CellMeans, tasks: Bools) -> list[tuple[int, AgentScore
     return sorted(scores, key=lambda pair: -pair[1].value)
 
 
-def _most_tracks(cells: CellMeans, tasks: Bools) -> int:
+def max_tracks(cells: CellMeans, tasks: Bools) -> int:
     """The largest number of tracks that any agent ran of these tasks."""
     has_runs = np.asarray((cells.count > 0).any(axis=2))
     n_tracks = [len(np.unique(cells.track[tasks & has_runs[a]])) for a in range(len(cells.agents))]
     return max(n_tracks, default=0)
 
 
-def _score_estimates(
-    context: _LeaderboardContext, score: AgentScore, most_tracks: int
+def score_estimates(
+    runs: RunArrays, cells: CellMeans, score: AgentScore, most_tracks: int
 ) -> tuple[Estimate, Estimate]:
-    """The score for new tasks and for the same tasks."""
-    runs, cells = context.runs, context.cells
+    """The score for new tasks and for the same tasks.
+
+    `most_tracks`: the tracks that any agent ran (`max_tracks`); an agent with fewer is warned of.
+    """
     variance, df, warning = variance_between_tasks(score.residual, score.track_of)
     warnings = [*runs.notes, *balance_notes(cells)]
     if warning and df:
@@ -395,7 +397,7 @@ def failed() -> pl.Expr:
     return failure
 
 
-def _side_means(table: pl.DataFrame, outcome: str) -> dict[BoardKey, dict[str, float | None]]:
+def side_means(table: pl.DataFrame, outcome: str) -> dict[BoardKey, dict[str, float | None]]:
     """Means of SIDE_COLUMNS and of the outcome's bounds by board, averaged as scores are."""
     data = table.with_columns(
         failed().cast(pl.Float64).alias("failed"), task_key().alias("_task"), **SHARES
@@ -422,11 +424,11 @@ def _side_means(table: pl.DataFrame, outcome: str) -> dict[BoardKey, dict[str, f
         "overall": overall.with_columns(name=pl.lit("overall")),
         "task": by_task.rename({"_task": "name"}),
     }
-    side_means = {}
+    means_by_board = {}
     for scope, board in by_scope.items():
         for row in board.iter_rows(named=True):
-            side_means[scope, row["name"], row["agent"]] = {name: row[name] for name in columns}
-    return side_means
+            means_by_board[scope, row["name"], row["agent"]] = {name: row[name] for name in columns}
+    return means_by_board
 
 
 def pairwise(

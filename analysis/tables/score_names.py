@@ -33,6 +33,19 @@ class Score:
 OVERALL = Score("overall", "Overall", "0–100", 0.0, 100.0, 1)
 
 
+_AMOUNTS = frozenset(
+    {
+        "turns",
+        "calls",
+        "failed_calls",
+        "wall_time_s",
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "cost_usd",
+    }
+)
+"""Columns of what a run took: 0 or more, in their own units."""
 _NAMES = {"overall": "Overall", "agentic": "Agentic", "task_score": "Task", "task": "Task"}
 
 
@@ -44,6 +57,8 @@ def score_name(column: str) -> str:
 
 def limits_of(column: str, runs: pl.DataFrame | None = None) -> tuple[float, float]:
     """The least and the greatest possible value of a column; infinite if unknown."""
+    if column in _AMOUNTS:
+        return 0.0, math.inf
     score = score_of(column, runs)
     if score.low is None or score.high is None:
         return -math.inf, math.inf
@@ -62,7 +77,7 @@ def score_of(column: str, runs: pl.DataFrame | None = None) -> Score:
         values = runs[column].drop_nulls()
     if values.is_empty() or not values.dtype.is_numeric():
         return Score(column, name, "")
-    if values.is_in([0.0, 1.0]).all():
+    if values.cast(pl.Float64).is_in([0.0, 1.0]).all():
         return Score(column, name, "share of runs, 0–1", 0.0, 1.0)
     low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
     digits = 2 if high - low < 20 else 1
