@@ -35,7 +35,7 @@ from ambjudge.analysis.simulated.simulation import Settings, Simulation, sample_
 from ambjudge.analysis.statistics.corrected_effects import FEW_POSITIVES, corrected_code_effects
 from ambjudge.analysis.statistics.corrected_means import corrected_leaderboard, human_scores
 from ambjudge.analysis.statistics.effects import code_effects
-from ambjudge.analysis.statistics.interval_estimates import t_quantile
+from ambjudge.analysis.statistics.interval_estimates import t_quantile, wide
 from ambjudge.analysis.statistics.jackknife import cr3, demean, group_ids
 from ambjudge.analysis.statistics.overlap_weighting import overlap_weighted_effect
 from ambjudge.analysis.statistics.ranking import leaderboard, pairwise, rank_sets
@@ -58,7 +58,9 @@ FALSE_FINDINGS = (0.0, 0.06)
 LABEL_COVERAGE = (0.93, 0.97)
 KNOWN_WRONG = (0.0, 0.8)
 EQUAL = (1.0, 1.0)
-"""Targets: the lowest and the highest share."""
+FLOORED = (0.93, 1.0)
+"""Targets: the lowest and the highest share. FLOORED: with few tasks the error for new tasks is
+often that of the same tasks, with few degrees of freedom, which covers too much."""
 WARNED = "(warned where it is off)"
 """Suffix of a quantity: the share of missed intervals that carried a warning."""
 DESIGNS: dict[str, tuple[dict[str, Any], bool]] = {
@@ -68,8 +70,11 @@ DESIGNS: dict[str, tuple[dict[str, Any], bool]] = {
     "8 tasks": ({"n_tasks": 8}, False),
     "4 tasks, 1 track": ({"n_tasks": 4, "n_tracks": 1}, False),
     "3 repeats": ({"n_rep": 3}, False),
+    "7 tasks, 3 repeats": ({"n_tasks": 7, "n_rep": 3}, False),
 }
 """Switches of the simulator, and whether tasks are repeated unequally."""
+FEW_TASKS = ("8 tasks", "4 tasks, 1 track", "7 tasks, 3 repeats")
+"""Designs in which the error for new tasks often rests on that for the same tasks."""
 RARE = {"rare codes": ({"alpha": (-5.12, -4.9, -5.2, -5.2, -5.4)}, False)}
 CONFOUNDED = {"confounding by the run": ({"conf": 0.5}, False)}
 
@@ -213,6 +218,15 @@ def board_of(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def not_narrower(pairs: pl.DataFrame) -> list[float]:
+    """For each pair with both intervals 1 if that for new tasks contains the other, else 0."""
+    shown = wide(pairs).drop_nulls(["lo", "same_lo"])
+    contains = (pl.col("lo") <= pl.col("same_lo") + 1e-9) & (
+        pl.col("hi") >= pl.col("same_hi") - 1e-9
+    )
+    return shown.select(contains.cast(pl.Float64)).to_series().to_list()
+
+
 def boards(tally: Tally, seed: int) -> None:
     """Agents' means and paired differences for new tasks.
 
@@ -221,9 +235,12 @@ def boards(tally: Tally, seed: int) -> None:
     for name, design in DESIGNS.items():
         truth = board_truth(name)
         _, frame = draw(design, seed)
-        tally.add(f"agents' means, {name}", COVERAGE, coverage(board_of(frame), truth, "agent"))
-        pairs = pairwise(frame, prepare=False).filter(pl.col("population") == "new")
-        tally.add(f"pairs, {name}", COVERAGE, coverage(pairs, truth, "agent", "other"))
+        target = FLOORED if name in FEW_TASKS else COVERAGE
+        tally.add(f"agents' means, {name}", target, coverage(board_of(frame), truth, "agent"))
+        both = pairwise(frame, prepare=False)
+        pairs = both.filter(pl.col("population") == "new")
+        tally.add(f"pairs, {name}", target, coverage(pairs, truth, "agent", "other"))
+        tally.add(f"new tasks not narrower than the same, pairs, {name}", EQUAL, not_narrower(both))
         sets = rank_sets(frame, prepare=False)
         agents = sets["agent"].to_list()
         true_rank = {a: 1 + sum(truth[b] > truth[a] for b in agents) for a in agents}

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 
 from .interval_estimates import (
+    MIN_DF,
     Bools,
     Estimate,
     Floats,
     Ints,
+    error_for_new_tasks,
     minimum_detectable_effect,
     t_estimate,
+    too_few_units,
 )
 from .run_arrays import RunArrays
 
@@ -135,6 +138,37 @@ def agent_score(cells: CellMeans, agent: int, use: Bools) -> AgentScore | None:
     )
 
 
+@dataclass(frozen=True)
+class NewTasksError:
+    """The error of a score, or of a difference of scores, for new tasks."""
+
+    se: float | None
+    """None if there are too few tasks, for the `reason`."""
+    df: float
+    reason: str | None = None
+    warning: str | None = None
+
+
+def new_tasks_error(
+    residual: Floats, track_of: Ints, variance_same: float, repeat_df: float
+) -> NewTasksError:
+    """The error from the variation of tasks within tracks, at least that for the same tasks.
+
+    `residual` and `track_of` (tasks) as of `AgentScore`. `variance_same`: the variance for the same
+    tasks, with `repeat_df` degrees of freedom. Below MIN_DF there is no error.
+    """
+    variance, df, warning = variance_between_tasks(residual, track_of)
+    n_tasks = int((track_of >= 0).sum())
+    if not df:
+        return NewTasksError(None, 0.0, reason=ONE_TASK_PER_TRACK)
+    if df < MIN_DF:
+        reason = too_few_units("new", df, n_tasks)
+        return NewTasksError(None, df, reason=reason)
+    se_same = math.sqrt(variance_same) if repeat_df else math.nan
+    se = error_for_new_tasks(math.sqrt(variance), df, se_same, repeat_df)
+    return NewTasksError(se, df, warning=warning)
+
+
 def variance_between_tasks(residual: Floats, track_of: Ints) -> tuple[float, float, str | None]:
     """(variance for new tasks, df, warning) of a mean of k tracks from its task residuals.
 
@@ -191,13 +225,10 @@ class Contrast:
     b: int
     value: float
     """Score of `a` minus score of `b`."""
-    se: float
-    """For new tasks; NaN if undefined."""
+    new: NewTasksError
     se_same: float
-    df: float
     n: int
     n_tasks: int
-    warning: str | None
 
 
 def agent_contrasts(cells: CellMeans) -> list[Contrast]:
@@ -209,19 +240,20 @@ def agent_contrasts(cells: CellMeans) -> list[Contrast]:
             first, second = agent_score(cells, a, common), agent_score(cells, b, common)
             if first is None or second is None:
                 continue
-            variance, df, warning = variance_between_tasks(
-                first.residual - second.residual, first.track_of
-            )
+            variance_same = first.variance_same + second.variance_same
             contrast = Contrast(
                 a=a,
                 b=b,
                 value=first.value - second.value,
-                se=math.sqrt(variance) if df else math.nan,
-                se_same=math.sqrt(first.variance_same + second.variance_same),
-                df=df,
+                new=new_tasks_error(
+                    first.residual - second.residual,
+                    first.track_of,
+                    variance_same,
+                    cells.repeat_df,
+                ),
+                se_same=math.sqrt(variance_same),
                 n=first.n_runs + second.n_runs,
                 n_tasks=int(common.any(1).sum()),
-                warning=warning if df else None,
             )
             contrasts.append(contrast)
     return contrasts
@@ -232,8 +264,8 @@ def contrast_estimates(
 ) -> list[tuple[Estimate, float | None]]:
     """A contrast for new tasks and for the same tasks, each with its MDE80."""
     warnings = [*notes]
-    if contrast.warning:
-        warnings.append(contrast.warning)
+    if contrast.new.warning:
+        warnings.append(contrast.new.warning)
     common: dict[str, Any] = {
         "n": contrast.n,
         "n_clusters": contrast.n_tasks,
@@ -245,10 +277,10 @@ def contrast_estimates(
         label,
         "new",
         contrast.value,
-        contrast.se,
-        contrast.df,
+        contrast.new.se,
+        contrast.new.df,
         method="paired by task within tracks, t",
-        reason=None if contrast.df else ONE_TASK_PER_TRACK,
+        reason=contrast.new.reason,
         **common,
     )
     same = t_estimate(

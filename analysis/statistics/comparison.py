@@ -9,7 +9,7 @@ one-sided t tests (Schuirmann 1987).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -26,7 +26,7 @@ from .agent_scores import (
     balance_notes,
     cell_means,
     contrast_estimates,
-    variance_between_tasks,
+    new_tasks_error,
 )
 from .interval_estimates import (
     MIN_RUNS,
@@ -37,6 +37,7 @@ from .interval_estimates import (
     tidy,
     two_sided_p,
 )
+from .power_analysis import TARGET, difference_noise, format_power, plan_sizes
 from .run_arrays import (
     READ_SCORES,
     build_arrays,
@@ -44,6 +45,7 @@ from .run_arrays import (
     excluded_for_reading,
     select_runs,
 )
+from .score_variance import variance_components
 
 By = Literal["agent", "judge", "rubric", "release"]
 PairedBy = Literal["run", "task"]
@@ -67,6 +69,14 @@ class Side:
 
 
 @dataclass(frozen=True)
+class NeededTasks:
+    """How many such tasks detect a difference of `size` with power TARGET."""
+
+    size: float
+    tasks: int
+
+
+@dataclass(frozen=True)
 class Comparison:
     """First side minus second side."""
 
@@ -85,6 +95,8 @@ class Comparison:
     mde80: float | None
     """The smallest true difference that is detected with power .8, for new tasks."""
     margin: float | None
+    needed: NeededTasks | None
+    """If the tasks are too few for an interval for new tasks."""
     p_equivalent: float | None
     """p of the two one-sided tests, for new tasks."""
     verdict: Verdict
@@ -203,6 +215,7 @@ def compare(
         new=new,
         same=same,
         mde80=mde80,
+        needed=_needed_tasks(first, second, outcome, margin) if _has_too_few_tasks(new) else None,
         margin=margin,
         p_equivalent=p_equivalent,
         verdict=decide(new, p_equivalent, min(difference.runs)),
@@ -215,7 +228,36 @@ def check_effect_size(noun: str, size: float, outcome: str) -> None:
     if 0 < size < top:
         return
     rule = f": {outcome} goes from 0 to {top:g}" if math.isfinite(top) else " must be above 0"
-    raise ConfigError(f"{noun} {size:g}{rule}", f"for example {min(top, 100) / 20:g}")
+    raise ConfigError(f"{noun} {size:g}{rule}", f"for example {_example_size(outcome):g}")
+
+
+def _example_size(outcome: str) -> float:
+    """A difference that may matter: a twentieth of the scale."""
+    return min(limits_of(outcome)[1], 100) / 20
+
+
+def _has_too_few_tasks(new: Estimate) -> bool:
+    has_value = new.value is not None
+    return has_value and new.lo is None and new.df is None
+
+
+def _needed_tasks(
+    first: Side, second: Side, outcome: str, margin: float | None
+) -> NeededTasks | None:
+    """The tasks for a difference of the margin, or of a twentieth of the scale; None if unknown."""
+    size = margin
+    if size is None and math.isfinite(limits_of(outcome)[1]):
+        size = _example_size(outcome)
+    sides = [
+        side.runs.with_columns(agent=pl.lit(name))
+        for side, name in ((first, "first"), (second, "second"))
+    ]
+    runs = pl.concat(sides, how="diagonal_relaxed")
+    noise = difference_noise(variance_components(runs, outcome, prepare=False))
+    if size is None or noise.reason is not None:
+        return None
+    tasks = plan_sizes(noise, size).tasks
+    return None if tasks is None else NeededTasks(size, tasks)
 
 
 def tost(est: Estimate, margin: float) -> float | None:
@@ -292,17 +334,14 @@ def _difference_by_run(pairs: pl.DataFrame, outcome: str) -> _Difference:
     score = agent_score(cells, 0, all_tasks) if cells.agents else None
     if score is None:
         return _Difference(None, cells)
-    variance, df, warning = variance_between_tasks(score.residual, score.track_of)
     contrast = Contrast(
         a=0,
         b=1,
         value=score.value,
-        se=math.sqrt(variance) if df else math.nan,
+        new=new_tasks_error(score.residual, score.track_of, score.variance_same, cells.repeat_df),
         se_same=math.sqrt(score.variance_same),
-        df=df,
         n=score.n_runs,
         n_tasks=len(cells.tasks),
-        warning=warning if df else None,
     )
     means = (
         _mean(_cells_of(pairs, pl.col(outcome), outcome), 0, all_tasks),
@@ -425,13 +464,24 @@ def _conclusion(comparison: Comparison, unit: str) -> str:
     if min(comparison.runs) < MIN_RUNS:
         return f"Cannot say: a side has fewer than {MIN_RUNS} runs."
     if new.lo is None:
-        return f"Cannot say for new tasks: {new.reason}."
+        return f"Cannot say for new tasks: {new.reason}.{_needed(comparison, unit)}"
     detectable = ""
     if comparison.mde80:
         detectable = (
             f"; these runs detect a difference of {number(comparison.mde80)}{unit} with power .8"
         )
     return f"Cannot say whether they differ{not_shown}{detectable}."
+
+
+def _needed(comparison: Comparison, unit: str) -> str:
+    """How many tasks would do, as a sentence after another."""
+    if comparison.needed is None:
+        return ""
+    size, tasks = comparison.needed.size, comparison.needed.tasks
+    return (
+        f" To detect a difference of {size:g}{unit} with power {format_power(TARGET)} takes about"
+        f" {tasks:,} such tasks (ambjudge power)."
+    )
 
 
 def comparison_json(comparison: Comparison) -> dict[str, object]:
@@ -454,6 +504,7 @@ def comparison_json(comparison: Comparison) -> dict[str, object]:
         "outcome": comparison.outcome,
         "sides": sides,
         "rows": json_rows(comparison.table),
+        "needed_tasks": asdict(comparison.needed) if comparison.needed else None,
         "margin": comparison.margin,
         "p_equivalent": comparison.p_equivalent,
         "verdict": comparison.verdict,

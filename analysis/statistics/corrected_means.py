@@ -19,22 +19,24 @@ from ..tables.cohorts import Cohort
 from ..tables.frames import WEIGHTS
 from ..tables.label_tables import CONVENIENCE, Labels, weighted
 from .agent_scores import (
-    ONE_TASK_PER_TRACK,
     AgentScore,
     CellMeans,
+    NewTasksError,
     agent_contrasts,
     agent_score,
     cell_means,
-    variance_between_tasks,
+    new_tasks_error,
 )
 from .descriptive import balance_weights
 from .interval_estimates import (
+    MIN_DF,
     NO_LIMITS,
     Bools,
     Estimate,
     Floats,
     KeyedEstimates,
     Population,
+    error_for_new_tasks,
     t_estimate,
     t_quantile,
     tidy,
@@ -136,14 +138,14 @@ def judged_mean(
     rule of three, 3/n of `value_range`.
     """
     n, total = int(labelled.sum()), len(judge)
-    if n < 2:
+    if n <= MIN_DF:
         return Estimate(
             label,
             "same",
             None,
             n=total,
             method="difference estimator: these runs",
-            reason=f"{n} labelled runs; two are needed",
+            reason=f"{n} labelled runs; {MIN_DF + 1} are needed",
         )
     if weight is None:
         weight = np.full(total, total / n)
@@ -290,7 +292,10 @@ def corrected_leaderboard(
             continue
         n_labels = int((labelled & (runs.agent == a)).sum())
         key: dict[str, Any] = {"agent": agent, "labels": n_labels}
-        rows.append(({**key, "kind": "judge"}, _judge_estimate(runs, score)))
+        error = new_tasks_error(
+            score.residual, score.track_of, score.variance_same, cells.repeat_df
+        )
+        rows.append(({**key, "kind": "judge"}, _judge_estimate(runs, score, error)))
         key["kind"] = "corrected"
         if ranks:
             key["rank_lo"], key["rank_hi"] = ranks[a]
@@ -298,6 +303,7 @@ def corrected_leaderboard(
             runs,
             agent,
             score,
+            error,
             corrections[a],
             n_labels,
             sampled=sampled,
@@ -373,20 +379,19 @@ def _with_pooled_variance(
     return replace(correction, variance=variance, df=pooled_df)
 
 
-def _judge_estimate(runs: RunArrays, score: AgentScore) -> Estimate:
+def _judge_estimate(runs: RunArrays, score: AgentScore, error: NewTasksError) -> Estimate:
     """The agent's mean for new tasks, as the judge scored it."""
-    variance, df, _ = variance_between_tasks(score.residual, score.track_of)
     return t_estimate(
         f"mean {runs.outcome}",
         "new",
         score.value,
-        math.sqrt(variance) if df else None,
-        df,
+        error.se,
+        error.df,
         n=score.n_runs,
         n_clusters=int((score.track_of >= 0).sum()),
         test=False,
         limits=runs.limits,
-        reason=None if df else ONE_TASK_PER_TRACK,
+        reason=error.reason,
         method="tasks within tracks, t",
         warnings=runs.notes,
     )
@@ -396,6 +401,7 @@ def _corrected_estimates(
     runs: RunArrays,
     agent: str,
     score: AgentScore,
+    error: NewTasksError,
     correction: Correction | None,
     n_labels: int,
     *,
@@ -433,37 +439,45 @@ def _corrected_estimates(
     )
     if these_runs.value is None or these_runs.se is None:
         return [these_runs]
-    return [these_runs, _for_new_tasks(runs, score, correction, these_runs)]
+    return [these_runs, _for_new_tasks(runs, score, error, correction, these_runs)]
 
 
 def _for_new_tasks(
-    runs: RunArrays, score: AgentScore, correction: Correction, these_runs: Estimate
+    runs: RunArrays,
+    score: AgentScore,
+    error: NewTasksError,
+    correction: Correction,
+    these_runs: Estimate,
 ) -> Estimate:
     """The corrected mean with the judge's error and that of new tasks; df by Satterthwaite.
 
     V = V_tasks + V_labels, df = V^2 / (V_tasks^2 / df_tasks + V_labels^2 / df_labels).
     """
-    variance, df, warning = variance_between_tasks(score.residual, score.track_of)
     label_variance = (these_runs.se or 0.0) ** 2
-    total = variance + label_variance
-    total_df = None
+    total_se, total_df = None, error.df
+    if error.se is not None:
+        variance = error.se**2
+        total = variance + label_variance
+        if total:
+            total_df = total**2 / (variance**2 / error.df + label_variance**2 / correction.df)
+        total_se = error_for_new_tasks(
+            math.sqrt(total), total_df, math.sqrt(label_variance), correction.df
+        )
     warnings = these_runs.warnings
-    if df:
-        total_df = total**2 / (variance**2 / df + label_variance**2 / correction.df)
-        if warning:
-            warnings = (*warnings, warning)
+    if error.warning:
+        warnings = (*warnings, error.warning)
     return t_estimate(
         these_runs.estimand,
         "new",
         these_runs.value,
-        math.sqrt(total) if df else None,
+        total_se,
         total_df,
         n=score.n_runs,
         n_clusters=int((score.track_of >= 0).sum()),
         test=False,
         limits=runs.limits,
         method=f"{these_runs.method.split(':')[0]}; plus tasks within tracks",
-        reason=None if df else ONE_TASK_PER_TRACK,
+        reason=error.reason,
         warnings=warnings,
     )
 
@@ -483,17 +497,18 @@ def _corrected_ranks(
     corrected = []
     for contrast in contrasts:
         first, second = corrections[contrast.a], corrections[contrast.b]
-        if first is None or second is None or contrast.df < 1:
+        if first is None or second is None or contrast.new.se is None:
             return None
         parts = (
-            (contrast.se**2, contrast.df),
+            (contrast.new.se**2, contrast.new.df),
             (first.variance, first.df),
             (second.variance, second.df),
         )
         variance = sum(part for part, _ in parts)
-        df = contrast.df
+        df = contrast.new.df
         if variance > 0:
             df = variance**2 / sum(part**2 / part_df for part, part_df in parts)
         value = contrast.value + first.value - second.value
-        corrected.append(replace(contrast, value=value, se=math.sqrt(variance), df=df))
+        error = replace(contrast.new, se=math.sqrt(variance), df=df)
+        corrected.append(replace(contrast, value=value, new=error))
     return possible_ranks(corrected, n_agents)

@@ -700,7 +700,6 @@ def _correlation(
         n_clusters=jackknifed.n_clusters,
         method="jackknife over tasks of atanh r (se on that scale)",
         warnings=notes,
-        reason="one task only" if jackknifed.n_clusters < 2 else None,
     )
     if est.value is None:
         r = float(np.clip((a * b).mean(), -1, 1))

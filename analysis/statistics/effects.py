@@ -183,7 +183,7 @@ def _effect_row(
         )
     if population == "new":
         key |= _leave_one_task_out(runs, fit)
-        if 2 <= len(fit.tasks) < FEW_TASKS:
+        if est.lo is not None and len(fit.tasks) < FEW_TASKS:
             warnings.append(f"intervals from only {len(fit.tasks)} tasks are rough")
     if runs.outcome in ("overall", "agentic", "S1", "S2", "S3"):
         key["halo_note"] = (

@@ -25,6 +25,9 @@ Population = Literal["new", "same"]
 these tasks run again (only the repeats vary)."""
 
 LEVEL = 0.95
+MIN_DF = 3
+"""The fewest degrees of freedom of an interval. With fewer, a standard error may be near 0 by
+chance, and its t interval says less than the scale does."""
 MIN_RUNS = 10
 """The fewest runs that a group must have before it is compared with another."""
 NO_LIMITS = (-math.inf, math.inf)
@@ -109,6 +112,35 @@ def minimum_detectable_effect(se: float, df: float) -> float:
     return (t_quantile(0.975, df) + t_quantile(0.8, df)) * se
 
 
+def error_for_new_tasks(se_new: float, df_new: float, se_same: float, df_same: float) -> float:
+    """`se_new`, raised where the interval for new tasks would be narrower than that for the same.
+
+    New tasks vary in all that the same tasks vary in, so Var(new) >= Var(same); an estimate below
+    comes from too few tasks. The least error is se_same max(1, t_same / t_new), with the quantiles
+    t_.975 of the two degrees of freedom. An error that has no interval (MIN_DF, NaN) raises none.
+    """
+    has_intervals = df_new >= MIN_DF and df_same >= MIN_DF
+    if not (has_intervals and math.isfinite(se_new) and math.isfinite(se_same)):
+        return se_new
+    probability = (1 + LEVEL) / 2
+    ratio = t_quantile(probability, df_same) / t_quantile(probability, df_new)
+    return max(se_new, se_same * max(1.0, ratio))
+
+
+def too_few_units(population: Population | None, df: float, n_clusters: int | None) -> str:
+    """Why an estimate with fewer than MIN_DF degrees of freedom has no interval."""
+    tenths = math.floor(10 * df) / 10
+    degrees = "1 degree" if tenths == 1 else f"{tenths:g} degrees"
+    subject = {
+        "new": "the tasks are",
+        "same": "the repeats are",
+        None: "the independent units are",
+    }[population]
+    if population == "new" and n_clusters is not None:
+        subject = "1 task is" if n_clusters == 1 else f"{n_clusters} tasks are"
+    return f"{subject} too few for an interval: {degrees} of freedom, and {MIN_DF} are needed"
+
+
 def two_sided_p(t: float, df: float) -> float:
     """Two-sided p value of a t statistic; of a z statistic for infinite `df`."""
     from scipy import special
@@ -136,8 +168,8 @@ def t_estimate(
 ) -> Estimate:
     """An Estimate with the interval value ± t_(1+level)/2,df · se, cut at the scale's `limits`.
 
-    The interval is None, and `reason` says why, if `se` or `df` is missing, or if the units do not
-    vary at all, which is not certainty. `test`: whether to report p.
+    The interval is None, and `reason` says why, if `se` or `df` is missing, if `df` is below
+    MIN_DF, or if the units do not vary at all, which is not certainty. `test`: whether to report p.
     """
     value = finite_or_none(value)
     se = finite_or_none(se)
@@ -150,8 +182,11 @@ def t_estimate(
     if value is None:
         reason = reason or "not defined for these runs"
         return Estimate(estimand, population, None, reason=reason, **counts)
-    if se is None or df is None or df < 1:
-        reason = reason or "too few independent units for an interval"
+    if se is None or df is None or df < MIN_DF:
+        few = "too few independent units for an interval"
+        if df is not None and math.isfinite(df):
+            few = too_few_units(population, df, n_clusters)
+        reason = reason or few
         return Estimate(estimand, population, value, reason=reason, **counts)
     if se < 1e-12 * max(1.0, abs(value)):  # rounding error of units that are all equal
         reason = reason or "no variation between the units, which is not certainty: no interval"

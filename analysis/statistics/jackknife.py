@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from .interval_estimates import NO_LIMITS, Bools, Estimate, Floats, Ints, t_estimate
+from .interval_estimates import (
+    NO_LIMITS,
+    Bools,
+    Estimate,
+    Floats,
+    Ints,
+    error_for_new_tasks,
+    t_estimate,
+)
 
 
 def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:
@@ -169,9 +177,9 @@ class Jackknifed:
 def jackknife_of_sums(x: Floats, statistic: Statistic, task: Ints, cell: Ints) -> Jackknifed:
     """A statistic of the sums of x (n x q) over runs, with both its standard errors.
 
-    New tasks: jackknife over tasks. Same tasks: delta method, the variation within cells of the
-    influence x · gradient; a cell with one run lends no variation, and without any repeats the
-    error is undefined.
+    New tasks: jackknife over tasks, at least the error for the same tasks (`error_for_new_tasks`).
+    Same tasks: delta method, the variation within cells of the influence x · gradient; a cell with
+    one run lends no variation, and without any repeats the error is undefined.
     """
     cluster, n_clusters = group_ids(task)
     sums = group_sums(x, cluster, n_clusters)
@@ -182,6 +190,11 @@ def jackknife_of_sums(x: Floats, statistic: Statistic, task: Ints, cell: Ints) -
         se_new = np.sqrt(jackknife_variance(value, deleted))
         influence = x @ _numerical_gradient(statistic, total)
     se_same, df_same = _within_cell_error(influence, cell)
+    floored = [
+        error_for_new_tasks(new, n_clusters - 1, same, df_same)
+        for new, same in zip(se_new.tolist(), se_same.tolist(), strict=True)
+    ]
+    se_new = np.array(floored)
     return Jackknifed(value, se_new, se_same, deleted, n_clusters, df_same)
 
 
@@ -243,7 +256,6 @@ def estimates_by_population(
         jackknifed.se_new[index],
         jackknifed.n_clusters - 1,
         method="jackknife over tasks",
-        reason="one task only" if jackknifed.n_clusters < 2 else None,
         **common,
     )
     same = t_estimate(

@@ -21,7 +21,15 @@ import numpy as np
 import polars as pl
 
 from ..tables.codes_read import CODES
-from .interval_estimates import Bools, Estimate, Floats, Ints, Population, t_estimate
+from .interval_estimates import (
+    Bools,
+    Estimate,
+    Floats,
+    Ints,
+    Population,
+    error_for_new_tasks,
+    t_estimate,
+)
 from .jackknife import group_ids, group_sums, jackknife_variance
 from .run_arrays import RunArrays, arrays_by_code, reading_refusal
 
@@ -269,10 +277,11 @@ class FittedEffects:
                 method=method,
                 reason=reason,
             )
+        se, df, n_clusters = float(fit.se_same[outcome]), fit.df_same, fit.n_cells
         if population == "new":
-            se, df, n_clusters = fit.se_new, float(fit.df_new[outcome]), len(fit.tasks)
-        else:
-            se, df, n_clusters = fit.se_same, fit.df_same, fit.n_cells
+            df_new = float(fit.df_new[outcome])
+            se = error_for_new_tasks(float(fit.se_new[outcome]), df_new, se, df)
+            df, n_clusters = df_new, len(fit.tasks)
         arguments: dict[str, Any] = {
             "n": runs.n,
             "n_clusters": n_clusters,
@@ -283,7 +292,7 @@ class FittedEffects:
         }
         if population == "new" and len(fit.tasks) < 2:
             arguments["reason"] = "one task only: the variation of the effect over tasks is unknown"
-        return t_estimate(label, population, fit.value[outcome], se[outcome], df, **arguments)
+        return t_estimate(label, population, fit.value[outcome], se, df, **arguments)
 
 
 def fit_code_effects(

@@ -27,6 +27,8 @@ from .raters import agreement
 from .run_arrays import build_arrays, select_runs
 from .score_variance import VarianceComponents
 
+TARGET = 0.8
+"""The power to plan for, unless another is asked for."""
 MAX_NUMBER = 100_000
 """The largest number of tasks, repeats or labels that is considered."""
 
@@ -322,7 +324,7 @@ def plan_sizes(
     noise: ErrorComponents,
     size: float,
     *,
-    target: float = 0.8,
+    target: float = TARGET,
     judged: LabelErrorComponents | None = None,
 ) -> PowerPlan:
     """Plan for a true difference or effect of `size`.

@@ -22,7 +22,6 @@ from ...judge.scoring.formulas import VALID_SHARE
 from ...tracks import TRACKS
 from .agent_scores import (
     METHOD,
-    ONE_TASK_PER_TRACK,
     AgentScore,
     CellMeans,
     Contrast,
@@ -31,7 +30,7 @@ from .agent_scores import (
     balance_notes,
     cell_means,
     contrast_estimates,
-    variance_between_tasks,
+    new_tasks_error,
 )
 from .benchmark_ratings import SHARES
 from .interval_estimates import (
@@ -68,7 +67,6 @@ LEADERBOARD_KEYS: dict[str, Any] = {
     "value_missing_best": pl.Float64,
     "rank_lo": pl.Int64,
     "rank_hi": pl.Int64,
-    "p_first": pl.Float64,
     "unread": pl.Int64,
     "range_lo": pl.Float64,
     "range_hi": pl.Float64,
@@ -111,8 +109,8 @@ def leaderboard(
 
     Further columns are SIDE_COLUMNS, averaged like the score, and the score if runs without one
     count as 0 (`value_missing_zero`) or as the top of the scale (`value_missing_best`). The overall
-    board also has the rank set (`rank_lo`..`rank_hi`, joint 95 %) and the share of resamples of
-    tasks in which the agent is first (`p_first`). Disqualified runs count with their 0.
+    board also has the rank set (`rank_lo`..`rank_hi`, joint 95 %). Disqualified runs count with
+    their 0.
 
     `range_lo`..`range_hi`: means of the bounds over all runs of the agent. If the ranges of two
     agents overlap and one of them was read less than `read_share.ENOUGH`, neither has a rank. An
@@ -245,10 +243,10 @@ def score_estimates(
 
     `most_tracks`: the tracks that any agent ran (`max_tracks`); an agent with fewer is warned of.
     """
-    variance, df, warning = variance_between_tasks(score.residual, score.track_of)
+    error = new_tasks_error(score.residual, score.track_of, score.variance_same, cells.repeat_df)
     warnings = [*runs.notes, *balance_notes(cells)]
-    if warning and df:
-        warnings.append(warning)
+    if error.warning:
+        warnings.append(error.warning)
     if score.n_tracks < most_tracks:
         warnings.append(
             f"has runs on only {score.n_tracks} of {most_tracks} tracks: not comparable with agents"
@@ -266,10 +264,10 @@ def score_estimates(
         label,
         "new",
         score.value,
-        math.sqrt(variance) if df else None,
-        df,
+        error.se,
+        error.df,
         method=f"{METHOD}; tasks within tracks, t",
-        reason=None if df else ONE_TASK_PER_TRACK,
+        reason=error.reason,
         **common,
     )
     has_repeats = cells.repeat_df >= 1
@@ -465,16 +463,14 @@ def rank_sets(
     outcome: str = "overall",
     *,
     level: float = LEVEL,
-    seed: int = SEED,
     prepare: bool = True,
 ) -> pl.DataFrame:
     """The ranks that are possible for each agent on new tasks, jointly for all agents.
 
     An agent's rank is bounded by the agents from which it differs significantly, by Holm's
     procedure over all pairs. With probability `level` none of these differences is a false
-    positive, so that all sets hold at once, whatever the numbers of tasks and repeats. `p_first` is
-    the share of resamples of tasks within tracks in which the agent is first; it is not a
-    confidence level. Rank sets are undefined if a pair of agents cannot be compared for new tasks.
+    positive, so that all sets hold at once, whatever the numbers of tasks and repeats. Rank sets
+    are undefined if a pair of agents cannot be compared for new tasks.
     """
     runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     cells = cell_means(runs)
@@ -482,32 +478,26 @@ def rank_sets(
         "agent": pl.String,
         "rank_lo": pl.Int64,
         "rank_hi": pl.Int64,
-        "p_first": pl.Float64,
         "n_agents": pl.Int64,
         "reason": pl.String,
     }
     rows = []
-    for agent, columns in _rank_columns(cells, level, seed).items():
-        reason = (
-            None if columns["rank_lo"] else "there is only one agent, or no track has two tasks"
-        )
+    for agent, columns in _rank_columns(cells, level).items():
+        reason = None if columns["rank_lo"] else "there is only one agent, or too few tasks"
         rows.append({"agent": agent, "n_agents": len(cells.agents), **columns, "reason": reason})
     return pl.DataFrame(rows, schema=schema).sort("rank_lo", "rank_hi", nulls_last=True)
 
 
-def _rank_columns(
-    cells: CellMeans, level: float = LEVEL, seed: int = SEED
-) -> dict[str, dict[str, Any]]:
-    """`rank_lo`, `rank_hi` and `p_first` by agent; ranks are None if a pair cannot be compared."""
+def _rank_columns(cells: CellMeans, level: float = LEVEL) -> dict[str, dict[str, Any]]:
+    """`rank_lo` and `rank_hi` by agent; None if a pair cannot be compared."""
     n_agents = len(cells.agents)
     contrasts = agent_contrasts(cells)
-    first_shares = _first_shares(cells, 1000, seed)
     sets: Sequence[tuple[int | None, int | None]] = [(None, None)] * n_agents
     all_pairs = len(contrasts) == n_agents * (n_agents - 1) // 2
-    if n_agents >= 2 and all_pairs and all(contrast.df >= 1 for contrast in contrasts):
+    if n_agents >= 2 and all_pairs and all(contrast.new.se is not None for contrast in contrasts):
         sets = possible_ranks(contrasts, n_agents, level)
     return {
-        agent: {"rank_lo": lo, "rank_hi": hi, "p_first": first_shares.get(agent)}
+        agent: {"rank_lo": lo, "rank_hi": hi}
         for agent, (lo, hi) in zip(cells.agents, sets, strict=True)
     }
 
@@ -521,7 +511,7 @@ def possible_ranks(
     """
     first, last = [1] * n_agents, [n_agents] * n_agents
     p_values = [
-        two_sided_p(contrast.value / contrast.se, contrast.df) if contrast.se > 0 else None
+        two_sided_p(contrast.value / contrast.new.se, contrast.new.df) if contrast.new.se else None
         for contrast in contrasts
     ]
     for contrast, p in zip(contrasts, adjust_p_values(p_values, "holm"), strict=True):
@@ -533,25 +523,6 @@ def possible_ranks(
         first[worse] += 1
         last[better] -= 1
     return list(zip(first, last, strict=True))
-
-
-def _first_shares(cells: CellMeans, draws: int, seed: int) -> dict[str, float]:
-    """How often each agent has the highest score if tasks are resampled within tracks.
-
-    Empty unless all agents have all cells.
-    """
-    if len(cells.agents) < 2 or (cells.count == 0).any():
-        return {}
-    if max(np.bincount(cells.track), default=0) < 2:
-        return {}
-    rng = np.random.default_rng(seed)
-
-    def bootstrap_weights(n_tasks: int) -> Floats:
-        return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=draws) / n_tasks
-
-    scores = _reweighted_scores(cells.mean.mean(2), cells.track, bootstrap_weights)
-    shares = np.bincount(scores.argmax(1), minlength=len(cells.agents)) / draws
-    return dict(zip(cells.agents, shares.tolist(), strict=True))
 
 
 def _reweighted_scores(means: Floats, track: Ints, weights: Callable[[int], Floats]) -> Floats:

@@ -11,12 +11,11 @@ import polars as pl
 from ...trajectories.models import STAGES
 from .agent_scores import (
     METHOD,
-    ONE_TASK_PER_TRACK,
     AgentScore,
     CellMeans,
     agent_score,
     cell_means,
-    variance_between_tasks,
+    new_tasks_error,
 )
 from .interval_estimates import (
     SHARE_LIMITS,
@@ -74,19 +73,20 @@ def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
 def _pass_estimate(
     k: int, score: AgentScore, n_runs: int, use: Bools, warnings: list[str]
 ) -> Estimate:
-    variance, df, warning = variance_between_tasks(score.residual, score.track_of)
-    if warning and df:
-        warnings = [*warnings, warning]
+    # The variance of pass^k within cells is unknown.
+    error = new_tasks_error(score.residual, score.track_of, math.nan, 0.0)
+    if error.warning:
+        warnings = [*warnings, error.warning]
     return t_estimate(
         f"pass^{k}",
         "new",
         score.value,
-        math.sqrt(variance) if df else None,
-        df,
+        error.se,
+        error.df,
         method=f"{METHOD}; tasks within tracks, t",
         n=n_runs,
         n_clusters=int(use.any(1).sum()),
-        reason=None if df else ONE_TASK_PER_TRACK,
+        reason=error.reason,
         test=False,
         limits=SHARE_LIMITS,
         warnings=warnings,

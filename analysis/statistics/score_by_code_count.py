@@ -13,6 +13,7 @@ import polars as pl
 from ...judge.trust.measures import wilson
 from ..tables.codes_read import CODES
 from .interval_estimates import (
+    MIN_DF,
     MIN_RUNS,
     SHARE_LIMITS,
     Bools,
@@ -424,7 +425,8 @@ def _recovery_estimate(runs: RunArrays, selected: Bools, label: str) -> Estimate
         limits=SHARE_LIMITS,
     )
     bounds = wilson(n_completed, n)
-    if (est.se and n >= MIN_JACKKNIFE_RUNS) or not bounds:
+    has_too_few_tasks = share.n_clusters - 1 < MIN_DF
+    if has_too_few_tasks or (est.se and n >= MIN_JACKKNIFE_RUNS) or not bounds:
         return est
     return Estimate(
         label,

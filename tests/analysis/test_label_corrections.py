@@ -32,12 +32,15 @@ def halo():
 
 
 def test_difference_estimator_by_hand():
-    judge, human = np.array([0.5, 0.5, 1.0, 0.0]), np.array([1.0, 0.5, 0.0, 0.0])
-    labelled = np.array([True, True, False, False])
+    judge = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 0.0, 1.0, 0.0])
+    human = np.array([1.0, 0.5, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0])
+    labelled = np.arange(8) < 4
     found = judged_mean(judge, human, labelled)
+    differences = [0.5, 0.0, 0.5, 0.0]
     assert found.value == pytest.approx(0.5 + 0.25)
-    assert found.se == pytest.approx(np.std([0.5, 0.0], ddof=1) / np.sqrt(2) * np.sqrt(0.5))
-    assert found.df == 1
+    assert found.se == pytest.approx(np.std(differences, ddof=1) / np.sqrt(4) * np.sqrt(0.5))
+    assert found.df == 3
+    assert judged_mean(judge, human, np.arange(8) < 3).value is None
 
 
 def test_judged_mean_covers_where_the_judge_alone_cannot():

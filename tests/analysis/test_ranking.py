@@ -85,8 +85,9 @@ def test_both_intervals_stand_side_by_side(table):
     assert (shown["hi"] - shown["lo"] > shown["same_hi"] - shown["same_lo"]).all()
 
 
-def test_pairs_are_paired(table):
-    one_track = table.filter(pl.col("track") == "vqa")
+def test_pairs_are_paired():
+    # Tasks differ by more than repeats do, so that their variation alone makes the error.
+    one_track = simulate(seed=1, n_tracks=1, n_tasks=6, cell_sd=2.0).frame()
     row = pairwise(one_track).filter(pl.col("population") == "new").row(0, named=True)
     means = (
         one_track.group_by("agent", "task")
@@ -103,8 +104,7 @@ def test_rank_sets_hold_the_observed_rank(table):
     rank = dict(board(table).select("agent", "rank").iter_rows())
     for row in sets.iter_rows(named=True):
         assert row["rank_lo"] <= rank[row["agent"]] <= row["rank_hi"]
-    assert sets["p_first"].sum() == pytest.approx(1)
-    assert sets.equals(rank_sets(table)), "seeded"
+    assert "p_first" not in sets.columns, "a share of resamples is no probability of being first"
 
 
 def test_equal_agents_cannot_be_ranked():
@@ -130,10 +130,10 @@ def test_tasks_weigh_the_same_however_often_they_were_repeated(table):
 
 
 def test_a_track_with_one_task_excludes_no_rank_by_itself():
-    same = simulate(seed=11, ability=(0.0,) * 6, n_tracks=1, n_tasks=7, n_rep=2).frame()
+    same = simulate(seed=11, ability=(0.0,) * 6, n_tracks=1, n_tasks=8, n_rep=2).frame()
     dealt = same.with_columns(
         track=pl.col("task").replace_strict(
-            {t: f"track-{max(0, i - 2)}" for i, t in enumerate(same["task"].unique().sort())}
+            {t: f"track-{max(0, i - 3)}" for i, t in enumerate(same["task"].unique().sort())}
         )
     )
     assert rank_sets(dealt)["rank_hi"].min() == 6
