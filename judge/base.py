@@ -85,7 +85,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Usage:
-    """What judging cost. Tokens and dollars are None if unknown, never guessed."""
+    """What judging cost. Tokens and dollars are None if unknown; estimates are counted as such."""
 
     calls: int = 0
     input_tokens: int | None = 0
@@ -96,6 +96,9 @@ class Usage:
     """Input tokens that a provider read from its cache."""
     cache_write_tokens: int | None = 0
     """Input tokens that a provider wrote into its cache."""
+    estimated_calls: int = 0
+    """Calls whose tokens are estimated, as the provider did not count them: an answer without
+    usage, or a call that was cut off and may be billed. The estimate is of the most."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -105,6 +108,7 @@ class Usage:
             cost_usd=_sum(self.cost_usd, other.cost_usd),
             cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
             cache_write_tokens=_sum(self.cache_write_tokens, other.cache_write_tokens),
+            estimated_calls=self.estimated_calls + other.estimated_calls,
         )
 
 
@@ -131,6 +135,11 @@ class Reply:
     """Ids of unscored criteria that another attempt may score (a reply was cut short, say), beyond
     those whose reason is RETRIABLE. They are stored as attempts and asked again; all other results
     are verdicts."""
+    served_models: tuple[str, ...] = ()
+    """The models that answered, as the provider names them, each once; a provider may answer with
+    another model than the one that was asked."""
+    system_fingerprints: tuple[str, ...] = ()
+    """The provider's marks of the configurations that answered, each once."""
 
 
 @dataclass(frozen=True)

@@ -93,15 +93,19 @@ class JudgeInfo(Frozen):
     calls: Whole = 0
     """Requests that this scorecard took; answers from the store are not counted."""
     input_tokens: Whole | None = 0
-    """Null if the provider reported no count."""
+    """Null if neither counted nor estimated."""
     output_tokens: Whole | None = 0
-    """Null if the provider reported no count."""
+    """Null if neither counted nor estimated."""
     cached_tokens: Whole | None = 0
     """Input tokens that a provider read from its cache; null if it reported no count."""
     cache_write_tokens: Whole | None = 0
     """Input tokens that a provider wrote into its cache."""
     cost_usd: Annotated[Amount, round_to(6)] | None = 0.0
     """Null if a price is unknown."""
+    estimated_calls: Whole = Field(default=0, exclude_if=lambda calls: not calls)
+    """Calls whose tokens are estimated upwards, as the provider did not count them."""
+    served_model: str | None = Field(default=None, exclude_if=lambda model: model is None)
+    """The model that answered, as the provider names it; several are separated by commas."""
 
 
 class Policy(Frozen):

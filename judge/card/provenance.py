@@ -33,11 +33,14 @@ def _own_titles(rubric: Rubric) -> dict[str, str]:
 
 
 def judge_info(judge: Judge, replies: Iterable[Reply]) -> JudgeInfo:
+    replies = tuple(replies)
+    served_models = dict.fromkeys(model for reply in replies for model in reply.served_models)
     return JudgeInfo(
         name=judge.name,
         members=judge.members,
         prompt_sha256=judge.prompt_sha256,
         **asdict(total_usage(replies)),
+        served_model=", ".join(served_models) or None,
     )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low, mode
 
@@ -161,7 +161,13 @@ def combine(request: Request, ballots: Sequence[Ballot]) -> Reply:
         warnings=tuple(dict.fromkeys(warnings)),
         raw=tuple(text for ballot in ballots for text in ballot.reply.raw),
         transient=transient,
+        served_models=_each_once(ballot.reply.served_models for ballot in ballots),
+        system_fingerprints=_each_once(ballot.reply.system_fingerprints for ballot in ballots),
     )
+
+
+def _each_once(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in groups for name in names))
 
 
 def _is_disputed(result: CriterionResult) -> bool:

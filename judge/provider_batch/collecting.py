@@ -19,6 +19,7 @@ from ..engine import PreparedRun, prepare
 from ..questions.items import load_items
 from ..questions.verdict_keys import JudgeIdentity, VerdictKey, key_maker
 from ..store import Store
+from ..store.served_models import ServedModels
 from .batch_files import MAX_ANSWER_BYTES, Answers
 from .endpoint import BatchEndpoint, NotThere, ProviderBatch
 from .ledger import BatchRequest, Ledger, OpenBatch
@@ -65,6 +66,7 @@ class Collector:
         self._store, self._judge, self._endpoint = store, judge, endpoint
         self._ledger = Ledger(store)
         self._address = address(judge)
+        self._served = ServedModels(store, judge.name)
         self.collected = Collected()
         self._last_prepared: tuple[tuple[object, ...], PreparedRun] | None = None
 
@@ -148,6 +150,7 @@ class Collector:
             request, keys = rebuilt
             of_request = [answers.get(line_id, reason_if_missing) for line_id in line_ids]
             reply = self._judge.reply_from(request, of_request)
+            reply = replace(reply, warnings=(*reply.warnings, *self._served.warnings(reply)))
             self._store_reply(request, keys, reply, call_id)
         strays = len(answers.ids() - expected_lines) + answers.unreadable
         self.collected.strays += strays

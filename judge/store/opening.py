@@ -68,8 +68,9 @@ def database_url(target: str | Path) -> URL:
 def connect(target: str | Path, *, create: bool = True) -> Engine:
     """An engine on the store, its schema created or checked.
 
-    Raises StoreError if it cannot be opened, is no store of ours, is damaged or was written by an
-    ambjudge with another schema; with `create=False` also if it does not exist.
+    A store of an older schema is brought to this one (`schema.MIGRATIONS`). Raises StoreError if it
+    cannot be opened, is no store of ours, is damaged or was written by an ambjudge with a newer or
+    far older schema; with `create=False` also if it does not exist.
     """
     url = database_url(target)
     location = display(url)
@@ -234,28 +235,32 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def _ensure_schema(engine: Engine, location: str) -> None:
     with engine.connect() as connection:
-        if _has_schema(connection, location):
+        if _schema_version(connection, location) == schema.VERSION:
             return
     with write_transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_SCHEMA_LOCK_ID)))
         # Asked again under the lock: another process may have been first.
-        if not _has_schema(connection, location):
+        version = _schema_version(connection, location)
+        if version is None:
             schema.create(connection)
             values = {"schema": str(schema.VERSION), "id": new_id(file_of(engine.url))}
             rows = [{"name": name, "value": value} for name, value in values.items()]
             connection.execute(schema.meta.insert(), rows)
+        elif version != schema.VERSION:
+            schema.migrate(connection, version)
 
 
-def _has_schema(connection: Connection, location: str) -> bool:
-    """Whether the database has our schema; False for an empty one.
+def _schema_version(connection: Connection, location: str) -> int | None:
+    """The version of the database's schema, which this version can use or bring up to date.
 
-    Raises StoreError for another program's database and for another version of the schema.
+    None for an empty database. Raises StoreError for another program's database and for a version
+    of the schema that is newer or too old.
     """
     tables = set(sa.inspect(connection).get_table_names())
     if "meta" not in tables:
         _check_empty(connection, location, tables)
-        return False
+        return None
     try:
         version = connection.execute(
             sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")
@@ -266,14 +271,14 @@ def _has_schema(connection: Connection, location: str) -> bool:
         ) from error
     if version is None or not str(version).isdigit():
         raise StoreError(f"{location} does not state its schema", _OWN_DATABASE_HINT)
-    if int(version) != schema.VERSION:
+    if int(version) != schema.VERSION and int(version) not in schema.MIGRATIONS:
         age = "a newer" if int(version) > schema.VERSION else "an older"
         raise StoreError(
             f"{location} was written by {age} ambjudge (schema {version}, this version reads"
             f" {schema.VERSION})",
             "use that ambjudge, or choose another store with --store",
         )
-    return True
+    return int(version)
 
 
 def _check_empty(connection: Connection, location: str, tables: set[str]) -> None:

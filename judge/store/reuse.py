@@ -19,6 +19,7 @@ from ..questions.verdict_keys import EvidenceContexts, VerdictKey, identity, key
 from . import Store, StoredVerdict
 from .connection import EvidenceRow
 from .group_commit import GroupCommit
+from .served_models import ServedModels
 from .verdicts import NewReply, is_final
 
 _MAX_CACHED_REFERENCES = 10_000
@@ -68,6 +69,7 @@ class StoredJudge(JudgeWrapper):
         self._lookups = GroupCommit(self._look_up_group)
         self._runs = GroupCommit(self._add_runs)
         self._replies = GroupCommit(store.add_replies)
+        self._served = ServedModels(store, judge.name)
 
     def estimate(self, request: Request) -> Estimate:
         """What judging would use beyond what the store has."""
@@ -179,7 +181,9 @@ class StoredJudge(JudgeWrapper):
             return await asyncio.to_thread(self._reply_from_store, request, prepared)
         reply = await self.inner.judge(replace(request, criteria=missing))
         reply = replace(
-            reply, results=tuple(result for result in reply.results if result.id in lookup.keys)
+            reply,
+            results=tuple(result for result in reply.results if result.id in lookup.keys),
+            warnings=(*reply.warnings, *self._served.warnings(reply)),
         )
         stored = await self._replies.submit(
             NewReply(
@@ -202,6 +206,7 @@ class StoredJudge(JudgeWrapper):
             reply,
             results=tuple(by_id[item.id] for item in request.criteria),
             warnings=(*reply.warnings, *self._foreign_warnings(lookup.verdicts)),
+            served_models=_served_models(reply.served_models, lookup.verdicts),
         )
 
     def _reply_from_store(self, request: Request, prepared: _PreparedRequest) -> Reply:
@@ -211,6 +216,7 @@ class StoredJudge(JudgeWrapper):
         return Reply(
             tuple(verdicts[item.id].result for item in request.criteria),
             warnings=self._foreign_warnings(verdicts),
+            served_models=_served_models((), verdicts),
         )
 
     def _foreign_warnings(self, verdicts: Mapping[str, StoredVerdict]) -> tuple[str, ...]:
@@ -241,7 +247,14 @@ class StoredOnly(StoredJudge):
         return Reply(
             tuple(by_id[item.id] for item in request.criteria),
             warnings=self._foreign_warnings(lookup.verdicts),
+            served_models=_served_models((), lookup.verdicts),
         )
+
+
+def _served_models(new: tuple[str, ...], verdicts: Mapping[str, StoredVerdict]) -> tuple[str, ...]:
+    """The models that gave these stored verdicts or answered now, each once."""
+    earlier = [model for verdict in verdicts.values() for model in verdict.served_models]
+    return tuple(dict.fromkeys((*earlier, *new)))
 
 
 def last_attempt(item_id: str, attempts: Sequence[tuple[UnscoredReason, str]]) -> CriterionResult:

@@ -7,6 +7,8 @@ The database refuses UPDATE and DELETE on the tables of APPEND_ONLY. `files`, `e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import (
     Column,
     Float,
@@ -22,8 +24,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Connection
 
-VERSION = 4
-"""Version of the schema. A store with another one is refused."""
+VERSION = 5
+"""Version of the schema. An older store is brought to it (`MIGRATIONS`); a newer one is refused."""
+
+MIGRATIONS: Mapping[int, tuple[str, ...]] = {
+    4: (
+        "ALTER TABLE calls ADD COLUMN served_models TEXT",
+        "ALTER TABLE calls ADD COLUMN system_fingerprints TEXT",
+        "ALTER TABLE calls ADD COLUMN estimated_calls INTEGER",
+    ),
+}
+"""By version, the statements that bring a store of it to the next one."""
 
 APPEND_ONLY = (
     "rubrics",
@@ -118,13 +129,17 @@ calls = Table(
     Column("created_at", String(32), nullable=False),
     Column("cached_tokens", Integer),
     Column("cache_write_tokens", Integer),
+    Column("served_models", Text),
+    Column("system_fingerprints", Text),
+    Column("estimated_calls", Integer),
     Index("calls_by_run", "run_ref"),
     Index("calls_by_judge", "judge", "stage"),
 )
 """One answered request: its cost and its warnings.
 
 `stage`, here and below, is the question's name (`base.QuestionName`). Cached tokens are NULL if the
-provider did not count them."""
+provider did not count them. `served_models` and `system_fingerprints` are JSON lists of what the
+provider named with its answers; these and `estimated_calls` are NULL in calls of older versions."""
 
 replies = Table(
     "replies",
@@ -255,6 +270,15 @@ CREATE OR REPLACE FUNCTION ambjudge_append_only() RETURNS trigger AS $$
 BEGIN RAISE EXCEPTION 'ambjudge store: rows of %% are only ever added', TG_TABLE_NAME; END;
 $$ LANGUAGE plpgsql
 """
+
+
+def migrate(connection: Connection, version: int) -> None:
+    """Bring a store of an older version to this one; the caller holds a write transaction."""
+    for old_version in range(version, VERSION):
+        for statement in MIGRATIONS[old_version]:
+            connection.exec_driver_sql(statement)
+    is_version = meta.c.name == "schema"
+    connection.execute(meta.update().where(is_version).values(value=str(VERSION)))
 
 
 def create(connection: Connection) -> None:

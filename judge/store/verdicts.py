@@ -35,8 +35,10 @@ from ..questions.verdict_keys import VerdictKey
 from . import schema
 from .connection import EvidenceRow, StorePart, clean_row, now, to_json
 
-_SELECT_VERDICTS = sa.select(schema.verdicts, schema.calls.c.run_ref).join(schema.calls)
-"""Every verdict, with the run of the call that gave it."""
+_SELECT_VERDICTS = sa.select(
+    schema.verdicts, schema.calls.c.run_ref, schema.calls.c.served_models
+).join(schema.calls)
+"""Every verdict, with the run and the models of the call that gave it."""
 _VERDICTS_PAGE = 1_000
 """Verdicts that `iter_verdicts` reads at a time."""
 
@@ -53,6 +55,8 @@ class StoredVerdict:
     """The call that gave it."""
     run_ref: int
     """The run that it was given on; other runs with the same evidence share the verdict."""
+    served_models: tuple[str, ...]
+    """The models that answered, as the provider named them; empty if it did not."""
     created_at: str
     """ISO 8601, UTC."""
 
@@ -282,6 +286,7 @@ class VerdictTables(StorePart):
             table.c.cost_usd,
             table.c.cached_tokens,
             table.c.cache_write_tokens,
+            sa.func.coalesce(table.c.estimated_calls, 0),
         )
         calls = {}
         rows: Iterator[Any] = self._in_chunks(query, table.c.id, call_ids)
@@ -319,6 +324,12 @@ class VerdictTables(StorePart):
         high = Usage(1, *extremes[3:])
         return int(calls or 0), Estimate(low, high)
 
+    def served_models(self, judge: str) -> set[str]:
+        """All models that answered calls of this judge, as the provider named them."""
+        column = schema.calls.c.served_models
+        query = sa.select(column).where(schema.calls.c.judge == judge).distinct()
+        return {name for row in self._read(query) for name in _names(row.served_models)}
+
     def _verdict(self, row: sa.Row[Any]) -> StoredVerdict:
         return StoredVerdict(
             key=_key(row),
@@ -326,6 +337,7 @@ class VerdictTables(StorePart):
             result=self._result(dict(row._mapping)),
             call_id=row.call_id,
             run_ref=row.run_ref,
+            served_models=_names(row.served_models),
             created_at=row.created_at,
         )
 
@@ -364,8 +376,15 @@ def _call_row(new: NewReply, created_at: str) -> dict[str, Any]:
         "criteria": to_json([key.criterion_id for key in keys]),
         "warnings": to_json(list(reply.warnings)),
         "created_at": created_at,
+        "served_models": to_json(list(reply.served_models)),
+        "system_fingerprints": to_json(list(reply.system_fingerprints)),
         **vars(reply.usage),
     }
+
+
+def _names(column: str | None) -> tuple[str, ...]:
+    """The names in a column that holds a JSON list or nothing."""
+    return () if column is None else tuple(json.loads(column))
 
 
 def _key_row(key: VerdictKey, stage: str) -> dict[str, Any]:

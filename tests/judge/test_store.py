@@ -19,6 +19,7 @@ from ambjudge.judge.base import Estimate, Reply, Usage
 from ambjudge.judge.card.stage_results import CriterionResult, Vote
 from ambjudge.judge.store import is_final, open_store
 from ambjudge.judge.store.connection import EvidenceRow
+from ambjudge.judge.store.served_models import ServedModels
 from ambjudge.trajectories.record.quotes import Evidence
 from stored import RECORDED, RUBRIC, key, scored, sound, spent
 
@@ -328,9 +329,72 @@ def test_a_store_of_another_schema_is_refused_and_left_as_it_is(target, version,
         connection.exec_driver_sql(f"update meta set value = '{version}' where name = 'schema'")
     for create in (True, False):
         with pytest.raises(
-            StoreError, match=rf"by {words} ambjudge \(schema {version}, this version reads 4\)"
+            StoreError, match=rf"by {words} ambjudge \(schema {version}, this version reads 5\)"
         ):
             open_store(target, create=create)
+
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def test_a_store_of_the_version_before_opens_with_all_that_it_has(tmp_path):
+    """The file was written by the last version with schema 4: three calls, nine verdicts."""
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((DATA / "store_schema_4.sql").read_text("utf-8"))
+    with open_store(path, create=False) as store:
+        verdicts = list(store.iter_verdicts())
+        assert len(verdicts) == 9
+        assert {verdict.served_models for verdict in verdicts} == {()}
+        assert spent(store) == Usage(3, 15_813, 352, 0.019333)
+        assert store.served_models("openai/small-judge") == set()
+        (run,) = store.iter_runs()
+        add_served(store, run.ref, "openai/small-judge", "first-model")
+        assert store.served_models("openai/small-judge") == {"first-model"}
+        sound(store)
+    with open_store(path) as store:
+        assert len(list(store.iter_verdicts())) == 10
+
+
+def test_an_older_schema_is_brought_up_to_date_on_each_database(target, run):
+    with open_store(target) as store:
+        add_served(store, store.add_run(run), "tester", "lost-with-the-column")
+        with store._engine.begin() as connection:
+            for column in ("served_models", "system_fingerprints", "estimated_calls"):
+                connection.exec_driver_sql(f"alter table calls drop column {column}")
+            connection.exec_driver_sql("update meta set value = '4' where name = 'schema'")
+    for _ in range(2):
+        with open_store(target, create=False) as store:
+            assert len(list(store.iter_verdicts())) == 1
+            assert store.served_models("tester") == set()
+            assert spent(store) == Usage(1, 10, 5, 0.25)
+
+
+def add_served(store, ref: int, judge: str, *models: str, number: int = 77) -> None:
+    """A verdict of this judge that these models gave."""
+    served = Reply((scored(),), Usage(1, 10, 5, 0.25), served_models=models)
+    store.add_reply(ref, RUBRIC, "S1", [key(number).model_copy(update={"judge": judge})], served)
+
+
+def test_a_change_of_the_model_that_answers_is_named_once(target, run):
+    def answered(*models: str) -> Reply:
+        return Reply((scored(),), served_models=models)
+
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        first = ServedModels(store, "tester")
+        assert first.warnings(answered("a")) == ()
+        add_served(store, ref, "tester", "a", number=1)
+        assert first.warnings(answered("a")) == ()
+        assert first.warnings(answered()) == ()
+        later = ServedModels(store, "tester")
+        assert later.warnings(answered("b")) == (
+            "tester: b answered; a gave the earlier verdicts in this store",
+        )
+        assert later.warnings(answered("b", "a")) == ()
+        add_served(store, ref, "tester", "b", number=2)
+        assert ServedModels(store, "tester").warnings(answered("b")) == ()
+        assert ServedModels(store, "other").warnings(answered("b")) == ()
 
 
 def _sqlite_with(statement: str):
