@@ -86,7 +86,13 @@ def _executions(ctx: CodeContext) -> Iterator[Fact]:
         f" code, {len(failed)} another one than 0"
     )
     listed = f" ({_listed(failed)})" if failed else ""
-    yield Fact(kind="executions", text=f"{text}{listed}.", source="exit")
+    marked = [
+        f"turn {turn}: {observation.kind}"
+        for turn, observation in executions
+        if observation is not None and observation.exit_code is None and observation.failed
+    ]
+    marks = f"; {len(marked)} without one did not succeed ({_listed(marked)})" if marked else ""
+    yield Fact(kind="executions", text=f"{text}{listed}{marks}.", source="exit")
     last_turn, last = executions[-1]
     yield Fact(
         kind="last_execution",
@@ -105,10 +111,12 @@ def _ending(observation: Observation | None) -> str:
 
 
 def _stopped_calls(ctx: CodeContext) -> Iterator[Fact]:
-    """Calls that were blocked or timed out."""
+    """Calls that were blocked or cancelled, or that timed out."""
+    is_imported = ctx.run.imported is not None
     for kind, reason in (
-        ("blocked", "blocked by the harness"),
+        ("blocked", "not allowed" if is_imported else "blocked by the harness"),
         ("timeout", "stopped by a time limit"),
+        ("cancelled", "cancelled"),
     ):
         answers = [
             (turn.index, action.observation.text)

@@ -24,6 +24,10 @@ TrackName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Tier = Literal["lite", "standard", "pro"]
 TIERS: tuple[Tier, ...] = ("lite", "standard", "pro")
 
+AnswerKind = Literal["ok", "failed", "timeout", "blocked", "cancelled", "unknown"]
+"""How an action went: it was done, failed, ran out of time, was not allowed, or was called off."""
+FAILED_KINDS: frozenset[AnswerKind] = frozenset({"failed", "timeout", "blocked", "cancelled"})
+
 ActionKind = Literal["execute", "write", "edit", "read", "search", "todo", "web", "submit", "other"]
 
 
@@ -50,13 +54,13 @@ class Observation(Frozen):
 
     `exit_code` is None if none was recorded (other tools, other harnesses) or if it was not an
     integer. The harness writes -1 for a timeout and for a blocked call alike; `kind` distinguishes
-    the two by the harness's message.
+    the two by the harness's message. Without an exit code, `kind` is what the source states.
     """
 
     exit_code: int | None = None
     stdout: str = ""
     stderr: str = ""
-    kind: Literal["ok", "failed", "timeout", "blocked", "unknown"] = "unknown"
+    kind: AnswerKind = "unknown"
 
     @property
     def text(self) -> str:
@@ -67,8 +71,8 @@ class Observation(Frozen):
 
     @property
     def failed(self) -> bool:
-        """Whether the action failed, timed out or was blocked."""
-        return self.kind in ("failed", "timeout", "blocked")
+        """Whether the action failed, timed out, was blocked or cancelled."""
+        return self.kind in FAILED_KINDS
 
 
 class Action(Frozen):
@@ -93,7 +97,7 @@ class Action(Frozen):
 
     @property
     def failed(self) -> bool:
-        """Whether the action was answered as failed, timed out or blocked."""
+        """Whether the action was answered as failed, timed out, blocked or cancelled."""
         return self.observation is not None and self.observation.failed
 
 
@@ -131,7 +135,7 @@ class Turn(Frozen):
 
     @property
     def failed(self) -> bool:
-        """Whether any action of the turn failed, timed out or was blocked."""
+        """Whether any action of the turn failed, timed out, was blocked or cancelled."""
         return any(action.failed for action in self.actions)
 
 

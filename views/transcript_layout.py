@@ -275,9 +275,9 @@ def _action(turn: int, stage: Stage | None, action: Action) -> Iterator[Block]:
     if observation is None:
         yield Block(turn, stage, "error", "never answered", [], failed=True)
         return
-    failed = observation.kind in ("failed", "timeout", "blocked")
+    failed = observation.failed
     state: str = observation.kind
-    if observation.exit_code is not None and state not in ("timeout", "blocked"):
+    if observation.exit_code is not None and state not in ("timeout", "blocked", "cancelled"):
         state = f"exit {observation.exit_code}"
     if action.exec_time_s is not None:
         state += f" · {action.exec_time_s:.1f} s"

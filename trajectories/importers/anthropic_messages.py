@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..reading.answer_marks import kind_of_error, stated_kind
 from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
@@ -120,18 +121,21 @@ def add_user(draft: Draft, content: Any, ts: float | None = None) -> None:
 def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> None:
     """The result of one call; that of Anthropic's code execution has streams and a return code."""
     content, call_id = block.get("content"), as_id(block.get("tool_use_id"))
+    kind = stated_kind(block)
     if isinstance(content, dict) and "return_code" in content:
         draft.result(
             call_id,
             content_text(content.get("stdout")),
             stderr=content_text(content.get("stderr")),
             exit_code=content["return_code"],
+            kind=kind,
             ts=ts,
         )
-    elif block.get("type") != "tool_result" and not isinstance(content, str):
-        draft.result(call_id, json.dumps(content, ensure_ascii=False), ts=ts)
-    else:
-        draft.result(call_id, content, failed=block.get("is_error") is True, ts=ts)
+        return
+    error_code = as_object(content).get("error_code")
+    if block.get("type") not in ("tool_result", "mcp_tool_result") and not isinstance(content, str):
+        content = json.dumps(content, ensure_ascii=False)
+    draft.result(call_id, content, kind=kind or kind_of_error(error_code), ts=ts)
 
 
 def input_token_total(usage: dict[str, Any]) -> int | None:

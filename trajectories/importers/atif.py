@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import is_file, number, read_json, text_or_none
 from ..reading.layout import inside
 from ..reading.messages import content_text
@@ -114,13 +115,25 @@ def _add_step(draft: Draft, step: dict[str, Any]) -> None:
         if content is None:
             continue
         if calls:
-            draft.result(as_id(result.get("source_call_id")), content)
+            extra = as_object(result.get("extra"))
+            kind = stated_kind(result) or stated_kind(extra) or stated_kind(_step_extra(step))
+            draft.result(
+                as_id(result.get("source_call_id")),
+                content,
+                exit_code=extra.get("exit_code"),
+                kind=kind,
+            )
         else:
             draft.user(content)
 
 
 def _results(step: dict[str, Any]) -> list[dict[str, Any]]:
     return as_objects(as_object(step.get("observation")).get("results"))
+
+
+def _step_extra(step: dict[str, Any]) -> dict[str, Any]:
+    """What a converter noted of a step, which counts for its only result."""
+    return as_object(step.get("extra")) if len(_results(step)) == 1 else {}
 
 
 def _calls(step: dict[str, Any]) -> list[Call]:

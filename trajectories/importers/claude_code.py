@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..models import FAILED_KINDS, AnswerKind
+from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
@@ -26,6 +28,7 @@ from .files import read_entries
 from .recognise import has_keys
 
 _EXIT_CODE = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
+_REFUSAL = "User rejected tool use"
 _SYNTHETIC_MODEL = "<synthetic>"
 
 Entry = dict[str, Any]
@@ -146,21 +149,21 @@ def _add_user(draft: Draft, entry: Entry, ts: float | None) -> None:
         add_user(draft, content, ts)
         return
     # What lies beside several results does not say which one it belongs to.
-    streams = as_object(entry.get("toolUseResult")) if len(results) == 1 else {}
+    beside = entry.get("toolUseResult") if len(results) == 1 else None
     for block in results:
-        _add_result(draft, block, streams, ts)
+        _add_result(draft, block, beside, ts)
     add_user(draft, [block for block in content if block not in results], ts)
 
 
-def _add_result(
-    draft: Draft, block: dict[str, Any], streams: dict[str, Any], ts: float | None
-) -> None:
-    text, failed = content_text(block.get("content")), block.get("is_error") is True
-    call_id = as_id(block.get("tool_use_id"))
+def _add_result(draft: Draft, block: dict[str, Any], beside: Any, ts: float | None) -> None:
+    """Add a result; `beside` is what Claude Code itself notes of it: streams, or an error."""
+    text, streams = content_text(block.get("content")), as_object(beside)
+    kind, call_id = _kind(block, beside), as_id(block.get("tool_use_id"))
     stdout, stderr = content_text(streams.get("stdout")), content_text(streams.get("stderr"))
+    failed = kind in FAILED_KINDS
     full_text = "" if failed else stdout + stderr
     if full_text and _without_white_space(full_text) == _without_white_space(text):
-        draft.result(call_id, stdout, stderr=stderr, ts=ts)
+        draft.result(call_id, stdout, stderr=stderr, kind=kind, ts=ts)
         return
     if len(full_text) > len(text):
         draft.lost["outputs in full (kept as the model saw them)"] += 1
@@ -169,9 +172,18 @@ def _add_result(
         call_id,
         block.get("content"),
         exit_code=exit_code[1] if exit_code else None,
-        failed=failed,
+        kind=kind,
         ts=ts,
     )
+
+
+def _kind(block: dict[str, Any], beside: Any) -> AnswerKind | None:
+    """How a call went: by the result's mark, and by the notice of a refusal or interruption."""
+    if beside == _REFUSAL:
+        return "blocked"
+    if as_object(beside).get("interrupted") is True:
+        return "cancelled"
+    return stated_kind(block)
 
 
 def _without_white_space(text: str) -> str:

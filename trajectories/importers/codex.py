@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..models import AnswerKind
+from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import number, text_or_none
 from . import Importer
 from .codex_events import draft_of_events, is_event
 from .draft import Draft
 from .fields import as_id, as_object
 from .files import read_entries
-from .openai_responses import ItemReader
+from .openai_responses import Execution, ItemReader
 from .recognise import has_keys
 
 _EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,10})$", re.MULTILINE)
@@ -96,12 +98,24 @@ def _add_event(draft: Draft, items: ItemReader, event: dict[str, Any]) -> None:
         seconds = number(duration.get("secs"))
         if seconds is not None:
             seconds += (number(duration.get("nanos")) or 0) / 1e9
-        items.executions[call_id] = (event.get("exit_code"), seconds)
+        exit_code = event.get("exit_code")
+        mark = stated_kind(event) if exit_code is None else None
+        items.executions[call_id] = Execution(exit_code, seconds, mark)
+    elif kind in ("patch_apply_end", "mcp_tool_call_end") and call_id:
+        items.executions[call_id] = Execution(kind=_kind_of_end(event))
     elif kind == "token_count":
         usage = as_object(as_object(event.get("info")).get("total_token_usage"))
         draft.add_totals(
             prompt_tokens=usage.get("input_tokens"), completion_tokens=usage.get("output_tokens")
         )
+
+
+def _kind_of_end(event: dict[str, Any]) -> AnswerKind | None:
+    """How a patch or a call of a server ended: `success`, or a result that is `Ok` or `Err`."""
+    result = as_object(event.get("result"))
+    if event.get("success") is False or "Err" in result:
+        return "failed"
+    return stated_kind(as_object(result.get("Ok"))) or stated_kind(event)
 
 
 def _read_output_header(items: ItemReader, item: dict[str, Any]) -> None:
@@ -114,7 +128,7 @@ def _read_output_header(items: ItemReader, item: dict[str, Any]) -> None:
     if output_mark and exit_code:
         wall_time = _WALL_TIME.search(header)
         seconds = float(wall_time[1]) if wall_time else None
-        items.executions[call_id] = (int(exit_code[1]), seconds)
+        items.executions[call_id] = Execution(int(exit_code[1]), seconds)
 
 
 IMPORTER = Importer(

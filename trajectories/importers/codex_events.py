@@ -10,12 +10,12 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import text_or_none
 from .draft import Call, Draft
 from .fields import as_id, as_object, as_objects
 
 _EVENT_PREFIXES = ("thread.", "turn.", "item.")
-_FAILED = ("failed", "declined")
 
 
 def is_event(entry: dict[str, Any]) -> bool:
@@ -87,8 +87,8 @@ class _EventReader:
         self._end_turn([call])
         if ended:
             output, exit_code = _result(kind, item)
-            failed = item.get("status") in _FAILED and exit_code is None
-            self.draft.result(call.id, output, exit_code=exit_code, failed=failed)
+            kind = stated_kind(item) if exit_code is None else None
+            self.draft.result(call.id, output, exit_code=exit_code, kind=kind)
 
     def _end_turn(self, calls: list[Call]) -> None:
         reasoning = "\n".join(self._thoughts)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..models import Outcome
+from ..models import FAILED_KINDS, AnswerKind, Outcome
 from ..reading.external_outcomes import MAX_OUTCOMES, flatten_outcomes
 from ..reading.json_bytes import amount, count
 from ..reading.messages import content_text, make_action
@@ -194,7 +194,7 @@ class Draft:
         *,
         stderr: str = "",
         exit_code: Any = None,
-        failed: bool = False,
+        kind: AnswerKind | None = None,
         ts: float | None = None,
         exec_time_s: float | None = None,
         extra: dict[str, Any] | None = None,
@@ -202,9 +202,10 @@ class Draft:
         """The result of a tool call; without an id, of the last turn's first open call.
 
         `text` is its output, or a list of content blocks. An `exit_code` that is not an integer is
-        unknown. `failed` says that the source marks the result as an error: unless `stderr` is
-        given, the text then counts as stderr. A result in the harness's own JSON is kept as it is.
-        `extra` are further fields of the message.
+        unknown. `kind` is how the call went by the source's own mark, None without one. The text of
+        a call that did not succeed counts as stderr unless `stderr` is given. A result in the
+        harness's own JSON is kept as it is, with the mark beside it. `extra` are further fields of
+        the message.
         """
         turn, position = self._take_open_call(call_id)
         output = self._result_text(text)
@@ -214,14 +215,13 @@ class Draft:
         if is_harness_json and not stderr and exit_code is None:
             content = output
             code = integer_exit_code(body.get("exit_code"), [], "")
+            extra = {**_mark(kind if code is None else None), **(extra or {})}
         else:
             code = integer_exit_code(exit_code, [], "")
             result: dict[str, Any] = {"exit_code": code, "stdout": output, "stderr": stderr}
-            if failed and not stderr:
+            if kind in FAILED_KINDS and not stderr:
                 result |= {"stdout": "", "stderr": output}
-            if failed:
-                result["is_error"] = True
-            content = json.dumps(result, ensure_ascii=False)
+            content = json.dumps({**result, **_mark(kind)}, ensure_ascii=False)
         message = {"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})}
         self.messages.append(message)
         if turn is not None:
@@ -291,6 +291,14 @@ def _execution_events(number: int, turn: _Turn) -> list[dict[str, Any]]:
         }
         for call, result in executions
     ]
+
+
+def _mark(kind: AnswerKind | None) -> dict[str, Any]:
+    """The fields that keep how a call went: `is_error`, and `kind` where that says more."""
+    if kind is None or kind == "unknown":
+        return {}
+    mark: dict[str, Any] = {"is_error": kind in FAILED_KINDS}
+    return mark if kind in ("ok", "failed") else {**mark, "kind": kind}
 
 
 def _time_field(ts: float | None) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Exports drafts to other formats: OpenAI chat messages and Anthropic's Messages API.
 
 A tool's result becomes plain text if only its text is known (exit code null, one stream); otherwise
-it stays JSON as the harness writes it, with exit code and both streams.
+it stays JSON as the harness writes it, with exit code, both streams and how the call went. Chat
+messages have no place for an error mark, so that there a failed result stays JSON, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...plugins import Door
+from ..models import FAILED_KINDS
+from ..reading.answer_marks import body_kind, stated_kind
 from ..reading.json_bytes import loads
 from ..reading.messages import content_text
 from .draft import RESULT_KEYS, Draft
@@ -42,8 +45,9 @@ def to_openai(draft: Draft) -> dict[str, Any]:
     for message in draft.messages:
         content = message.get("content")
         if message.get("role") in ("tool", "function"):
-            content, _ = plain_result(content)
-            message = {**message, "content": content}
+            text, failed = plain_result(content)
+            # Chat messages have no error mark: only the harness's JSON keeps it.
+            message = {**message, "content": content if failed else text}
         elif isinstance(content, list):
             message = {**message, "content": [_openai_block(block) for block in content]}
         messages.append(message)
@@ -130,6 +134,7 @@ class _AnthropicWriter:
 
     def _add_result(self, message: dict[str, Any]) -> None:
         text, failed = plain_result(message.get("content"))
+        failed = failed or stated_kind(message) in FAILED_KINDS
         call_id = message.get("tool_call_id")
         if not call_id:
             call_id = self._open_call_ids[0] if self._open_call_ids else None
@@ -163,9 +168,10 @@ def plain_result(content: Any) -> tuple[Any, bool]:
     The second value says whether the result is marked as an error.
     """
     body = parse_object(content)
+    failed = bool(RESULT_KEYS & set(body)) and body_kind(body) in FAILED_KINDS
     if not set(RESULT_KEYS) <= set(body) <= {*RESULT_KEYS, "is_error"}:
-        return content, False
-    failed, stdout, stderr = body.get("is_error") is True, body["stdout"], body["stderr"]
+        return content, failed
+    stdout, stderr = body["stdout"], body["stderr"]
     are_texts = isinstance(stdout, str) and isinstance(stderr, str)
     # Text of stderr alone becomes plain text only with the error mark, which tells the stream.
     is_one_stream = not (stdout and stderr) and (failed or not stderr)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..reading.answer_marks import kind_of_error
 from ..reading.json_bytes import MAX_BYTES, decode, number, parse_json, read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
@@ -329,6 +330,7 @@ def _add_assistant(draft: Draft, message: dict[str, Any], events: _Events) -> No
             as_id(block.get("id")),
             content_text(block.get("result")),
             stderr=content_text(block.get("error")),
+            kind=kind_of_error(block.get("error")),
         )
 
 
@@ -342,7 +344,7 @@ def _add_result(draft: Draft, message: dict[str, Any], events: _Events) -> None:
         call_id,
         "" if is_repeated else content,
         stderr=error_text,
-        failed=bool(error),
+        kind=kind_of_error(error),
         **events.calls.get(call_id or "", {}),
         extra={"error_type": error["type"]} if text_or_none(error.get("type")) else None,
     )

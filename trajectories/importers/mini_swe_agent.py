@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..reading.answer_marks import kind_of_error, stated_kind
 from ..reading.json_bytes import read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
@@ -92,7 +93,11 @@ def _add(draft: Draft, message: dict[str, Any], position: int, open_calls: list[
         if exit_code is None and header:
             exit_code = header[1]
         call_id = as_id(message.get("tool_call_id")) or (open_calls[0] if open_calls else None)
-        draft.result(call_id, "" if role == "exit" else text, exit_code=exit_code, ts=ts)
+        kind = kind_of_error(extra.get("exception_type") or extra.get("exception_info"))
+        if kind is not None and str(exit_code) == "-1":  # stands for a command that never ended
+            exit_code = None
+        output = "" if role == "exit" else text
+        draft.result(call_id, output, exit_code=exit_code, kind=kind or stated_kind(message), ts=ts)
         return [open_call for open_call in open_calls if open_call != call_id]
     if role == "system":
         draft.system(content)

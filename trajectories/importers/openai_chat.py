@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import loads, text_or_none
 from . import Importer
 from .draft import Call, Draft, parse_call
@@ -143,7 +144,8 @@ def _add_result(draft: Draft, message: dict[str, Any]) -> None:
     """A tool's result, with the role and the further fields of its message."""
     names = ("content", "tool_call_id", "role")
     extra = {key: value for key, value in message.items() if key not in names}
-    draft.result(as_id(message.get("tool_call_id")), message.get("content"), extra=extra)
+    call_id, kind = as_id(message.get("tool_call_id")), stated_kind(message)
+    draft.result(call_id, message.get("content"), kind=kind, extra=extra)
     draft.messages[-1]["role"] = message["role"]
     if "tool_call_id" not in message:
         del draft.messages[-1]["tool_call_id"]

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import InputError
+from ..models import FAILED_KINDS, AnswerKind
+from ..reading.answer_marks import kind_of_word, stated_kind
 from ..reading.json_bytes import number, text_or_none
 from ..reading.messages import content_text
 from . import Importer
@@ -69,21 +71,29 @@ def _input_and_output(header: dict[str, Any], response: dict[str, Any]) -> list[
     return [*as_objects(request), *as_objects(response.get("output"))]
 
 
+class Execution(NamedTuple):
+    """How a call went."""
+
+    exit_code: Any = None
+    seconds: float | None = None
+    kind: AnswerKind | None = None
+
+
 class ItemReader:
     """Joins items to turns of a draft."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.executions: dict[str, tuple[Any, float | None]] = {}
-        """Exit code and seconds by call id, if a log states them beside the items."""
+        self.executions: dict[str, Execution] = {}
+        """How calls went by their ids, if a log states it beside the items."""
         self._start_turn()
 
     def _start_turn(self) -> None:
         self._texts: list[str] = []
         self._thoughts: list[dict[str, Any]] = []
         self._calls: list[Call] = []
-        self._server_results: list[tuple[str | None, Any, bool]] = []
-        """Call id, result, and whether it is an error."""
+        self._server_results: list[tuple[str | None, Any, AnswerKind | None]] = []
+        """Call id, result and its mark."""
         self._ts: float | None = None
 
     def add(self, item: dict[str, Any], ts: float | None = None) -> None:
@@ -126,30 +136,45 @@ class ItemReader:
                 input_tokens=usage.get("input_tokens"),
                 output_tokens=usage.get("output_tokens"),
             )
-            for call_id, result, failed in self._server_results:
-                self.draft.result(call_id, result, failed=failed)
+            for call_id, result, kind in self._server_results:
+                self.draft.result(call_id, result, kind=kind)
         self._start_turn()
 
     def _add_call(self, kind: str, item: dict[str, Any]) -> None:
         call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
         name = content_text(item.get("name")) or kind.removesuffix("_call")
         self._calls.append(Call(name, _arguments(kind, item), call_id))
-        for key in _SERVER_RESULT_KEYS:
-            if item.get(key):
-                self._server_results.append((call_id, _result_text(item[key]), key == "error"))
-                break
+        results = [item[key] for key in _SERVER_RESULT_KEYS if item.get(key)]
+        mark = stated_kind(item)
+        if results:
+            self._server_results.append((call_id, _result_text(results[0]), mark))
+        elif mark in FAILED_KINDS:
+            self._server_results.append((call_id, "", mark))
 
     def _add_result(self, item: dict[str, Any], ts: float | None) -> None:
         call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
         output = item.get("output")
-        exit_code, seconds = self.executions.get(call_id or "", (None, None))
+        exit_code, seconds, kind = self.executions.get(call_id or "", Execution())
         body = parse_object(output)
         if isinstance(body.get("output"), str):  # a shell's output, with metadata beside it
             output, metadata = body["output"], as_object(body.get("metadata"))
             exit_code = metadata.get("exit_code", exit_code)
             seconds = number(metadata.get("duration_seconds")) or seconds
+        elif "success" in body:  # Codex wraps a result with its mark
+            output = body.get("content", output)
+            kind = kind or ("ok" if body["success"] is True else "failed")
+        outcomes = [as_object(part.get("outcome")) for part in as_objects(output)]
+        if outcomes and exit_code is None:  # the API's own shell: one outcome a command
+            exit_code = outcomes[-1].get("exit_code")
+            kind = kind_of_word(outcomes[-1].get("type"))
+            output = "\n".join(_streams(part) for part in as_objects(output))
         self.draft.result(
-            call_id, _result_text(output), exit_code=exit_code, exec_time_s=seconds, ts=ts
+            call_id,
+            _result_text(output),
+            exit_code=exit_code,
+            kind=kind or stated_kind(item),
+            exec_time_s=seconds,
+            ts=ts,
         )
 
 
@@ -170,6 +195,11 @@ def _plain(content: Any) -> Any:
         texts = (content_text(block.get("text") or block.get("refusal")) for block in blocks)
         return "\n".join(texts)
     return content
+
+
+def _streams(part: dict[str, Any]) -> str:
+    texts = (content_text(part.get(name)) for name in ("stdout", "stderr"))
+    return "\n".join(text for text in texts if text)
 
 
 def _thoughts(item: dict[str, Any]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..reading.answer_marks import kind_of_word, stated_kind
 from ..reading.json_bytes import number, text_or_none
 from ..reading.messages import content_text
 from . import Importer
@@ -254,16 +255,19 @@ class _EventReader:
             self.draft.user(text)
             return
         exit_code = _exit_code(metadata.get("exit_code", extras.get("exit_code")))
-        failed = event["observation"] in ("error", "user_rejected")
-        self.draft.result(call_id, text, exit_code=exit_code, failed=failed, ts=ts)
+        kind = kind_of_word(event["observation"])
+        if kind is None and event.get("success", extras.get("success")) is False:
+            kind = "failed"
+        self.draft.result(call_id, text, exit_code=exit_code, kind=kind, ts=ts)
 
     def _add_result(self, event: Event) -> None:
         """Add a result in version 1."""
         call_id, observation = as_id(event.get("tool_call_id")), as_object(event.get("observation"))
         ts = self.draft.elapsed(event.get("timestamp"))
-        refusal = text_or_none(event.get("error")) or text_or_none(event.get("rejection_reason"))
-        if refusal is not None:
-            self.draft.result(call_id, refusal, failed=True, ts=ts)
+        error, refusal = text_or_none(event.get("error")), "rejection_reason" in event
+        if error is not None or refusal:
+            text = error or content_text(event.get("rejection_reason"))
+            self.draft.result(call_id, text, kind="blocked" if refusal else "failed", ts=ts)
             return
         content = first_nonempty(observation, "content", "output", "message") or ""
         for block in as_objects(content):
@@ -271,13 +275,13 @@ class _EventReader:
         # `error` is a text in some observations and a flag in others.
         error = observation.get("error")
         error_text = error if isinstance(error, str) else ""
-        failed = observation.get("is_error") is True or error is True or bool(error_text)
+        kind = "timeout" if observation.get("timeout") is True else stated_kind(observation)
         self.draft.result(
             call_id,
             _full_output(as_object(observation.get("metadata")), content),
             stderr=error_text,
             exit_code=_exit_code(observation.get("exit_code")),
-            failed=failed,
+            kind=kind,
             ts=ts,
         )
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..models import FAILED_KINDS, AnswerKind
+from ..reading.answer_marks import kind_of_error, stated_kind
 from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
@@ -164,8 +166,8 @@ class _Conversation:
 
     def _add_input(self, message: dict[str, Any]) -> None:
         role, results = message.get("role"), list(_results(message))
-        for call_id, result in results:
-            self._add_result(call_id, result)
+        for call_id, result, kind in results:
+            self._add_result(call_id, result, kind)
         if role == "system":
             self._draft.system(_text(message))
         elif role == "assistant":
@@ -194,15 +196,16 @@ class _Conversation:
             if call.id:
                 self._open_calls[call.id] = None
 
-    def _add_result(self, call_id: str | None, result: Any) -> None:
+    def _add_result(self, call_id: str | None, result: Any, kind: AnswerKind | None = None) -> None:
         span = self._tool_spans.get(call_id or "")
         seconds = None
         if span is not None and span.start is not None and span.end is not None:
             seconds = span.end - span.start
         if not isinstance(result, str | list):
             result = json.dumps(result, ensure_ascii=False)
-        failed = span is not None and span.failed
-        self._draft.result(call_id, result, failed=failed, exec_time_s=seconds)
+        if span is not None and span.failed and kind not in FAILED_KINDS:
+            kind = kind_of_error(span.get("error.type") or True)
+        self._draft.result(call_id, result, kind=kind, exec_time_s=seconds)
         self._open_calls.pop(call_id or "", None)
 
     def add_unsent_results(self) -> None:
@@ -266,17 +269,17 @@ def _calls(message: dict[str, Any]) -> list[Call]:
     return [parse_call(call) for call in calls]
 
 
-def _results(message: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
-    """The (call id, result) pairs of a message."""
+def _results(message: dict[str, Any]) -> Iterator[tuple[str | None, Any, AnswerKind | None]]:
+    """The call id, the result and its mark, for each result of a message."""
     parts = _parts(message)
     for part in parts:
         if part.get("type") in ("tool_call_response", "tool_result"):
             result = first_of(part, "response", "result", "content")
             call_id = as_id(part.get("id") or part.get("tool_use_id"))
-            yield call_id, "" if result is None else result
+            yield call_id, "" if result is None else result, stated_kind(part)
     has_responses = any(part.get("type") == "tool_call_response" for part in parts)
     if message.get("role") == "tool" and not has_responses:
-        yield as_id(message.get("tool_call_id")), _text(message)
+        yield as_id(message.get("tool_call_id")), _text(message), stated_kind(message)
 
 
 IMPORTER = Importer(

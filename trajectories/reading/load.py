@@ -163,7 +163,13 @@ def _read_run(path: Path) -> Run:
         outputs=outputs,
         report=side_files.report,
         resources=_resources(turns, side_files),
-        status=_status(turns, side_files, submit_result, identity["track"]),
+        status=_status(
+            turns,
+            side_files,
+            submit_result,
+            identity["track"],
+            is_imported=_imported_format(header) is not None,
+        ),
         listed_cases=cases,
         submit_result=submit_result,
         summary=side_files.summary,
@@ -341,9 +347,11 @@ def _status(
     side_files: SideFiles,
     submit_result: dict[str, Any] | None,
     track: TrackName | None,
+    *,
+    is_imported: bool,
 ) -> Status:
     """How the run ended; `submit_result` is the harness's answer to submit_results, if any."""
-    violations = _violations(turns, side_files)
+    violations = _violations(turns, side_files, is_imported=is_imported)
     breached = _is_breached(side_files, violations)
     stopped = _stopped(turns, side_files)
     submitted = _is_submitted(turns, side_files) or (stopped and _delivers_answers(track))
@@ -358,8 +366,11 @@ def _status(
     )
 
 
-def _violations(turns: list[Turn], side_files: SideFiles) -> list[Violation]:
-    """Violations from the trace, else from the calls that were blocked."""
+def _violations(turns: list[Turn], side_files: SideFiles, *, is_imported: bool) -> list[Violation]:
+    """Violations from the trace, else from the calls that were blocked.
+
+    Where another harness or a person did not allow a call, no rule of the benchmark was broken.
+    """
     kinds = ("violation_warning", "isolation_breach")
     events = [event for event in side_files.trace if event.get("type") in kinds]
     if events:
@@ -370,6 +381,8 @@ def _violations(turns: list[Turn], side_files: SideFiles) -> list[Violation]:
             )
             for event in events
         ]
+    if is_imported:
+        return []
     return [
         Violation(turn=turn.index, text=action.observation.text.strip())
         for turn in turns
@@ -410,11 +423,15 @@ def _is_submitted(turns: list[Turn], side_files: SideFiles) -> bool:
 def _is_accepted_submission(action: Action) -> bool:
     """Whether this is a submission that the harness accepted.
 
-    Branch eval_image_enhancement answers `REJECTED: ...` to the others.
+    Branch eval_image_enhancement answers `REJECTED: ...` to the others; other harnesses mark them.
     """
     if action.kind != "submit":
         return False
-    return action.observation is None or not action.observation.stdout.startswith("REJECTED")
+    observation = action.observation
+    if observation is None:
+        return True
+    is_marked_as_failed = observation.exit_code is None and observation.failed
+    return not is_marked_as_failed and not observation.stdout.startswith("REJECTED")
 
 
 def _delivers_answers(track: TrackName | None) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from ..models import Action, ActionKind, Observation, Turn
+from ..models import Action, ActionKind, AnswerKind, Observation, Turn
+from .answer_marks import body_kind, stated_kind
 from .json_bytes import loads, number
 
 _TOOL_NAMES: dict[ActionKind, str] = {
@@ -237,18 +238,19 @@ def _code_and_language(
 
 
 def make_observation(
-    content: Any, warnings: list[str], location: str
+    content: Any, warnings: list[str], location: str, mark: AnswerKind | None = None
 ) -> tuple[Observation, dict[str, Any] | None]:
     """An observation from a tool message's content, and that content if it is a JSON object.
 
-    `location` names the message in warnings.
+    `mark` is how the call went by the message around it. `location` names the message in warnings.
     """
     text = content_text(content)
     body = _json_object(text)
     if body is not None and {"exit_code", "stdout", "stderr"} & set(body):
-        return observation_of(body, warnings, location), body
+        return observation_of(body, warnings, location, mark), body
     text = _without_middle(text, warnings, location)
-    return Observation(exit_code=None, stdout=text, kind=_observation_kind(None, text, "")), body
+    kind = _observation_kind(None, text, "", mark)
+    return Observation(exit_code=None, stdout=text, kind=kind), body
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
@@ -261,7 +263,9 @@ def _json_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def observation_of(body: dict[str, Any], warnings: list[str], location: str) -> Observation:
+def observation_of(
+    body: dict[str, Any], warnings: list[str], location: str, mark: AnswerKind | None = None
+) -> Observation:
     """An observation from a result of the harness: {"exit_code", "stdout", "stderr"}."""
     stdout, stderr = content_text(body.get("stdout")), content_text(body.get("stderr"))
     # Some branches state the reason beside the streams, others repeat it in stderr.
@@ -275,7 +279,7 @@ def observation_of(body: dict[str, Any], warnings: list[str], location: str) -> 
         exit_code=code,
         stdout=stdout,
         stderr=stderr,
-        kind=_observation_kind(code, stdout, stderr),
+        kind=_observation_kind(code, stdout, stderr, body_kind(body) or mark),
     )
 
 
@@ -317,17 +321,21 @@ def exit_code(value: Any, warnings: list[str], location: str) -> int | None:
 
 
 def _observation_kind(
-    code: int | None, stdout: str, stderr: str
-) -> Literal["ok", "failed", "timeout", "blocked", "unknown"]:
-    """How the action went.
+    code: int | None, stdout: str, stderr: str, mark: AnswerKind | None
+) -> AnswerKind:
+    """How the action went, by its exit code, else by the mark that its source gave it.
 
     The harness writes -1 for a timeout and for a blocked call. Its message tells them apart; it is
     in stderr unless that is empty.
     """
     if code == 0:
         return "ok"
+    if mark in ("timeout", "blocked", "cancelled"):  # says more than a code
+        return mark
     if code is not None and code != -1:
         return "failed"
+    if mark is not None and (code is None or mark == "failed"):
+        return mark
     head = (stderr if stderr.strip() else stdout).lstrip()[:2000]
     if head.startswith("TIMEOUT"):
         return "timeout" if code == -1 else "unknown"
@@ -393,10 +401,12 @@ class TurnBuilder:
         if role in ("assistant", "ai", "model"):
             self._add_turn(position, message)
         elif role in ("tool", "function"):
-            self._add_result(position, message.get("tool_call_id"), message.get("content"))
+            call_id = message.get("tool_call_id")
+            self._add_result(position, call_id, message.get("content"), stated_kind(message))
         elif role in ("user", "human", "system", "developer"):
             for block in _blocks(message, "tool_result"):
-                self._add_result(position, block.get("tool_use_id"), block.get("content"))
+                call_id = block.get("tool_use_id")
+                self._add_result(position, call_id, block.get("content"), stated_kind(block))
             text = content_text(message.get("content"))
             if text:
                 if role in ("system", "developer"):
@@ -460,7 +470,9 @@ class TurnBuilder:
             actions.append(make_action(name, block.get("input"), _call_id(block.get("id"))))
         return actions
 
-    def _add_result(self, position: int, call_id: Any, content: Any) -> None:
+    def _add_result(
+        self, position: int, call_id: Any, content: Any, mark: AnswerKind | None
+    ) -> None:
         call = self._take_open_call(_call_id(call_id))
         if call is None:
             self.warnings.append(
@@ -470,7 +482,7 @@ class TurnBuilder:
             self._add_text(content_text(content))
             return
         turn, slot = call
-        observation, body = make_observation(content, self.warnings, f"turn {turn.index}")
+        observation, body = make_observation(content, self.warnings, f"turn {turn.index}", mark)
         action = turn.actions[slot]
         turn.actions[slot] = action.model_copy(update={"observation": observation})
         if action.kind == "submit" and body is not None:

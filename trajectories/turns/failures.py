@@ -212,7 +212,9 @@ def action_failure(turn: int, index: int, action: Action) -> Failure | None:
 def _action_error(action: Action, observation: Observation) -> ErrorText | None:
     """The error that ended an action; None if it did not fail."""
     rules = patterns()
-    failed = observation.kind in ("failed", "timeout", "blocked")
+    failed = observation.failed
+    if observation.kind == "cancelled":  # somebody else called it off
+        return None
     if observation.kind == "blocked":
         return ErrorText(0, "blocked", "blocked", _first_line(observation.text), 1.0)
     # A displayed file or page may quote any error; only short tool errors count there.
@@ -264,10 +266,12 @@ def _unnamed_error(action: Action, observation: Observation) -> ErrorText:
     if action.kind not in ("execute", "other"):
         return ErrorText(0, "tool error", "tool", last, 0.7)
     family, code = _cause(last, "exit"), observation.exit_code
-    # Exit 1 with little output is how grep, diff, test and pgrep say "no".
+    # Exit 1 with little output is how grep, diff, test and pgrep say "no"; a source that only marks
+    # a command as failed does not tell such a 1 from other codes.
     short_output = len(observation.text.strip()) < 400
-    says_no = family == "exit" and code == 1 and short_output and action.language != "python"
-    kind = "tool error" if family == "tool" else f"exit {code}"
+    is_one = code is None or code == 1
+    says_no = family == "exit" and is_one and short_output and action.language != "python"
+    kind = "tool error" if family == "tool" or code is None else f"exit {code}"
     return ErrorText(0, kind, family, last, 0.5 if says_no else 0.7)
 
 
