@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -140,6 +141,16 @@ class Reply:
     another model than the one that was asked."""
     system_fingerprints: tuple[str, ...] = ()
     """The provider's marks of the configurations that answered, each once."""
+    stored_days: frozenset[date] | None = None
+    """The days (UTC) of the verdicts, if a store says them; otherwise they are of today."""
+
+    @property
+    def days(self) -> frozenset[date]:
+        """The days (UTC) of the verdicts; none if nothing was judged."""
+        if self.stored_days is not None:
+            return self.stored_days
+        has_verdict = any(result.status != "unscored" for result in self.results)
+        return frozenset({datetime.now(UTC).date()}) if has_verdict else frozenset()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -242,6 +243,8 @@ def _run_row(card: ScoreCard) -> dict[str, Any]:
         "judge": card.judge.name,
         "rubric": card.rubric.id,
         "rubric_version": card.rubric.version,
+        "rubric_sha256": card.rubric.sha256,
+        "ambjudge": card.ambjudge,
         "like": card.policy.like,
         "missing_policy": card.policy.missing,
         "breach_policy": card.policy.breach,
@@ -367,7 +370,7 @@ def _stage_use_columns(card: ScoreCard) -> dict[str, Any]:
 
 
 def _judge_columns(judge: JudgeInfo) -> dict[str, Any]:
-    """Calls, tokens and dollars of the judge.
+    """Who judged, how and when, and its calls, tokens and dollars.
 
     The cache columns are null, not 0, for scorecards of versions that did not count cached tokens.
     """
@@ -375,6 +378,13 @@ def _judge_columns(judge: JudgeInfo) -> dict[str, Any]:
         {"cached_tokens", "cache_write_tokens"} & judge.model_fields_set
     )
     return {
+        "judge_members": "; ".join(judge.members) or None,
+        "judge_served": judge.served_model,
+        "judge_temperature": judge.temperature,
+        "judge_samples": judge.samples,
+        "judge_prompts": judge.prompt_sha256,
+        "first_verdict": _iso_day(judge.first_verdict),
+        "last_verdict": _iso_day(judge.last_verdict),
         "judge_calls": judge.calls,
         "judge_input_tokens": judge.input_tokens,
         "judge_cached_tokens": judge.cached_tokens if counts_caches else None,
@@ -382,6 +392,10 @@ def _judge_columns(judge: JudgeInfo) -> dict[str, Any]:
         "judge_output_tokens": judge.output_tokens,
         "judge_cost_usd": judge.cost_usd,
     }
+
+
+def _iso_day(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
 
 
 def _presumed_shares(card: ScoreCard) -> list[float | None]:

@@ -9,6 +9,7 @@ presumed. Values are kept exact and rounded only when serialised (4 decimals, ov
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
@@ -36,6 +37,8 @@ SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
 
 RULES = "rules"
 """Name of the judge without a model; the command line also takes its former name, `heuristic`."""
+REPLAY = "replay:"
+"""Beginning of the names of judges that play back recorded answers."""
 TaskFrom = Literal["report", "outcome", "gate", "policy", "outputs"]
 
 Medal = Literal["good", "okay", "fail"]
@@ -90,6 +93,14 @@ class JudgeInfo(Frozen):
     """Names of a panel's members."""
     prompt_sha256: str | None = None
     """Hash of the prompts; null for rules."""
+    temperature: float | None = None
+    """Temperature of the calls; null if there is none, or if members of a panel differ."""
+    samples: Whole | None = None
+    """Replies to each question; null if that is unknown, or if members of a panel differ."""
+    first_verdict: date | None = None
+    """Day (UTC) of the oldest verdict; null for rules and for recorded answers."""
+    last_verdict: date | None = None
+    """Day (UTC) of the newest verdict."""
     calls: Whole = 0
     """Requests that this scorecard took; answers from the store are not counted."""
     input_tokens: Whole | None = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import date
+from typing import Any
 
 from ...error_codes.context import CodeContext
 from ...error_codes.registry import detector_packages
@@ -16,7 +18,7 @@ from ...trajectories.models import Run
 from ..base import Judge, Reply, total_usage
 from ..checks.check_outputs import OutputCheck
 from ..scoring.base import Scoring
-from .fields import JudgeInfo, RubricInfo
+from .fields import REPLAY, RULES, JudgeInfo, RubricInfo
 
 
 def rubric_info(rubric: Rubric) -> RubricInfo:
@@ -35,13 +37,37 @@ def _own_titles(rubric: Rubric) -> dict[str, str]:
 def judge_info(judge: Judge, replies: Iterable[Reply]) -> JudgeInfo:
     replies = tuple(replies)
     served_models = dict.fromkeys(model for reply in replies for model in reply.served_models)
+    days = _verdict_days(judge, replies)
     return JudgeInfo(
         name=judge.name,
         members=judge.members,
         prompt_sha256=judge.prompt_sha256,
+        temperature=_common_parameter(judge, "temperature"),
+        samples=_common_parameter(judge, "samples"),
+        first_verdict=min(days, default=None),
+        last_verdict=max(days, default=None),
         **asdict(total_usage(replies)),
         served_model=", ".join(served_models) or None,
     )
+
+
+def _common_parameter(judge: Judge, name: str) -> Any:
+    """A parameter of the judge, or the one that all members of a panel have; else None.
+
+    A panel has its members' parameters under names like `0.gpt-4.1.temperature`.
+    """
+    if not judge.members:
+        return judge.parameters.get(name)
+    suffix = f".{name}"
+    values = {value for key, value in judge.parameters.items() if key.endswith(suffix)}
+    return values.pop() if len(values) == 1 else None
+
+
+def _verdict_days(judge: Judge, replies: Iterable[Reply]) -> set[date]:
+    """The days of a judge's verdicts; none for rules and for answers that were recorded before."""
+    if judge.name == RULES or judge.name.startswith(REPLAY):
+        return set()
+    return {day for reply in replies for day in reply.days}
 
 
 def packages(run: Run, judge: Judge) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from ...errors import JudgeError
 from ...trajectories.record import DEFAULT_BUDGET
 from ..base import QuestionName, Reply, Request
+from ..card.fields import REPLAY
 from ..card.stage_results import unscored
 from ..questions.replies import MAX_REPLY_CHARS, parse_reply, to_results
 from .api.messages import Messages
@@ -35,7 +36,7 @@ class ReplayJudge(Messages):
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(DEFAULT_BUDGET, images=False, outputs=False, cache_breakpoint=False)
-        self.name = f"replay:{Path(folder).name}"
+        self.name = f"{REPLAY}{Path(folder).name}"
         self._files = {file.stem: file for file in Path(folder).glob("*.json")}
         if not self._files:
             raise JudgeError(

@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 
 from ...rubrics.model import Criterion
 from ...trajectories.models import Run
@@ -207,6 +208,7 @@ class StoredJudge(JudgeWrapper):
             results=tuple(by_id[item.id] for item in request.criteria),
             warnings=(*reply.warnings, *self._foreign_warnings(lookup.verdicts)),
             served_models=_served_models(reply.served_models, lookup.verdicts),
+            stored_days=_days(lookup.verdicts) | reply.days,
         )
 
     def _reply_from_store(self, request: Request, prepared: _PreparedRequest) -> Reply:
@@ -217,6 +219,7 @@ class StoredJudge(JudgeWrapper):
             tuple(verdicts[item.id].result for item in request.criteria),
             warnings=self._foreign_warnings(verdicts),
             served_models=_served_models((), verdicts),
+            stored_days=_days(verdicts),
         )
 
     def _foreign_warnings(self, verdicts: Mapping[str, StoredVerdict]) -> tuple[str, ...]:
@@ -228,6 +231,12 @@ class StoredJudge(JudgeWrapper):
             f" that {self.name} gave them"
         )
         return (warning,)
+
+
+def _days(verdicts: Mapping[str, StoredVerdict]) -> frozenset[date]:
+    """The days of stored verdicts."""
+    times = (verdict.created_at for verdict in verdicts.values())
+    return frozenset(datetime.fromisoformat(time).date() for time in times)
 
 
 class StoredOnly(StoredJudge):
@@ -248,6 +257,7 @@ class StoredOnly(StoredJudge):
             tuple(by_id[item.id] for item in request.criteria),
             warnings=self._foreign_warnings(lookup.verdicts),
             served_models=_served_models((), lookup.verdicts),
+            stored_days=_days(lookup.verdicts),
         )
 
 
