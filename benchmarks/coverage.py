@@ -449,7 +449,7 @@ def labelled(tally: Tally, seed: int) -> None:
             corrected = board.filter(pl.col("kind") == "corrected")
             name = f"{judge}, {budget} labels"
             for population, noun, truth in (
-                ("same", "these runs", means_of_these_runs),
+                ("runs", "these runs", means_of_these_runs),
                 ("new", "new tasks", means_for_new_tasks),
             ):
                 rows = corrected.filter(pl.col("population") == population)

@@ -220,7 +220,7 @@ def say_table(
         for row in displayed.rows
     ]
     right = [i for i, is_number in enumerate(displayed.numeric) if is_number]
-    console.table(displayed.headings, rows, right=right)
+    console.table(displayed.headings, rows, right=right, spare=displayed.spare)
     if displayed.notes and displayed.notes == notes_above:
         console.say("  (notes as above)")
         return displayed.notes

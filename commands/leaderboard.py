@@ -96,7 +96,7 @@ def _show_boards(
         console.say(f"{board}, by {score}")
         hide = ["name", *HIDDEN_COLUMNS[scope]]
         if scope != "overall":
-            hide += ["p_first", "rank_set"]
+            hide.append("rank_set")
         rows = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))
         kind = "leaderboard_ratings" if with_ratings else "leaderboard"
         notes = say_table(rows, kind, hide=hide, notes_above=notes)

@@ -155,12 +155,12 @@ def judge_correction(
 def _corrections(rows: list[Row]) -> list[_Correction]:
     """Agents with both means, in the order of the judged ones, at most MAX_AGENTS.
 
-    The corrected mean is that of the same tasks where there is one, else that of new tasks.
+    The corrected mean is that of these very runs where there is one, else that of new tasks.
     """
     corrected: dict[str, dict[str, Row]] = {}
     for row in rows:
         if row["kind"] == "corrected" and row["value"] is not None:
-            corrected.setdefault(row["agent"], {})[row["population"] or "same"] = row
+            corrected.setdefault(row["agent"], {})[row["population"]] = row
     judged = {
         row["agent"]: row["value"]
         for row in rows
@@ -170,7 +170,7 @@ def _corrections(rows: list[Row]) -> list[_Correction]:
     for agent, value in judged.items():
         if agent in corrected:
             by_population = corrected[agent]
-            corrected_row = by_population.get("same") or by_population["new"]
+            corrected_row = by_population.get("runs") or by_population["new"]
             corrections.append(_Correction(agent, value, corrected_row))
     if not corrections:
         rows_with_value(row for row in rows if row["kind"] == "corrected")

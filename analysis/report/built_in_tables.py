@@ -271,8 +271,8 @@ AGREEMENT = Table(
 )
 CORRECTED_LEADERBOARD = Table(
     "Leaderboard by {score}, corrected by labels",
-    "The judge's means, and the same means corrected for the judge's error. For corrected means,"
-    " “same tasks” stands for these very runs.",
+    "The judge's means, and the same means corrected for the judge's error. “These runs”: the runs"
+    " are fixed, and only the judge's error varies.",
     TableInputs.corrected_means,
     needs="labels",
 )

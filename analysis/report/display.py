@@ -13,14 +13,15 @@ from typing import Any
 import polars as pl
 
 from ..statistics.benchmark_ratings import SHARES
-from ..statistics.interval_estimates import finite_or_none, wide
+from ..statistics.interval_estimates import NARROWER, finite_or_none, wide
 from ..tables.number_format import NONE, interval, number, probability
 
-ESTIMATE = ("value", "interval", "same_interval")
+ESTIMATE = ("value", "interval", "same_interval", "runs_interval")
 HEADINGS = {
     "value": "estimate",
     "interval": "95 %, new tasks",
     "same_interval": "95 %, same tasks",
+    "runs_interval": "95 %, these runs",
     "p": "p (this one alone)",
     "p_holm": "p (Holm)",
     "p_bh": "p (BH)",
@@ -32,7 +33,6 @@ HEADINGS = {
     "loo_min": "LOO min",
     "loo_max": "LOO max",
     "loo_task": "most influential task",
-    "p_first": "share first",
     "value_missing_zero": "missing as 0",
     "value_missing_best": "missing as best",
     "placebo_p": "placebo p",
@@ -79,6 +79,9 @@ HIDDEN = frozenset(
         "same_se",
         "same_lo",
         "same_hi",
+        "runs_se",
+        "runs_lo",
+        "runs_hi",
         "df",
         "method",
         "reason",
@@ -103,13 +106,14 @@ ORDER = {
         "agent",
         *ESTIMATE,
         "range",
-        "read_share",
         "rank_set",
-        "p_first",
-        "runs",
-        "tasks",
         "agentic",
         "task_score",
+        "failed",
+        "cost_usd",
+        "runs",
+        "tasks",
+        "read_share",
         "S1",
         "S2",
         "S3",
@@ -119,8 +123,6 @@ ORDER = {
         "wall_time_s",
         "input_tokens",
         "output_tokens",
-        "cost_usd",
-        "failed",
         "value_missing_zero",
         "value_missing_best",
         "notes",
@@ -164,6 +166,26 @@ ORDER = {
     "compare": (*ESTIMATE, "p", "mde80", "notes"),
     "pairwise": ("agent", "other", *ESTIMATE, "p", "p_holm", "mde80"),
 }
+WORTH = {
+    "leaderboard": (
+        "rank",
+        "agent",
+        "value",
+        "interval",
+        "range",
+        "rank_set",
+        "agentic",
+        "task_score",
+        "failed",
+        "cost_usd",
+        "same_interval",
+        "runs",
+        "tasks",
+        "read_share",
+    ),
+}
+"""The columns that a narrow terminal keeps longest, most important first; the others go before
+them, from the right."""
 _WORDS = frozenset(
     {"kind", "model", "measure", "source", "independence", "coefficient", "outcome", "cost"}
 )
@@ -173,6 +195,8 @@ RUNS = frozenset({"example_runs", "examples"})
 """Columns that hold ids of runs."""
 _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
+_MISSING = ("value_missing_zero", "value_missing_best")
+"""Means if runs without a score had the lowest or the highest one."""
 _WHOLE_UNITS = ("wall_time_s", "input_tokens", "output_tokens")
 MIN_RANGE = 0.005
 _SHARES = frozenset(
@@ -182,7 +206,6 @@ _SHARES = frozenset(
         "share",
         "presumed",
         "read_share",
-        "p_first",
         "failed",
         "same_order",
         "same_first",
@@ -219,6 +242,8 @@ class Display:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...]
     """Numbered from 1."""
+    spare: tuple[int, ...] | None = None
+    """The columns that a narrow terminal does without, in this order; None: from the right."""
     left_out: int = 0
     """Rows beyond the limit."""
 
@@ -252,8 +277,23 @@ def display(
         numeric=tuple(_is_numeric(column, rows) for column in columns),
         rows=body,
         notes=tuple(notes),
+        spare=_spare_columns(name, columns),
         left_out=data.height - len(rows),
     )
+
+
+def _spare_columns(name: str, columns: Sequence[str]) -> tuple[int, ...] | None:
+    """The numbers of columns, least worth first, without the two most important ones."""
+    if name not in WORTH:
+        return None
+    worth = list(WORTH[name])
+    if "interval" not in columns and "same_interval" in columns:
+        # The only interval stands in for the other.
+        worth.remove("same_interval")
+        worth[worth.index("interval")] = "same_interval"
+    ranked = [columns.index(column) for column in worth if column in columns]
+    others = [i for i in range(len(columns)) if i not in ranked]
+    return (*reversed(others), *reversed(ranked[2:]))
 
 
 def _add_derived_columns(row: dict[str, Any]) -> None:
@@ -278,10 +318,13 @@ def _add_intervals(row: dict[str, Any]) -> None:
     row["interval"] = None
     if row["lo"] is not None or row["hi"] is not None:
         row["interval"] = (row["lo"], row["hi"])
-    if row.get("population") == "same":
-        row["same_interval"], row["interval"] = row["interval"], None
-    elif "same_lo" in row:
-        row["same_interval"] = _pair(row["same_lo"], row["same_hi"])
+    population = row.get("population")
+    if population in NARROWER:
+        row[f"{population}_interval"], row["interval"] = row["interval"], None
+        return
+    for other in NARROWER:
+        if f"{other}_lo" in row:
+            row[f"{other}_interval"] = _pair(row[f"{other}_lo"], row[f"{other}_hi"])
 
 
 def _pair(low: float | None, high: float | None) -> tuple[float, float] | None:
@@ -309,12 +352,23 @@ def _displayed_columns(
         column for column in _CONSTANT if column in data.columns and data[column].n_unique() < 2
     }
     excluded = HIDDEN | constant | set(hide)
+    if _is_nothing_missing(data):
+        excluded |= set(_MISSING)
     columns = []
     for column in only or _ordered_columns(name, available):
         is_empty = bool(rows) and all(row.get(column) is None for row in rows)
         if column in available and column not in excluded and (column == "value" or not is_empty):
             columns.append(column)
     return columns
+
+
+def _is_nothing_missing(data: pl.DataFrame) -> bool:
+    """Whether the means with missing scores filled in only repeat the means."""
+    columns = [column for column in _MISSING if column in data.columns]
+    if not columns or "value" not in data.columns:
+        return False
+    is_equal = ((pl.col(column) - pl.col("value")).abs() < MIN_RANGE for column in columns)
+    return bool(data.select(pl.all_horizontal(is_equal).fill_null(True).all()).item())
 
 
 def _with_read_of(columns: list[str]) -> list[str]:
@@ -342,7 +396,7 @@ def _ordered_columns(name: str, available: Sequence[str]) -> list[str]:
 
 
 def _is_numeric(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    if column in ("interval", "same_interval", "range", "rank_set"):
+    if column in ("interval", "same_interval", "runs_interval", "range", "rank_set"):
         return True
     values = (row.get(column) for row in rows)
     return any(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
@@ -438,7 +492,12 @@ def methods(table: pl.DataFrame) -> list[dict[str, str]]:
         pl.col("warnings").explode().drop_nulls().unique(maintain_order=True),
         pl.col("reason").drop_nulls().unique(maintain_order=True).alias("reasons"),
     )
-    populations = {"new": "new tasks", "same": "same tasks", None: "these runs"}
+    populations = {
+        "new": "new tasks",
+        "same": "same tasks",
+        "runs": "these very runs",
+        None: "these runs",
+    }
     rows = []
     for row in grouped.iter_rows(named=True):
         ranges = {count: _range(row[f"{count}_lo"], row[f"{count}_hi"]) for count in counts}

@@ -14,7 +14,7 @@ import polars as pl
 
 from ...judge.card.read_share import ENOUGH
 from ...trajectories.stages import STAGES
-from ..statistics.interval_estimates import MIN_RUNS, adjust_p_values
+from ..statistics.interval_estimates import MIN_RUNS, NARROWER, adjust_p_values
 from ..statistics.run_arrays import MIN_READ
 from ..tables.codes_read import CODES
 from ..tables.number_format import interval, number, probability
@@ -58,7 +58,7 @@ def findings(tables: Tables, score: Score = OVERALL) -> list[Finding]:
 
 
 def _rows(tables: Tables, name: str, **conditions: Any) -> list[Row]:
-    """Rows of a table with these values, with an estimate, and not for the same tasks."""
+    """Rows of a table with these values, with an estimate, and for new tasks if for any."""
     table = tables.get(name)
     if table is None or not {"value", *conditions} <= set(table.columns):
         return []
@@ -67,7 +67,7 @@ def _rows(tables: Tables, name: str, **conditions: Any) -> list[Row]:
     return [
         row
         for row in table.to_dicts()
-        if row["value"] is not None and row.get("population") != "same"
+        if row["value"] is not None and row.get("population") not in NARROWER
     ]
 
 

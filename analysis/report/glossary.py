@@ -100,14 +100,19 @@ _HEADINGS = {
     "95 %, same tasks": (
         "Where the mean would be if these very tasks were run again: only repeats vary."
     ),
+    "95 %, these runs": (
+        "Where people's labels of all these very runs would put the mean: only the judge's errors"
+        " vary, so labels narrow it and more runs do not."
+    ),
     "range": (
         "Worst and best case of the mean over every possible verdict on criteria that nobody"
         " judged. It is not about chance: more runs do not shrink it."
     ),
     "ranks": "The ranks that remain possible for new tasks, for all agents together at 95 %.",
-    "share first": (
-        "In how many of 100 resamplings of the tasks the agent comes first. It is a description,"
-        " not a confidence level."
+    "failure rate": (
+        "The share of runs that failed by the benchmark's rule: without a submission that can be"
+        " scored (of answers, half have to be valid), disqualified, or with a Task below the limit"
+        " of the track, which synthesis alone has."
     ),
     "missing as 0": "The mean if every run without a score had scored 0.",
     "missing as best": "The mean if every run without a score had the best possible score.",

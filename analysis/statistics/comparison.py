@@ -464,7 +464,7 @@ def _conclusion(comparison: Comparison, unit: str) -> str:
     if min(comparison.runs) < MIN_RUNS:
         return f"Cannot say: a side has fewer than {MIN_RUNS} runs."
     if new.lo is None:
-        return f"Cannot say for new tasks: {new.reason}.{_needed(comparison, unit)}"
+        return f"Cannot say for new tasks ({new.reason}).{_needed(comparison, unit)}"
     detectable = ""
     if comparison.mde80:
         detectable = (

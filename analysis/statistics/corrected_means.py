@@ -48,7 +48,7 @@ MIN_LABELS, FEW_LABELS, TUNE_FROM = 5, 25, 50
 """Labelled runs of a group. Below the first nothing is corrected. Below the second its variance is
 that pooled over groups, or the mean of the pooled one and a larger own one. From the third on
 lambda is tuned."""
-POPULATIONS: tuple[Population, ...] = ("same", "new")
+POPULATIONS: tuple[Population, ...] = ("runs", "new")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def judged_mean(
     if n <= MIN_DF:
         return Estimate(
             label,
-            "same",
+            "runs",
             None,
             n=total,
             method="difference estimator: these runs",
@@ -179,7 +179,7 @@ def _estimate_for_these_runs(
         )
     return t_estimate(
         label,
-        "same",
+        "runs",
         judge_mean + correction.value,
         se,
         correction.df,

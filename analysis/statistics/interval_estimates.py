@@ -20,9 +20,11 @@ import polars as pl
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Population = Literal["new", "same"]
+Population = Literal["new", "same", "runs"]
 """What an interval speaks of. new: other tasks of the same kind (the tasks are a sample); same:
-these tasks run again (only the repeats vary)."""
+these tasks run again (only the repeats vary); runs: these very runs (only the judge errs)."""
+NARROWER: tuple[Population, ...] = ("same", "runs")
+"""Populations whose interval stands beside that for new tasks."""
 
 LEVEL = 0.95
 MIN_DF = 3
@@ -131,14 +133,13 @@ def too_few_units(population: Population | None, df: float, n_clusters: int | No
     """Why an estimate with fewer than MIN_DF degrees of freedom has no interval."""
     tenths = math.floor(10 * df) / 10
     degrees = "1 degree" if tenths == 1 else f"{tenths:g} degrees"
-    subject = {
-        "new": "the tasks are",
-        "same": "the repeats are",
-        None: "the independent units are",
-    }[population]
     if population == "new" and n_clusters is not None:
-        subject = "1 task is" if n_clusters == 1 else f"{n_clusters} tasks are"
-    return f"{subject} too few for an interval: {degrees} of freedom, and {MIN_DF} are needed"
+        leave = "leaves" if n_clusters == 1 else "leave"
+        units = f"tasks: {n_clusters} {leave} {degrees} of freedom for an interval for new ones"
+    else:
+        nouns = {"new": "tasks", "same": "repeats", "runs": "labels", None: "independent units"}
+        units = f"{nouns[population]} for an interval: {degrees} of freedom"
+    return f"too few {units}, and {MIN_DF} are needed"
 
 
 def two_sided_p(t: float, df: float) -> float:
@@ -243,23 +244,30 @@ def subject_keys(table: pl.DataFrame) -> list[str]:
 def wide(table: pl.DataFrame) -> pl.DataFrame:
     """One row a subject: the estimate for new tasks, and `same_se`, `same_lo`, `same_hi` beside it.
 
-    The `same_` columns come from the row for the same tasks, which has the same subject; numbers
-    beside the estimate (p_holm, mde80) may differ and are those for new tasks. A row without a
-    counterpart keeps nulls there. A table without two populations is returned unchanged.
+    The `same_` columns come from the row for the same tasks, which has the same subject; `runs_`
+    columns likewise from that for these very runs. Numbers beside the estimate (p_holm, mde80) may
+    differ and are those for new tasks. A row without a counterpart keeps nulls there. A table
+    without two populations is returned unchanged.
     """
     if not {"population", "estimand", "se", "lo", "hi"} <= set(table.columns):
         return table
     keys = subject_keys(table)
-    same_tasks = table.filter(pl.col("population") == "same")
-    new_tasks = table.filter(pl.col("population").ne_missing("same"))
-    if new_tasks.is_empty() or same_tasks.is_empty():
+    is_narrower = pl.col("population").is_in(NARROWER).fill_null(False)
+    rows, narrower = table.filter(~is_narrower), table.filter(is_narrower)
+    if rows.is_empty() or narrower.is_empty():
         return table
-    if same_tasks.select(keys).is_duplicated().any():
+    if narrower.select(*keys, "population").is_duplicated().any():
         return table
-    counterparts = same_tasks.select(*keys, same_se="se", same_lo="lo", same_hi="hi")
-    return new_tasks.join(
-        counterparts, on=keys, how="left", nulls_equal=True, maintain_order="left"
-    )
+    for (population,), counterparts in narrower.group_by("population", maintain_order=True):
+        named = {f"{population}_{column}": column for column in ("se", "lo", "hi")}
+        rows = rows.join(
+            counterparts.select(*keys, **named),
+            on=keys,
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+    return rows
 
 
 def adjust_p_values(

@@ -106,7 +106,7 @@ def test_corrected_leaderboard_takes_the_bias_out():
     agentic = sim.true.stages @ np.array([0.25, 0.15, 0.35, 0.15, 0.10])
     truth = table.select("run_id").with_columns(human=pl.Series(50 * agentic + 50 * sim.true.task))
     found = corrected_leaderboard(table, truth.sample(360, seed=2).with_columns(weight=pl.lit(9.6)))
-    same = found.filter((pl.col("kind") == "corrected") & (pl.col("population") == "same"))
+    same = found.filter((pl.col("kind") == "corrected") & (pl.col("population") == "runs"))
     true_means = (
         table.join(truth, on="run_id")
         .group_by("agent", "track")
@@ -119,7 +119,7 @@ def test_corrected_leaderboard_takes_the_bias_out():
     new = found.filter((pl.col("kind") == "corrected") & (pl.col("population") == "new"))
     assert (new["se"] > same["se"]).all()
     few = corrected_leaderboard(table, truth.sample(60, seed=2).with_columns(weight=pl.lit(57.6)))
-    few = few.filter((pl.col("kind") == "corrected") & (pl.col("population") == "same"))
+    few = few.filter((pl.col("kind") == "corrected") & (pl.col("population") == "runs"))
     assert few["se"].mean() > 1.8 * same["se"].mean(), "few labels of an agent give a wide interval"
     chosen = corrected_leaderboard(table, truth.sample(360, seed=2)).filter(
         pl.col("kind") == "corrected"
@@ -138,7 +138,7 @@ def test_a_favoured_agent_is_found_by_its_own_labels():
     )
     labels = true.sample(120, seed=3).select("run_id", "human", weight=pl.lit(table.height / 120))
     found = corrected_leaderboard(judged, labels).filter(
-        (pl.col("kind") == "corrected") & (pl.col("population") == "same")
+        (pl.col("kind") == "corrected") & (pl.col("population") == "runs")
     )
     right = dict(true.group_by("agent").agg(pl.col("human").mean()).iter_rows())
     row = found.filter(pl.col("agent") == "agent-2").row(0, named=True)

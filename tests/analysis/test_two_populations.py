@@ -80,7 +80,9 @@ def test_too_few_tasks_are_no_verdict() -> None:
     assert (comparison.verdict, comparison.new.lo, comparison.new.p) == ("cannot say", None, None)
     first, conclusion = comparison_sentences(comparison)
     assert "for the same tasks" in first
-    assert conclusion.startswith("Cannot say for new tasks: 6 tasks are too few for an interval")
+    assert conclusion.startswith(
+        "Cannot say for new tasks (too few tasks: 6 leave 1 degree of freedom"
+    )
     assert comparison.needed is not None
     assert f"takes about {comparison.needed.tasks} such tasks" in conclusion
     assert comparison_json(comparison)["needed_tasks"] == {

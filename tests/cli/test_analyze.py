@@ -238,12 +238,18 @@ def test_wrong_options_for_scoring_are_one_line(
 
 
 def test_leaderboard_has_intervals_and_ranks(out, cards) -> None:
-    code, text, err = out("leaderboard", cards)
+    sizes = ("agents=2", "tasks=8", "tracks=2", "repeats=2")
+    more_tasks = [word for size in sizes for word in ("--set", size)]
+    assert out("simulate", "--out", "more.jsonl", *more_tasks)[0] == 0
+    code, text, err = out("leaderboard", "more.jsonl")
     assert (code, err) == (0, "")
     assert "All tracks, by Overall (0–100)" in text
     assert "Track vqa" in text
     assert "95 %, new tasks" in text
     assert "ranks" in text
+    few_tasks = out("leaderboard", cards)[1]
+    assert "too few tasks: 4 leave" in few_tasks
+    assert not {"95 %, new tasks", "ranks"} & set(re.split(r"  +|\n", few_tasks))
 
 
 def test_leaderboard_by_task_and_by_stage_score(out, cards) -> None:
@@ -273,6 +279,25 @@ def test_leaderboard_of_ratings_fits_a_narrow_terminal(terminal) -> None:
     assert {"estimate", "resolved", "valid", "breach"} <= set(re.split(r"  +", heads))
     assert "(80 columns: without " in text, "what there is no room for is named"
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("columns", "displayed"),
+    [
+        pytest.param(100, {"Agentic", "Task", "failure rate", "cost, $"}, id="100 columns"),
+        pytest.param(80, {"Agentic", "Task"}, id="80 columns"),
+    ],
+)
+def test_a_narrow_board_keeps_what_is_worth_most(terminal, cards, columns, displayed) -> None:
+    code, text = terminal("leaderboard", str(cards), COLUMNS=str(columns), NO_COLOR="1")
+    assert code == 0
+    heads = [set(re.split(r"  +", line)) for line in text.splitlines() if line.startswith("rank ")]
+    assert heads
+    for head in heads:
+        assert {"rank", "agent", "estimate"} | displayed <= head
+        assert any(name.startswith("95 %") for name in head)
+    assert max(map(len, text.splitlines())) <= columns
+    assert "missing as" not in text, "no run is without a score"
 
 
 def test_one_judge_of_several_is_chosen(out, cards, tmp_path) -> None:
