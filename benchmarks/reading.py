@@ -36,7 +36,7 @@ from ambjudge.judge.judges.api.transport import Completion
 from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.trust.against_labels import compare_run
 from ambjudge.judge.trust.comparison import RunComparison, figures
-from ambjudge.judge.trust.human_labels import Labels, parse_labels
+from ambjudge.judge.trust.human_labels import parse_labels
 from ambjudge.judge.trust.measures import Figure
 from ambjudge.trajectories.reading.load import load_run
 from labelled_runs import LabelledRun, constructed, external, recorded
@@ -187,12 +187,8 @@ async def read(source: Source) -> tuple[list[RunComparison], Recorded]:
     judge, found = Recorded(source), []
     for name, label in source.labels.items():
         if (REPLIES / source.name / name).is_dir():
-            found.append(await compare_run(prepared(source, name), _labels(label), judge))
+            found.append(await compare_run(prepared(source, name), parse_labels(label), judge))
     return found, judge
-
-
-def _labels(data: dict[str, Any]) -> Labels:
-    return parse_labels(data, strict=False)
 
 
 def line(title: str, figure: Figure, floor: float | None = None, more: str = "") -> bool:

@@ -96,7 +96,8 @@ def _compare_annotators(flags: dict[str, Any]) -> _Table:
     first, second = flags["annotator"] or labels.default_annotator, flags["against"]
     _check_annotators(labels.annotators, first, second)
     rows = rater_agreement(labels.by_annotator(first), labels.by_annotator(second))
-    return _Table(f"Annotator {first} against {second}", rows, ("first", "second"))
+    title = f"Annotator {first} against {second}"
+    return _Table(title, rows, ("first", "second"), is_complete=not labels.n_problems)
 
 
 def _compare_with_labels(
@@ -118,7 +119,8 @@ def _compare_with_labels(
     rows = agreement(cohort, labels, annotator=annotator, judge=judge)
     names = judge or ", ".join(map(str, judges))
     title = f"Judge {names} against labels of {annotator}"
-    return _Table(title, rows, ("human", "judge"), is_complete=not cohort.problems)
+    is_complete = not (cohort.problems or labels.n_problems)
+    return _Table(title, rows, ("human", "judge"), is_complete=is_complete)
 
 
 def _compare_judges(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> _Table:

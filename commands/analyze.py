@@ -104,12 +104,13 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     _check_output(flags["out"], flags["site"])
     from ..analysis.report.results import analyse
 
+    labels = labels_of(flags) if flags["labels"] else None
     analysis = read_cards(
         obj,
         paths,
         flags,
         analyse,
-        labels=labels_of(flags) if flags["labels"] else None,
+        labels=labels,
         only=flags["tables"] or None,
         outcome=flags["outcome"],
         code_source=flags["codes_from"],
@@ -124,7 +125,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         say_json(to_json(analysis))
     elif not flags["out"]:
         _show_summary(analysis, flags["tables"])
-    return 1 if analysis.problems else 0
+    return 1 if analysis.problems or (labels is not None and labels.n_problems) else 0
 
 
 def _check_output(out: str | None, site: str | None) -> None:

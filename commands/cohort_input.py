@@ -143,7 +143,7 @@ def _note_unscored(folder: Path, scored: int, quiet: bool) -> None:
 
 
 def labels_of(flags: Mapping[str, Any]) -> Labels:
-    """The labels that --labels names; InputError without any."""
+    """The labels that --labels names; broken ones are named on stderr. InputError without any."""
     from ..analysis.tables.label_tables import read_labels
 
     if not flags["labels"]:
@@ -151,7 +151,12 @@ def labels_of(flags: Mapping[str, Any]) -> Labels:
     path = Path(flags["labels"])
     if not path.exists():
         raise InputError("no such file or folder", "give label files or their folder", path)
-    return read_labels(path)
+    labels = read_labels(path, on_problem=console.error)
+    if not labels.annotators:
+        raise InputError(
+            "holds no label of a criterion or code", "a label is described in docs/labels.md", path
+        )
+    return labels
 
 
 def read_cards(

@@ -249,15 +249,15 @@ class _Reader:
         else:
             place = StorePlace(path if is_store(path) else None)
         sources = 0
-        for source, labels in each_label(place.store or path, strict=True):
+        for entry in each_label(place.store or path):
             sources += 1
-            if not isinstance(labels, InputError):
-                self._counted(source)
-                yield from label_rows(labels)
+            if not isinstance(entry, InputError):
+                self._counted(entry.location)
+                yield from label_rows(entry.labels)
             elif place.store is None and Path(path).is_dir():
-                self.problems.append(str(labels))
+                self.problems.append(str(entry))
             else:
-                raise labels
+                raise entry
         if place.store is None and not sources:
             raise InputError(
                 "holds neither a store nor label files",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,17 @@ import click
 
 from .. import console
 from ..errors import InputError, StoreError
+from .card_rubrics import CardRubrics
 from .grouped_help import CommandGroup, example_lines, option
 from .options import json_option
 from .path_types import LocalPath
 from .runs import each_run
-from .sessions import store_place
+from .sessions import score_options, store_place
 
 if TYPE_CHECKING:
     from ..judge.store import Store
     from ..judge.trust.human_labels import Labels
+    from ..judge.trust.label_sources import LabelEntry
     from ..trajectories.models import Run
 
 
@@ -39,7 +42,7 @@ STORE = option(
 )
 
 
-@command.command("import")
+@command.command("import", epilog=example_lines("ambjudge label import todo/ --runs runs/"))
 @click.argument("paths", nargs=-1, required=True, type=LocalPath(), metavar="FILE|DIR...")
 @STORE
 @option(
@@ -52,40 +55,50 @@ STORE = option(
 def import_(
     obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs: str | None
 ) -> int:
-    """Read label files, check them and keep them in the store.
+    """Read label files (JSON, YAML, JSON Lines) and keep their labels in the store.
 
-    Files that break the format are named and left out.
+    Takes what `agreement` and `analyze` take. What is filled in is stored, and what is not is
+    named; a file that breaks the format is named and left out.
     """
     from ..judge.trust.human_labels import import_labels
     from ..judge.trust.label_sources import each_label
 
-    runs_by_id: dict[str, Run] = {}
-    if runs:
-        for run in each_run([runs]):
-            if not isinstance(run, InputError):
-                runs_by_id[run.id] = run
+    checker = _RunChecker(obj, runs)
     valid: list[Labels] = []
-    left_out = 0
-    for path, labels in each_label(paths, strict=True):
-        if isinstance(labels, InputError):
+    missing: dict[str, list[Path]] = {}
+    left_out = n_entries = 0
+    for entry in each_label(paths):
+        n_entries += 1
+        try:
+            if isinstance(entry, InputError):
+                raise entry
+            gaps = checker.gaps(entry)
+        except InputError as error:
             left_out += 1
-            console.error(labels)
+            console.error(error)
             continue
-        problems = _problems(labels, runs_by_id)
-        if not problems:
-            valid.append(labels)
+        if entry.other_fields:
+            console.note(
+                f"{entry.location}: not read: {', '.join(entry.other_fields)}", obj["quiet"]
+            )
+        if not entry.labels.has_labels:
+            missing.setdefault("anything", []).append(entry.location)
             continue
-        left_out += 1
-        for problem in problems:
-            console.error(f"{path}: {problem}")
-    if not valid:
-        if not left_out:
-            raise InputError("no label files found", "a label file is a .json", ", ".join(paths))
+        valid.append(entry.labels)
+        if gaps:
+            missing.setdefault(", ".join(gaps), []).append(entry.location)
+    if not n_entries:
+        raise InputError(
+            "no label files found", "a label file is a .json, .yaml or .jsonl", ", ".join(paths)
+        )
+    _note_missing(missing, checker.unchecked, obj["quiet"])
+    if not valid and left_out:
         return 1 if any(Path(path).exists() for path in paths) else 2
     added = 0
-    with _open_store(obj, store) as opened:
-        for labels in valid:
-            added += import_labels(opened, labels)
+    if valid:
+        with _open_store(obj, store) as opened:
+            for labels in valid:
+                added += import_labels(opened, labels)
     console.note(
         f"{console.counted(added, 'label')} added, {len(valid) - added} already stored,"
         f" {left_out} left out",
@@ -94,14 +107,56 @@ def import_(
     return 1 if left_out else 0
 
 
-def _problems(labels: Labels, runs_by_id: dict[str, Run]) -> list[str]:
-    """What is wrong with labels, held against their run if it is there."""
-    from ..judge.trust.human_labels import problems
-    from ..rubrics.load import rubric_for
+class _RunChecker:
+    """Holds labels against the runs below a folder, if one is named."""
 
-    run = runs_by_id.get(labels.run)
-    rubric = rubric_for(run.track, run.task) if run else None
-    return problems(labels, run, rubric)
+    def __init__(self, obj: dict[str, Any], folder: str | None) -> None:
+        self.unchecked = 0
+        """Labels of runs that are not below the folder."""
+        self._folder = folder
+        self._runs: dict[str, Run] = {}
+        if folder is None:
+            return
+        from ..config import load
+
+        self._scope = score_options(load(obj["config"]), {}).scope()
+        for run in each_run([folder]):
+            if not isinstance(run, InputError):
+                self._runs[run.id] = self._scope.apply(run)
+
+    def gaps(self, entry: LabelEntry) -> list[str]:
+        """What is not labelled, as far as the entry or its run tells; InputError for labels that
+        contradict their run or its rubric."""
+        from ..judge.trust.human_labels import problems, unlabelled
+        from ..judge.trust.label_sources import unfilled
+
+        run = self._runs.get(entry.labels.run)
+        if run is None:
+            self.unchecked += self._folder is not None
+            return unfilled(entry)
+        rubric = self._scope.rubric_of(run.track, run.task)
+        lines = problems(entry.labels, run, rubric)
+        if lines:
+            more = f"; {len(lines) - 1} more" if len(lines) > 1 else ""
+            raise InputError(
+                lines[0] + more, f"see: ambjudge rubric show {rubric.id}", entry.location
+            )
+        return unlabelled(entry.labels, run, rubric)
+
+
+_NAMED_FILES = 3
+"""Files that a note names; the others are counted."""
+
+
+def _note_missing(missing: Mapping[str, Sequence[Path]], unchecked: int, quiet: bool) -> None:
+    """Say what is not labelled, in a line for all files that lack the same."""
+    for gaps, files in missing.items():
+        names = ", ".join(map(str, files[:_NAMED_FILES]))
+        more = f" and {len(files) - _NAMED_FILES} more" if len(files) > _NAMED_FILES else ""
+        console.note(f"not labelled: {gaps} ({names}{more})", quiet)
+    if unchecked:
+        labels = console.counted(unchecked, "label")
+        console.note(f"{labels} not checked: the run is not below the folder of --runs", quiet)
 
 
 @command.command("export")
@@ -165,7 +220,12 @@ def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
     return 1 if unreadable else 0
 
 
-@command.command("next", epilog=example_lines("ambjudge label next cards.jsonl --out labels/"))
+@command.command(
+    "next",
+    epilog=example_lines(
+        "ambjudge label next cards.jsonl --out todo/", "ambjudge label next runs/ --out todo.yaml"
+    ),
+)
 @click.argument("cards", metavar="SCORECARDS", type=LocalPath())
 @option(
     "-n",
@@ -194,9 +254,9 @@ def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
 @option(
     "--out",
     heading="Output",
-    metavar="DIR",
+    metavar="DIR|FILE",
     type=LocalPath(),
-    help="Write label files to be filled in: DIR/<annotator>/<run>.json.",
+    help="Write forms to fill in with an editor: DIR/<annotator>/<run>.yaml, or one .yaml file.",
 )
 @json_option()
 @click.pass_obj
@@ -212,20 +272,22 @@ def next_(
     """Choose which runs to label next: a sample stratified by fired codes, with the probability
     of each run to be sampled.
 
-    Label files record how their run was sampled; numbers computed from labels are weighted by it.
-    Runs that the annotator has in DIR are left out.
+    A form has the questions, their levels and where to look; `label import` takes it back. It
+    records how its run was sampled; numbers computed from labels are weighted by that. Runs that
+    the annotator has in DIR or FILE are left out.
     """
     from ..analysis.statistics.label_sampling import drawn_labels, label_plan
     from ..analysis.tables.cohorts import cohort
-    from ..judge.trust.human_labels import export_labels
-    from .cohort_input import stored_cards
+    from ..judge.trust.label_form import drawn_runs, write_forms
 
-    labelled = _labelled_runs(out, annotator)
-    runs = cohort(stored_cards(obj, [cards])).runs
-    plan = label_plan(runs, budget, already=sorted(labelled), seed=seed)
+    already = drawn_runs(Path(out), annotator) if out else set()
+    rubrics = CardRubrics(obj, cards)
+    whole = cohort(rubrics.noted_cards())
+    plan = label_plan(whole.runs, budget, already=sorted(already), seed=seed)
     if out:
-        files = export_labels(drawn_labels(plan, annotator), Path(out), keep_existing=True)
-        console.note(f"{len(files)} files to fill in below {out}", obj["quiet"])
+        forms = rubrics.forms(drawn_labels(plan, annotator), whole)
+        files = write_forms(forms, Path(out)) if forms else []
+        _note_forms(len(forms), files, out, obj["quiet"])
     if as_json:
         console.raw(json.dumps(plan.to_dicts(), ensure_ascii=False, default=str))
         return 0
@@ -240,17 +302,13 @@ def next_(
     return 0
 
 
-def _labelled_runs(folder: str | None, annotator: str) -> set[str]:
-    """The runs that an annotator has labelled in a folder."""
-    from ..judge.trust.label_sources import each_label
-
-    if not folder or not Path(folder).is_dir():
-        return set()
-    return {
-        labels.run
-        for _, labels in each_label(folder, strict=True)
-        if not isinstance(labels, InputError) and labels.annotator == annotator
-    }
+def _note_forms(n_forms: int, files: Sequence[Path], out: str, quiet: bool) -> None:
+    if not files:
+        console.note("no form written: every run is drawn already", quiet)
+        return
+    place = "in" if files == [Path(out)] else "below"
+    forms = console.counted(n_forms, "form")
+    console.note(f"wrote {forms} {place} {out}; then: ambjudge label import {out}", quiet)
 
 
 def _cell(value: object) -> str:

@@ -1,9 +1,9 @@
-"""Reads a YAML file into plain values, with the position of each.
+"""Reads YAML (a rubric, a label file) into plain values, with the position of each.
 
-Strict, because rubrics come from anyone: one document of strings, finite numbers, booleans, nulls,
-lists and mappings with string keys. Refused, each with its line: duplicate keys, anchors and
+Strict, because such files come from anyone: one document of strings, finite numbers, booleans,
+nulls, lists and mappings with string keys. Refused, each with its line: duplicate keys, anchors and
 aliases (a short file could expand without bounds), tags, tab indentation, several documents, deep
-nesting, files over 256 KiB.
+nesting, rubrics over 256 KiB.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class Document:
     """Positions of values."""
     keys: dict[tuple[Step, ...], Position] = field(default_factory=dict)
     """Positions of the keys of values."""
+    blanks: set[tuple[Step, ...]] = field(default_factory=set)
+    """Paths of values that are left empty, as in `name:`; their value is None."""
 
     def position(self, path: tuple[Step, ...], key: bool = False) -> Position:
         """The position of the value at `path` (or of its key), else of the closest parent."""
@@ -133,7 +135,7 @@ def _check_events(text: str, path: Path, loader: Any) -> None:
         if isinstance(event, yaml.DocumentStartEvent):
             n_documents += 1
             if n_documents > 1:
-                hint = "one rubric a file; remove the `---`"
+                hint = "one document a file; remove the `---`"
                 raise error_at(path, position, "a second document", hint)
         elif isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             message = f"anchor or alias {event.anchor!r}"
@@ -156,7 +158,7 @@ def _position(mark: Mark) -> Position:
 
 def _nesting_error(path: Path, position: Position) -> RubricError:
     message = f"nested more than {MAX_DEPTH} deep"
-    return error_at(path, position, message, "a rubric needs seven levels")
+    return error_at(path, position, message, "no file of this kind needs that")
 
 
 def _syntax_error(error: MarkedYAMLError, path: Path) -> RubricError:
@@ -194,7 +196,7 @@ def _read_node(document: Document, node: Node, path: tuple[Step, ...]) -> Any:
         return [_read_node(document, item, (*path, i)) for i, item in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
         return _read_mapping(document, node, path)
-    return _read_scalar(document, node)
+    return _read_scalar(document, node, path)
 
 
 def _read_mapping(document: Document, node: MappingNode, path: tuple[Step, ...]) -> dict[str, Any]:
@@ -220,9 +222,11 @@ def _read_mapping(document: Document, node: MappingNode, path: tuple[Step, ...])
     return mapping
 
 
-def _read_scalar(document: Document, node: Node) -> Any:
+def _read_scalar(document: Document, node: Node, path: tuple[Step, ...]) -> Any:
     kind, text = node.tag.rsplit(":", 1)[-1], str(node.value)
     if kind == "null":
+        if not text:
+            document.blanks.add(path)
         return None
     if kind == "bool":
         return text.lower() in ("yes", "true", "on")

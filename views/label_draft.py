@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..error_codes.paper_codes import CODES
-from ..judge.trust.human_labels import LabelledCode, Labels, Sampling, problems
+from ..judge.trust.human_labels import (
+    LabelledCode,
+    Labels,
+    Sampling,
+    problems,
+    unlabelled,
+    value_by_tier,
+)
 from ..trajectories.stages import Stage
 
 if TYPE_CHECKING:
@@ -56,8 +63,10 @@ class Draft:
         return self.now.model_copy(update={"evidence": evidence, "codes": self.now.codes})
 
     def problems(self) -> list[str]:
-        """What is missing or contradicts run or rubric."""
-        return problems(self.labels(), self.run, self.rubric)
+        """What contradicts run or rubric, and what is not labelled yet."""
+        labels = self.labels()
+        contradictions = problems(labels, self.run, self.rubric)
+        return contradictions + unlabelled(labels, self.run, self.rubric)
 
     def saved(self) -> None:
         """Note that the present labels have been stored."""
@@ -150,8 +159,7 @@ def _decided_by_tier(run: Run, rubric: Rubric) -> dict[str, float | None]:
     """Values that the tier decides: 1 where it credits a criterion, None where none applies."""
     values: dict[str, float | None] = {}
     for criterion in rubric.criteria():
-        if criterion.tiers is not None and run.tier not in criterion.tiers:
-            values[criterion.id] = None
-        elif run.tier in criterion.credit:
-            values[criterion.id] = 1
+        by_tier, value = value_by_tier(criterion, run.tier)
+        if by_tier:
+            values[criterion.id] = value
     return values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +12,9 @@ from ..judge.trust.human_labels import (
     Labels,
     export_labels,
     import_labels,
-    read_labels,
     stored_labels,
 )
+from ..judge.trust.label_sources import each_label
 
 if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
@@ -50,9 +49,9 @@ class LabelStorage:
         return stored_labels(self.store, run_id, self.annotator) if self.store is not None else ()
 
     def _in_files(self) -> Iterator[Labels]:
-        for path in sorted((self.folder / self.annotator).glob("*.json")):
-            with suppress(InputError):
-                yield read_labels(path)
+        for entry in each_label(self.folder / self.annotator):
+            if not isinstance(entry, InputError):
+                yield entry.labels
 
     def save(self, labels: Labels) -> list[str]:
         """Store labels as a file and, where there is one, in the store; the places they went to.

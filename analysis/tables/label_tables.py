@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,8 @@ class Labels:
     """run_id, annotator, and E1..E5: fired or not; null if the run was not read for codes."""
     sampling: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SAMPLING_SCHEMA))
     """run_id, annotator, probability, stratum, size: how runs were drawn, where labels say so."""
+    n_problems: int = 0
+    """Labels that could not be read."""
 
     def by_annotator(self, annotator: str) -> Labels:
         """The labels of one annotator."""
@@ -64,17 +67,24 @@ class Labels:
         return "gold" if "gold" in names or not names else names[0]
 
 
-def read_labels(source: Source) -> Labels:
-    """Read the labels of a source (`judge.trust.label_sources`), not strictly.
+def read_labels(source: Source, on_problem: Callable[[InputError], None] | None = None) -> Labels:
+    """Read the labels of a source (`judge.trust.label_sources`).
 
-    InputError for the first that is not a label, with its file and field.
+    InputError for the first that is not a label, with its file and field; with `on_problem`, it is
+    called with each of them, and the other labels are read.
     """
     criteria: list[tuple[Any, ...]] = []
     codes: list[tuple[Any, ...]] = []
     sampling: list[tuple[Any, ...]] = []
-    for _, label in each_label(source, strict=False):
-        if isinstance(label, InputError):
-            raise label
+    n_problems = 0
+    for entry in each_label(source):
+        if isinstance(entry, InputError):
+            if on_problem is None:
+                raise entry
+            on_problem(entry)
+            n_problems += 1
+            continue
+        label = entry.labels
         keys = (label.run, label.annotator)
         for criterion_id, value in label.criteria.items():
             if value is not None:
@@ -89,6 +99,7 @@ def read_labels(source: Source) -> Labels:
         criteria=pl.DataFrame(criteria, schema=CRITERION_LABELS_SCHEMA, orient="row"),
         codes=pl.DataFrame(codes, schema=CODE_LABELS_SCHEMA, orient="row"),
         sampling=pl.DataFrame(sampling, schema=SAMPLING_SCHEMA, orient="row"),
+        n_problems=n_problems,
     )
 
 

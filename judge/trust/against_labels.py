@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ...error_codes.models import FiredCode
 from ...error_codes.paper_codes import CODES
 from ...errors import InputError
+from ...rubrics.model import Rubric
 from ...trajectories.models import Run
 from ..base import (
     EstimatingJudge,
@@ -48,7 +49,7 @@ from .comparison import (
     equals_label,
     figures,
 )
-from .human_labels import Labels
+from .human_labels import Labels, problems
 from .label_sources import each_label
 from .splits import SPLITS, Split, split_of
 
@@ -84,25 +85,19 @@ class Selection:
     test_share: float = 0.5
 
     def select(self, runs: Iterable[Run]) -> Iterator[LabelledRun]:
-        """Those of the runs that are measured. InputError for a label off its criterion's scale."""
+        """Those of the runs that are measured. InputError for labels that contradict their run."""
         for run in runs:
             split, labels = split_of(run, self.test_share), self.labels.get(run.id)
             if labels is not None and split in self.splits:
                 prepared = self.scope.prepare(self.scope.apply(run))
-                _check_scales(run, prepared, labels)
+                _check(run, prepared.rubric, labels)
                 yield LabelledRun(split, prepared, labels)
 
 
-def _check_scales(run: Run, prepared: PreparedRun, labels: Labels) -> None:
-    """InputError for a label that is not a value of its criterion's scale."""
-    for item in prepared.rubric.criteria():
-        label = labels.criteria.get(item.id)
-        if label is not None and not any(equals_label(value, label) for value in item.values):
-            scale = ", ".join(f"{value:g}" for value in item.values)
-            raise InputError(
-                f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}",
-                f"see: ambjudge rubric show {prepared.rubric.id}",
-            )
+def _check(run: Run, rubric: Rubric, labels: Labels) -> None:
+    """InputError for labels that contradict the run or its rubric."""
+    for line in problems(labels, run, rubric):
+        raise InputError(f"labels of {run.id}: {line}", f"see: ambjudge rubric show {rubric.id}")
 
 
 async def against_labels(
@@ -180,11 +175,11 @@ def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str,
     a file that does not hold labels, and if there are none.
     """
     selected: list[Labels] = []
-    for _, labels in each_label(source, strict=False):
-        if isinstance(labels, InputError):
-            raise labels
-        if annotator in (None, labels.annotator):
-            selected.append(labels)
+    for entry in each_label(source):
+        if isinstance(entry, InputError):
+            raise entry
+        if annotator in (None, entry.labels.annotator) and entry.labels.has_labels:
+            selected.append(entry.labels)
     if not selected:
         whose = f" of {annotator}" if annotator else ""
         raise InputError(f"no labels{whose}", "see docs/labels.md", Path(source))

@@ -1,23 +1,24 @@
-"""Human labels: one JSON file per run and annotator.
+"""Human labels: what one annotator says of one run.
 
-Files are read strictly, checked against run and rubric, and written canonically. Their form (all
-keys but `run` and `annotator` may be missing; a criterion may be null for "does not apply"):
+`parse_labels` refuses what has no meaning (InputError names the field); `problems` lists what
+contradicts a run or its rubric, and `unlabelled` what is not labelled yet. Written as JSON, with
+all keys but `run` optional and null for a criterion that does not apply:
 
     {"run": "kidney-lite-01", "annotator": "a1", "stages": {"1": "S1", ...},
      "criteria": {"S1a": 1, "S3": 0.5}, "evidence": {"S1a": [4]},
      "codes": {"E3": {"turns": [9], "why": "one sentence"}}, "notes": "",
      "drawn": {"probability": 0.25, "stratum": "E3", "size": 120}}
 
-Reading refuses what has no meaning (InputError names the field); `problems` lists what contradicts
-the run or the rubric. Writing sorts turns and criteria, and keeps numbers and the order of codes as
-they were written, so that a file comes back byte for byte.
+Writing sorts turns and criteria, and keeps numbers and the order of codes as they were written, so
+that a file comes back byte for byte. `label_sources` reads labels from anywhere.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,16 +38,19 @@ from pydantic_core import PydanticCustomError
 from ...atomic_files import atomic_write
 from ...error_codes.paper_codes import CODES
 from ...errors import InputError
-from ...rubrics.model import Rubric
+from ...rubrics.model import Criterion, Rubric
 from ...sanitize import sanitize_line
 from ...trajectories.importers.saving import safe_name
-from ...trajectories.models import Run, Stage
+from ...trajectories.models import Run, Stage, Tier
 from ...trajectories.reading.json_bytes import read_json
+from ..card.view_parts import turn_ranges
 from ..store import Store
 from ..store.connection import clean_text
 
 LABEL_FIELDS = ("run", "annotator", "drawn", "stages", "criteria", "evidence", "codes", "notes")
 _FORM = "expected a label file as docs/labels.md describes"
+FieldPath = tuple[str | int, ...]
+"""The keys that lead to a value in a label."""
 
 
 def _turn_from_key(key: Any) -> Any:
@@ -63,8 +67,10 @@ def _check_value(value: Any) -> Any:
     raise PydanticCustomError("label", "Input should be a number in [0, 1], or null")
 
 
-def _empty_if_null(value: Any) -> Any:
-    return {} if value is None else value
+def _check_code(code: str) -> str:
+    if code not in CODES:
+        raise PydanticCustomError("label", "Input should be one of " + ", ".join(CODES))
+    return code
 
 
 Text = Annotated[StrictStr, AfterValidator(clean_text)]
@@ -72,7 +78,7 @@ Name = Annotated[StrictStr, Field(pattern=r"\S"), AfterValidator(clean_text)]
 Turn = Annotated[StrictInt, Field(ge=1, lt=10_000_000)]
 TurnKey = Annotated[Turn, BeforeValidator(_turn_from_key)]
 Value = Annotated[int | float | None, BeforeValidator(_check_value)]
-_NullIsEmpty = BeforeValidator(_empty_if_null)
+CodeName = Annotated[StrictStr, AfterValidator(_check_code)]
 
 
 class LabelledCode(BaseModel):
@@ -106,13 +112,13 @@ class Labels(BaseModel):
     annotator: Name
     drawn: Sampling | None = None
     """None if the file does not say how the run was chosen."""
-    stages: Annotated[dict[TurnKey, Stage], _NullIsEmpty] = {}
+    stages: dict[TurnKey, Stage] = {}
     """By turn, 1-based."""
-    criteria: Annotated[dict[Text, Value], _NullIsEmpty] = {}
+    criteria: dict[Text, Value] = {}
     """By criterion id; None if the criterion does not apply."""
-    evidence: Annotated[dict[Text, tuple[Turn, ...]], _NullIsEmpty] = {}
+    evidence: dict[Text, tuple[Turn, ...]] = {}
     """By criterion id: the turns that show the value."""
-    codes: Annotated[dict[Text, LabelledCode], _NullIsEmpty] = {}
+    codes: dict[CodeName, LabelledCode] = {}
     """Empty if no code applies, and also if nobody looked for codes: then `codes` is not in
     `model_fields_set`."""
     notes: Text = ""
@@ -124,47 +130,65 @@ class Labels(BaseModel):
 
 
 def read_labels(path: str | Path) -> Labels:
-    """The labels in a file. InputError names the field that is not a label."""
+    """The labels in a JSON file of one run and annotator. InputError as for `parse_labels`."""
     path = Path(path)
     return parse_labels(read_json(path), path)
 
 
-def parse_labels(data: Any, path: Path | None = None, *, strict: bool = True) -> Labels:
-    """Labels from plain values. InputError as for `read_labels`.
+def parse_labels(
+    data: Any,
+    path: Path | None = None,
+    *,
+    place_of: Callable[[FieldPath], Path] | None = None,
+) -> Labels:
+    """Labels from plain values; InputError names the field that is not a label.
 
-    Not `strict`: unknown fields are ignored, null is as good as absent, and the annotator is `a1`
-    if unnamed.
+    Null is as good as absent, but for the value of a criterion; the annotator is `a1` if unnamed.
+    Fields of other programs are ignored, unless they look like a misspelt one of ours. `place_of`:
+    where a field stands, for a file with lines.
     """
-    if not strict and isinstance(data, Mapping):
-        known = {name: data[name] for name in LABEL_FIELDS if data.get(name) is not None}
-        data = {"annotator": "a1", **known}
-    if not isinstance(data, dict):
+    if not isinstance(data, Mapping):
         raise InputError(f"is {type(data).__name__}, not an object", _FORM, path)
-    unknown = sorted(str(key) for key in data if key not in LABEL_FIELDS)
-    if unknown:
-        raise InputError(
-            f"unknown field {sanitize_line(unknown[0][:40])!r}",
-            f"the fields are {', '.join(LABEL_FIELDS)}",
-            path,
-        )
-    # The field is set only if the file has it, so that codes nobody looked for differ from codes
-    # that did not apply.
-    if data.get("codes") is None:
-        data = {name: value for name, value in data.items() if name != "codes"}
+    if str(data.get("schema", "")).startswith("ambjudge.scorecard/"):
+        raise InputError("is a scorecard and no label", "name label files or their folder", path)
+    _check_spelling(data, path)
+    fields = {name: data[name] for name in LABEL_FIELDS if data.get(name) is not None}
+    # `codes` is set only if the file has it, so that codes nobody looked for differ from codes that
+    # did not apply.
     try:
-        return Labels.model_validate(data)
+        return Labels.model_validate({"annotator": "a1", **fields})
     except ValidationError as error:
-        raise InputError(_first_error(error), _FORM, path) from None
+        field, message = _first_error(error)
+        place = path if place_of is None else place_of(field)
+        raise InputError(message, _FORM, place) from None
 
 
-def _first_error(error: ValidationError) -> str:
-    """The field of the first error, what is wrong with it, and its value."""
+def other_fields(data: Mapping[str, Any]) -> list[str]:
+    """The names of fields that are no part of a label."""
+    return sorted(str(name) for name in data if name not in LABEL_FIELDS)
+
+
+def _check_spelling(data: Mapping[str, Any], path: Path | None) -> None:
+    """InputError for a field whose name is nearly one of ours: its labels would be lost."""
+    for name in other_fields(data):
+        close = get_close_matches(name.strip().lower()[:40], LABEL_FIELDS, 1, 0.82)
+        if close:
+            raise InputError(
+                f"unknown field {sanitize_line(name[:40])!r}",
+                f"did you mean {close[0]!r}?",
+                path,
+            )
+
+
+def _first_error(error: ValidationError) -> tuple[FieldPath, str]:
+    """The field of the first error; the field, what is wrong with it, and its value, as text."""
     first = error.errors(include_url=False)[0]
-    names = [part for part in first["loc"] if isinstance(part, str) and part != "[key]"]
+    path = tuple(part for part in first["loc"] if part != "[key]")
+    names = [part for part in path if isinstance(part, str)]
     field = sanitize_line(".".join(names)[:60])
     if first["type"] == "missing":
-        return f"{field}: {first['msg']}"
-    return f"{field}: {first['msg']}, not {sanitize_line(repr(first['input'])[:40])}"
+        return path, f"{field}: {first['msg']}"
+    return path, f"{field}: {first['msg']}, not {sanitize_line(repr(first['input'])[:40])}"
 
 
 def dump_labels(labels: Labels) -> str:
@@ -193,19 +217,48 @@ def dump_labels(labels: Labels) -> str:
 
 
 def problems(labels: Labels, run: Run | None = None, rubric: Rubric | None = None) -> list[str]:
-    """What contradicts the run (turns) or the rubric (ids, scales, codes), one line each."""
+    """What contradicts the run (turns) or the rubric (ids, scales), one line each.
+
+    What is not labelled, does not apply or is credited by the tier is no contradiction.
+    """
     lines = []
     if run is not None:
         lines += _problems_with_run(labels, run)
     if rubric is not None:
         lines += _problems_with_rubric(labels, rubric)
-    for code in labels.codes:
-        if code not in CODES:
-            lines.append(f"codes.{code}: not one of {', '.join(CODES)}")
-    for id in labels.evidence:
-        if id not in labels.criteria:
-            lines.append(f"evidence.{id}: no value for {id} in criteria")
     return lines
+
+
+def unlabelled(labels: Labels, run: Run, rubric: Rubric) -> list[str]:
+    """What is not labelled yet of turns, criteria and codes, in words.
+
+    Criteria that the run's tier decides need no label.
+    """
+    missing = []
+    for criterion in rubric.criteria():
+        by_tier, _ = value_by_tier(criterion, run.tier)
+        if labels.criteria.get(criterion.id) is None and not by_tier:
+            may_not_apply = criterion.conditional is not None and criterion.id in labels.criteria
+            if not may_not_apply:
+                missing.append(criterion.id)
+    turns = [turn for turn in range(1, len(run.turns) + 1) if turn not in labels.stages]
+    if turns:
+        missing.append(f"stages of turns {turn_ranges(turns)}" if labels.stages else "stages")
+    if "codes" not in labels.model_fields_set:
+        missing.append("codes")
+    return missing
+
+
+def value_by_tier(criterion: Criterion, tier: Tier | None) -> tuple[bool, float | None]:
+    """Whether a tier decides a criterion, and its value then.
+
+    1 where the tier credits it, None where it does not apply.
+    """
+    if criterion.tiers is not None and tier not in criterion.tiers:
+        return True, None
+    if tier in criterion.credit:
+        return True, 1
+    return False, None
 
 
 def import_labels(store: Store, labels: Labels) -> bool:
@@ -224,29 +277,33 @@ def stored_labels(
         yield parse_labels(json.loads(body))
 
 
-def export_labels(
-    labels: Iterable[Labels], folder: Path, *, keep_existing: bool = False
-) -> list[Path]:
+def export_labels(labels: Iterable[Labels], folder: Path) -> list[Path]:
     """Write `FOLDER/<annotator>/<run>.json` for each; returns the files.
 
-    Names that could leave the folder are changed, and numbered if two runs get the same one; with
-    `keep_existing`, existing files are not overwritten. InputError if a file cannot be written.
+    Names that could leave the folder are changed, and numbered if two runs get the same one.
+    InputError if a file cannot be written.
     """
     written: dict[Path, None] = {}
     for run_labels in labels:
-        stem = folder / safe_name(run_labels.annotator) / safe_name(run_labels.run)
-        path = stem.with_name(f"{stem.name}.json")
-        numbers = count(2)
-        while path in written or (keep_existing and path.exists()):
-            path = stem.with_name(f"{stem.name}-{next(numbers)}.json")
+        path = label_path(folder, run_labels, ".json", written.__contains__)
         with atomic_write(path) as part:
             part.write_text(dump_labels(run_labels), encoding="utf-8", newline="\n")
         written[path] = None
     return list(written)
 
 
+def label_path(folder: Path, labels: Labels, suffix: str, is_taken: Callable[[Path], bool]) -> Path:
+    """`FOLDER/<annotator>/<run><suffix>`, with a number if that is taken."""
+    stem = folder / safe_name(labels.annotator) / safe_name(labels.run)
+    path = stem.with_name(f"{stem.name}{suffix}")
+    numbers = count(2)
+    while is_taken(path):
+        path = stem.with_name(f"{stem.name}-{next(numbers)}{suffix}")
+    return path
+
+
 def _problems_with_run(labels: Labels, run: Run) -> list[str]:
-    """Another run, turns that the run does not have, and turns without a stage."""
+    """Another run, and turns that the run does not have."""
     last = len(run.turns)
     lines = []
     if labels.run != run.id:
@@ -260,29 +317,22 @@ def _problems_with_run(labels: Labels, run: Run) -> list[str]:
         outside = [turn for turn in field_turns if turn > last]
         if outside:
             lines.append(f"{field}: turn {outside[0]} of a run with {last}")
-    unlabelled = [turn for turn in range(1, last + 1) if turn not in labels.stages]
-    if labels.stages and unlabelled:
-        more = f" and {len(unlabelled) - 1} more" if len(unlabelled) > 1 else ""
-        lines.append(f"stages: turn {unlabelled[0]}{more} without a stage")
     return lines
 
 
 def _problems_with_rubric(labels: Labels, rubric: Rubric) -> list[str]:
-    """Criteria that the rubric does not have, missing ones, and values off their scales."""
+    """Criteria that the rubric does not have, and values off their scales."""
     criteria = {criterion.id: criterion for criterion in rubric.criteria()}
     lines = [
-        f"criteria.{id}: not in rubric {rubric.id}" for id in labels.criteria if id not in criteria
+        f"{field}.{id}: not in rubric {rubric.id}"
+        for field, ids in (("criteria", labels.criteria), ("evidence", labels.evidence))
+        for id in ids
+        if id not in criteria
     ]
-    if labels.criteria:
-        lines += [f"criteria: {id} is missing" for id in criteria if id not in labels.criteria]
     for id, value in labels.criteria.items():
-        criterion = criteria.get(id)
-        if criterion is None:
+        scale = criteria[id].values if id in criteria else ()
+        if value is None or not scale or any(math.isclose(value, level) for level in scale):
             continue
-        if value is None:
-            if criterion.conditional is None and criterion.tiers is None:
-                lines.append(f"criteria.{id}: null, but the item always applies")
-        elif not any(math.isclose(value, level) for level in criterion.values):
-            scale = ", ".join(f"{level:g}" for level in criterion.values)
-            lines.append(f"criteria.{id}: {value} is not one of {scale}")
+        levels = ", ".join(f"{level:g}" for level in scale)
+        lines.append(f"criteria.{id}: {value:g} is not one of {levels}")
     return lines

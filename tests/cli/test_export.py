@@ -367,7 +367,9 @@ def test_a_number_no_table_can_hold_is_one_line(
             ["CARDS", "--what", "verdicts"], "has no verdicts", id="scorecards have no verdicts"
         ),
         pytest.param(
-            ["CARDS", "--what", "labels"], "cards.jsonl: is not JSON", id="scorecards are no labels"
+            ["CARDS", "--what", "labels"],
+            "cards.jsonl:1: is a scorecard",
+            id="scorecards are no labels",
         ),
         pytest.param(["CARDS", "--what", "cards"], "'cards' is not one of", id="table"),
         pytest.param(

@@ -96,7 +96,7 @@ def test_what_makes_no_sense_is_said(out, args: tuple, words: str) -> None:
 def test_runs_without_labels_are_not_measured(out, tmp_path: Path) -> None:
     (tmp_path / "labels").mkdir()
     (tmp_path / "labels" / "x.json").write_text(
-        '{"run": "another", "annotator": "me"}', encoding="utf-8"
+        '{"run": "another", "annotator": "me", "codes": {}}', encoding="utf-8"
     )
     code, _, err = out("selftest", RUNS[0], "--labels", tmp_path / "labels")
     assert code == 1
@@ -116,4 +116,4 @@ def test_a_label_off_the_scale_is_named_before_anything_is_asked(
     args = (RUNS[1], "--labels", path, "--judge", "good")
     code, _, err = out("selftest", *args)
     assert (code, judge_server.count) == (2, 0)
-    assert "labels of crc-lite-01: S1a is 0.7, not one of" in err
+    assert "labels of crc-lite-01: criteria.S1a: 0.7 is not one of 1, 0" in err

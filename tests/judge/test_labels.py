@@ -7,16 +7,19 @@ import json
 from pathlib import Path
 
 import pytest
+from ambjudge.error_codes.paper_codes import CODES
 from ambjudge.errors import InputError
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.human_labels import (
     dump_labels,
     export_labels,
     import_labels,
+    other_fields,
     parse_labels,
     problems,
     read_labels,
     stored_labels,
+    unlabelled,
 )
 from ambjudge.rubrics.load import load_rubric, rubric_for
 from ambjudge.trajectories.reading.load import load_run
@@ -26,6 +29,7 @@ from hypothesis import strategies as st
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 FILES = sorted((RECORDED / "labels").glob("*/*.json"))
 GOLD = RECORDED / "labels" / "gold" / "kidney-lite-01.json"
+GOLD_CRITERIA = json.loads(GOLD.read_text("utf-8"))["criteria"]
 
 
 def test_every_recorded_file_goes_through_the_store_unchanged(tmp_path):
@@ -60,7 +64,12 @@ def _with(**update):
     [
         pytest.param([], "is list", id="list"),
         pytest.param({"annotator": "a"}, "run: Field required", id="no-run"),
-        pytest.param(_with(extra=1), "unknown field 'extra'", id="unknown"),
+        pytest.param({"run": None}, "run: Field required", id="null-run"),
+        pytest.param(_with(critera={}), "'critera' .did you mean 'criteria'", id="misspelt"),
+        pytest.param(_with(Codes={}), "'Codes' .did you mean 'codes'", id="capital"),
+        pytest.param(
+            _with(schema="ambjudge.scorecard/1"), "is a scorecard and no label", id="scorecard"
+        ),
         pytest.param(
             _with(stages={"0": "S1"}),
             "stages.0: Input should be greater than or equal to 1",
@@ -88,6 +97,9 @@ def _with(**update):
         pytest.param(
             _with(codes={"E3": {"turns": [-1]}}), "codes.E3.turns: .* not -1", id="code-turn"
         ),
+        pytest.param(
+            _with(codes={"E9": {"turns": [1]}}), "codes.E9: .* one of E1, .* not 'E9'", id="code"
+        ),
     ],
 )
 def test_what_is_no_label_is_refused_by_field(data, message):
@@ -108,24 +120,14 @@ def test_what_is_no_label_is_refused_by_field(data, message):
             id="turn-outside",
         ),
         pytest.param(
-            {"stages": {"1": "S1"}}, "turn 2 and 15 more without a stage", id="turns-missing"
-        ),
-        pytest.param(
             {"criteria": {"S1z": 1}},
             "criteria.S1z: not in rubric segmentation",
             id="unknown-criterion",
         ),
-        pytest.param({"criteria": {"S1a": 1}}, "criteria: S3 is missing", id="criterion-missing"),
         pytest.param(
             {"criteria": {"S3": 0.7}}, "criteria.S3: 0.7 is not one of 1, 0.5, 0", id="off-scale"
         ),
-        pytest.param(
-            {"criteria": {"S3": None}}, "criteria.S3: null, but the item always applies", id="null"
-        ),
         pytest.param({"evidence": {"S3": [18]}}, "evidence.S3: turn 18", id="evidence-outside"),
-        pytest.param(
-            {"codes": {"E9": {"turns": [1], "why": ""}}}, "codes.E9: not one of E1", id="code"
-        ),
         pytest.param(
             {"codes": {"E3": {"turns": [40], "why": ""}}},
             "codes.E3.turns: turn 40",
@@ -137,6 +139,34 @@ def test_what_contradicts_run_or_rubric_is_listed(update, message):
     run = load_run(RECORDED / "runs" / "kidney-lite-01")
     lines = problems(parse_labels(_with(**update)), run, load_rubric("segmentation"))
     assert any(message in line for line in lines), lines
+
+
+CREDITED = ("S1d", "S1e", "S1f")
+
+
+@pytest.mark.parametrize(
+    ("update", "gaps"),
+    [
+        pytest.param({}, [], id="complete"),
+        pytest.param({"criteria": {"S1a": 1}}, ["S1b", "S1c", "S2a"], id="criteria"),
+        pytest.param({"criteria": {**GOLD_CRITERIA, "S3": None}}, ["S3"], id="null"),
+        pytest.param({"stages": {"1": "S1", "3": "S1"}}, ["stages of turns 2, 4-17"], id="turns"),
+        pytest.param({"stages": {}}, ["stages"], id="no turn"),
+        pytest.param({"codes": None}, ["codes"], id="codes"),
+    ],
+)
+def test_what_is_not_labelled_is_named_and_is_no_contradiction(update, gaps):
+    run, rubric = load_run(RECORDED / "runs" / "kidney-lite-01"), load_rubric("segmentation")
+    labels = parse_labels(_with(**update))
+    assert unlabelled(labels, run, rubric)[: len(gaps) or None] == gaps
+    assert not set(unlabelled(labels, run, rubric)) & set(CREDITED), "the tier decides these"
+    assert problems(labels, run, rubric) == []
+
+
+def test_fields_of_other_programs_are_not_read():
+    data = _with(source="mine", split="dev", tags=["a"])
+    assert dump_labels(parse_labels(data)) == GOLD.read_text("utf-8")
+    assert other_fields(data) == ["source", "split", "tags"]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +200,8 @@ _LABELS = st.fixed_dictionaries(
         ),
         "evidence": st.dictionaries(_TEXT, st.lists(_TURN)),
         "codes": st.dictionaries(
-            _TEXT, st.fixed_dictionaries({"turns": st.lists(_TURN), "why": _TEXT})
+            st.sampled_from(CODES),
+            st.fixed_dictionaries({"turns": st.lists(_TURN), "why": _TEXT}),
         ),
         "notes": _TEXT,
     },

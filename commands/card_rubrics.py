@@ -1,0 +1,85 @@
+"""The rubrics of scorecards, for label forms: from the settings, the package, or the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .cohort_input import opened, place_of, stored_cards
+from .sessions import score_options
+
+if TYPE_CHECKING:
+    from ..analysis.tables.cohorts import Cohort
+    from ..judge.card.scorecard import ScoreCard
+    from ..judge.trust.human_labels import Labels
+    from ..judge.trust.label_form import FormRun
+    from ..rubrics.model import Rubric
+
+_Version = tuple[str, str]
+"""Id and version of a rubric."""
+
+
+class CardRubrics:
+    """The scorecards at a path, and the rubrics that they name."""
+
+    def __init__(self, obj: dict[str, Any], path: str) -> None:
+        self._obj, self._path = obj, path
+        self._hashes: dict[_Version, str] = {}
+        """Of the rubrics of the scorecards in a store."""
+        self._loaded: dict[_Version, Rubric | None] = {}
+
+    def noted_cards(self) -> Iterator[ScoreCard | str]:
+        """The scorecards, or the path if it has no store; notes their rubrics."""
+        for card in stored_cards(self._obj, [self._path]):
+            if not isinstance(card, str):
+                self._hashes[card.rubric.id, card.rubric.version] = card.rubric.sha256
+            yield card
+
+    def forms(self, drawn: Sequence[Labels], cohort: Cohort) -> list[tuple[Labels, FormRun]]:
+        """Each drawn run with what its form says of it."""
+        import polars as pl
+
+        from ..judge.trust.label_form import FormRun
+
+        rows = {row["run_id"]: row for row in cohort.runs.iter_rows(named=True)}
+        forms = []
+        for labels in drawn:
+            row = rows[labels.run]
+            criteria = cohort.criteria.filter(
+                (pl.col("run_id").cast(pl.String) == labels.run)
+                & (pl.col("status").cast(pl.String) != "credited")
+            )
+            run = FormRun(
+                transcript=row["path"],
+                task=row["task"],
+                tier=row["tier"],
+                turns=row["turns"] or 0,
+                rubric=self._rubric(row["rubric"], row["rubric_version"]),
+                criteria=tuple(criteria["criterion"].cast(pl.String).unique(maintain_order=True)),
+            )
+            forms.append((labels, run))
+        return forms
+
+    def _rubric(self, id: str | None, version: str | None) -> Rubric | None:
+        """The rubric of this id and version; None if its text is not at hand."""
+        key = (id or "", version or "")
+        if key not in self._loaded:
+            self._loaded[key] = self._load(key)
+        return self._loaded[key]
+
+    def _load(self, key: _Version) -> Rubric | None:
+        from ..config import load
+        from ..rubrics.load import builtin_ids, load_rubric
+
+        own = score_options(load(self._obj["config"]), {}).scope().rubric
+        candidates = [own] if own is not None else []
+        if key[0] in builtin_ids():
+            candidates.append(load_rubric(key[0]))
+        for rubric in candidates:
+            if (rubric.id, rubric.version) == key:
+                return rubric
+        place = place_of(self._obj, self._path)
+        if place.store is None or key not in self._hashes:
+            return None
+        with opened(place, quiet=True) as store:
+            return store.rubric(self._hashes[key])
