@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ..analysis.report.results import Analysis
 
 
-SUMMARY = ("leaderboard", "code_effects")
-"""Tables of the summary on a terminal; --out and --json have all."""
+SUMMARY = ("leaderboard", "corrected_leaderboard", "code_effects")
+"""Tables of the summary on a terminal; --out and --json have all. The second needs labels."""
 _SUMMARY_HIDES = (
     "name",
     *HIDDEN_COLUMNS["overall"],

@@ -18,7 +18,8 @@ ambjudge score runs/ --out cards.jsonl     # stages, codes and Overall of every 
 ambjudge analyze runs/ --out report/       # how the agents differ, and how certain that is
 ambjudge leaderboard runs/                 # ranks with intervals
 ambjudge browse runs/                      # each score with its quotes in the transcript (q quits)
-ambjudge site runs/ --out site/            # the same as pages: open site/index.html"""
+ambjudge site runs/ --out site/            # the same as pages: open site/index.html
+ambjudge analyze runs/ --labels labels/    # scores corrected by a person's labels of some runs"""
 
 
 @grouped_command("demo", "ambjudge demo --out ambjudge-demo")

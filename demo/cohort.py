@@ -68,8 +68,9 @@ class _DemoRun:
             yield f"{folder}/outputs/plan/plan.md", self.names["plan"]
         replies = self.replies()
         yield f"answers/{self.id}.json", _json(replies)
-        if self.id in self.data["labels"]["runs"]:
-            yield f"labels/{self.id}.json", _json(self.labels(replies))
+        drawn = self._drawn()
+        if drawn is not None:
+            yield f"labels/{self.id}.json", _json(self.labels(replies, drawn))
 
     # What the run is made of
 
@@ -271,7 +272,15 @@ class _DemoRun:
             if self._applies(promised[state])
         ]
 
-    def labels(self, replies: Mapping[str, Any]) -> dict[str, Any]:
+    def _drawn(self) -> dict[str, Any] | None:
+        """How the run was drawn for labelling; None if it was not."""
+        for stratum, sample in self.data["labels"]["drawn"].items():
+            size, runs = sample["size"], sample["runs"]
+            if self.id in runs:
+                return {"probability": len(runs) / size, "stratum": stratum, "size": size}
+        return None
+
+    def labels(self, replies: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
         """A person's labels: those of the judge, but for a few that differ."""
         labels = self.data["labels"]
         values = {
@@ -287,6 +296,7 @@ class _DemoRun:
         return {
             "run": self.id,
             "annotator": labels["annotator"],
+            "drawn": drawn,
             "criteria": values | labels["otherwise"].get(self.id, {}),
             "codes": codes,
         }

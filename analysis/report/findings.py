@@ -203,16 +203,28 @@ def _leaderboard_rows(tables: Tables) -> tuple[list[Row], str, str]:
     """Rows by mean, corrected by labels if all agents are; how, and the remark if not."""
     rows = _rows(tables, "leaderboard", scope="overall")
     by_agent = {row["agent"]: row for row in rows}
+    sampled = _agents_with_interval(tables)
     corrected = {
         row["agent"]: row
         for row in _rows(tables, "corrected_leaderboard", kind="corrected")
-        if row["lo"] is not None
+        if row["agent"] in sampled
     }
     if not rows or not set(by_agent) <= set(corrected):
         return rows, "", _as_judged(tables)
     merged = [by_agent[agent] | corrected[agent] for agent in corrected if agent in by_agent]
     merged.sort(key=lambda row: -row["value"])
     return merged, ", corrected by labels,", ""
+
+
+def _agents_with_interval(tables: Tables) -> set[str]:
+    """Agents whose corrected mean has an interval, be it for these very runs alone.
+
+    Labels of a convenience sample give none.
+    """
+    table = tables.get("corrected_leaderboard")
+    if table is None or "lo" not in table.columns:
+        return set()
+    return set(table.filter(pl.col("lo").is_not_null())["agent"])
 
 
 def _single_agent(row: Row, score: Score, remark: str) -> Finding:
