@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from .rounding import fixed
 from .sanitize import escape_json, mask, sanitize, sanitize_line
 
 WIDE = 200
@@ -348,7 +349,7 @@ def clock(seconds: float) -> str:
 
 def number(value: float | None, digits: int = 2, unknown: str = "–") -> str:
     """A fixed number of decimals, or a dash for an unknown value."""
-    return unknown if value is None else f"{value:.{digits}f}"
+    return unknown if value is None else fixed(value, digits)
 
 
 def counted(count: int, noun: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import console
+from ..rounding import fixed
 from ..trajectories.stages import stage_title
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _cell(figure: Figure | None) -> str:
     if figure.interval is None:
         return f"{value} n {figure.n}"
     low, high = figure.interval
-    return f"{value} [{low:.2f}, {high:.2f}] n {figure.n}"
+    return f"{value} [{fixed(low, 2)}, {fixed(high, 2)}] n {figure.n}"
 
 
 # Calibration and remarks
@@ -205,11 +206,11 @@ def _show_bins(title: str, calibration: Calibration) -> None:
     console.table(
         [title, "Stated", "Right (wilson)"],
         [
-            [f"{b.low:.1f}–{b.high:.1f}", f"{b.stated:.2f}", _cell(b.right)]
+            [f"{fixed(b.low, 1)}–{fixed(b.high, 1)}", fixed(b.stated, 2), _cell(b.right)]
             for b in calibration.bins
         ],
     )
-    console.say(f"expected calibration error {calibration.ece:.3f}")
+    console.say(f"expected calibration error {fixed(calibration.ece, 3)}")
 
 
 def _remarks(figures: Figures) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import console
+from ..rounding import fixed
 
 if TYPE_CHECKING:
     from ..judge.rejudge.score_change import CardChange, ScoreSplit
@@ -50,8 +51,8 @@ def _split_row(name: str, split: ScoreSplit, digits: int) -> list[str]:
     causes = (split.change, split.text, split.weights, split.judge, split.data)
     return [
         name,
-        f"{split.before:.{digits}f}",
-        f"{split.after:.{digits}f}",
+        fixed(split.before, digits),
+        fixed(split.after, digits),
         *(f"{cause:+.{digits}f}" for cause in causes),
     ]
 

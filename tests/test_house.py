@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 FLOORS = (
-    ("errors", "version", "package_data", "sanitize"),
+    ("errors", "version", "package_data", "sanitize", "rounding"),
     ("atomic_files", "console", "plugins", "demo"),
     ("tasks", "tracks"),
     ("trajectories",),

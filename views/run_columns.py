@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..judge.card.view_parts import UNKNOWN, grade, score_text
+from ..rounding import fixed
 from ..trajectories.stages import STAGES
 from .run_fields import NUMBER_FIELDS, TEXT_FIELDS
 from .run_rows import RunRow
@@ -99,7 +100,7 @@ def meter(score: float | None) -> str:
     bar = _BARS[min(7, int(score * 8))]
     if score >= 0.995:
         return f"{bar}1.0"
-    decimals = f"{score:.2f}".removeprefix("0")
+    decimals = fixed(score, 2).removeprefix("0")
     return f"{bar}{decimals}"
 
 
@@ -118,7 +119,7 @@ def range_text(row: RunRow) -> str:
     if not row.span:
         return ""
     low, high = row.span
-    return f"{low:.0f}–{high:.0f}"
+    return f"{fixed(low, 0)}–{fixed(high, 0)}"
 
 
 def codes_text(row: RunRow) -> str:

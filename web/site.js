@@ -29,8 +29,17 @@
     if (score >= 0.8) { return "good"; }
     return score >= 0.4 ? "warn" : "bad";
   };
+  // Half to even on the decimal digits, as in rounding.py: 83.75 is 83.8, 83.25 is 83.2.
+  const fixed = function (value, digits) {
+    const size = Math.abs(value);
+    const scaled = size < 1e-6 ? 0 : Number(size + "e" + digits);
+    const low = Math.floor(scaled);
+    const up = scaled - low > 0.5 || (scaled - low === 0.5 && low % 2 === 1);
+    const text = Number(low + (up ? 1 : 0) + "e-" + digits).toFixed(digits);
+    return (value < 0 && Number(text) ? "-" : "") + text;
+  };
   const figure = function (score, digits, presumed) {
-    return score === null ? "–" : (presumed ? "~" : "") + score.toFixed(digits);
+    return score === null ? "–" : (presumed ? "~" : "") + fixed(score, digits);
   };
   const rowsOf = function (data) {
     return data.rows.map(function (values, number) {
@@ -336,9 +345,10 @@
     const lines = [];
     const numbers = function (name, values, digits, place) {
       const known = values[0] !== null && values[1] !== null;
-      const gap = known ? values[1] - values[0] : 0;
-      const differ = known && Math.abs(gap) >= 0.5 * Math.pow(10, -digits);
-      lines.push({ name: name, cells: values.map(function (v) { return figure(v, digits, false); }), change: differ ? (gap > 0 ? "+" : "−") + Math.abs(gap).toFixed(digits) : "", kind: differ ? (gap > 0 ? "good" : "bad") : "", always: true, places: [place, place] });
+      // The difference of the stored decimals, without the noise of a subtraction.
+      const gap = known ? Number((values[1] - values[0]).toFixed(9)) : 0;
+      const differ = known && Number(fixed(gap, digits)) !== 0;
+      lines.push({ name: name, cells: values.map(function (v) { return figure(v, digits, false); }), change: differ ? (gap > 0 ? "+" : "−") + fixed(Math.abs(gap), digits) : "", kind: differ ? (gap > 0 ? "good" : "bad") : "", always: true, places: [place, place] });
     };
     numbers("Overall", pair.map(function (r) { return r.overall; }), 1, "");
     numbers("Agentic", pair.map(function (r) { return r.agentic; }), 2, "");

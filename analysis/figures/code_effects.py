@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ...rounding import fixed
 from ..tables.score_names import OVERALL, Score
 from .figure_result import (
     FigureResult,
@@ -233,7 +234,9 @@ def sensitivity(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) 
     _add_sensitivity_legend(figure, n_columns)
     figure.supxlabel("partial R² of an unobserved cause with the code", fontsize=9)
     figure.supylabel(f"partial R² with {score.name}", fontsize=9)
-    robustness_list = ", ".join(f"{row['code']} {row['robustness_value']:.2f}" for row in effects)
+    robustness_list = ", ".join(
+        f"{row['code']} {fixed(row['robustness_value'], 2)}" for row in effects
+    )
     return FigureResult(
         figure,
         caption=(
@@ -273,7 +276,9 @@ def _draw_sensitivity(ax: Axes, robustness_value: float, limit: float) -> None:
         within_axes = np.where(r2_score <= 1.2 * limit, r2_score, np.nan)
         ax.plot(r2_code, within_axes, color=colour, linewidth=width)
     draw_estimate(ax, rv, rv, ORANGE, size=5)
-    ax.annotate(f"RV {rv:.2f}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5)
+    ax.annotate(
+        f"RV {fixed(rv, 2)}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5
+    )
     ax.set_xlim(0, limit)
     ax.set_ylim(0, limit)
     ax.set_aspect("equal")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ...rounding import fixed
 from ..statistics.run_arrays import RunArrays, build_arrays
 from ..statistics.score_by_code_count import GROUPS, completion_arrays
 from ..tables.codes_read import CODES
@@ -106,7 +107,7 @@ def _draw_rate(ax: Axes, sheet: Sheet, row_index: int, row: Row, note: str = "")
         lo, end = 100 * max(0.0, row["lo"]), 100 * row["hi"]
         draw_interval(ax, row_index, lo, end, ORANGE, thick=False)
     ax.annotate(
-        f"{percent:.1f}{note}",
+        f"{fixed(percent, 1)}{note}",
         (end, row_index),
         xytext=(5, 0),
         textcoords="offset points",
@@ -333,7 +334,7 @@ def recovery(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
             " comparison of agents."
             f"{counted_codes_note(completion_arrays(runs))}"
         ),
-        description=f"Recovery rates of {len(rows)} rows; overall {rows[0]['value']:.2f}.",
+        description=f"Recovery rates of {len(rows)} rows; overall {fixed(rows[0]['value'], 2)}.",
     )
 
 
@@ -343,7 +344,7 @@ def _is_all_agents(row: Row) -> bool:
 
 def _recovery_columns(rows: list[Row]) -> list[TextColumn]:
     return [
-        TextColumn(0.13, "right", "share", [f"{row['value']:.2f}" for row in rows]),
+        TextColumn(0.13, "right", "share", [fixed(row["value"], 2) for row in rows]),
         TextColumn(
             0.19, "left", "95 %", [format_interval(row["lo"], row["hi"], 2) for row in rows]
         ),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...rounding import fixed
 from ..tables.score_names import Score
 from .figure_result import (
     FigureResult,
@@ -225,7 +226,7 @@ def _write_difference(
     )
     if has_interval:
         half_width = row["hi"] - row["value"]
-        text = f"±{half_width:.{digits}f}"
+        text = f"±{fixed(half_width, digits)}"
         ax.text(x, middle + 0.22, text, ha="center", va="center", fontsize=7)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...rounding import fixed
 from ..statistics.run_arrays import select_runs
 from ..tables.frames import stage_columns
 from ..tables.score_names import Score, score_name
@@ -98,7 +99,7 @@ def _draw_stage_mean(ax: Axes, sheet: Sheet, x: int, y: int, cell: Row, largest_
     strength = min(1.0, abs(cell["gap"]) / largest_gap)
     middle = sheet.draw_cell(ax, x, y, colour, alpha=0.04 + 0.38 * strength)
     separator = "\n" if sheet.narrow else "   "
-    text = f"{cell['score']:.2f}{separator}{format_signed(cell['gap'], 2)}"
+    text = f"{fixed(cell['score'], 2)}{separator}{format_signed(cell['gap'], 2)}"
     ax.text(x, middle - 0.12, text, ha="center", va="center", fontsize=9)
     ax.text(x, middle + 0.25, f"n = {cell['n']}", ha="center", va="center", fontsize=7)
 

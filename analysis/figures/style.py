@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...console import cells, fit
+from ...rounding import fixed
 from ...sanitize import sanitize_line
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def format_signed(value: float | None, digits: int = 1) -> str:
     """A number with its sign, a real minus and no negative zero; a dash for None."""
     if value is None:
         return "–"
-    text = f"{abs(value):.{digits}f}"
+    text = fixed(abs(value), digits)
     is_zero = not text.strip("0.")
     if is_zero:
         return text
@@ -182,7 +183,7 @@ def format_ranks(lo: int | None, hi: int | None) -> str:
 
 def format_percent(share: float | None) -> str:
     """A share (0-1) as whole percent; a dash for None."""
-    return "–" if share is None else f"{100 * share:.0f} %"
+    return "–" if share is None else f"{fixed(100 * share, 0)} %"
 
 
 # Axes and marks

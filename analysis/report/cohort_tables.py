@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from ...rounding import fixed
 from ..statistics.ranking import leaderboard
 from ..statistics.run_arrays import select_runs
 from ..statistics.score_variance import order_probability, variance_components
@@ -71,7 +72,8 @@ def _presumed_share(runs: pl.DataFrame) -> str | None:
     if mean == 0:
         return None
     affected = sum(share > 0 for share in shares)
-    return f"{100 * mean:.1f} % of those with a value, in {affected} runs: nobody judged them (~)"
+    percent = fixed(100 * mean, 1)
+    return f"{percent} % of those with a value, in {affected} runs: nobody judged them (~)"
 
 
 def _disqualified(runs: pl.DataFrame) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from ...rounding import fixed
 from ..statistics.benchmark_ratings import SHARES
 from ..statistics.interval_estimates import NARROWER, finite_or_none, wide
 from ..tables.number_format import NONE, interval, number, probability
@@ -460,7 +461,7 @@ def _cell(column: str, value: Any) -> Cell:
 
 def _float_text(column: str, value: float) -> str:
     if column in _SHARES:
-        return NONE if finite_or_none(value) is None else f"{100 * value:.1f} %"
+        return NONE if finite_or_none(value) is None else f"{fixed(100 * value, 1)} %"
     is_large_integer = value.is_integer() and abs(value) >= 10
     return number(value, whole=column in _WHOLE_UNITS or is_large_integer)
 

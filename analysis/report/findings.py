@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ...judge.card.read_share import ENOUGH
+from ...rounding import fixed
 from ...trajectories.stages import STAGES
 from ..statistics.interval_estimates import MIN_RUNS, NARROWER, adjust_p_values
 from ..statistics.run_arrays import MIN_READ
@@ -460,7 +461,7 @@ def _effect(tables: Tables, row: Row, score: Score) -> str:
         if score == OVERALL:
             text += _quality_share(tables, row["code"])
         if row["robustness_value"] is not None:
-            doubts.append(f"RV {100 * row['robustness_value']:.0f} %")
+            doubts.append(f"RV {fixed(100 * row['robustness_value'], 0)} %")
     if row["placebo_p"] is not None:
         doubts.append(f"placebo p {probability(row['placebo_p'])}")
     return f"{text} ({', '.join(doubts)})" if doubts else text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from ...rounding import fixed
+
 NONE = "–"
 """In place of a number that is not known."""
 
@@ -21,7 +23,8 @@ def _digits(size: float) -> int:
 
 def _signed(value: float, digits: int) -> str:
     """A number with a real minus sign, and none where it is rounded to 0."""
-    text = f"{abs(value):,.{digits}f}"
+    whole, point, decimals = fixed(abs(value), digits).partition(".")
+    text = f"{int(whole):,}{point}{decimals}"
     is_zero = not text.strip("0.,")
     return f"−{text}" if value < 0 and not is_zero else text
 
@@ -39,7 +42,7 @@ def probability(p: float | None) -> str:
         return NONE
     if p < 0.001:
         return "<.001"
-    return "1" if p >= 1 else f"{p:.3f}".lstrip("0")
+    return "1" if p >= 1 else fixed(p, 3).lstrip("0")
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -3,7 +3,8 @@
 `scorecard.py` adds JSON and display. Parts that are made elsewhere are defined where they are made
 (`error_codes/models.py`, `trajectories/`). Stage scores, agentic and task are in [0, 1]; overall in
 [0, 100]. Unknown is null, never 0. Bounds are the worst and best case over what is unscored or
-presumed. Values are kept exact and rounded only when serialised (4 decimals, overall 2).
+presumed. A scorecard holds the decimals that it is stored with (4, overall 2), so that a number is
+the same in Python, in JSON and wherever it is shown.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from datetime import date
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, field_validator
 
 from ...error_codes.models import CodeReading, Contradiction, EpisodeInfo, FiredCode
 from ...trajectories.models import (
@@ -34,6 +35,10 @@ from .read_share import READ_STAGES, Standing, standing
 from .stage_results import CriterionResult, StageResult
 
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
+
+SCORE_DECIMALS, OVERALL_DECIMALS = 4, 2
+Score = Annotated[Unit, AfterValidator(lambda value: round(value, SCORE_DECIMALS))]
+OverallScore = Annotated[Percent, AfterValidator(lambda value: round(value, OVERALL_DECIMALS))]
 
 RULES = "rules"
 """Name of the judge without a model; the command line also takes its former name, `heuristic`."""
@@ -207,16 +212,16 @@ class ScoreCardFields(Frozen):
     stages: dict[str, StageResult]
     """S1-S5 by the benchmark's rubrics; the stages or groups of criteria that a rubric of the
     user's own declares."""
-    read_share: Unit
+    read_share: Score
     """Share of the weight of the judged stages (S1-S3) that was read: scored, credited, or zeroed
     by a breach."""
-    presumed_share: Unit
+    presumed_share: Score
     """Share of that weight that is presumed; what remains has no value."""
-    agentic: Unit | None
+    agentic: Score | None
     """Weighted mean of the stages: how the work was done."""
-    agentic_bounds: tuple[Unit, Unit]
+    agentic_bounds: tuple[Score, Score]
     """Worst and best case over what is presumed or unscored; not a statistical interval."""
-    task: Unit | None
+    task: Score | None
     """The benchmark's score of the result."""
     task_from: TaskFrom | None = None
     """report: the harness's number; outcome: one of `outcomes`, which the user named; gate: 0 by
@@ -224,9 +229,9 @@ class ScoreCardFields(Frozen):
     report says otherwise."""
     grades: Grades = Grades()
     """What the benchmark's own analysis says beside the scores."""
-    overall: Percent | None
+    overall: OverallScore | None
     """50 Agentic + 50 Task; null if Task is unknown."""
-    overall_bounds: tuple[Percent, Percent]
+    overall_bounds: tuple[OverallScore, OverallScore]
     """Worst and best case, as for Agentic."""
     outcomes: dict[str, Outcome] = Field(default_factory=dict)
     """Results that another harness recorded about the run, by name."""
@@ -239,7 +244,8 @@ class ScoreCardFields(Frozen):
     unproven: tuple[FiredCode, ...] = ()
     """Readings whose quote was not found in the run: listed, not fired."""
     facts: tuple[FactInfo, ...] = ()
-    """The facts that `codes` and `unproven` name."""
+    """The facts that `codes` and `unproven` name, and those that speak for themselves: the last run
+    of tests failed, say."""
     plan: tuple[PlanItem, ...] = ()
     """The promises of the plan and their fates, as read; empty if nobody read the run or there is
     no plan."""
@@ -271,6 +277,11 @@ class ScoreCardFields(Frozen):
     model_config = ConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
     )
+
+    @field_validator("stages")
+    @classmethod
+    def _with_stored_decimals(cls, stages: dict[str, StageResult]) -> dict[str, StageResult]:
+        return {name: _stored(stage) for name, stage in stages.items()}
 
     @property
     def presumed(self) -> int:
@@ -328,6 +339,16 @@ class ScoreCardFields(Frozen):
             codes_unread="not_read" in self.codes_read.values(),
             unscored=dict(reasons),
         )
+
+
+def _stored(stage: StageResult) -> StageResult:
+    """A stage with the decimals that scorecards are stored with; scores are added up exactly."""
+    low, high = stage.bounds
+    bounds = round(low, SCORE_DECIMALS), round(high, SCORE_DECIMALS)
+    score = None if stage.score is None else round(stage.score, SCORE_DECIMALS)
+    if (score, bounds) == (stage.score, stage.bounds):
+        return stage
+    return stage.model_copy(update={"score": score, "bounds": bounds})
 
 
 class Gist(NamedTuple):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from ...rounding import fixed
+
 if TYPE_CHECKING:
     from ...rubrics.model import Rubric, StageRubric
     from ...trajectories.models import Stage
@@ -88,10 +90,10 @@ def format_total(
     """
     if value is None:
         return unknown
-    low, high = (f"{bound:.{digits}f}" for bound in bounds)
+    low, high = (fixed(bound, digits) for bound in bounds)
     if standing == "open":
         return low if low == high else f"{low}–{high}"
-    point = f"{'~' if mark else ''}{value:.{digits}f}"
+    point = f"{'~' if mark else ''}{fixed(value, digits)}"
     if standing == "presumed" and low != high:
         return f"{point} [{low}–{high}]"
     return point

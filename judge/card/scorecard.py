@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from ...rounding import fixed
 from .fields import Gist, ScoreCardFields
 from .scorecard_html import card_html
 
@@ -41,8 +42,8 @@ class ScoreCard(ScoreCardFields):
 
 
 def _with_bounds(value: float | None, bounds: tuple[float, float], digits: int) -> str:
-    point = "unknown" if value is None else f"{value:.{digits}f}"
-    return f"{point} [{bounds[0]:.{digits}f}–{bounds[1]:.{digits}f}]"
+    point = "unknown" if value is None else fixed(value, digits)
+    return f"{point} [{fixed(bounds[0], digits)}–{fixed(bounds[1], digits)}]"
 
 
 class CardLine:

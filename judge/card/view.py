@@ -51,6 +51,7 @@ def scorecard_view(card: ScoreCardFields, rubric: Rubric | None = None) -> list[
     sections += [_stage(card, name, criteria) for name in card.stages]
     sections.append(_codes(card))
     optional = (
+        _bare_facts(card),
         Section(
             "unproven",
             "Readings without proof",
@@ -72,7 +73,7 @@ def scorecard_view(card: ScoreCardFields, rubric: Rubric | None = None) -> list[
             "Failed steps",
             items=tuple(episode_item(episode, n) for n, episode in enumerate(card.episodes)),
         ),
-        _facts(card.facts),
+        _cited_facts(card),
         Section("files", "Problems of the delivered files", lines=_file_problems(card)),
         Section("warnings", "Warnings", lines=tuple(Line((Text(w),)) for w in card.warnings)),
     )
@@ -412,7 +413,7 @@ def _completion_lines(checks: StageChecks) -> Iterator[Line]:
         yield Line((Text("parse rate "), _share(checks.parse_rate)))
     if checks.placeholder_rate is not None:
         # A high share is bad here: no grade, which would colour it good.
-        yield Line((Text(f"placeholder answers {checks.placeholder_rate:.2f}"),))
+        yield Line((Text(f"placeholder answers {score_text(checks.placeholder_rate)}"),))
     if checks.model_call_found is not None:
         yield _check(checks.model_call_found, "model call found", "no model call found")
 
@@ -504,8 +505,8 @@ def code_item(code: FiredCode, number: int = 0, *, proven: bool = True) -> Item:
     if code.facts:
         details.append(Line((Text("facts of the record: ", "dim"), *_fact_names(code)), "facts"))
     origin = (
-        f"{code.by} · {code.independence.replace('_', ' ')} · confidence {code.confidence:.2f}"
-        f" · {code.taxonomy}"
+        f"{code.by} · {code.independence.replace('_', ' ')} · confidence"
+        f" {score_text(code.confidence)} · {code.taxonomy}"
     )
     details.append(Line((Text(origin, "dim"),), "origin"))
     return Item(target.id, tuple(head), tuple(details), target, summary=code.why)
@@ -584,18 +585,35 @@ _FACT_SOURCES = {
 }
 
 
-def _facts(facts: Sequence[FactInfo]) -> Section:
+def _cited_ids(card: ScoreCardFields) -> set[str]:
+    return {fact_id for code in (*card.codes, *card.unproven) for fact_id in code.facts}
+
+
+def _bare_facts(card: ScoreCardFields) -> Section:
+    """Facts that speak for themselves: no code names them, and they are no judge's reading."""
+    cited = _cited_ids(card)
+    items = tuple(fact_item(fact) for fact in card.facts if fact.id not in cited)
+    return Section("bare_facts", "Facts beside the verdicts", items=items)
+
+
+def fact_item(fact: FactInfo) -> Item:
+    """A fact with its turns."""
+    head: list[Part] = [Name(fact.id), Text(f" {fact.text}")]
+    if fact.turns:
+        head += [Text(" (", "dim"), Turns(fact.turns), Text(")", "dim")]
+    target = Target("fact", fact.id, fact.turns) if fact.turns else None
+    return Item(fact.id, tuple(head), target=target, summary=fact.text)
+
+
+def _cited_facts(card: ScoreCardFields) -> Section:
+    cited = _cited_ids(card)
+    facts = [fact for fact in card.facts if fact.id in cited]
     counts = Counter(fact.source for fact in facts)
     sources = ", ".join(
         f"{count} from {_FACT_SOURCES[source]}" for source, count in counts.most_common()
     )
-    items = []
-    for fact in facts:
-        head: list[Part] = [Name(fact.id), Text(f" {fact.text}")]
-        if fact.turns:
-            head += [Text(" (", "dim"), Turns(fact.turns), Text(")", "dim")]
-        items.append(Item(fact.id, tuple(head)))
-    return Section("facts", "Facts that codes rest on", (Text(f": {sources}"),), items=tuple(items))
+    items = tuple(fact_item(fact) for fact in facts)
+    return Section("facts", "Facts that codes rest on", (Text(f": {sources}"),), items=items)
 
 
 def mark_legend(sections: Sequence[Section]) -> str:

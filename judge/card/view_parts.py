@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from ...rounding import fixed
+
 if TYPE_CHECKING:
     from ...trajectories.record.quotes import Evidence
 
@@ -44,7 +46,7 @@ def score_text(score: float | None, presumed: int = 0, digits: int = 2) -> str:
     """A score in figures, ~ before it where it rests on presumed criteria."""
     if score is None:
         return UNKNOWN
-    return f"{'~' if presumed else ''}{score:.{digits}f}"
+    return f"{'~' if presumed else ''}{fixed(score, digits)}"
 
 
 def value_text(value: float) -> str:
@@ -157,7 +159,7 @@ class Bounds:
 
     @property
     def text(self) -> str:
-        return f"{self.low:.{self.digits}f}–{self.high:.{self.digits}f}"
+        return f"{fixed(self.low, self.digits)}–{fixed(self.high, self.digits)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +223,9 @@ Part = Text | Name | Mark | Value | Bounds | Turns | Quote
 class Target:
     """What a line leads to: `turns` are where to look, `quotes` the words to find in each."""
 
-    kind: Literal["stage", "criterion", "evidence", "code", "contradiction", "episode", "plan"]
+    kind: Literal[
+        "stage", "criterion", "evidence", "code", "contradiction", "episode", "plan", "fact"
+    ]
     id: str
     turns: tuple[int, ...] = ()
     quotes: tuple[str, ...] = ()
@@ -285,6 +289,7 @@ SectionKind = Literal[
     "plan",
     "contradictions",
     "episodes",
+    "bare_facts",
     "facts",
     "files",
     "warnings",
