@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..console import paint, say, style_of, table, wrap
+from ..console import cells, paint, say, style_of, table, wrap
 from ..judge.card.read_share import format_total
 from ..judge.card.view import (
     evidence_words,
@@ -114,9 +114,11 @@ def _print_criteria(stages: Sequence[Section], verbose: bool) -> None:
         return
     say()
     say("Criteria" if verbose else "Where points were lost")
+    width = max(3, *(cells(sanitize_line(item.name)) for item in items))
     for item in items:
         reason = next((line.text for line in item.details if line.role == "reason"), "")
-        say(wrap(reason, "      ", f"  {item.name:<4}"))
+        name = sanitize_line(item.name)
+        say(wrap(reason, "      ", f"  {name}{' ' * (width + 1 - cells(name))}"))
         _print_details(item, ("evidence", "vote") if verbose else ("evidence",), verbose)
 
 

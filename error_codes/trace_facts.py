@@ -1,7 +1,7 @@
 """Facts of the trace: what failed, was blocked or stayed unanswered, and what detectors prove.
 
 - `trace_facts`: executions, exit codes, failed steps, blocked calls, what came after the last write
-- `bare_facts`: those that say something by themselves about a run without a track
+- `bare_facts`: those that say something by themselves, whatever a judge makes of them
 - `finding_facts`: findings of detectors that rest on facts
 
 These sentences are part of the record that a judge is shown: a changed byte changes verdict keys.
@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from ..trajectories.models import Observation
 from ..trajectories.record.facts import Fact
+from ..trajectories.turns.runner_results import RunnerResult, runner_results
+from ..trajectories.turns.tool_calls import closing_turn
 from .claimed_numbers import claimed_numbers
 from .context import CodeContext
 from .episodes import Episode
@@ -42,12 +44,13 @@ def finding_facts(codes: Sequence[FiredCode]) -> tuple[Fact, ...]:
 def trace_facts(ctx: CodeContext) -> tuple[Fact, ...]:
     """The facts of the trace of a run.
 
-    They are the executions with their exit codes, blocked and unanswered calls, the last write, and
-    the failed steps. A run without a track has no checked files and no report; its facts include
-    the numbers that only its last message contains.
+    They are a last run of tests that failed, the executions with their exit codes, blocked and
+    unanswered calls, the last write, and the failed steps. A run without a track has no checked
+    files and no report; its facts include the numbers that only its last message contains.
     """
     claims = claimed_numbers(ctx.run) if ctx.run.track is None else ()
     return (
+        *_failed_tests(ctx),
         *_executions(ctx),
         *claims,
         *_stopped_calls(ctx),
@@ -57,12 +60,58 @@ def trace_facts(ctx: CodeContext) -> tuple[Fact, ...]:
     )
 
 
-def bare_facts(ctx: CodeContext) -> tuple[Fact, ...]:
-    """For a run without a track: that nothing was executed, and unrecorded numbers."""
-    if ctx.run.track is not None:
-        return ()
-    kinds = ("nothing_executed", "claimed_numbers")
-    return tuple(fact for fact in trace_facts(ctx) if fact.kind in kinds)
+def bare_facts(ctx: CodeContext, facts: Sequence[Fact] | None = None) -> tuple[Fact, ...]:
+    """That the last run of tests failed; without a track, also that nothing was executed, and
+    numbers that nothing recorded.
+
+    `facts`: those of the run's record, if they exist already.
+    """
+    kinds = {"failed_tests"}
+    if ctx.run.track is None:
+        kinds |= {"nothing_executed", "claimed_numbers"}
+    facts = trace_facts(ctx) if facts is None else facts
+    return tuple(fact for fact in facts if fact.kind in kinds)
+
+
+def _failed_tests(ctx: CodeContext) -> Iterator[Fact]:
+    """At most one fact: the last run of tests failed, and the agent ended with a message."""
+    results = list(runner_results(ctx.run))
+    closing = closing_turn(ctx.run)
+    if not results or closing is None or not results[-1].failed:
+        return
+    last = results[-1]
+    if closing < last.turn or (closing == last.turn and _is_last_call(ctx, last)):
+        return
+    text = f"The last run of tests (turn {last.turn}) failed: {_test_words(last)}; "
+    changed = _changed_between(ctx, last)
+    if changed:
+        text += f"calls wrote or edited files after it ({_turns(changed)}), and "
+    text += f"the closing message (turn {closing}) follows it without another run of tests."
+    turns = tuple(dict.fromkeys((last.turn, *changed, closing)))
+    yield Fact(kind="failed_tests", text=text, turns=turns, source="exit")
+
+
+def _test_words(result: RunnerResult) -> str:
+    """The runner's own summary and the exit code, as far as they are recorded."""
+    parts = [f'"{result.summary[:_MAX_QUOTE]}"'] if result.summary else []
+    if result.exit_code is not None:
+        parts.append(f"exit code {result.exit_code}")
+    return ", ".join(parts)
+
+
+def _is_last_call(ctx: CodeContext, result: RunnerResult) -> bool:
+    """Whether no call of the run comes after a run of tests."""
+    return result.place == sum(1 for _ in ctx.run.actions()) - 1
+
+
+def _changed_between(ctx: CodeContext, result: RunnerResult) -> tuple[int, ...]:
+    """Turns in which tools for files wrote or edited some after a run of tests."""
+    turns = (
+        turn.index
+        for place, (turn, action) in enumerate(ctx.run.actions())
+        if place > result.place and action.kind in ("write", "edit")
+    )
+    return tuple(dict.fromkeys(turns))
 
 
 def _executions(ctx: CodeContext) -> Iterator[Fact]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..error_codes.models import Contradiction, FiredCode
+from ..error_codes.trace_facts import bare_facts
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Segmentation, Stage
@@ -237,9 +238,7 @@ def assemble(
         rubric=rubric_info(rubric),
         judge=judge_info(judge, replies.values()),
         plugins=packages(run, judge),
-        warnings=card_warnings(
-            run, rubric, prepared.scoring, outputs, prepared.detected.context, replies.values()
-        ),
+        warnings=card_warnings(run, rubric, prepared.scoring, outputs, replies.values()),
         policy=prepared.scoring.policy,
         run=RunInfo(**run_info(run)),
         stage_use=stage_uses(run, segmentation),
@@ -260,7 +259,7 @@ def assemble(
         codes=diagnosis.codes,
         codes_read=dict(diagnosis.codes_read),
         unproven=diagnosis.unproven,
-        facts=_cited_facts(prepared.facts, (*diagnosis.codes, *diagnosis.unproven)),
+        facts=_card_facts(prepared, (*diagnosis.codes, *diagnosis.unproven)),
         plan=diagnosis.plan,
         primary_failure=diagnosis.primary_failure,
         episodes=diagnosis.episodes,
@@ -316,7 +315,9 @@ def _check_verdicts(
     return strict_verdicts, contradictions
 
 
-def _cited_facts(facts: Sequence[Fact], codes: Sequence[FiredCode]) -> tuple[FactInfo, ...]:
-    """The facts that codes rest on."""
+def _card_facts(prepared: PreparedRun, codes: Sequence[FiredCode]) -> tuple[FactInfo, ...]:
+    """The facts that codes rest on, and those that say something by themselves."""
+    facts = prepared.facts
     ids = {fact_id for code in codes for fact_id in code.facts}
+    ids |= {fact.id for fact in bare_facts(prepared.detected.context, facts)}
     return tuple(fact for fact in facts if fact.id in ids)

@@ -27,12 +27,33 @@ from .syntax_colours import CLASSES, Spans, highlight
 GUTTER = 4
 """Columns left of the text: stage band, evidence or failure mark, kind bar, space."""
 
-_KINDS = ("brief", "turn", "text", "reasoning", "code", "output", "error", "reply")
-_BARS = {"code": "┃", "output": "│", "error": "│", "reasoning": "┊", "reply": "◂", "brief": "◂"}
+_KINDS = (
+    "brief",
+    "turn",
+    "text",
+    "reasoning",
+    "code",
+    "diff",
+    "patch",
+    "output",
+    "error",
+    "reply",
+)
+_SIGN_STYLES = {"+": "added", "-": "removed"}
+_BARS = {
+    "code": "┃",
+    "diff": "┃",
+    "patch": "┃",
+    "output": "│",
+    "error": "│",
+    "reasoning": "┊",
+    "reply": "◂",
+    "brief": "◂",
+}
 HIDEABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("everything", frozenset()),
     ("no outputs", frozenset({"output", "error"})),
-    ("words only", frozenset({"output", "error", "code"})),
+    ("words only", frozenset({"output", "error", "code", "diff", "patch"})),
 )
 """What `t` goes through: a name for the status line and the kinds that are hidden."""
 
@@ -56,6 +77,7 @@ class TranscriptView(RowView):
         "transcript--replaced",
         "transcript--failed",
         "transcript--emphasis",
+        *(f"transcript--{name}" for name in _SIGN_STYLES.values()),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Line down", show=False),
@@ -304,6 +326,8 @@ class TranscriptView(RowView):
         row = self.layout_.row(y)
         block = self.layout_.blocks[row.block]
         base = self.get_component_rich_style(f"transcript--{block.kind}")
+        if block.signs and row.line >= 0 and block.signs[row.line] in _SIGN_STYLES:
+            base += self.overlay(_SIGN_STYLES[block.signs[row.line]])
         text, marks = self._content(row, block)
         return self.draw(y, text, base, marks, self._gutter(row, block, base), width)
 
@@ -323,11 +347,13 @@ class TranscriptView(RowView):
             mark, style = "▸", base + self.overlay("evidence")
         elif block.failed and row.line <= 0 and row.part == 0:
             mark, style = "✗", base + self.overlay("failed")
-        bar = _BARS.get(block.kind, " ")
+        sign = block.signs[row.line] if block.signs and row.line >= 0 else ""
+        bar = sign if sign.strip() and block.kind == "diff" else _BARS.get(block.kind, " ")
+        bar_style = "failed" if block.failed else _SIGN_STYLES.get(sign, "title")
         return [
             Segment(("█" if current else "▌") if block.stage else " ", band),
             Segment(mark, style),
-            Segment(f"{bar} ", base + self.overlay("failed" if block.failed else "title")),
+            Segment(f"{bar} ", base + self.overlay(bar_style)),
         ]
 
     def _content(self, row: Row, block: Block) -> tuple[str, list[Mark]]:
@@ -354,7 +380,7 @@ class TranscriptView(RowView):
     def _marks(self, row: Row, block: Block, line: str) -> list[Mark]:
         """Styles of a whole line: syntax, emphasis, quoted words, search hits."""
         marks: list[Mark] = []
-        if block.kind == "code" and block.language:
+        if block.kind in ("code", "diff") and block.language:
             for low, high, name in self._syntax(row, block):
                 marks.append((low, high, self.overlay(f"syntax-{name}")))
         elif block.kind in ("text", "reasoning") and line.startswith("#"):

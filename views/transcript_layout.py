@@ -10,16 +10,18 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import Stage
+from ..trajectories.turns.tool_calls import FileEdit, file_edits, message_of
+from .file_changes import signed_lines
 from .wrapping import cuts
 
 if TYPE_CHECKING:
-    from ..trajectories.models import Action, Run, Segmentation
+    from ..trajectories.models import Action, Observation, Run, Segmentation
 
 FOLD_OVER = 60
 HEAD = 24
@@ -46,12 +48,14 @@ class Block:
     """1-based; 0 is the brief."""
     stage: Stage | None
     kind: str
-    """brief, turn (the heading), text, reasoning, code, output, error, reply."""
+    """brief, turn (the heading), text, reasoning, code, diff, patch, output, error, reply."""
     title: str
     """Shown on a row of its own above the lines; "" for none."""
     lines: list[str]
     language: str | None = None
     failed: bool = False
+    signs: str = ""
+    """Of a diff or a patch: +, - or a space for each line. The lines of a patch hold theirs."""
     folded: bool = False
     hidden: bool = False
     ends: array[int] = field(default_factory=lambda: array("L"))
@@ -266,15 +270,46 @@ def blocks_of(run: Run, segmentation: Segmentation | None = None) -> Iterator[Bl
 
 
 def _action(turn: int, stage: Stage | None, action: Action) -> Iterator[Block]:
+    edits = file_edits(action)
+    message = None if edits else message_of(action)
     name = " ".join(part for part in (action.tool, action.language, action.path) if part)
-    yield _block(turn, stage, "code", name, action.code, action.language or _language(action.path))
-    arguments = _other_arguments(action)
+    if edits:
+        for edit in edits:
+            yield _change(turn, stage, action, edit)
+        displayed = {key for edit in edits for key in edit.used}
+    elif message is not None:
+        key, text = message
+        yield _block(turn, stage, "text", action.tool, text)
+        displayed = {key}
+    else:
+        language = action.language or _language(action.path)
+        yield _block(turn, stage, "code", name, action.code, language)
+        displayed = set()
+    arguments = _other_arguments(action, displayed)
     if arguments:
         yield _block(turn, stage, "code", "arguments", arguments, "json")
-    observation = action.observation
-    if observation is None:
-        yield Block(turn, stage, "error", "never answered", [], failed=True)
-        return
+    if action.observation is not None:
+        yield from _answer(turn, stage, action, action.observation)
+    elif message is None:
+        # Nobody answers a closing message.
+        is_open = action.kind != "submit"
+        yield Block(turn, stage, "error", "never answered", [], failed=is_open)
+
+
+def _change(turn: int, stage: Stage | None, action: Action, edit: FileEdit) -> Block:
+    """A change of a file: its lines with their signs."""
+    lines, signs = signed_lines(edit)
+    title = f"{action.tool} {edit.path}" if edit.path else action.tool
+    kind = "patch" if edit.is_patch else "diff"
+    language = None if edit.is_patch else _language(edit.path)
+    is_long = len(lines) > FOLD_OVER
+    return Block(turn, stage, kind, title, lines, language, signs=signs, folded=is_long)
+
+
+def _answer(
+    turn: int, stage: Stage | None, action: Action, observation: Observation
+) -> Iterator[Block]:
+    """What came back for a call."""
     failed = observation.failed
     state: str = observation.kind
     if observation.exit_code is not None and state not in ("timeout", "blocked", "cancelled"):
@@ -289,14 +324,16 @@ def _action(turn: int, stage: Stage | None, action: Action) -> Iterator[Block]:
         yield _block(turn, stage, "error", title, observation.stderr, failed=failed)
 
 
-def _other_arguments(action: Action) -> str:
+def _other_arguments(action: Action, displayed: Set[str]) -> str:
     """Arguments that neither the code nor the title shows, as JSON; "" if there are none.
 
-    Nothing that the agent wrote stays unseen.
+    `displayed`: names of those that are shown. Nothing that the agent wrote stays unseen.
     """
-    displayed = (action.code, action.language, action.path)
+    texts = (action.code, action.language, action.path)
     arguments = {
-        name: value for name, value in (action.arguments or {}).items() if value not in displayed
+        name: value
+        for name, value in (action.arguments or {}).items()
+        if name not in displayed and value not in texts
     }
     if not arguments:
         return ""

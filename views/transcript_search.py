@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -60,11 +60,25 @@ def locate(quote: str, blocks: Sequence[Block], numbers: Sequence[int]) -> list[
     patterns = [re.compile(r"\s+".join(re.escape(word) for word in part.split())) for part in parts]
     for number in numbers:
         block = blocks[number]
-        text = "\n".join(block.lines)
-        stretches = _in_order(patterns, text)
-        if stretches:
-            return [span for start, end in stretches for span in _spans(number, block, start, end)]
+        for lines in _readings(block):
+            texts = [block.lines[line] for line in lines]
+            stretches = _in_order(patterns, "\n".join(texts))
+            if stretches:
+                return [
+                    Span(number, lines[place], start, end)
+                    for stretch in stretches
+                    for place, start, end in _spans(texts, *stretch)
+                ]
     return []
+
+
+def _readings(block: Block) -> Iterator[Sequence[int]]:
+    """The lines of a block that follow each other in a text: of a diff the new, then the old."""
+    if not block.signs:
+        yield range(len(block.lines))
+        return
+    for gone in "-+":
+        yield [line for line, sign in enumerate(block.signs) if sign != gone]
 
 
 def _in_order(patterns: Sequence[re.Pattern[str]], text: str) -> list[tuple[int, int]]:
@@ -80,15 +94,13 @@ def _in_order(patterns: Sequence[re.Pattern[str]], text: str) -> list[tuple[int,
     return stretches
 
 
-def _spans(number: int, block: Block, start: int, end: int) -> list[Span]:
-    """Characters `start` to `end` of a block's text as one span for each line."""
-    line_starts = [0, *accumulate(len(line) + 1 for line in block.lines)]
-    spans = []
+def _spans(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Characters `start` to `end` of a text as (line, start, end) for each of its lines."""
+    line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
     line = bisect_right(line_starts, start) - 1
-    while line < len(block.lines) and line_starts[line] < end:
+    while line < len(lines) and line_starts[line] < end:
         low = max(start - line_starts[line], 0)
-        high = min(end - line_starts[line], len(block.lines[line]))
+        high = min(end - line_starts[line], len(lines[line]))
         if low < high:
-            spans.append(Span(number, line, low, high))
+            yield line, low, high
         line += 1
-    return spans

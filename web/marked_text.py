@@ -60,17 +60,17 @@ def disjoint(marks: Sequence[Mark]) -> tuple[list[Mark], dict[str, str]]:
     return separate, covered_by
 
 
-def marked(text: str, marks: Sequence[Mark], room: int) -> Markup:
-    """The text with its marks, which must be disjoint.
+def marked(text: str, marks: Sequence[Mark], room: int, signs: str = "") -> Markup:
+    """The text with its marks, which must be disjoint; `signs` of a diff: one for each line.
 
     Of a text that weighs more than `room` the middle is left out, and its characters are counted.
     """
     size = weight(text)
     if size <= room:
-        return _stretch(text, 0, len(text), marks)
+        return _signed(text, 0, len(text), marks, signs)
     html, position = Markup(), 0
     for start, end in _shown_stretches(len(text), len(text) * room // size, marks):
-        html += _gap(start - position) + _stretch(text, start, end, marks)
+        html += _gap(start - position) + _signed(text, start, end, marks, signs)
         position = end
     return html + _gap(len(text) - position)
 
@@ -94,6 +94,33 @@ def _shown_stretches(length: int, room: int, marks: Sequence[Mark]) -> Iterator[
             low = start
         high = max(high, end)
     yield low, high
+
+
+_SIGNS = {"+": "added", "-": "removed", " ": "same"}
+
+
+def _signed(text: str, start: int, end: int, marks: Sequence[Mark], signs: str) -> Markup:
+    """A stretch of a text; of a diff, each line as an element of its own."""
+    if not signs:
+        return _stretch(text, start, end, marks)
+    html, position = Markup(), 0
+    for number, (line, sign) in enumerate(zip(text.split("\n"), signs, strict=False)):
+        low, high = max(start, position), min(end, position + len(line))
+        if low <= high:
+            pieces = list(_within(marks, low, high, number))
+            body = _stretch(text, low, high, pieces)
+            html += Markup('<span class="{}">{}\n</span>').format(_SIGNS[sign], body)
+        position += len(line) + 1
+    return html
+
+
+def _within(marks: Sequence[Mark], start: int, end: int, line: int) -> Iterator[Mark]:
+    """The parts of marks on a line; those after the first are named after it."""
+    for mark in marks:
+        low, high = max(mark.start, start), min(mark.end, end)
+        if low < high:
+            is_first = mark.start >= start
+            yield Mark(low, high, mark.anchor if is_first else f"{mark.anchor}-0-{line}")
 
 
 def _stretch(text: str, start: int, end: int, marks: Sequence[Mark]) -> Markup:

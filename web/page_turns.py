@@ -194,7 +194,7 @@ def _add_pieces(
     room = room_for_each([weight(text) for text in texts.values()], budget)
     for number, view in views.items():
         for block in blocks[number]:
-            body = marked(texts[id(block)], marks[id(block)], room)
+            body = marked(texts[id(block)], marks[id(block)], room, block.signs)
             view.pieces.append(Piece(block.kind, block.title, block.failed, body))
 
 

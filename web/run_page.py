@@ -92,8 +92,10 @@ class Contents:
         self.citations: list[Citation] = []
         self._next_number = dict.fromkeys(_PLACE_PREFIXES.values(), 0)
         self.sections = [self._section(view) for view in scorecard_view(card, rubric)]
-        facts = self.section("facts")
-        self.fact_ids = frozenset(item.place for item in facts.items) if facts else frozenset()
+        fact_sections = (self.section("facts"), self.section("bare_facts"))
+        self.fact_ids = frozenset(
+            item.place for section in fact_sections if section for item in section.items
+        )
         """Facts that stand on the page, so that codes can lead to them."""
         self.turns: list[TurnView] = []
         self.turns_on_page: frozenset[int] = frozenset()
@@ -147,8 +149,10 @@ class Contents:
         return PageSection(view, items)
 
     def _item(self, view: Section, item: Item) -> PageItem:
-        if view.kind == "facts":
-            return PageItem(item.id, item, ())
+        if view.kind in ("facts", "bare_facts"):
+            citations = tuple(_citations(view, item, item.id))
+            self.citations += citations
+            return PageItem(item.id, item, citations)
         prefix = _PLACE_PREFIXES[view.kind]
         place = f"{prefix}{self._next_number[prefix]}"
         self._next_number[prefix] += 1
@@ -173,6 +177,9 @@ def _citations(view: Section, item: Item, place: str) -> Iterator[Citation]:
                 words[quote.evidence.actual_turn] = quote.evidence.quote
         for turn in turns:
             yield Citation(turn, words.get(turn, ""), mark, style, item.name, item.summary, place)
+    elif view.kind == "bare_facts" and item.target is not None:
+        for turn in item.target.turns[:MAX_QUOTES]:
+            yield Citation(turn, "", "•", "warn", item.name, item.summary, place)
     elif view.kind in ("stage", "plan") and item.mark is not None:
         name = item.name or "plan"
         for quote in quotes:

@@ -7,9 +7,7 @@ from dataclasses import asdict
 from datetime import date
 from typing import Any
 
-from ...error_codes.context import CodeContext
 from ...error_codes.registry import detector_packages
-from ...error_codes.trace_facts import bare_facts
 from ...plugins import stamps
 from ...rubrics.load import builtin_ids, load_rubric
 from ...rubrics.model import Rubric, has_all_stages
@@ -89,7 +87,6 @@ def card_warnings(
     rubric: Rubric,
     scoring: Scoring,
     outputs: OutputCheck,
-    context: CodeContext,
     replies: Iterable[Reply],
 ) -> tuple[str, ...]:
     """What a reader of the scorecard should know, each sentence once."""
@@ -97,7 +94,6 @@ def card_warnings(
     if "S4" in rubric.stages or "S5" in rubric.stages:
         lines += outputs.warnings
     lines += scoring.warnings
-    lines += [fact.text for fact in bare_facts(context)]
     if run.track is None and has_all_stages(rubric.stages):
         lines.append(
             "track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)"

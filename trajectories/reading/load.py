@@ -29,6 +29,7 @@ from ..models import (
     Turn,
     Violation,
 )
+from ..turns.tool_calls import message_of
 from .external_outcomes import read_outcomes
 from .harness_report import report_identity, report_runtime, submit_answer
 from .json_bytes import (
@@ -441,7 +442,8 @@ def _delivers_answers(track: TrackName | None) -> bool:
 
 
 def _stopped(turns: list[Turn], side_files: SideFiles) -> bool:
-    """Whether the agent ended by itself: with a complete reply without calls that nobody answered.
+    """Whether the agent ended by itself: with a complete reply without calls that nobody answered,
+    or with a call that says something to the user.
 
     Such a reply may be in the trace alone (AutoMedBench/AutoMedBench, branch eval_seg,
     docker/agent/agent_loop.py:263). If it was answered (branch eval_image_enhancement asks the
@@ -452,6 +454,8 @@ def _stopped(turns: list[Turn], side_files: SideFiles) -> bool:
         has_text = bool(last.text.strip())
         if has_text or last.replies:
             return has_text and not last.replies and last.finish_reason != "length"
+    if last is not None and last.actions and message_of(last.actions[-1]) is not None:
+        return not last.replies
     # The conversation may lack the last reply: look at the trace.
     calls = side_files.events("api_call")
     last_call = calls[-1] if calls else {}
