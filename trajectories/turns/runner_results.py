@@ -109,7 +109,7 @@ def _result(action: Action) -> tuple[bool, str] | None:
     observation = action.observation
     if action.kind not in ("execute", "other") or observation is None:
         return None
-    if observation.kind in ("timeout", "blocked") or _only_reads(action.code):
+    if observation.kind in ("timeout", "blocked", "cancelled") or _only_reads(action.code):
         return None
     summary = _summary(observation.text)
     if summary:
