@@ -70,10 +70,10 @@ DESIGNS: dict[str, tuple[dict[str, Any], bool]] = {
     "8 tasks": ({"n_tasks": 8}, False),
     "4 tasks, 1 track": ({"n_tasks": 4, "n_tracks": 1}, False),
     "3 repeats": ({"n_rep": 3}, False),
-    "7 tasks, 3 repeats": ({"n_tasks": 7, "n_rep": 3}, False),
+    "6 tasks, 2 tracks": ({"n_tasks": 6, "n_tracks": 2, "n_rep": 3}, False),
 }
 """Switches of the simulator, and whether tasks are repeated unequally."""
-FEW_TASKS = ("8 tasks", "4 tasks, 1 track", "7 tasks, 3 repeats")
+FEW_TASKS = ("8 tasks", "4 tasks, 1 track", "6 tasks, 2 tracks")
 """Designs in which the error for new tasks often rests on that for the same tasks."""
 RARE = {"rare codes": ({"alpha": (-5.12, -4.9, -5.2, -5.2, -5.4)}, False)}
 CONFOUNDED = {"confounding by the run": ({"conf": 0.5}, False)}

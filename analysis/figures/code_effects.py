@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ...rounding import fixed
+from ..statistics.effects import FEW_FIRINGS
 from ..tables.score_names import OVERALL, Score
 from .figure_result import (
     FigureResult,
@@ -256,7 +257,7 @@ def _informative_effects(tables: Tables) -> list[Row]:
         if row["population"] != "same"
         and row["value"] is not None
         and row["robustness_value"]
-        and row["status"] != "uninformative"
+        and row["status"] != FEW_FIRINGS
     ]
     if not effects:
         raise NothingToDraw("no code has an informative effect")

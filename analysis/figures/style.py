@@ -230,7 +230,7 @@ def draw_interval(
 def draw_estimate(
     ax: Axes, x: float, y: float, colour: str, *, hollow: bool = False, size: float = 6
 ) -> None:
-    """Draw a point estimate; hollow when it is uninformative."""
+    """Draw a point estimate; hollow when nothing is claimed of it."""
     ax.plot(
         [x],
         [y],

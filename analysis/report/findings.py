@@ -278,23 +278,64 @@ def _stages(tables: Tables) -> list[Finding]:
     # Stages that were scored on other runs than the rest cannot be compared with them.
     if len(rows) < len(STAGES) or min(counts) < max(MIN_RUNS, ENOUGH * max(counts)):
         return []
+    if any(row["lo"] is None for row in rows):
+        return []
+    rows.sort(key=lambda row: row["value"])
+    pairs = [(low, high) for low in rows for high in rows if _is_below(low, high)]
+    if not pairs:
+        text = f"No two stages differ significantly in their means{_as_judged(tables)}."
+        return [Finding(text)]
     lowest = _extreme_group(rows, highest=False)
     highest = _extreme_group(rows, highest=True)
-    if len(rows) in (len(lowest), len(highest)):
-        text = f"No stage's mean differs significantly from all others{_as_judged(tables)}."
-        return [Finding(text)]
-    text = (
-        f"Of the stages {_stage_group(lowest, 'lowest')};"
-        f" {_stage_group(highest, 'highest')}{_as_judged(tables)}."
-    )
-    return [Finding(text, f"{lowest[0]['stage']}<0.5")]
+    is_clear = not any(row in highest for row in lowest)
+    claim = _lowest_and_highest(lowest, highest) if is_clear else _pairs_of_stages(pairs)
+    text = f"Of the stages {claim}{_as_judged(tables)}."
+    return [Finding(text, f"{rows[0]['stage']}<0.5")]
 
 
-def _stage_group(rows: Sequence[Row], extreme: str) -> str:
-    stages = _enumerate([f"{row['stage']} ({_estimate(row)})" for row in rows])
-    if len(rows) == 1:
-        return f"{stages} has the {extreme} mean"
-    return f"{stages} have the {extreme} means, which do not differ significantly"
+def _is_below(low: Row, high: Row) -> bool:
+    """Whether two rows differ significantly, the first being lower: their intervals are apart."""
+    return bool(low["hi"] < high["lo"])
+
+
+def _stage(row: Row) -> str:
+    return f"{row['stage']} ({_estimate(row)})"
+
+
+def _lowest_and_highest(lowest: Sequence[Row], highest: Sequence[Row]) -> str:
+    """The extreme stages, each with those that it is not told apart from."""
+    low, *not_above = lowest
+    high, *not_below = highest
+    text = f"{_stage(low)} has the lowest mean"
+    if not_above:
+        text += f", not significantly below {_enumerate([_stage(row) for row in not_above])}"
+    text += f"; {_stage(high)} has the highest"
+    if not_below:
+        text += f", not significantly above {_enumerate([_stage(row) for row in not_below])}"
+    return text
+
+
+def _pairs_of_stages(pairs: Sequence[tuple[Row, Row]]) -> str:
+    """All pairs that are told apart, if a stage is among the lowest and among the highest."""
+    higher_by_low: dict[str, list[Row]] = {}
+    rows_by_stage: dict[str, Row] = {}
+    for low, high in pairs:
+        rows_by_stage[low["stage"]] = low
+        higher_by_low.setdefault(low["stage"], []).append(high)
+    claims = []
+    introduced: set[str] = set()
+
+    def name(row: Row) -> str:
+        """A stage, with its mean where it is named first."""
+        if row["stage"] in introduced:
+            return str(row["stage"])
+        introduced.add(row["stage"])
+        return _stage(row)
+
+    for stage, higher in higher_by_low.items():
+        low = name(rows_by_stage[stage])
+        claims.append(f"{low} has a lower mean than {_enumerate([name(row) for row in higher])}")
+    return f"{'; '.join(claims)}; no other two differ significantly"
 
 
 def _codes(tables: Tables) -> list[Finding]:
@@ -309,14 +350,21 @@ def _codes(tables: Tables) -> list[Finding]:
     if len(counted) < len(CODES):
         population += f" {', '.join(counted)}"
     top = _extreme_group(fired, highest=True)
-    shares = _enumerate([f"{row['code']} {_estimate(row, ' %', 100)}" for row in top])
+    shares = [f"{row['code']} {_estimate(row, ' %', 100)}" for row in top]
     if len(fired) == 1:
         text = f"All {total} of {population} are {fired[0]['code']}"
+    elif any(row["lo"] is None for row in fired):
+        # Without intervals nothing is tested, and all codes are in the group.
+        text = f"Shares of {population}{_as_judged(tables)}: {_enumerate(shares)}"
     elif len(top) == len(fired):
-        text = f"Of {population} none is significantly more frequent than the others: {shares}"
+        text = (
+            f"Of {population} none is significantly more frequent than all others:"
+            f" {_enumerate(shares)}"
+        )
     else:
-        remark = ", which do not differ significantly" if len(top) > 1 else ""
-        text = f"Most frequent of {population}{_as_judged(tables)}: {shares}{remark}"
+        text = f"Most frequent of {population}{_as_judged(tables)}: {shares[0]}"
+        if len(top) > 1:
+            text += f", not significantly more than {_enumerate(shares[1:])}"
     text = f"{text}{_share_read(rows[0])}.{_engineering_ratio(tables)}"
     return [Finding(text, " ".join(f"code:{row['code']}" for row in top))]
 

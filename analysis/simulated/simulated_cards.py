@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...error_codes.models import FiredCode
 from ...error_codes.output_facts import StageChecks
-from ...judge.card.fields import JudgeInfo, Policy, RubricInfo, RunInfo
+from ...judge.card.fields import SIMULATED, JudgeInfo, Policy, RubricInfo, RunInfo
 from ...judge.card.scorecard import ScoreCard
 from ...judge.card.stage_results import CriterionResult, StageResult
 from ...trajectories.models import STAGES, CardResources, CardStatus, Segment, Stage
@@ -27,7 +27,7 @@ def simulated_scorecards(sim: Simulation) -> Iterator[ScoreCard]:
     by_judge, by_rule = sim.tags
     resources = {name: values.tolist() for name, values in simulated_resources(sim).items()}
     rubric = RubricInfo(id="simulated", version="1", sha256="0" * 64)
-    judge = JudgeInfo(name="simulated")
+    judge = JudgeInfo(name=SIMULATED)
     policy = Policy()
     for i in range(sim.n):
         agent, task_index, n_turns = agents[sim.agent[i]], sim.task[i], resources["turns"][i]

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from ...errors import ConfigError
+from ...judge.card.fields import SIMULATED
 from ...tracks import BUILT_IN
 from ..statistics.interval_estimates import Bools, Floats, Ints
 from ..tables.codes_read import CODES
@@ -504,7 +505,7 @@ def _simulated_frame(sim: Simulation) -> pl.DataFrame:
         "track": np.array(tracks)[sim.task],
         "tier": np.array(sim.settings.tiers)[sim.tier],
         "repeat": sim.repeat + 1,
-        "judge": np.full(sim.n, "simulated"),
+        "judge": np.full(sim.n, SIMULATED),
         "missing_policy": np.full(sim.n, "renormalize"),
         "submitted": np.ones(sim.n, dtype=bool),
         "disqualified": np.zeros(sim.n, dtype=bool),

@@ -57,6 +57,8 @@ EFFECT_KEYS: dict[str, Any] = {
     "halo_note": pl.String,
 }
 POPULATIONS: tuple[Population, ...] = ("new", "same")
+FEW_FIRINGS = "few firings"
+"""The status of an effect that has an interval and no test."""
 FEW_TASKS = 10
 """With fewer tasks, intervals for new tasks are rough."""
 
@@ -68,11 +70,12 @@ def code_effects(
 
     The unit is that of the outcome (overall: points, 0-100). Disqualified runs are left out.
 
-    `status`: ok; uninformative (fewer than 50 firings with a repeat to compare with, or 20 cells:
-    read `mde80`, the smallest effect detected with power .8); confounded (it moves stages that
+    `status`: ok; few firings (fewer than 50 with a repeat to compare with, or 20 cells: an interval
+    but no test, and nothing is claimed); confounded (it moves stages that
     ended before it, so no effect may be claimed); refused (with the reason).
     `compared`: how many of the `fired` runs have a repeat of the same cell and other codes.
-    `p_holm`: adjusted over the codes that are neither refused nor uninformative.
+    `p_holm`: adjusted over the codes that are neither refused nor of few firings.
+    `mde80`: the smallest effect that is detected with power .8.
     `placebo_p`: the smallest adjusted p of the code's placebo tests.
     `robustness_value`: of this estimate (Cinelli and Hazlett 2020).
     `missing_lo`, `missing_hi`: the effect if runs without the outcome had the values least and most
@@ -167,14 +170,11 @@ def _effect_row(
     if est.se and est.df:
         key["mde80"] = minimum_detectable_effect(est.se, est.df)
     if fit.n_compared < MIN_FIRED or fit.n_cells < MIN_CELLS:
-        key["status"] = "uninformative"
-        warning = (
-            f"uninformative: {fit.n_compared} firings with a repeat to compare with, in"
-            f" {fit.n_cells} cells"
+        key["status"] = FEW_FIRINGS
+        warnings.append(
+            f"few firings: {fit.n_compared} with a repeat to compare with, in {fit.n_cells} cells;"
+            f" a test takes {MIN_FIRED} in {MIN_CELLS}, so nothing is claimed"
         )
-        if key.get("mde80"):
-            warning += f"; the smallest effect detected with power .8 is {key['mde80']:.1f}"
-        warnings.append(warning)
     elif placebo_p is not None and placebo_p < ALARM:
         key["status"] = "confounded"
         warnings.append(
@@ -189,7 +189,10 @@ def _effect_row(
         key["halo_note"] = (
             "scores and tags may come from the same judge: see the parts of the effect"
         )
-    return key, effects.estimate(k, label, population=population, warnings=warnings)
+    # What is not claimed is not tested: the p of a few firings would be read as a claim.
+    is_tested = key["status"] != FEW_FIRINGS
+    est = effects.estimate(k, label, population=population, warnings=warnings, test=is_tested)
+    return key, est
 
 
 def _effect_counts(runs: RunArrays, k: int, fit: OverlapEffect | None) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from .run_arrays import RunArrays, arrays_by_code, reading_refusal
 
 MIN_FIRED, MIN_CELLS = 50, 20
 """Firings with a repeat to compare with, and their cells: with fewer of either, an effect is
-reported but called uninformative."""
+reported but not tested."""
 REFUSE_FIRED, REFUSE_CELLS = 10, 5
 """With fewer of either, no effect is reported."""
 

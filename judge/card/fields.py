@@ -42,6 +42,8 @@ OverallScore = Annotated[Percent, AfterValidator(lambda value: round(value, OVER
 
 RULES = "rules"
 """Name of the judge without a model; the command line also takes its former name, `heuristic`."""
+SIMULATED = "simulated"
+"""The name of the judge of simulated scorecards, which have no run behind them."""
 REPLAY = "replay:"
 """Beginning of the names of judges that play back recorded answers."""
 TaskFrom = Literal["report", "outcome", "gate", "policy", "outputs"]
@@ -312,11 +314,14 @@ class ScoreCardFields(Frozen):
         return len(quotes) + unquoted, found
 
     def _lacks_quote(self, result: CriterionResult) -> bool:
-        """Whether a model judged a criterion met and quoted nothing; rules need no quote."""
+        """Whether a model judged a criterion met and quoted nothing.
+
+        Rules need no quote, and a simulated run has nothing to quote.
+        """
         if result.status != "scored" or not result.value or result.evidence:
             return False
         by_rules = any(vote.judge == RULES and vote.value for vote in result.votes)
-        return self.judge.name != RULES and not by_rules
+        return self.judge.name not in (RULES, SIMULATED) and not by_rules
 
     @property
     def gist(self) -> Gist:
