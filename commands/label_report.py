@@ -1,9 +1,9 @@
-"""The report of `ambjudge selftest --labels` as tables: a column for each split, a row for each
-figure."""
+"""The report of `ambjudge selftest --labels`: a sentence, the main figures by split, and with
+--verbose all figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import console
@@ -27,14 +27,34 @@ _CODE_SOURCES: tuple[tuple[CodeOrigin, str], ...] = (
 )
 
 
-def show_label_report(report: LabelReport) -> None:
-    """Print all figures of a judge against labels."""
+def show_label_report(report: LabelReport, *, verbose: bool) -> None:
+    """Print whether the judge is better than the rules judge and its main figures; `verbose`: all
+    figures."""
+    console.say(console.wrap(_verdict(report)))
+    console.say()
+    splits = dict(report.columns)
+    if len(splits) > 1:
+        splits = {**splits, "all": report.all_runs}
+    _show_criteria(splits)
+    _show_codes(splits)
+    _show_stages(splits)
+    if verbose:
+        _show_details(report)
+    console.say()
+    for name, figures in report.columns.items():
+        remarks = _remarks(figures)
+        if remarks:
+            console.say(f"{name}: {', '.join(remarks)}")
+    if not verbose:
+        console.say("95 % intervals; with -v every criterion, code and confidence")
+
+
+def _show_details(report: LabelReport) -> None:
+    """Every figure, a column for each split."""
     splits = list(report.columns.values())
     heads = [f"{name}, {figures.runs} runs" for name, figures in report.columns.items()]
-    console.say(
-        f"judge {report.judge} against human labels; 95 % intervals; n is the number of cases of a"
-        " figure"
-    )
+    console.say()
+    console.say("n is the number of cases of a figure")
     _table("Figure", heads, [(name, [select(s) for s in splits]) for name, select in _figures()])
     for title, rows in (*_criteria_tables(splits), *_code_tables(splits)):
         if rows:
@@ -42,9 +62,129 @@ def show_label_report(report: LabelReport) -> None:
             _table(title, heads, rows)
     for name, figures in report.columns.items():
         _show_calibration(name, figures)
-    console.say()
-    for name, figures in report.columns.items():
-        console.say(f"{name}: {', '.join(_remarks(figures))}")
+
+
+# The verdict and the main tables
+
+
+def _verdict(report: LabelReport) -> str:
+    """Whether the judge is better than the rules judge on these labels, in a sentence."""
+    from ..judge.trust.comparison import MIN_RUNS, compare_with_rules
+
+    figures, name = report.all_runs, report.judge
+    criteria = figures.criteria
+    if criteria is None:
+        return f"No criterion of these runs is labelled, so nothing can be said of judge {name}."
+    judge, rules = criteria.overall.equal, criteria.rules.equal
+    counts = f"{_count(judge)} of {judge.n} criteria of {console.counted(figures.runs, 'run')}"
+    if name == "rules":
+        return (
+            f"This is the rules judge itself: it equals the label in {counts}, those that facts"
+            " decide."
+        )
+    if criteria.overall.unscored:
+        counts += f" ({criteria.overall.unscored} without a verdict)"
+    evidence = f"it equals the label in {counts}, the rules judge in {_count(rules)}"
+    gain = _points(criteria.over_rules)
+    comparison = compare_with_rules(criteria, figures.runs)
+    if comparison != "undecided":
+        return f"{name} is {comparison} than the rules judge on these labels: {evidence}; {gain}."
+    few = ""
+    if figures.runs < MIN_RUNS:
+        few = f"; {MIN_RUNS} labelled runs are needed to tell"
+    return (
+        f"It cannot be told whether {name} is better than the rules judge on these labels:"
+        f" {evidence}; {gain}{few}."
+    )
+
+
+def _count(share: Figure) -> int:
+    """The number of cases behind a share."""
+    return round((share.value or 0.0) * share.n)
+
+
+def _points(gain: Figure) -> str:
+    """A gain in percentage points, with its interval."""
+    value = 100 * (gain.value or 0.0)
+    size = fixed(abs(value), 1)
+    text = f"{size} percentage points {'less' if value < 0 else 'more'}"
+    if float(size) == 0:
+        text = "no difference"
+    if gain.interval is None:
+        return text
+    low, high = (fixed(100 * end, 1) for end in gain.interval)
+    return f"{text}, 95 % {low} to {high}"
+
+
+def _show_criteria(splits: Mapping[str, Figures]) -> None:
+    rows = []
+    for name, figures in splits.items():
+        criteria = figures.criteria
+        if criteria is not None:
+            judge, rules = criteria.overall.equal, criteria.rules.equal
+            rows.append(
+                [
+                    f"{name}, {figures.runs} runs",
+                    str(judge.n),
+                    _value(judge),
+                    _value(rules),
+                    _value(criteria.always_met),
+                    _value(criteria.over_rules),
+                    _value(criteria.overall.kappa),
+                ]
+            )
+    if rows:
+        heads = ("Equal to the label", "Criteria", "Judge", "Rules", "Always met", "Gain", "Kappa")
+        console.table(heads, rows, right=(1,))
+
+
+def _show_codes(splits: Mapping[str, Figures]) -> None:
+    """The codes of judge and facts together beside those of facts alone."""
+    rows = []
+    for name, figures in splits.items():
+        facts = (figures.codes or {}).get("facts")
+        both = (figures.codes or {}).get("both", facts)
+        if facts is not None and both is not None:
+            rows.append(
+                [
+                    f"{name}, {figures.runs} runs",
+                    str(both.micro.recall.n),
+                    _value(both.micro.precision),
+                    _value(both.micro.recall),
+                    _value(both.micro.f1),
+                    _value(facts.micro.f1),
+                    _value(both.clean),
+                ]
+            )
+    if rows:
+        heads = ("Codes", "Labelled", "Precision", "Recall", "F1", "F1 by facts", "Clean with one")
+        console.say()
+        console.table(heads, rows, right=(1,))
+
+
+def _show_stages(splits: Mapping[str, Figures]) -> None:
+    rows = []
+    for name, figures in splits.items():
+        if figures.stages is not None:
+            judge, rules = figures.stages["reading"], figures.stages["rules"]
+            values = (judge.accuracy, rules.accuracy, judge.macro_f1, rules.macro_f1)
+            turns = str(judge.accuracy.n)
+            rows.append([f"{name}, {figures.runs} runs", turns, *map(_value, values)])
+    if rows:
+        heads = ("Stages", "Turns", "Accuracy", "By rules", "Macro F1", "F1 by rules")
+        console.say()
+        console.table(heads, rows, right=(1,))
+
+
+def _value(figure: Figure) -> str:
+    """A figure with its interval."""
+    if figure.value is None:
+        return "–"
+    text = console.number(figure.value, digits=3)
+    if figure.interval is None:
+        return text
+    low, high = figure.interval
+    return f"{text} [{fixed(low, 2)}, {fixed(high, 2)}]"
 
 
 # Figures by name
@@ -182,11 +322,7 @@ def _table(title: str, heads: list[str], rows: list[_Row]) -> None:
 def _cell(figure: Figure | None) -> str:
     if figure is None or not figure.n:
         return ""
-    value = console.number(figure.value, digits=3)
-    if figure.interval is None:
-        return f"{value} n {figure.n}"
-    low, high = figure.interval
-    return f"{value} [{fixed(low, 2)}, {fixed(high, 2)}] n {figure.n}"
+    return f"{_value(figure)} n {figure.n}"
 
 
 # Calibration and remarks
@@ -216,14 +352,17 @@ def _show_bins(title: str, calibration: Calibration) -> None:
 def _remarks(figures: Figures) -> list[str]:
     """Calls, cost, and what was left without an answer."""
     usage = figures.usage
-    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-    remarks = [f"{usage.calls} calls", cost]
+    remarks = []
+    if usage.calls:
+        cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+        remarks += [f"{usage.calls} calls", cost]
+    counts: list[tuple[int, str]] = []
     if figures.criteria is not None:
-        remarks.append(f"{figures.criteria.overall.unscored} criteria unscored")
+        counts.append((figures.criteria.overall.unscored, "criteria unscored"))
     if figures.reading is not None:
-        remarks += [
-            f"{figures.reading.unproven} readings unproven",
-            f"{figures.reading.cannot_tell} codes that it could not tell",
-            f"{figures.reading.unread} codes not read",
+        counts += [
+            (figures.reading.unproven, "readings unproven"),
+            (figures.reading.cannot_tell, "codes that it could not tell"),
+            (figures.reading.unread, "codes not read"),
         ]
-    return remarks
+    return remarks + [f"{count} {words}" for count, words in counts if count]

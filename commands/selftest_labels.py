@@ -68,7 +68,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             )
         )
         progress.clear()
-    _show(report, flags["as_json"], quiet)
+    _show(report, flags["as_json"], verbose=obj["verbose"] > 0, quiet=quiet)
     return runs.exit_code(report.all_runs.runs)
 
 
@@ -114,13 +114,13 @@ def _show_forecast(judge: Judge, runs: _Runs, selection: Selection, as_json: boo
     return count
 
 
-def _show(report: LabelReport, as_json: bool, quiet: bool) -> None:
+def _show(report: LabelReport, as_json: bool, *, verbose: bool, quiet: bool) -> None:
     from .render import bill
 
     if as_json:
         console.raw(json.dumps(_to_json(report), ensure_ascii=False))
         return
-    show_label_report(report)
+    show_label_report(report, verbose=verbose)
     if report.all_runs.usage.calls:
         console.note(bill(report.all_runs.usage), quiet)
 
@@ -130,6 +130,7 @@ def _to_json(report: LabelReport) -> dict[str, Any]:
 
     `gain` is over all runs measured.
     """
+    from ..judge.trust.comparison import compare_with_rules
     from ..judge.trust.measures import SEED
 
     figures = report.all_runs
@@ -144,6 +145,7 @@ def _to_json(report: LabelReport) -> dict[str, Any]:
             "heuristic_equal": _count(rules.equal),
             "gain": figures.criteria.over_rules.value,
             "interval": figures.criteria.over_rules.interval,
+            "than_rules": compare_with_rules(figures.criteria, figures.runs),
         }
     return {
         "schema": "ambjudge.selftest/1",

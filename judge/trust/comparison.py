@@ -20,10 +20,10 @@ from .measures import (
     calibration,
     cohen_kappa,
     f1,
+    gain_over_runs,
     macro_f1,
     on_tables,
     over_runs,
-    paired_gain,
     ratio,
     share,
 )
@@ -117,6 +117,24 @@ class CriteriaFigures:
     """How much more often the judge equals the label than `rules` does."""
     over_always_met: Figure
     calibration: Calibration | None
+
+
+Comparison = Literal["better", "worse", "undecided"]
+MIN_RUNS = 5
+"""Labelled runs below which no judge is called better than another."""
+
+
+def compare_with_rules(criteria: CriteriaFigures | None, runs: int) -> Comparison:
+    """Whether the judge is better than the rules judge on the labelled criteria of these runs.
+
+    Undecided with fewer than `MIN_RUNS` runs, and if the interval of the gain holds 0.
+    """
+    interval = criteria.over_rules.interval if criteria is not None else None
+    if interval is None or runs < MIN_RUNS:
+        return "undecided"
+    if interval[0] > 0:
+        return "better"
+    return "worse" if interval[1] < 0 else "undecided"
 
 
 @dataclass(frozen=True)
@@ -289,16 +307,15 @@ def _item_figures(runs: _Runs, rater: _Rater) -> ItemFigures:
 
 
 def _gain(runs: _Runs, first: _Rater, second: _Rater) -> Figure:
-    """How much more often the first rater equals the label than the second."""
-    only_first = only_second = pairs = 0
+    """How much more often the first rater equals the label than the second, in [-1, 1]."""
+    counts = []
     for run in runs:
+        gain = 0
         for item in run:
-            first_right = equals_label(first(item), item.label)
-            second_right = equals_label(second(item), item.label)
-            only_first += first_right and not second_right
-            only_second += second_right and not first_right
-            pairs += 1
-    return paired_gain(only_first, only_second, pairs)
+            gain += equals_label(first(item), item.label)
+            gain -= equals_label(second(item), item.label)
+        counts.append([gain, len(run)])
+    return gain_over_runs(counts)
 
 
 # Codes and stages

@@ -51,6 +51,15 @@ def test_the_second_report_asks_nothing(out, judge_server, tmp_path: Path) -> No
 
     code, text, _ = out("selftest", *args)
     assert code == 0
+    found = second["gain"]
+    assert " ".join(text.split()).startswith(
+        "It cannot be told whether good is better than the rules judge on these labels: it equals"
+        f" the label in {found['equal']} of {found['pairs']} criteria of 3 runs, the rules judge in"
+        f" {found['heuristic_equal']}; "
+    )
+    assert len(text.splitlines()) < 20
+    code, text, _ = out("-v", "selftest", *args)
+    assert code == 0
     for words in (
         "criteria, kappa",
         "gain over always met",

@@ -14,7 +14,13 @@ from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.against_labels import Selection, against_labels, labels_by_run
-from ambjudge.judge.trust.comparison import JudgedCodes, JudgedItem, RunComparison, figures
+from ambjudge.judge.trust.comparison import (
+    JudgedCodes,
+    JudgedItem,
+    RunComparison,
+    compare_with_rules,
+    figures,
+)
 from ambjudge.judge.trust.human_labels import import_labels
 from ambjudge.trajectories.reading.load import load_run
 
@@ -62,6 +68,35 @@ def test_criteria_beside_labels_rules_and_always_met() -> None:
     assert result.always_met.value == 2 / 6
     assert result.over_always_met.value == pytest.approx(1 / 6)
     assert result.calibration is None
+
+
+HALF = (1, 1, 1, 0, 0, 0)
+"""Of six criteria the rules judge is right about three."""
+VERDICTS = [
+    pytest.param((1, 1, 1, 1, 1, 0), 6, "better", id="better"),
+    pytest.param((1, 0, 0, 0, 0, 0), 6, "worse", id="worse"),
+    pytest.param((0, 0, 0, 1, 1, 1), 6, "undecided", id="as often, on others"),
+    pytest.param((1, 1, 1, 1, 1, 0), 4, "undecided", id="too few runs"),
+    pytest.param(HALF, 6, "undecided", id="the same everywhere"),
+]
+
+
+@pytest.mark.parametrize(("judge", "n_runs", "verdict"), VERDICTS)
+def test_better_than_the_rules_judge_only_if_the_interval_says_so(
+    judge: tuple[int, ...], n_runs: int, verdict: str
+) -> None:
+    runs = []
+    for number in range(n_runs):
+        # Runs differ in how many criteria are labelled, or there were no spread.
+        size = 6 - number % 2
+        items = [
+            item(f"S1{letter}", 1, float(value), float(rules))
+            for letter, value, rules in zip("abcdef", judge, HALF, strict=True)
+        ]
+        runs.append(RunComparison(str(number), tuple(items[:size])))
+    result = figures(runs)
+    assert compare_with_rules(result.criteria, result.runs) == verdict
+    assert compare_with_rules(None, 100) == "undecided"
 
 
 def test_codes_by_origin() -> None:

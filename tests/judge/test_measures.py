@@ -11,10 +11,10 @@ from ambjudge.judge.trust.measures import (
     calibration,
     cohen_kappa,
     f1,
+    gain_over_runs,
     macro_f1,
     on_tables,
     over_runs,
-    paired_gain,
     ratio,
     share,
 )
@@ -98,28 +98,46 @@ def test_wilsons_interval() -> None:
 
 
 GAINS = [
-    pytest.param(
-        (3, 1, 10),
-        0.2,
-        (0.2 - 1.959964 * math.sqrt(4 - 0.4) / 10, 0.2 + 1.959964 * math.sqrt(3.6) / 10),
-        id="better",
-    ),
-    pytest.param((0, 0, 7), 0.0, (0.0, 0.0), id="the same everywhere"),
-    pytest.param((0, 5, 5), -1.0, (-1.0, -1.0), id="always worse"),
-    pytest.param((0, 0, 0), None, None, id="nothing labelled"),
+    pytest.param([[1, 9]] * 6 + [[-1, 9]] * 2, 4 / 72, True, id="mostly better"),
+    pytest.param([[-2, 9], [0, 9], [-1, 9]], -3 / 27, True, id="worse"),
+    pytest.param([[0, 9]] * 7, 0.0, False, id="the same everywhere"),
+    pytest.param([[-9, 9]] * 7, -1.0, False, id="always worse: no spread"),
+    pytest.param([[3, 9]], 3 / 9, False, id="one run"),
+    pytest.param([], None, False, id="nothing labelled"),
 ]
 
 
-@pytest.mark.parametrize(("counts", "value", "interval"), GAINS)
-def test_paired_gain(
-    counts: tuple[int, int, int], value: float | None, interval: tuple[float, float] | None
+@pytest.mark.parametrize(("counts", "value", "has_interval"), GAINS)
+def test_gain_of_one_judge_over_another(
+    counts: list[list[int]], value: float | None, has_interval: bool
 ) -> None:
-    gain = paired_gain(*counts)
+    gain = gain_over_runs(counts)
+    opposite = gain_over_runs([[-d, n] for d, n in counts])
     assert gain.value == (None if value is None else pytest.approx(value))
-    assert gain.interval == (None if interval is None else pytest.approx(interval))
-    assert paired_gain(counts[1], counts[0], counts[2]).value == (
-        None if value is None else pytest.approx(-value)
-    )
+    assert (gain.interval is not None) == has_interval, "no spread is not certainty"
+    if gain.interval is not None:
+        assert gain.interval[0] < gain.value < gain.interval[1]
+        assert opposite.interval == pytest.approx((-gain.interval[1], -gain.interval[0]))
+
+
+def test_the_interval_of_a_gain_by_hand() -> None:
+    """Differences 2, 0, 1 of 4 cases each: mean .25, s = 1, t(.975, 2) = 4.3027."""
+    gain = gain_over_runs([[2, 4], [0, 4], [1, 4]])
+    half_width = 4.302653 * math.sqrt(1 / 3) / 4
+    assert gain.value == pytest.approx(0.25)
+    assert gain.interval == pytest.approx((0.25 - half_width, 0.25 + half_width))
+
+
+def test_judges_that_are_equally_good_are_rarely_called_different() -> None:
+    """With six runs of nine criteria each, about one interval in 20 misses 0 (of 400 at most 31, at
+    99 %)."""
+    random = np.random.default_rng(1)
+    missed = 0
+    for _ in range(400):
+        gains = random.binomial(9, 0.07, 6) - random.binomial(9, 0.07, 6)
+        interval = gain_over_runs([[int(gain), 9] for gain in gains]).interval
+        missed += interval is not None and not interval[0] <= 0 <= interval[1]
+    assert missed <= 31
 
 
 def test_intervals_resample_runs_not_verdicts() -> None:
