@@ -117,7 +117,9 @@ def _show_rubric(rubric: Rubric, tier: str | None) -> None:
 
 
 def _show_criterion(criterion: Criterion, tier: str | None) -> None:
-    notes = _notes(criterion, tier)
+    from ..rubrics.conditions import conditions
+
+    notes = conditions(criterion, tier)
     brackets = f"  [{'; '.join(notes)}]" if notes else ""
     console.say(f"  {criterion.id}  {criterion.title}{brackets}")
     console.say(console.wrap(criterion.text, "        "))
@@ -128,25 +130,6 @@ def _show_criterion(criterion: Criterion, tier: str | None) -> None:
             console.say(console.wrap(level.text, "             ", f"        {level.value:<4g} "))
     sources = f"evidence: {', '.join(criterion.evidence)} · source: {criterion.source}"
     console.say(console.wrap(sources, "        "))
-
-
-def _notes(criterion: Criterion, tier: str | None) -> list[str]:
-    """Credits, tiers, requirements and weight of a criterion, or only what concerns a tier."""
-    notes = []
-    if tier and tier in criterion.credit:
-        notes.append(f"credited in {tier}")
-    elif criterion.credit and not tier:
-        notes.append(f"credited in {', '.join(criterion.credit)}")
-    if criterion.tiers is not None:
-        if tier and tier not in criterion.tiers:
-            notes.append("left out")
-        else:
-            notes.append(f"only in {', '.join(criterion.tiers)}")
-    if criterion.requires:
-        notes.append(f"0 without {', '.join(criterion.requires)}")
-    if criterion.weight != 1:
-        notes.append(f"weight {criterion.weight:g}")
-    return notes
 
 
 @command.command("new", epilog=example_lines("ambjudge rubric new vqa > mine.yaml"))

@@ -32,9 +32,11 @@ from ..version import __version__
 from ..views.run_fields import filter_fields
 from ..views.run_filter import FILTER_HELP
 from ..views.run_rows import RunRow, row_of
+from .board_page import BOARD_DATA, BoardPage, board_page
 from .frame_rows import rows_of_frame
 from .run_page import LIMITS, Contents
 from .site_links import DATA, PAGES, SiteLinks
+from .stage_rubrics import UsedRubric
 
 if TYPE_CHECKING:
     from ..analysis.report.results import Analysis
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 ASSETS = ("site.css", "run_filter.js", "site.js")
+BOARD_FILES = ("board.html", "board.js", BOARD_DATA)
 MAX_CELL_LENGTH = 300
 """Characters of a text, and items of a list, in the table."""
 _PAGE_FILE = re.compile(r"[a-z0-9_-]+-[0-9a-f]{8}(-\d+)?\.html")
@@ -112,6 +115,7 @@ class Site:
         """Numbers of the lists of criteria ids, which many rows share."""
         self._criteria: list[list[tuple[str, str]]] = []
         """Those lists, as (id, title)."""
+        self._used_rubrics: dict[tuple[str, str], UsedRubric] = {}
         with write_errors_named(out):
             is_site = not out.is_dir() or (out / DATA).is_file()
             if not is_site and not all(map(_is_unfinished_site, out.iterdir())):
@@ -132,6 +136,7 @@ class Site:
         results = [result for stage in card.stages.values() for result in stage.criteria]
         results = results[:MAX_CELL_LENGTH]
         criteria = self._criteria_of(card, tuple(result.id for result in results))
+        self._note_rubric(card)
         marks = [criterion_mark(result).text for result in results]
         groups = [(name, stage.score) for name, stage in card.stages.items() if name not in STAGES]
         self._write_row([*row_values(row, name), criteria, marks, _cell(tuple(groups))])
@@ -139,6 +144,9 @@ class Site:
     def add_frame(self, table: pl.DataFrame) -> None:
         """Write the rows of a run frame; its runs have no pages."""
         no_criteria = self._criteria_number((), {})
+        for id, version in table.select("rubric", "rubric_version").unique().sort(pl.all()).rows():
+            if id:
+                self._note_rubric_of_frame(id, version or "")
         for row, groups in rows_of_frame(table, self._row_count):
             self._write_row([*row_values(row, ""), no_criteria, [], _cell(groups)])
             self.without_page += 1
@@ -148,7 +156,14 @@ class Site:
         self._data.write(separator + json.dumps(values, separators=(",", ":")))
         self._row_count += 1
 
-    def finish(self, report: str | None = None, unread: int = 0) -> None:
+    @property
+    def used_rubrics(self) -> list[UsedRubric]:
+        """The rubrics of all runs so far, by id and version."""
+        return [self._used_rubrics[key] for key in sorted(self._used_rubrics)]
+
+    def finish(
+        self, report: str | None = None, unread: int = 0, board: BoardPage | None = None
+    ) -> None:
         """Write the other files, and remove pages of an earlier site that are not part of this one.
 
         `report` is its HTML; `unread` counts inputs that could not be read.
@@ -164,6 +179,7 @@ class Site:
             "bare": self.without_page,
             "unread": unread,
             "report": report is not None,
+            "board": board is not None,
             # A site has no index of what runs say.
             "filter_help": [pair for pair in FILTER_HELP if not pair[0].startswith("text:")],
         }
@@ -173,9 +189,20 @@ class Site:
             self._write("report.html", report)
         else:
             (self.out / "report.html").unlink(missing_ok=True)
+        self._write_board(board, common)
         for file in (self.out / PAGES).iterdir():
             if file.suffix == ".html" and file.stem not in self._page_names:
                 file.unlink()
+
+    def _write_board(self, board: BoardPage | None, common: Mapping[str, Any]) -> None:
+        if board is None:
+            for name in BOARD_FILES:
+                (self.out / name).unlink(missing_ok=True)
+            return
+        page = _templates().get_template("board.html").render(common, it=board)
+        self._write("board.html", page)
+        self._write("board.js", _asset("board.js"))
+        self._write(BOARD_DATA, board.data)
 
     def _page_name(self, card: ScoreCard) -> str:
         """A unique file name for the page of a card: the same each time, safe on all systems."""
@@ -237,6 +264,24 @@ class Site:
         if self.rubric is not None and self.rubric.id == card.rubric.id:
             return self.rubric
         return _builtin_rubric(card.rubric.id)
+
+    def _note_rubric(self, card: ScoreCard) -> None:
+        """Remember the rubric of a card for the board."""
+        used = card.rubric
+        if (used.id, used.version) in self._used_rubrics:
+            return
+        text = self._rubric_of(card)
+        is_exact = text is not None and text.sha256 == used.sha256
+        self._used_rubrics[used.id, used.version] = UsedRubric(
+            used.id, used.version, text, used.titles, is_exact
+        )
+
+    def _note_rubric_of_frame(self, id: str, version: str) -> None:
+        """The same of a frame, which names no more than id and version."""
+        text = _builtin_rubric(id)
+        is_exact = text is not None and text.version == version
+        used = UsedRubric(id, version, text, {}, is_exact)
+        self._used_rubrics.setdefault((id, version), used)
 
     def _criteria_of(self, card: ScoreCard, ids: tuple[str, ...]) -> int:
         """The number of the card's list of criteria."""
@@ -306,7 +351,8 @@ def build(
 
         figures = draw_all(analysis.tables, analysis.runs, png=False, narrow=True)
         report_html = render(analysis, figures, title, site.links)
-    site.finish(report_html, len(analysis.problems))
+    board = board_page(analysis.runs, site.used_rubrics)
+    site.finish(report_html, len(analysis.problems), board)
     if site.without_transcript:
         tell(
             f"{site.without_transcript:,} pages without a transcript; --runs says where the"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..statistics.alternative_models import robustness
 from ..statistics.benchmark_ratings import part_scores, ratings
+from ..statistics.board import board_runs, run_means
 from ..statistics.descriptive import (
     code_prevalence,
     cost_score,
@@ -29,6 +30,7 @@ from ..statistics.run_arrays import select_runs
 from ..statistics.score_by_code_count import cliff, recovery
 from ..statistics.score_checks import validate_scores
 from ..statistics.score_variance import variance_components
+from ..statistics.stages_by_code import stages_by_code
 from ..tables.codes_read import reading_counts
 from .basis import basis
 from .cohort_tables import codes_by_stage, cohort_summary, judge_cost, order_stability
@@ -126,6 +128,12 @@ RECOVERY = Table(
     " agents with care: agents with more codes are seen on harder runs.",
     lambda inputs: recovery(inputs.runs, source=inputs.code_source),
 )
+STAGES_BY_CODE = Table(
+    "Stages of runs with and without a code",
+    "Means of S1 to S3 over the runs that were read for the code, each run counting once. The"
+    " differences are associations: agents and tasks are not held equal.",
+    lambda inputs: stages_by_code(inputs.runs, source=inputs.code_source),
+)
 CODE_EFFECTS = Table(
     "Effects of codes on {score}",
     "Runs that fired a code against repeats of the same agent, task, tier and other codes that"
@@ -175,6 +183,12 @@ COST = Table(
     "Correlations over all runs mix differences of agents with differences of runs; within_cell"
     " compares repeats only.",
     lambda inputs: cost_score(inputs.runs, outcome=inputs.outcome),
+)
+RUN_MEANS = Table(
+    "Means over all runs",
+    "What a run scored, took and cost. Within each agent, tasks and tracks have equal weights;"
+    " agents weigh by their runs.",
+    lambda inputs: run_means(board_runs(inputs.runs)),
 )
 JUDGE_COST = Table(
     "Cost of judging",

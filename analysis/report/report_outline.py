@@ -82,6 +82,7 @@ SECTIONS: tuple[Section, ...] = (
             ),
             _table("order"),
             _table("rank_stability", folded=True),
+            _table("run_means", folded=True),
             _table("planning", folded=True),
             _table("pass_k", folded=True),
             _table("ability", folded=True),
@@ -119,6 +120,7 @@ SECTIONS: tuple[Section, ...] = (
             _table("cliff"),
             _figure("recovery"),
             _table("recovery", folded=True),
+            _table("stages_by_code", folded=True),
         ),
     ),
     Section(

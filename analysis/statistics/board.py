@@ -160,16 +160,23 @@ def board_cell(runs: pl.DataFrame, selection: Selection) -> BoardCell:
         labels = dict(selected.select(f"_{twin}", f"_{grouping}").unique().rows())
         rows[grouping] = tuple(replace(row, label=labels[row.label]) for row in rows[twin])
         codes[grouping] = codes[twin].with_columns(pl.col("agent").replace(labels))
-    columns = {measure: measure for measure in measures}
-    means = column_means(table, columns, (), key="measure", label="mean {name}", prepare=False)
     return BoardCell(
         runs=table.height,
         notes=tuple(notes),
         rows=rows,
-        means=wide(means),
+        means=wide(run_means(table, prepare=False)),
         codes=codes,
         stages_by_code=wide(stages_by_code(table, prepare=False)),
     )
+
+
+def run_means(runs: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
+    """The mean of each measure over all runs of `board_runs`, in the measure's unit.
+
+    Within each agent, tasks and tracks have equal weights; agents weigh by their runs.
+    """
+    columns = {measure: measure for measure in measures_of(runs)}
+    return column_means(runs, columns, (), key="measure", label="mean {name}", prepare=prepare)
 
 
 def _label(columns: tuple[str, ...]) -> pl.Expr:

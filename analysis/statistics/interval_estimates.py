@@ -189,7 +189,7 @@ def t_estimate(
             few = too_few_units(population, df, n_clusters)
         reason = reason or few
         return Estimate(estimand, population, value, reason=reason, **counts)
-    if se < 1e-12 * max(1.0, abs(value)):  # rounding error of units that are all equal
+    if se < 1e-9 * max(1.0, abs(value)):  # rounding error of units that are all equal
         reason = reason or "no variation between the units, which is not certainty: no interval"
         return Estimate(estimand, population, value, 0.0, df=float(df), reason=reason, **counts)
     half_width = t_quantile((1 + level) / 2, df) * se
