@@ -31,6 +31,7 @@ from ..analysis.statistics.run_arrays import UNKNOWN
 from ..analysis.statistics.stages_by_code import GROUPS, JUDGED
 from ..analysis.tables.codes_read import CODES
 from ..analysis.tables.frames import GROUP
+from ..rounding import fixed
 from ..sanitize import sanitize
 from .stage_rubrics import StageText, UsedRubric, agentic_formula, stage_texts
 
@@ -140,8 +141,7 @@ def shown(value: float | None, unit: Unit) -> float | None:
     """A number in its unit, rounded as it is shown; None if it is unknown."""
     if value is None:
         return None
-    rounded = float(f"{unit.factor * value:.{unit.digits}f}")
-    return rounded + 0.0  # no minus before a zero
+    return float(fixed(unit.factor * value, unit.digits))
 
 
 def name_in_table(name: str) -> str:

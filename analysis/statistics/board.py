@@ -25,6 +25,7 @@ from .interval_estimates import Estimate, wide
 from .ranking import failed, max_tracks, ranked_scores, score_estimates, side_means
 from .run_arrays import (
     UNKNOWN,
+    RunArrays,
     build_arrays,
     insufficiently_read,
     judges_by_use,
@@ -203,7 +204,7 @@ def _board_rows(
 
     `labelled` has the labels as agents; `table` has the same runs with their own agents.
     """
-    estimates = {measure: _scores(labelled, measure) for measure in measures}
+    estimates = {runs.outcome: _scores(runs) for runs in _arrays_by_measure(labelled, measures)}
     ranges = {outcome: side_means(labelled, outcome) for outcome in ("overall", "agentic")}
     rows = []
     names = ("agent", "model", "tier")
@@ -243,9 +244,22 @@ def _board_rows(
     return tuple(sorted(rows, key=_place))
 
 
-def _scores(labelled: pl.DataFrame, measure: str) -> dict[str, tuple[Estimate, Estimate]]:
+def _arrays_by_measure(labelled: pl.DataFrame, measures: Iterable[str]) -> Iterator[RunArrays]:
+    """The arrays of each measure; those that all runs have share what is not the measure."""
+    complete: RunArrays | None = None
+    for measure in measures:
+        is_complete = bool(labelled[measure].cast(pl.Float64).is_finite().fill_null(False).all())
+        if is_complete and complete is not None:
+            yield complete.with_outcome(measure)
+            continue
+        runs = build_arrays(labelled, measure, keep_breach=True, prepare=False, need_codes=False)
+        if is_complete:
+            complete = runs
+        yield runs
+
+
+def _scores(runs: RunArrays) -> dict[str, tuple[Estimate, Estimate]]:
     """The means of a measure by label, for new tasks and for the same tasks."""
-    runs = build_arrays(labelled, measure, keep_breach=True, prepare=False, need_codes=False)
     cells = cell_means(runs)
     all_tasks = np.ones(len(cells.tasks), dtype=bool)
     most_tracks = max_tracks(cells, all_tasks)

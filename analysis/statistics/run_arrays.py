@@ -8,7 +8,7 @@ everything that is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -206,6 +206,11 @@ class RunArrays:
     def difference_limits(self) -> tuple[float, float]:
         """The range of differences of two values of the outcome."""
         return self.limits[0] - self.limits[1], self.limits[1] - self.limits[0]
+
+    def with_outcome(self, outcome: str) -> RunArrays:
+        """The same runs with another outcome, which all of them have."""
+        y = self.table[outcome].to_numpy().astype(np.float64)
+        return replace(self, outcome=outcome, y=y)
 
     def axis(self, name: str) -> tuple[Ints, tuple[str, ...]]:
         """The index of each run and the names, of `agent`, `task`, `track` or `tier`."""
