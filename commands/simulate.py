@@ -19,10 +19,6 @@ from .path_types import LocalPath
 if TYPE_CHECKING:
     from ..analysis.simulated.simulation import Simulation
 
-_SIZES = {"agents": "n_agents", "tasks": "n_tasks", "tracks": "n_tracks", "repeats": "n_rep"}
-"""Sizes of the cohort, each with its name in the simulator."""
-_MAX_TRACKS = 7
-
 
 @grouped_command(
     "simulate",
@@ -47,7 +43,7 @@ _MAX_TRACKS = 7
     "switches",
     multiple=True,
     metavar="NAME=NUMBER",
-    help="Set agents, tasks, tracks, repeats or any switch of the simulator; repeatable.",
+    help="Set agents, tasks, tracks, repeats, tiers or any switch of the simulator; repeatable.",
 )
 @option(
     "--out",
@@ -102,28 +98,16 @@ def _write(file: Path, lines: Iterable[str], truth_file: Path, truth: dict[str, 
 
 
 def _parse_switches(texts: Iterable[str]) -> dict[str, Any]:
-    """NAME=NUMBER pairs by the simulator's names. ConfigError for anything else."""
+    """NAME=NUMBER pairs. ConfigError for anything else."""
     switches: dict[str, Any] = {}
     for text in texts:
         name, _, number = (part.strip() for part in text.partition("="))
-        name = _SIZES.get(name, name)
         try:
             is_integer = number.lstrip("-").isdigit()
             switches[name] = int(number) if is_integer else float(number)
         except ValueError:
             raise ConfigError(f"--set {text}: is not NAME=NUMBER", "e.g. --set halo=1.5") from None
-        if name in _SIZES.values():
-            _check_size(text, name, switches[name])
     return switches
-
-
-def _check_size(text: str, name: str, number: float | int) -> None:
-    if not isinstance(number, int) or number < 1:
-        raise ConfigError(
-            f"--set {text}: is not a whole number of at least 1", "e.g. --set agents=4"
-        )
-    if name == "n_tracks" and number > _MAX_TRACKS:
-        raise ConfigError(f"--set {text}: there are {_MAX_TRACKS} tracks", "give fewer")
 
 
 def _truth(simulation: Simulation, preset: str, seed: int) -> dict[str, Any]:

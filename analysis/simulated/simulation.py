@@ -24,6 +24,7 @@ from ...tracks import BUILT_IN
 from ..statistics.interval_estimates import Bools, Floats, Ints
 from ..tables.codes_read import CODES
 from ..tables.frames import WEIGHTS, conform
+from .switches import checked_switches
 
 CAUSAL_ORDER = (0, 1, 3, 2, 4)
 """The order in which codes arise: E1, E2, E4, E3, E5."""
@@ -241,7 +242,8 @@ class Simulation:
         if not s.tag_error:
             return self.codes, by_rule
         spec = np.array(s.spec)
-        false_logit = np.log((1 - spec) / spec) + s.halo * (out.task < 0.3)[:, None]
+        with np.errstate(divide="ignore"):  # a tag that is never or always false
+            false_logit = np.log((1 - spec) / spec) + s.halo * (out.task < 0.3)[:, None]
         true_tag = self.noise["tag"] < np.array(s.sens)
         false_tag = self.noise["tag"] < _expit(false_logit)
         return np.where(self.codes, true_tag, false_tag), by_rule
@@ -255,31 +257,15 @@ class Simulation:
 
 
 def settings_of(preset: str = "paper", **switches: Any) -> Settings:
-    """A preset with fields of Settings replaced.
+    """A preset with fields of Settings replaced (`checked_switches`).
 
-    ConfigError for unknown names, sizes below 1, or more tracks than there are.
+    ConfigError for an unknown preset or switch, or for a value that it cannot have.
     """
     if preset not in PRESETS:
         raise ConfigError(f"unknown preset {preset!r}", f"choose from {', '.join(PRESETS)}")
-    names = Settings.__dataclass_fields__
-    unknown = set(switches) - set(names)
-    if unknown:
-        raise ConfigError(f"unknown switch {min(unknown)!r}", f"choose from {', '.join(names)}")
-    settings = replace(PRESETS[preset], **switches)
-    smallest = min(
-        settings.n_agents,
-        settings.n_tasks,
-        settings.n_tracks,
-        settings.n_rep,
-        len(settings.tiers),
-    )
-    if smallest < 1 or settings.n_tracks > len(TRACK_NAMES):
-        raise ConfigError(
-            "a cohort needs at least one agent, task, tier and repeat, and 1 to"
-            f" {len(TRACK_NAMES)} tracks",
-            "change the sizes",
-        )
-    return settings
+    defaults = {name: getattr(PRESETS[preset], name) for name in Settings.__dataclass_fields__}
+    checked = checked_switches(switches, defaults, max_tracks=len(TRACK_NAMES))
+    return replace(PRESETS[preset], **checked)
 
 
 CODE_EFFECTS = {(1, 4): 0.8, (3, 4): 0.8, (2, 4): 0.4, (3, 2): 0.4, (0, 3): 0.5}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import warnings
 from pathlib import Path
 
 import polars as pl
 import pytest
+from ambjudge.analysis.simulated.simulation import Settings, settings_of
 from ambjudge.cli import run
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "data" / "recorded"
@@ -55,6 +59,51 @@ def test_simulate_errors_are_one_line_with_what_to_do(out, args: list[str], mess
     assert (code, text) == (2, "")
     assert message in err
     assert len(err.splitlines()) <= 2
+
+
+ODD_NUMBERS = (
+    *("0", "1", "2", "3", "5", "-1", "0.5", "1.5", "1e3", "50", "-50", "51", "1e-9", "-0.0"),
+    *("nan", "inf", "-inf", "1e400", "9" * 30, "-" + "9" * 400, "1_0", "²", "", "x", "1,2", "(1,)"),
+)
+PLAIN_SIZES = {"n_agents": "agents", "n_tasks": "tasks", "n_tracks": "tracks", "n_rep": "repeats"}
+SWITCHES = [PLAIN_SIZES.get(name, name) for name in Settings.__dataclass_fields__]
+
+
+@pytest.mark.parametrize("preset", ["paper", "halo"])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(name=st.sampled_from(SWITCHES), number=st.sampled_from(ODD_NUMBERS))
+@example(name="ability", number="0")
+@example(name="tiers", number="2")
+@example(name="spec", number="1")
+@example(name="slope_sd", number="10")
+def test_any_switch_with_any_number_is_a_cohort_or_an_error_of_one_line(
+    out, preset, name, number
+) -> None:
+    small = ("agents=2", "tasks=2", "repeats=2", f"{name}={number}")
+    switches = [word for size in small for word in ("--set", size)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        code, text, err = out("simulate", "--preset", preset, *switches)
+    if code == 2:
+        assert text == ""
+        assert len(err.splitlines()) <= 2
+        assert err.startswith("ambjudge: error: ")
+        assert name in err
+        return
+    assert (code, err) == (0, "")
+    overall = [json.loads(line)["overall"] for line in text.splitlines()]
+    assert overall
+    assert all(0 <= score <= 100 for score in overall)
+
+
+def test_one_number_stands_for_all_agents_and_tiers_are_counted(out) -> None:
+    assert settings_of(ability=0, n_agents=8).ability == (0.0,) * 8
+    assert settings_of(tiers=2).tiers == ("lite", "standard")
+    assert settings_of(sens=1).sens == (1.0,) * 5
+    text = out("simulate", "--set", "tiers=1", "--set", "tasks=2", "--set", "repeats=1")[1]
+    assert {json.loads(line)["run"]["tier"] for line in text.splitlines()} == {"lite"}
 
 
 # analyze
