@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SUMMARY = ("leaderboard", "corrected_leaderboard", "code_effects")
 """Tables of the summary on a terminal; --out and --json have all. The second needs labels."""
+_METHODS_TABLES = ("cohort", "agreement")
+"""Tables that a paragraph on methods with labels depends on."""
 _SUMMARY_HIDES = (
     "name",
     *HIDDEN_COLUMNS["overall"],
@@ -86,6 +88,12 @@ _SUMMARY_HIDES = (
     type=LocalPath(),
     help="Link the report to the pages of these runs in a site.",
 )
+@option(
+    "--methods",
+    heading="Output",
+    is_flag=True,
+    help="Print a paragraph for a paper: judge, rubrics, costs, tests (Markdown).",
+)
 @json_option("Print all tables as one JSON object.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
@@ -102,6 +110,8 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 if some inputs could not be read."""
     _check_output(flags["out"], flags["site"])
+    if flags["methods"] and (flags["as_json"] or flags["tables"]):
+        raise ConfigError("--methods prints a paragraph alone", "leave out --json and --table")
     from ..analysis.report.results import analyse
 
     labels = labels_of(flags) if flags["labels"] else None
@@ -111,7 +121,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         flags,
         analyse,
         labels=labels,
-        only=flags["tables"] or None,
+        only=_tables_to_compute(flags),
         outcome=flags["outcome"],
         code_source=flags["codes_from"],
         judge=flags["judge"],
@@ -123,9 +133,20 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         from ..analysis.report.results import to_json
 
         say_json(to_json(analysis))
+    elif flags["methods"]:
+        from ..analysis.report.methods_text import methods_paragraph
+
+        console.say(methods_paragraph(analysis))
     elif not flags["out"]:
         _show_summary(analysis, flags["tables"])
     return 1 if analysis.problems or (labels is not None and labels.n_problems) else 0
+
+
+def _tables_to_compute(flags: dict[str, Any]) -> Sequence[str] | None:
+    """The tables that the command needs; None for all."""
+    if flags["methods"] and not flags["out"]:
+        return _METHODS_TABLES if flags["labels"] else ("cohort",)
+    return flags["tables"] or None
 
 
 def _check_output(out: str | None, site: str | None) -> None:

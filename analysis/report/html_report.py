@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,7 @@ from .display import Cell, Display, display, methods
 from .findings import findings
 from .glossary import Glossary, terms_of
 from .method_notes import METHOD_NOTES
+from .methods_text import methods_statements
 from .page_templates import environment, visible_html
 from .report_outline import SECTIONS, Item, Section
 from .results import Analysis, write_tables
@@ -45,6 +47,7 @@ MAX_ROWS = 400
 MAX_SHORT_CELL = 30
 """Cells of at most this many characters stay on one line."""
 MAX_NAMED_JUDGES = 4
+_CODE = re.compile("`([^`]*)`")
 METHOD_HEADINGS = (
     "estimand",
     "population",
@@ -164,6 +167,7 @@ class _Report:
                 findings=page_findings,
                 sections=sections,
                 listed_runs=self.listed.entries() if self.listed is not None else [],
+                judge_statements=self._judge_statements(),
                 methods=self._methods(),
                 method_notes=METHOD_NOTES,
                 method_headings=METHOD_HEADINGS,
@@ -320,6 +324,13 @@ class _Report:
 
     def _name(self, text: str) -> Markup:
         return Markup(self.glossary.name(text, visible_html(text)))
+
+    def _judge_statements(self) -> list[tuple[str, Markup]]:
+        """What was judged by whom and how, with names as code."""
+        return [
+            (subject, Markup(_CODE.sub(r"<code>\1</code>", str(visible_html(text)))))
+            for subject, text in methods_statements(self.analysis)
+        ]
 
     def _methods(self) -> list[dict[str, Any]]:
         """Name, title and methods of the numbers of each table."""

@@ -6,14 +6,17 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
+import yaml
 from ambjudge.analysis.report.report_tables import TABLES
 from ambjudge.cli import app
 from ambjudge.commands import import_
 from ambjudge.trajectories.importers import IMPORTERS
+from ambjudge.version import __version__
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -143,3 +146,14 @@ def test_the_page_names_every_table() -> None:
     documented = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
     titles = {name: TABLES.get(name).title.format(score="the score") for name in TABLES.names}
     assert documented == {name: title[:1].upper() + title[1:] for name, title in titles.items()}
+
+
+def test_the_citation_has_the_package_s_version_and_licence() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["version"] == __version__
+    assert citation["license"] == project["license"]
+    assert citation["abstract"] == project["description"]
+    assert citation["authors"]
+    assert citation["message"]
