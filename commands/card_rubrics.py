@@ -55,13 +55,14 @@ class CardRubrics:
                 tier=row["tier"],
                 turns=row["turns"] or 0,
                 rubric=self._rubric(row["rubric"], row["rubric_version"]),
+                scored_by=f"{row['rubric']} {row['rubric_version']}",
                 criteria=tuple(criteria["criterion"].cast(pl.String).unique(maintain_order=True)),
             )
             forms.append((labels, run))
         return forms
 
     def _rubric(self, id: str | None, version: str | None) -> Rubric | None:
-        """The rubric of this id and version; None if its text is not at hand."""
+        """The rubric of this id and version, else another version; None if neither is at hand."""
         key = (id or "", version or "")
         if key not in self._loaded:
             self._loaded[key] = self._load(key)
@@ -72,14 +73,16 @@ class CardRubrics:
         from ..rubrics.load import builtin_ids, load_rubric
 
         own = score_options(load(self._obj["config"]), {}).scope().rubric
-        candidates = [own] if own is not None else []
+        candidates = [own] if own is not None and own.id == key[0] else []
         if key[0] in builtin_ids():
             candidates.append(load_rubric(key[0]))
         for rubric in candidates:
             if (rubric.id, rubric.version) == key:
                 return rubric
         place = place_of(self._obj, self._path)
-        if place.store is None or key not in self._hashes:
-            return None
-        with opened(place, quiet=True) as store:
-            return store.rubric(self._hashes[key])
+        if place.store is not None and key in self._hashes:
+            with opened(place, quiet=True) as store:
+                stored = store.rubric(self._hashes[key])
+            if stored is not None:
+                return stored
+        return candidates[0] if candidates else None

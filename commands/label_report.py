@@ -103,6 +103,17 @@ def _count(share: Figure) -> int:
     return round((share.value or 0.0) * share.n)
 
 
+def _gain(gain: Figure) -> str:
+    """A gain in percentage points, with its interval, as a cell."""
+    if gain.value is None:
+        return "–"
+    text = fixed(100 * gain.value, 1)
+    if gain.interval is None:
+        return text
+    low, high = gain.interval
+    return f"{text} [{fixed(100 * low, 1)}, {fixed(100 * high, 1)}]"
+
+
 def _points(gain: Figure) -> str:
     """A gain in percentage points, with its interval."""
     value = 100 * (gain.value or 0.0)
@@ -129,12 +140,20 @@ def _show_criteria(splits: Mapping[str, Figures]) -> None:
                     _value(judge),
                     _value(rules),
                     _value(criteria.always_met),
-                    _value(criteria.over_rules),
+                    _gain(criteria.over_rules),
                     _value(criteria.overall.kappa),
                 ]
             )
     if rows:
-        heads = ("Equal to the label", "Criteria", "Judge", "Rules", "Always met", "Gain", "Kappa")
+        heads = (
+            "Equal to the label",
+            "Criteria",
+            "Judge",
+            "Rules",
+            "Always met",
+            "Gain, points",
+            "Kappa",
+        )
         console.table(heads, rows, right=(1,))
 
 

@@ -465,7 +465,7 @@ def reliability(cards: Cohort, labels: Labels | None = None) -> pl.DataFrame:
     tasks = _judged_runs(matched).unique("run_id").select("run_id", TASK)
     ratings = matched.criteria.unique(
         ["run_id", "rater", "criterion"], keep="last", maintain_order=True
-    ).join(tasks, on="run_id")
+    ).join(tasks, on="run_id", maintain_order="left")
     ratings = ratings.filter(pl.len().over("run_id", "criterion") > 1)
     rows = [
         {"criterion": criterion, **_alpha_row(part)}
@@ -565,6 +565,8 @@ def _rows_by_item(
     `cluster` is the column that is deleted value by value; `weight` and `stratum` are used if they
     are there.
     """
+    # Joins leave rows in any order, and sums of floats depend on it in the last digit.
+    criteria, codes = criteria.sort("run_id"), codes.sort("run_id")
     rows: list[dict[str, Any]] = []
     for criterion, part in _parts_by_name(criteria, "criterion").items():
         coefficient_rows = _agreement_of_columns(part, "value", cluster)

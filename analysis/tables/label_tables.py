@@ -86,7 +86,7 @@ def read_labels(source: Source, on_problem: Callable[[InputError], None] | None 
             continue
         label = entry.labels
         keys = (label.run, label.annotator)
-        for criterion_id, value in label.criteria.items():
+        for criterion_id, value in sorted(label.criteria.items()):
             if value is not None:
                 criteria.append((*keys, criterion_id, float(value)))
         if "codes" in label.model_fields_set:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...atomic_files import atomic_write
 from ...error_codes.taxonomy import taxonomy
@@ -57,6 +58,8 @@ class FormRun:
     turns: int
     rubric: Rubric | None
     """None if the text of the rubric is not at hand; then `criteria` are asked by their ids."""
+    scored_by: str = ""
+    """Id and version of the rubric of the scorecard."""
     criteria: tuple[str, ...] = ()
 
 
@@ -141,15 +144,24 @@ def _form_lines(labels: Labels, run: FormRun) -> Iterator[str]:
     if labels.drawn is not None:
         yield ""
         yield from _comment(_DRAWN)
-        yield f"drawn: {json.dumps(labels.drawn.model_dump(exclude_defaults=True))}"
+        design = labels.drawn.model_dump(exclude_defaults=True)
+        yield f"drawn: {_quoted(design)}"
 
 
 def _criteria_lines(run: FormRun) -> Iterator[str]:
     yield "criteria:"
     if run.rubric is None:
+        text = f"The text of rubric {run.scored_by} is not at hand: see its file."
+        yield from _comment(text, indentation="  ")
         for id in run.criteria:
             yield f"  {id}:"
         return
+    questions = f"{run.rubric.id} {run.rubric.version}"
+    if run.scored_by not in ("", questions):
+        text = (
+            f"The run was scored by rubric {run.scored_by}; these are the questions of {questions}."
+        )
+        yield from _comment(text, indentation="  ")
     by_tier = []
     for stage in run.rubric.judged_stages:
         yield ""
@@ -209,10 +221,10 @@ def _folder(transcript: str) -> str:
     return str(folder.parent if folder.name == "process" else folder)
 
 
-def _quoted(text: str) -> str:
-    """The text in quotes; characters that YAML refuses are escaped."""
+def _quoted(value: str | Mapping[str, Any]) -> str:
+    """The value as JSON, which YAML includes but for some characters: these are escaped."""
     escaped = []
-    for char in json.dumps(text, ensure_ascii=False):
+    for char in json.dumps(value, ensure_ascii=False):
         if char.isprintable():
             escaped.append(char)
         else:

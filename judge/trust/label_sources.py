@@ -57,9 +57,9 @@ class _Item:
 
 
 def each_label(source: Source) -> Iterator[LabelEntry | InputError]:
-    """Every label of a source, in the order of names; then those of runs labelled twice.
+    """Every label of a source, by run and annotator, so that no number depends on where it lies.
 
-    A label that breaks the format comes as its error, and reading continues.
+    Before them the errors of labels that break the format; they do not stop the others.
     """
     entries: dict[tuple[str, str], LabelEntry] = {}
     for item in _items(source):
@@ -69,7 +69,8 @@ def each_label(source: Source) -> Iterator[LabelEntry | InputError]:
             entries[key] = _fuller(entries[key], entry) if key in entries else entry
         except InputError as error:
             yield error
-    yield from entries.values()
+    for key in sorted(entries):
+        yield entries[key]
 
 
 def unfilled(entry: LabelEntry) -> list[str]:
