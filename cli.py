@@ -17,7 +17,7 @@ import click
 from .commands.grouped_help import example_lines
 from .commands.path_types import LocalPath
 from .commands.registry import COMMANDS, commands
-from .console import LogFormatter, note, traceback_of
+from .console import LogFormatter, LogHandler, note, traceback_of
 from .errors import AmbjudgeError
 from .version import __version__
 
@@ -102,7 +102,7 @@ def app(ctx: click.Context, /, **_options: Any) -> None:
     """
     import logging
 
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LogHandler()
     handler.setFormatter(LogFormatter("ambjudge: %(levelname)s: %(message)s"))
     logging.basicConfig(handlers=[handler])
     # Warnings of libraries concern people who work on ambjudge: -vv shows them, through the same

@@ -64,6 +64,8 @@ def raw(line: str) -> None:
 
 
 _json_lines = False
+_live_line: Progress | None = None
+"""The progress that stands on the last line of the terminal, to be erased before other output."""
 
 
 def as_json(is_on: bool) -> None:
@@ -79,8 +81,30 @@ def note(text: str, quiet: bool = False, event: str = "note") -> None:
     if _json_lines:
         _log(event, message=sanitize_line(text))
         return
+    erase_progress()
     sys.stderr.write(_encodable(sanitize_line(text), sys.stderr) + "\n")
     sys.stderr.flush()
+
+
+def erase_progress() -> None:
+    """Erase a live line of progress, so that what comes next begins a line of its own."""
+    if _live_line is not None:
+        _live_line.clear()
+
+
+class LogHandler(logging.StreamHandler[TextIO]):
+    """Writes log records on stderr, each text once a command, on lines of their own."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._written: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text not in self._written or record.levelno < logging.WARNING:
+            self._written.add(text)
+            erase_progress()
+            super().emit(record)
 
 
 class LogFormatter(logging.Formatter):
@@ -306,7 +330,7 @@ class Progress:
         text = self._line(done, rate, left_s, extra)
         if self.live:
             sys.stderr.write(_ERASE_LINE + sanitize_line(text)[: max(20, width() - 1)])
-            self._is_drawn = True
+            self._set_drawn()
         else:
             sys.stderr.write(sanitize_line(text) + "\n")
         sys.stderr.flush()
@@ -325,10 +349,16 @@ class Progress:
         if self.live and not self.quiet:
             sys.stderr.write(f"{_ERASE_LINE}{text}…")
             sys.stderr.flush()
-            self._is_drawn = True
+            self._set_drawn()
+
+    def _set_drawn(self) -> None:
+        global _live_line
+        self._is_drawn, _live_line = True, self
 
     def clear(self) -> None:
         """Erase the live line before other output, or at the end."""
+        global _live_line
+        _live_line = None
         if self._is_drawn:
             sys.stderr.write(_ERASE_LINE)
             sys.stderr.flush()

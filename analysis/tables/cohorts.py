@@ -97,8 +97,8 @@ def cohort(source: Any, scoring: RulesScoring | None = None) -> Cohort:
     changed = int((ids != runs["run_id"]).sum())
     if changed:
         log.warning(
-            "%d scorecards share their run's id with another run; their folders were added to it",
-            changed,
+            "%s the id of another run; names of folders were added to these ids",
+            "1 scorecard has" if changed == 1 else f"{changed} scorecards have",
         )
     return Cohort(
         runs=runs.with_columns(ids),

@@ -142,7 +142,7 @@ def test_two_judges_of_the_same_bytes_are_compared_wherever_they_lie(
     code, text, err = out("agreement", "a.jsonl", "b.jsonl")
     assert code == 0
     assert "good / rules" in text
-    assert "share their run's id" not in err
+    assert "the id of another run" not in err
     assert next(row.split()[1] for row in text.splitlines() if row.startswith("S1a ")) == "3"
 
 

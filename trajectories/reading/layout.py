@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
@@ -57,6 +58,12 @@ MAX_OUTPUT_FILES = 200_000
 _MAX_OUTPUT_DEPTH = 16
 
 
+_SCORECARD = re.compile(
+    rb'(?:\xef\xbb\xbf)?[\s\[]{0,200}\{\s{0,20}"schema"\s{0,20}:\s{0,20}"ambjudge\.scorecard/'
+)
+"""How a file of scorecards begins."""
+
+
 def resolve_run_path(path: Path, folders: Iterable[Path]) -> Path | None:
     """The run file that a scorecard names; None if it is not there.
 
@@ -81,6 +88,7 @@ def find_conversations(path: Path) -> Iterator[Path]:
     Raises InputError if `path` does not exist, or if a folder holds no conversation.
     """
     if is_file(path):
+        _refuse_scorecards(path)
         yield path
         return
     if not _is_dir(path):
@@ -98,6 +106,19 @@ def find_conversations(path: Path) -> Iterator[Path]:
 
         hint = how_to_import(path) or "a run is <run>/process/conversation.json"
         raise InputError("holds no conversation.json at any depth", hint, path)
+
+
+def _refuse_scorecards(path: Path) -> None:
+    """InputError for a file of scorecards, which is given for its runs by mistake."""
+    from ..importers.recognise import head_of
+
+    if _SCORECARD.match(head_of(path)):
+        raise InputError(
+            "holds scorecards, not a run",
+            "analyze, leaderboard, compare, export, site and browse read them; to score again, give"
+            " the folder of the runs",
+            path,
+        )
 
 
 class Listing(NamedTuple):
