@@ -12,7 +12,7 @@ from ..errors import InputError
 from .cohort_input import labels_of, read_cards, say_json
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import OPTIONAL_PATHS, cohort_options, json_option, judged_by
+from .options import OPTIONAL_PATHS, cohort_options, json_option
 from .path_types import LocalPath
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _COEFFICIENTS = ("agreement", "kappa", "ac1", "sensitivity", "specificity")
     metavar="NAME",
     help="Compare the annotator with this second one instead of with the judge.",
 )
-@judged_by("all")
 @cohort_options
 @json_option("Print one JSON object.")
 @click.pass_obj
@@ -106,18 +105,12 @@ def _compare_with_labels(
     from ..analysis.report.results import read
     from ..analysis.statistics.raters import agreement
 
-    labels, judge = labels_of(flags), flags["judge"]
+    labels = labels_of(flags)
     annotator = flags["annotator"] or labels.default_annotator
     _check_annotators(labels.annotators, annotator)
     cohort = read_cards(obj, paths, flags, read)
-    judges = cohort.runs["judge"].drop_nulls().unique().sort().to_list()
-    if judge and judge not in judges:
-        raise InputError(
-            f"there are no scorecards of judge {judge!r}",
-            f"choose from {', '.join(map(str, judges))}",
-        )
-    rows = agreement(cohort, labels, annotator=annotator, judge=judge)
-    names = judge or ", ".join(map(str, judges))
+    names = ", ".join(map(str, cohort.runs["judge"].drop_nulls().unique().sort()))
+    rows = agreement(cohort, labels, annotator=annotator)
     title = f"Judge {names} against labels of {annotator}"
     is_complete = not (cohort.problems or labels.n_problems)
     return _Table(title, rows, ("human", "judge"), is_complete=is_complete)

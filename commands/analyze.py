@@ -14,7 +14,7 @@ from ..errors import ConfigError, InputError
 from .cohort_input import HIDDEN_COLUMNS, labels_of, read_cards, say_json, say_table
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, judged_by
+from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option
 from .path_types import LocalPath
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ _SUMMARY_HIDES = (
     metavar="NAME=FILE",
     help="Add answers of `ambjudge ask` as a column of the runs; repeatable.",
 )
-@judged_by("the judge of most scorecards")
 @cohort_options
 @option(
     "--out",
@@ -124,7 +123,6 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         only=_tables_to_compute(flags),
         outcome=flags["outcome"],
         code_source=flags["codes_from"],
-        judge=flags["judge"],
     )
     analysis = _with_answers(analysis, flags["answers"])
     if flags["out"]:

@@ -15,7 +15,7 @@ from ..config import Settings, load
 from ..errors import AmbjudgeError, InputError
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import RUBRIC, STORE
+from .options import JUDGED_BY, RUBRIC, STORE
 from .path_types import LocalPath
 from .sessions import judge_of, score_options, store_place
 
@@ -33,13 +33,13 @@ _CARD_FILES = ("scorecards.jsonl", "cards.jsonl")
 @grouped_command(
     "browse",
     "ambjudge browse runs/",
-    "ambjudge browse cards.jsonl --filter 'code:E3 S3<0.5'",
+    "ambjudge browse cards.jsonl --where 'code:E3 S3<0.5'",
 )
 @click.argument("path", required=False, type=LocalPath(), metavar="[PATH]")
 @option(
-    "--filter",
+    "--where",
     "query",
-    metavar="TEXT",
+    metavar="FILTER",
     default="",
     help="Begin with this filter; ? shows the language.",
 )
@@ -58,6 +58,7 @@ _CARD_FILES = ("scorecards.jsonl", "cards.jsonl")
     help="Take the scorecards (JSON Lines) of the runs from here.",
 )
 @option("--no-score", heading="Scores", is_flag=True, help="Do not score runs without a scorecard.")
+@JUDGED_BY
 @RUBRIC
 @STORE
 @click.pass_obj
@@ -148,6 +149,7 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
 
     InputError for a path that cannot be shown.
     """
+    from ..judge.card.choice import CardChoice
     from ..views.collection import Collection
 
     def options() -> ScoreOptions:
@@ -171,6 +173,7 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
         store=lambda: _existing_store(place),
         new_store=None if place is None else lambda: _new_store(place),
         cards=_card_file(path, cards),
+        choice=CardChoice(flags.get("judge")),
     )
 
 

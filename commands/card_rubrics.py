@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .cohort_input import opened, place_of, stored_cards
+from .cohort_input import opened, place_of
 from .sessions import score_options
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ..analysis.tables.cohorts import Cohort
     from ..judge.card.scorecard import ScoreCard
     from ..judge.trust.human_labels import Labels
@@ -28,12 +30,12 @@ class CardRubrics:
         """Of the rubrics of the scorecards in a store."""
         self._loaded: dict[_Version, Rubric | None] = {}
 
-    def noted_cards(self) -> Iterator[ScoreCard | str]:
-        """The scorecards, or the path if it has no store; notes their rubrics."""
-        for card in stored_cards(self._obj, [self._path]):
-            if not isinstance(card, str):
-                self._hashes[card.rubric.id, card.rubric.version] = card.rubric.sha256
-            yield card
+    def note(self, item: ScoreCard | pl.DataFrame) -> None:
+        """Note the rubric of a scorecard."""
+        from ..judge.card.scorecard import ScoreCard
+
+        if isinstance(item, ScoreCard):
+            self._hashes[item.rubric.id, item.rubric.version] = item.rubric.sha256
 
     def forms(self, drawn: Sequence[Labels], cohort: Cohort) -> list[tuple[Labels, FormRun]]:
         """Each drawn run with what its form says of it."""

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..analysis.report.results import Analysis
-    from ..analysis.tables.card_sources import RulesScoring
+    from ..analysis.tables.card_sources import CardReading
     from ..analysis.tables.cohorts import Cohort
     from ..analysis.tables.label_tables import Labels
+    from ..judge.card.choice import CardChoice, Selection
     from ..judge.card.scorecard import ScoreCard
     from ..judge.store import Store
+    from ..views.run_query import RunQuery
 
 R = TypeVar("R", "Cohort", "Analysis")
 
@@ -36,31 +38,75 @@ HIDDEN_COLUMNS = {
     "task": (*_STAGES, *_RESOURCES, "tasks"),
 }
 """Columns of a leaderboard that only --json has."""
-_SCORING_FLAGS = ("rubric", "policy")
 
 
-def scoring_of(obj: dict[str, Any], flags: Mapping[str, Any]) -> RulesScoring:
-    """How runs without a scorecard are scored, by flags and settings."""
-    from ..analysis.tables.card_sources import RulesScoring
+def card_reading(obj: dict[str, Any], flags: Mapping[str, Any]) -> CardReading:
+    """Where scorecards are, and how runs without one are scored: flags over settings."""
+    from ..analysis.tables.card_sources import CardReading
     from ..config import load
     from .sessions import score_options
 
-    return RulesScoring(score_options(load(obj["config"]), flags))
+    settings = load(obj["config"])
+    rubric = flags.get("rubric")
+    # A version of a rubric chooses scorecards; new ones are made with the version that there is.
+    if rubric is not None and not Path(rubric).is_file():
+        rubric = rubric.partition("@")[0]
+    options = score_options(settings, {**flags, "rubric": rubric})
+    store = flags.get("store")
+    return CardReading(options, store_of=lambda folder: store_place(settings, [folder], store))
 
 
-def note_scoring(scoring: RulesScoring, flags: Mapping[str, Any], quiet: bool) -> None:
-    """Say on stderr how many runs were scored on the way or, if none was, which flags had no
-    effect."""
-    if scoring.n_scored:
-        console.note(f"{console.counted(scoring.n_scored, 'run')} scored by the rules judge", quiet)
-        return
-    unused = [f"--{name}" for name in _SCORING_FLAGS if flags.get(name) is not None]
-    if unused:
+def card_choice(flags: Mapping[str, Any]) -> CardChoice:
+    """The judge and the rubric whose scorecards count, as --judged-by and --rubric name them."""
+    from ..judge.card.choice import CardChoice, RubricName
+    from ..rubrics.load import load_rubric
+
+    rubrics = []
+    name = flags.get("rubric")
+    if name is not None and Path(name).is_file():
+        rubric = load_rubric(name)
+        rubrics.append(RubricName(rubric.id, rubric.version))
+    elif name is not None:
+        rubrics.append(RubricName.parse(name))
+    return CardChoice(flags.get("judge"), tuple(rubrics))
+
+
+def run_filter(flags: Mapping[str, Any], paths: Sequence[str] = ()) -> RunQuery | None:
+    """The filter --where; None without it. QueryError for a filter that cannot be read."""
+    from ..views.run_query import RunQuery
+
+    text = flags.get("where")
+    folders = [Path(path) for path in paths if Path(path).is_dir()]
+    return RunQuery(text, folders) if text else None
+
+
+def note_reading(
+    reading: CardReading, selection: Selection | None, policy: str | None, quiet: bool
+) -> None:
+    """Say on stderr which scorecards count, how many runs were scored on the way, and which runs of
+    a folder have no scorecard. `policy`: the flag, which has no effect if none was scored."""
+    if reading.n_scored:
+        console.note(f"{console.counted(reading.n_scored, 'run')} scored by the rules judge", quiet)
+    elif policy is not None:
         console.note(
-            f"{', '.join(unused)}: no effect, as scorecards keep the rubric and policy that they"
-            " were scored with",
-            quiet,
+            "--policy: no effect, as scorecards keep the policy that they were scored with", quiet
         )
+    for state in reading.folders:
+        console.note(f"reading the store {state.store}", quiet)
+        if state.unscored:
+            console.note(
+                f"left out {console.counted(state.unscored, 'run')} below {state.folder} without a"
+                f" scorecard in the store; to score: ambjudge score {state.folder}",
+                quiet,
+            )
+        if state.gone:
+            console.note(
+                f"{console.counted(state.gone, 'scorecard')} of runs that are no longer below"
+                f" {state.folder}",
+                quiet,
+            )
+    if selection is not None and selection.sentence():
+        console.note(f"{selection.sentence()} (--judged-by and --rubric choose)", quiet)
 
 
 @dataclass(frozen=True)
@@ -100,48 +146,6 @@ def opened(place: StorePlace, quiet: bool) -> Iterator[Store]:
         yield store
 
 
-def stored_cards(
-    obj: dict[str, Any], paths: Sequence[str], store: str | None = None, *, versions: bool = False
-) -> Iterator[ScoreCard | str]:
-    """The scorecards in the stores of the paths; a path without a store is returned unchanged, to
-    be read or scored.
-
-    Stderr counts a folder's runs that its store has no scorecard of. `versions`: include
-    scorecards by superseded versions of a rubric.
-    """
-    for path in paths:
-        place = place_of(obj, path, store)
-        if place.store is None:
-            yield path
-            continue
-        scored_runs = set()
-        with opened(place, obj["quiet"]) as opened_store:
-            for card in opened_store.iter_cards(below=place.below, versions=versions):
-                scored_runs.add(card.run.path)
-                yield card
-        if place.below is None:
-            continue
-        if scored_runs:
-            _note_unscored(place.below, len(scored_runs), obj["quiet"])
-        else:
-            yield path
-
-
-def _note_unscored(folder: Path, scored: int, quiet: bool) -> None:
-    from ..trajectories.reading.layout import find_conversations
-
-    try:
-        unscored = sum(1 for _ in find_conversations(folder)) - scored
-    except InputError:
-        return
-    if unscored > 0:
-        console.note(
-            f"left out {console.counted(unscored, 'run')} below {folder} without a scorecard in the"
-            f" store; to score: ambjudge score {folder}",
-            quiet,
-        )
-
-
 def labels_of(flags: Mapping[str, Any]) -> Labels:
     """The labels that --labels names; broken ones are named on stderr. InputError without any."""
     from ..analysis.tables.label_tables import read_labels
@@ -161,37 +165,44 @@ def labels_of(flags: Mapping[str, Any]) -> Labels:
 
 def read_cards(
     obj: dict[str, Any],
-    paths: tuple[str, ...],
+    paths: Sequence[str],
     flags: Mapping[str, Any],
     read: Callable[..., R],
     *,
-    versions: bool = False,
+    choice: CardChoice | None = None,
+    on_item: Callable[[ScoreCard | pl.DataFrame], None] = lambda item: None,
     **options: Any,
 ) -> R:
-    """Read the scorecards at the paths with `read` (`results.read`, `results.analyse`), with
-    progress and problems on stderr.
+    """Read the scorecards that count at the paths with `read` (`results.read`, `results.analyse`).
 
-    `versions`: include a store's scorecards by superseded versions of a rubric.
+    Progress and problems go to stderr, with a line on which scorecards count. `choice`: by default
+    that of the flags. `on_item`: see `cohorts.cohort`.
     """
-    scoring = scoring_of(obj, flags)
+    reading = card_reading(obj, flags)
     progress = console.Progress("read", None, obj["quiet"])
     numbers = count(1)
 
     def source() -> Iterator[Any]:
-        yield from stored_cards(obj, paths, flags.get("store"), versions=versions)
+        yield from paths
         progress.busy("computing")
+
+    def on_each(item: ScoreCard | pl.DataFrame) -> None:
+        progress.update(next(numbers))
+        on_item(item)
 
     try:
         result = read(
             source(),
-            on_card=lambda: progress.update(next(numbers)),
-            scoring=scoring,
+            on_item=on_each,
+            reading=reading,
+            choice=choice or card_choice(flags),
+            where=run_filter(flags, paths),
             **options,
         )
     finally:
         progress.clear()
     name_problems(result.problems)
-    note_scoring(scoring, flags, obj["quiet"])
+    note_reading(reading, result.selection, flags.get("policy"), obj["quiet"])
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,10 +10,10 @@ import click
 
 from .. import console
 from ..errors import InputError
-from .cohort_input import read_cards, say_json, say_table
+from .cohort_input import card_choice, read_cards, say_json, say_table
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import OUTCOME, cohort_options, json_option, judged_by
+from .options import OUTCOME, cohort_options, json_option
 from .path_types import LocalPath
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     metavar="SIZE",
     help="Test whether A and B differ by less than this (equivalence).",
 )
-@judged_by("the judge of most scorecards")
 @cohort_options
 @json_option("Print one JSON object, with both populations.")
 @click.pass_obj
@@ -94,9 +94,14 @@ def _sides_of_names(
     """Two names within the scorecards of the paths."""
     from ..analysis.report.results import read
     from ..analysis.statistics.comparison import infer_kind, split_sides
+    from ..judge.card.choice import ALL_JUDGES
 
-    versions = flags["by"] == "rubric"
-    cohort = read_cards(obj, paths, flags, read, judge=flags["judge"], versions=versions)
+    choice = card_choice(flags)
+    if flags["by"] != "agent":
+        # The names may be those of judges, or of versions of a rubric.
+        judge = flags["judge"] or (None if flags["by"] == "rubric" else ALL_JUDGES)
+        choice = replace(choice, judge=judge, versions=flags["by"] in ("rubric", None))
+    cohort = read_cards(obj, paths, flags, read, choice=choice)
     by = flags["by"] or infer_kind(cohort.runs, names)
     first, second = split_sides(cohort.runs, by, names)
     return _Pair(by, first, second, is_complete=not cohort.problems)
@@ -116,7 +121,7 @@ def _sides_of_paths(
                 f"no such file or folder: {name}",
                 "to compare two names, say in which scorecards: compare A B PATH",
             )
-    cohorts = [read_cards(obj, (name,), flags, read, judge=flags["judge"]) for name in names]
+    cohorts = [read_cards(obj, (name,), flags, read) for name in names]
     short_names = [PurePath(name).name for name in names]
     is_clear = all(short_names) and short_names[0] != short_names[1]
     titles = short_names if is_clear else names

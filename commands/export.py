@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,12 +14,13 @@ from .. import console
 from ..errors import InputError
 from .cohort_input import (
     StorePlace,
+    card_choice,
+    card_reading,
     name_problems,
-    note_scoring,
+    note_reading,
     opened,
     place_of,
-    scoring_of,
-    stored_cards,
+    run_filter,
 )
 from .grouped_help import command as grouped_command
 from .grouped_help import option
@@ -30,7 +31,8 @@ from .table_files import format_of, target_of, texts_of, write_parquet, write_te
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..analysis.tables.card_sources import RulesScoring
+    from ..analysis.tables.card_sources import CardReading
+    from ..judge.card.choice import Selection
     from ..judge.card.scorecard import ScoreCard
 
 
@@ -94,7 +96,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         raise InputError("Parquet cannot be written to stdout", "name a file with --out")
     if out is not None:
         out = target_of(out, paths)
-    reader = _Reader(obj, paths, scoring_of(obj, flags), flags["store"])
+    reader = _Reader(obj, paths, flags, card_reading(obj, flags))
     try:
         if table == "scorecards":
             write_text(out, (card.to_json() + "\n" for card in reader.cards()))
@@ -105,7 +107,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     finally:
         reader.progress.clear()
     name_problems(reader.problems)
-    note_scoring(reader.scoring, flags, obj["quiet"])
+    note_reading(reader.reading, reader.selection, flags["policy"], obj["quiet"])
     if out is not None:
         count = f"{reader.items} scorecards" if table == "scorecards" else f"{reader.rows} rows"
         console.note(f"wrote {count} to {out}", obj["quiet"])
@@ -118,8 +120,10 @@ class _Reader:
 
     obj: dict[str, Any]
     paths: tuple[str, ...]
-    scoring: RulesScoring
-    store: str | None = None
+    flags: Mapping[str, Any]
+    reading: CardReading
+    selection: Selection | None = None
+    """Which scorecards count, once they were read."""
     problems: list[str] = field(default_factory=list)
     items: int = 0
     """Scorecards, verdicts or labels read so far."""
@@ -150,12 +154,27 @@ class _Reader:
             ) from error
 
     def cards(self) -> Iterator[ScoreCard]:
-        """The scorecards, one at a time. InputError for a ready-made table of runs, which has
-        none."""
-        for item in self._items():
-            if not hasattr(item, "stages"):
-                raise InputError("a table of runs has no scorecards", "give the scorecards")
-            yield item
+        """The scorecards that count, one at a time. InputError for a ready-made table of runs,
+        which has none."""
+        from ..analysis.tables.card_sources import each_chosen_card
+
+        cards = each_chosen_card(
+            self.paths,
+            self.problems,
+            self.reading,
+            card_choice(self.flags),
+            run_filter(self.flags, self.paths),
+            on_selection=self._set_selection,
+        )
+        yield from map(self._counted, cards)
+        if self.problems and not self.items:
+            raise InputError(
+                f"no scorecard could be read; first: {self.problems[0]}",
+                "check the contents of the files",
+            )
+
+    def _set_selection(self, selection: Selection) -> None:
+        self.selection = selection
 
     def _runs(self) -> Iterator[pl.DataFrame]:
         """The run frame. All of it is in memory, because means over criteria that no tier credits
@@ -163,7 +182,14 @@ class _Reader:
         from ..analysis.tables.cohorts import cohort
         from ..analysis.tables.flat_tables import BATCH, finite
 
-        runs = cohort(self._items())
+        runs = cohort(
+            self.paths,
+            self.reading,
+            card_choice(self.flags),
+            run_filter(self.flags, self.paths),
+            self._counted,
+        )
+        self.selection = runs.selection
         self.problems += runs.problems
         if runs.runs.height:
             yield from finite(runs.runs).iter_slices(BATCH)
@@ -181,19 +207,6 @@ class _Reader:
 
         return _batched("codes", (row for card in self.cards() for row in code_rows(card)))
 
-    def _items(self) -> Iterator[Any]:
-        """Scorecards, and frames if a path is one. InputError if everything that was found is
-        broken."""
-        from ..analysis.tables.card_sources import iter_cards_and_frames
-
-        cards = stored_cards(self.obj, self.paths, self.store)
-        yield from map(self._counted, iter_cards_and_frames(cards, self.problems, self.scoring))
-        if self.problems and not self.items:
-            raise InputError(
-                f"no scorecard could be read; first: {self.problems[0]}",
-                "check the contents of the files",
-            )
-
     def _counted(self, item: Any) -> Any:
         self.items += 1
         self.progress.update(self.items)
@@ -203,7 +216,7 @@ class _Reader:
         from ..analysis.tables.flat_tables import BATCH, verdict_rows
 
         for path in self.paths:
-            place = place_of(self.obj, path, self.store)
+            place = place_of(self.obj, path, self.flags["store"])
             if place.store is None:
                 raise InputError(
                     "has no verdicts: it is not a store, and no store belongs to it",

@@ -276,16 +276,17 @@ def next_(
     records how its run was sampled; numbers computed from labels are weighted by that. Runs that
     the annotator has in DIR or FILE are left out.
     """
+    from ..analysis.report.results import read
     from ..analysis.statistics.label_sampling import drawn_labels, label_plan
-    from ..analysis.tables.cohorts import cohort
     from ..judge.trust.label_form import drawn_runs, write_forms
+    from .cohort_input import read_cards
 
     already = drawn_runs(Path(out), annotator) if out else set()
     rubrics = CardRubrics(obj, cards)
-    whole = cohort(rubrics.noted_cards())
-    plan = label_plan(whole.runs, budget, already=sorted(already), seed=seed)
+    cohort = read_cards(obj, [cards], {}, read, on_item=rubrics.note)
+    plan = label_plan(cohort.runs, budget, already=sorted(already), seed=seed)
     if out:
-        forms = rubrics.forms(drawn_labels(plan, annotator), whole)
+        forms = rubrics.forms(drawn_labels(plan, annotator), cohort)
         files = write_forms(forms, Path(out)) if forms else []
         _note_forms(len(forms), files, out, obj["quiet"])
     if as_json:

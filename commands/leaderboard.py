@@ -10,7 +10,7 @@ from .. import console
 from .cohort_input import HIDDEN_COLUMNS, read_cards, say_json, say_table
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, judged_by
+from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Add the benchmark's own verdicts: resolved, valid, why runs failed.",
 )
-@judged_by("the judge of most scorecards")
 @cohort_options
 @json_option("Print one JSON object, with both populations of each interval.")
 @click.pass_obj
@@ -51,10 +50,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..analysis.statistics.ranking import leaderboard as rank_agents
     from ..analysis.tables.flat_tables import json_rows
 
-    cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
+    cohort = read_cards(obj, paths, flags, read)
     scopes = tuple(flags["scopes"] or ("overall", "track"))
     table = rank_agents(cohort.runs, flags["outcome"], scopes=scopes)
-    score_basis = basis(cohort.runs).row(0, named=True)
+    score_basis = basis(cohort).row(0, named=True)
     if flags["as_json"]:
         say_json(
             {

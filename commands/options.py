@@ -67,6 +67,12 @@ RUBRIC = option(
     metavar="FILE|ID",
     help="Judge the runs of its track by this rubric.",
 )
+WHERE = option(
+    "--where",
+    heading="Scores",
+    metavar="FILTER",
+    help="Only runs that match, such as 'track:vqa code:E3 S3<0.5'.",
+)
 POLICY = option(
     "--policy",
     heading="Scores",
@@ -87,8 +93,6 @@ run_facts_options = combined(
     ),
 )
 """Facts about a run that its files may lack."""
-cohort_options = combined(RUBRIC, POLICY, STORE)
-"""Where the scorecards of a cohort come from, and how runs without one are scored."""
 
 
 # The judge
@@ -263,15 +267,27 @@ def _refuse_judge(_context: click.Context, _option: click.Parameter, name: str |
         )
 
 
-def judged_by(default: str) -> Decorator[Any]:
-    """--judged-by, as `judge`: whose scorecards are used. `--judge` is refused with a hint."""
-    return combined(
-        option(
-            "--judged-by",
-            "judge",
-            heading="Scores",
-            metavar="NAME",
-            help=f"Use only the scorecards of this judge.  [{default}]",
-        ),
-        click.option("--judge", "_judge", hidden=True, expose_value=False, callback=_refuse_judge),
-    )
+JUDGED_BY = combined(
+    option(
+        "--judged-by",
+        "judge",
+        heading="Scores",
+        metavar="NAME",
+        help="Use the scorecards of this judge.  [the one of most runs]",
+    ),
+    click.option("--judge", "_judge", hidden=True, expose_value=False, callback=_refuse_judge),
+)
+"""--judged-by, as `judge`: whose scorecards are used. `--judge` is refused with a hint."""
+cohort_options = combined(
+    WHERE,
+    JUDGED_BY,
+    option(
+        "--rubric",
+        heading="Scores",
+        metavar="FILE|ID[@VERSION]",
+        help="Use the scorecards by this rubric.  [the newest]",
+    ),
+    POLICY,
+    STORE,
+)
+"""Which runs and scorecards make the cohort, and how runs without a scorecard are scored."""

@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from .cohort_input import labels_of, read_cards, say_json
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import OUTCOME, PATHS, cohort_options, json_option, judged_by
+from .options import OUTCOME, PATHS, cohort_options, json_option
 from .path_types import LocalPath
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     metavar="ITEM",
     help="With --half-width: of the agreement of judge and people on a code or criterion.",
 )
-@judged_by("the judge of most scorecards")
 @cohort_options
 @json_option("Print one JSON object.")
 @click.pass_obj
@@ -104,7 +103,7 @@ def _plan_runs(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any
     code, outcome = flags["code"], flags["outcome"]
     size = _effect_size(flags)
     check_effect_size("effect" if code else "difference", size, outcome)
-    cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
+    cohort = read_cards(obj, paths, flags, read)
     name = outcome.removeprefix("outcome.")
     label_error = _label_error(cohort, labels_of(flags), flags) if flags["labels"] else None
     if code:
@@ -178,7 +177,7 @@ def _plan_labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, A
             "give --labels DIR --half-width SIZE, and --code E3 or --agreement E3",
         )
     check_effect_size("half-width", size, "agentic" if item else outcome)
-    cohort = read_cards(obj, paths, flags, read, judge=flags["judge"])
+    cohort = read_cards(obj, paths, flags, read)
     error = _label_error(cohort, labels_of(flags), flags)
     needed = error.labels_for(size)
     if needed:

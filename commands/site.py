@@ -13,7 +13,7 @@ from ..errors import InputError
 from .cohort_input import read_cards
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import OPTIONAL_PATHS, cohort_options, judged_by
+from .options import OPTIONAL_PATHS, cohort_options
 from .path_types import LocalPath
 
 
@@ -29,7 +29,6 @@ from .path_types import LocalPath
     type=LocalPath(),
     help="Find the runs of scorecards here if they have moved.",
 )
-@judged_by("all")
 @cohort_options
 @option(
     "--out",
@@ -63,7 +62,6 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
         build,
         out=out,
         paths=paths,
-        judge=flags["judge"],
         title=flags["title"],
         report=flags["report"],
         runs=flags["runs"],

@@ -148,6 +148,8 @@ class RunsScreen(Screen[None]):
                 f"{self.collection.skipped} scorecards could not be read and are left out",
                 severity="warning",
             )
+        if self.collection.left_out:
+            self.notify(f"Shown: {self.collection.left_out}")
         self._status()
 
     def update_rows(self, changed: list[RunRow]) -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import AmbjudgeError, InputError
+from ..judge.card.choice import CardChoice, CardHead, choose
 from ..trajectories.reading.json_bytes import bounded_lines
 from .run_rows import RunRow, row_of, waiting
 
@@ -33,6 +34,15 @@ BATCH = 500
 """Rows that are listed at a time."""
 _NO_SCORECARD = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """What `row_of` raises for values that are no scorecard."""
+
+
+class _Source(NamedTuple):
+    """Where the scorecard of a row is."""
+
+    offset: int | None = None
+    """Where it begins in the file of scorecards."""
+    seq: int | None = None
+    """Its number in the store."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +70,26 @@ class Collection:
         store: Callable[[], Store | None] = lambda: None,
         new_store: Callable[[], Store] | None = None,
         cards: Path | None = None,
+        choice: CardChoice | None = None,
     ) -> None:
         """`path` is a folder, a conversation, or the file of `cards` or of the store.
 
         In the latter cases the scorecards say which runs there are. Options and store are made when
         they are first needed, as importing their modules takes longer than drawing; `new_store`
-        makes a store where labels or verdicts are to be stored and there is none yet.
+        makes a store where labels or verdicts are to be stored and there is none yet. `choice`:
+        the judge and rubric whose scorecards count.
         """
         self.path, self.cards_file = path, cards
+        self.choice = choice or CardChoice()
         self._make_options, self._open_store, self._new_store = options, store, new_store
         self.skipped = 0
         """Scorecards of the file that could not be read."""
         self._scored: dict[int, bytes] = {}
         """Compressed JSON of scorecards made here, by row number."""
-        self._offsets: dict[int, int] = {}
-        """Where a row's scorecard begins in the file of scorecards."""
+        self._sources: dict[int, _Source] = {}
+        """Where a row's scorecard is."""
+        self.left_out = ""
+        """Which scorecards count and which do not, if there are several of a run."""
 
     @cached_property
     def options(self) -> ScoreOptions:
@@ -144,35 +159,49 @@ class Collection:
             yield batch
 
     def _rows_of_folder(self) -> Iterator[RunRow]:
-        """A row for every conversation in the folder, scored where a scorecard names it."""
+        """A row for every conversation in the folder, scored where a scorecard names it.
+
+        Copies of a run that has a scorecard are left out.
+        """
         from ..trajectories.reading.layout import find_conversations, run_id
 
         # A file of scorecards may come from another machine, so that paths in it say nothing here;
         # the store knows runs by their path.
-        scored = {row.id: (offset, row) for offset, row in self._rows_of_file()}
+        scored = {row.id: (source, row) for source, row in self._rows_of_file()}
+        copies: set[str] = set()
         if self.store is not None:
-            scored |= {row.path: (offset, row) for offset, row in self._rows_of_store(self.store)}
-        for number, path in enumerate(find_conversations(self.path)):
-            id = run_id(path)
-            match = scored.get(str(path.absolute())) or scored.get(id)
+            stored, copies = self._rows_of_store(self.store)
+            scored |= {row.path: (source, row) for source, row in stored}
+        number = 0
+        for path in find_conversations(self.path):
+            absolute, id = str(path.absolute()), run_id(path)
+            if absolute in copies:
+                continue
+            match = scored.get(absolute) or scored.get(id)
             if match is None:
                 yield waiting(number, path, id)
             else:
-                offset, row = match
-                yield self._numbered(number, offset, row)._replace(path=str(path))
+                source, row = match
+                yield self._numbered(number, source, row)._replace(path=str(path))
+            number += 1
 
     def _rows_of_cards(self) -> Iterator[RunRow]:
-        """A row for every scorecard, then for every run of the store that has none."""
+        """A row for every scorecard that counts, then for every run of the store without one."""
         store = self.store if self.cards_file is None else None
-        rows = self._rows_of_store(store) if store is not None else self._rows_of_file()
+        copies: set[str] = set()
+        rows: Iterable[tuple[_Source, RunRow]]
+        if store is not None:
+            rows, copies = self._rows_of_store(store)
+        else:
+            rows = self._rows_of_file()
         count = 0
         scored_paths = set()
-        for offset, row in rows:
+        for source, row in rows:
             scored_paths.add(row.path)
-            yield self._numbered(count, offset, row)
+            yield self._numbered(count, source, row)
             count += 1
         for run in store.iter_runs() if store is not None else ():
-            if str(run.path) in scored_paths:
+            if str(run.path) in scored_paths or str(run.path) in copies:
                 continue
             yield waiting(count, run.path, run.id)._replace(
                 agent=run.agent,
@@ -191,35 +220,60 @@ class Collection:
                 self.path,
             )
 
-    def _numbered(self, number: int, offset: int | None, row: RunRow) -> RunRow:
-        if offset is not None:
-            self._offsets[number] = offset
+    def _numbered(self, number: int, source: _Source, row: RunRow) -> RunRow:
+        self._sources[number] = source
         return row._replace(number=number)
 
-    def _rows_of_store(self, store: Store) -> Iterator[tuple[int | None, RunRow]]:
-        """The store's scorecards as rows that have no number yet."""
-        for path, card in store.iter_card_data():
+    def _rows_of_store(self, store: Store) -> tuple[Iterator[tuple[_Source, RunRow]], set[str]]:
+        """The store's scorecards that count as rows without a number, and paths of copied runs.
+
+        Runs that the judge in force did not score have the scorecard of another one.
+        """
+        heads = store.heads()
+        selection = choose([stored.head for stored in heads], self.choice)
+        self.left_out = selection.sentence()
+        by_path = {heads[number].path: number for number in selection.other_judges}
+        by_path |= {heads[number].path: number for number in selection.numbers}
+        copies = {str(stored.path) for stored in heads if stored.path not in by_path}
+        seqs = sorted(heads[number].seq for number in by_path.values())
+        return self._stored_rows(store, seqs), copies
+
+    def _stored_rows(self, store: Store, seqs: list[int]) -> Iterator[tuple[_Source, RunRow]]:
+        for seq, path, card in store.card_data_at(seqs):
             try:
-                yield None, row_of(0, card, path)
+                yield _Source(seq=seq), row_of(0, card, path)
             except _NO_SCORECARD:
                 self.skipped += 1
 
-    def _rows_of_file(self) -> Iterator[tuple[int | None, RunRow]]:
-        """Lines of the file of scorecards as rows without a number, and where each begins.
+    def _rows_of_file(self) -> list[tuple[_Source, RunRow]]:
+        """The scorecards of the file that count as rows without a number.
 
         Lines that are no scorecard are counted in `skipped`.
         """
+        rows: list[tuple[_Source, RunRow]] = []
+        heads: list[CardHead] = []
+        for offset, line in self._lines():
+            try:
+                card = json.loads(line)
+                row, head = row_of(0, card), _head(card)
+            except (*_NO_SCORECARD, RecursionError):
+                self.skipped += 1
+                continue
+            rows.append((_Source(offset=offset), row))
+            heads.append(head)
+        selection = choose(heads, self.choice)
+        self.left_out = selection.sentence()
+        return [rows[number] for number in selection.numbers]
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """The lines of the file of scorecards that are not empty, and where each begins."""
         if self.cards_file is None:
             return
         try:
             with self.cards_file.open("rb") as file:
                 for offset, line in bounded_lines(file):
-                    if not line.strip():
-                        continue
-                    try:
-                        yield offset, row_of(0, json.loads(line))
-                    except (*_NO_SCORECARD, RecursionError):
-                        self.skipped += 1
+                    if line.strip():
+                        yield offset, line
         except OSError as error:
             raise InputError(
                 f"cannot be read: {error.strerror}", "check the path", self.cards_file
@@ -236,12 +290,15 @@ class Collection:
 
         if row.number in self._scored:
             return parse_card(json.loads(zlib.decompress(self._scored[row.number])), row.id)
-        if row.number in self._offsets and self.cards_file is not None:
+        source = self._sources.get(row.number)
+        if source is None:
+            return None
+        if source.offset is not None and self.cards_file is not None:
             with self.cards_file.open("rb") as file:
-                file.seek(self._offsets[row.number])
+                file.seek(source.offset)
                 return parse_card(json.loads(file.readline()), f"{self.cards_file.name}: {row.id}")
-        if self.store is not None and row.state == "scored":
-            return next(self.store.cards(Path(row.path), judge=row.judge), None)
+        if source.seq is not None and self.store is not None:
+            return next(self.store.cards_at([source.seq]), None)
         return None
 
     def cards_of(self, row: RunRow) -> list[ScoreCard]:
@@ -322,6 +379,24 @@ class Collection:
         data = card.to_dict()
         self._scored[row.number] = zlib.compress(json.dumps(data, ensure_ascii=True).encode(), 1)
         return row_of(row.number, data, Path(row.path))
+
+
+def _head(card: dict[str, Any]) -> CardHead:
+    """What `choose` looks at in a scorecard given as plain values."""
+    run, rubric = card["run"], card["rubric"]
+    return CardHead(
+        run_id=run["id"],
+        path=run["path"],
+        sha256=run.get("sha256"),
+        agent=run["agent"],
+        task=run["task"],
+        tier=run["tier"],
+        repeat=run["repeat"],
+        track=run["track"],
+        judge=card["judge"]["name"],
+        rubric=rubric["id"],
+        version=rubric["version"],
+    )
 
 
 def stages_of(run: Run, card: ScoreCard | None) -> Segmentation:

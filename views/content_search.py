@@ -46,14 +46,14 @@ class ContentSearch:
 
     def _search_run(self, row: RunRow, words: list[str]) -> None:
         path = self._collection.conversation(row)
-        matches = _words_in_run(path, words) if path is not None else []
+        matches = words_in_run(path, words) if path is not None else []
         for word in words:
             self._searched[word].add(row.number)
             if word in matches:
                 self.holding(word).add(row.number)
 
 
-def _words_in_run(conversation: Path, words: list[str]) -> list[str]:
+def words_in_run(conversation: Path, words: list[str]) -> list[str]:
     """Those of the words that the run holds; none if it cannot be read.
 
     The brief is not searched: all runs of a task share it.

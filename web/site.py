@@ -9,11 +9,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from jinja2 import Environment
@@ -29,18 +29,19 @@ from ..trajectories.reading.layout import resolve_run_path
 from ..trajectories.reading.load import load_conversation
 from ..trajectories.stages import STAGE_NAMES, STAGES
 from ..version import __version__
+from ..views.frame_rows import rows_of_frame
 from ..views.run_fields import filter_fields
 from ..views.run_filter import FILTER_HELP
 from ..views.run_rows import RunRow, row_of
 from .board_page import BOARD_DATA, BoardPage, board_page
-from .frame_rows import rows_of_frame
 from .run_page import LIMITS, Contents
 from .site_links import DATA, PAGES, SiteLinks
 from .stage_rubrics import UsedRubric
 
 if TYPE_CHECKING:
     from ..analysis.report.results import Analysis
-    from ..analysis.tables.card_sources import RulesScoring
+    from ..analysis.tables.card_sources import CardFilter, CardReading
+    from ..judge.card.choice import CardChoice
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run
 
@@ -88,6 +89,17 @@ FIELDS = (
 """The fields of `RunRow` that the table of the site holds, and the page of the run."""
 
 
+@dataclass(frozen=True)
+class _SiteRow:
+    """A row of the table of runs."""
+
+    row: RunRow
+    page: str
+    """Name of the run's page; "" for a run of a frame, which has numbers and no words."""
+    more: tuple[int, list[str], Any]
+    """Number of the list of criteria, their marks, and the scores of other groups."""
+
+
 class Site:
     """Writes a site into a folder: `add` for every scorecard, then `finish`."""
 
@@ -104,12 +116,9 @@ class Site:
         InputError if `out` holds other files.
         """
         self.out, self.near, self.title, self.rubric = out, near, title, rubric
-        self.links = SiteLinks()
         self.without_transcript = 0
         """Pages that hold the scorecard alone."""
-        self.without_page = 0
-        """Runs of a frame, which has numbers and no words."""
-        self._row_count = 0
+        self._rows: list[_SiteRow] = []
         self._page_names: set[str] = set()
         self._criteria_numbers: dict[tuple[str, ...], int] = {}
         """Numbers of the lists of criteria ids, which many rows share."""
@@ -123,23 +132,19 @@ class Site:
                     "holds other files", "give a new or empty folder, or a site to write anew", out
                 )
             (out / PAGES).mkdir(parents=True, exist_ok=True)
-        self._new_data = NewFile(out / DATA)
-        self._data: IO[str] = self._new_data.part.open("w", encoding="utf-8")
-        self._data.write(f"window.AMBJUDGE = {{fields: {json.dumps(FIELDS)}, rows: [\n")
 
     def add(self, card: ScoreCard) -> None:
         """Write the page of a scorecard and its row."""
         name = self._page_name(card)
-        self.links.add(card.run.id, name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
-        row = row_of(self._row_count, card.to_dict())
+        row = row_of(len(self._rows), card.to_dict())
         results = [result for stage in card.stages.values() for result in stage.criteria]
         results = results[:MAX_CELL_LENGTH]
         criteria = self._criteria_of(card, tuple(result.id for result in results))
         self._note_rubric(card)
         marks = [criterion_mark(result).text for result in results]
         groups = [(name, stage.score) for name, stage in card.stages.items() if name not in STAGES]
-        self._write_row([*row_values(row, name), criteria, marks, _cell(tuple(groups))])
+        self._rows.append(_SiteRow(row, name, (criteria, marks, _cell(tuple(groups)))))
 
     def add_frame(self, table: pl.DataFrame) -> None:
         """Write the rows of a run frame; its runs have no pages."""
@@ -147,19 +152,39 @@ class Site:
         for id, version in table.select("rubric", "rubric_version").unique().sort(pl.all()).rows():
             if id:
                 self._note_rubric_of_frame(id, version or "")
-        for row, groups in rows_of_frame(table, self._row_count):
-            self._write_row([*row_values(row, ""), no_criteria, [], _cell(groups)])
-            self.without_page += 1
+        for row, groups in rows_of_frame(table, len(self._rows)):
+            self._rows.append(_SiteRow(row, "", (no_criteria, [], _cell(groups))))
 
-    def _write_row(self, values: list[Any]) -> None:
-        separator = ",\n" if self._row_count else ""
-        self._data.write(separator + json.dumps(values, separators=(",", ":")))
-        self._row_count += 1
+    def select(self, numbers: Sequence[int], ids: Sequence[str]) -> None:
+        """Keep only these of the added rows, in this order, under the ids that the analysis uses.
+
+        The pages of the others are removed by `finish`.
+        """
+        rows = (self._rows[number] for number in numbers)
+        self._rows = [
+            replace(row, row=row.row._replace(number=number, id=run_id))
+            for number, (row, run_id) in enumerate(zip(rows, ids, strict=True))
+        ]
+        self._page_names = {row.page for row in self._rows if row.page}
+
+    @property
+    def links(self) -> SiteLinks:
+        """Links to the pages of the runs."""
+        links = SiteLinks()
+        for row in self._rows:
+            if row.page:
+                links.add(row.row.id, row.page)
+        return links
 
     @property
     def used_rubrics(self) -> list[UsedRubric]:
-        """The rubrics of all runs so far, by id and version."""
-        return [self._used_rubrics[key] for key in sorted(self._used_rubrics)]
+        """The rubrics of the runs in the table, by id and version."""
+        names = {row.row.rubric for row in self._rows}
+        return [
+            self._used_rubrics[key]
+            for key in sorted(self._used_rubrics)
+            if " ".join(filter(None, key)) in names
+        ]
 
     def finish(
         self, report: str | None = None, unread: int = 0, board: BoardPage | None = None
@@ -168,15 +193,13 @@ class Site:
 
         `report` is its HTML; `unread` counts inputs that could not be read.
         """
-        self._data.write(f"\n], rubrics: {json.dumps(self._criteria)}}};\n")
-        self._data.close()
-        self._new_data.keep()
+        self._write_data()
         for asset in ASSETS:
             self._write(asset, _asset(asset))
         common = {
             "title": self.title,
-            "runs": self._row_count,
-            "bare": self.without_page,
+            "runs": len(self._rows),
+            "bare": sum(not row.page for row in self._rows),
             "unread": unread,
             "report": report is not None,
             "board": board is not None,
@@ -203,6 +226,19 @@ class Site:
         self._write("board.html", page)
         self._write("board.js", _asset("board.js"))
         self._write(BOARD_DATA, board.data)
+
+    def _write_data(self) -> None:
+        """Write the table of runs, a line each."""
+        new = NewFile(self.out / DATA)
+        with new.part.open("w", encoding="utf-8") as data:
+            data.write(f"window.AMBJUDGE = {{fields: {json.dumps(FIELDS)}, rows: [\n")
+            separator = ""
+            for row in self._rows:
+                values = [*row_values(row.row, row.page), *row.more]
+                data.write(separator + json.dumps(values, separators=(",", ":")))
+                separator = ",\n"
+            data.write(f"\n], rubrics: {json.dumps(self._criteria)}}};\n")
+        new.keep()
 
     def _page_name(self, card: ScoreCard) -> str:
         """A unique file name for the page of a card: the same each time, safe on all systems."""
@@ -307,9 +343,10 @@ def build(
     out: Path,
     *,
     paths: Sequence[str] = (),
-    on_card: Callable[[], None] | None = None,
-    scoring: RulesScoring | None = None,
-    judge: str | None = None,
+    on_item: Callable[[ScoreCard | pl.DataFrame], None] = lambda item: None,
+    reading: CardReading | None = None,
+    choice: CardChoice | None = None,
+    where: CardFilter | None = None,
     runs: str | None = None,
     title: str = "Runs",
     report: bool = True,
@@ -318,32 +355,37 @@ def build(
     """Write the site of a source in one pass over its scorecards; the analysis of its report.
 
     `cohorts.cohort` says what a source can be. Scorecards may name runs in the folders around
-    `paths`, and in `runs`. With `judge`, only its scorecards are shown. `tell` gets notes for the
-    user. InputError if nothing can be read, or `out` cannot be written or holds other files.
+    `paths`, and in `runs`. For `reading`, `choice` and `where` see `report.results.read`. `tell`
+    gets notes for the user. InputError if nothing can be read, or `out` cannot be written or holds
+    other files.
     """
     from ..analysis.report.results import analyse
-    from ..analysis.tables.card_sources import iter_cards_and_frames
 
-    problems: list[str] = []
     near: list[Path] = []
     for path in [*paths, *([runs] if runs else [])]:
         if "://" not in path:
             near += _folders_around(Path(path))
-    options = scoring.options if scoring is not None else None
+    options = reading.options if reading is not None else None
     rubric = load_rubric(options.rubric) if options is not None and options.rubric else None
     site = Site(out, near=near, title=title, rubric=rubric)
 
-    def cards() -> Iterator[ScoreCard | pl.DataFrame]:
-        for item in iter_cards_and_frames(source, problems, scoring):
-            if isinstance(item, pl.DataFrame):
-                site.add_frame(item if judge is None else item.filter(pl.col("judge") == judge))
-            elif judge is None or item.judge.name == judge:
-                site.add(item)
-            yield item
+    def add(item: ScoreCard | pl.DataFrame) -> None:
+        on_item(item)
+        if isinstance(item, pl.DataFrame):
+            site.add_frame(item)
+        else:
+            site.add(item)
 
-    analysis = analyse(cards(), on_card=on_card, judge=judge, only=None if report else ())
-    cohort = replace(analysis.cohort, problems=(*problems, *analysis.problems))
-    analysis = replace(analysis, cohort=cohort)
+    analysis = analyse(
+        source,
+        on_item=add,
+        reading=reading,
+        choice=choice,
+        where=where,
+        only=None if report else (),
+    )
+    if analysis.selection is not None:
+        site.select(analysis.selection.numbers, analysis.runs["run_id"].to_list())
     report_html = None
     if report:
         from ..analysis.figures import draw_all

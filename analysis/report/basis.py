@@ -6,8 +6,10 @@ from typing import Any
 
 import polars as pl
 
+from ...judge.card.choice import judges_by_use
 from ...judge.card.read_share import ENOUGH
-from ..statistics.run_arrays import insufficiently_read, judges_by_use
+from ..statistics.run_arrays import insufficiently_read
+from ..tables.cohorts import Cohort
 
 BASIS_SCHEMA: dict[str, Any] = {
     "judge": pl.String,
@@ -21,8 +23,8 @@ BASIS_SCHEMA: dict[str, Any] = {
 }
 
 
-def basis(runs: pl.DataFrame) -> pl.DataFrame:
-    """One row for each judge of a run frame, first the one whose scorecards are analysed.
+def basis(cohort: Cohort) -> pl.DataFrame:
+    """One row for each judge of the runs, first the one whose scorecards are analysed.
 
     `read_share`: mean over the judge's runs of the share of the weight of S1-S3 that was read, 0 to
     1. `presumed_runs`: runs whose point score rests on presumed criteria; `unread_runs`: runs that
@@ -31,6 +33,9 @@ def basis(runs: pl.DataFrame) -> pl.DataFrame:
     is_unread = insufficiently_read()
     is_read_in_part = (pl.col("read_share") < ENOUGH).fill_null(False)
     has_presumed = (pl.col("presumed") > 0).fill_null(False)
+    runs = cohort.all_judges.runs
+    in_force = cohort.runs["judge"].unique(maintain_order=True).to_list()
+    others = [name for name in judges_by_use(runs["judge"]) if name not in in_force]
     rows = runs.group_by("judge").agg(
         runs=pl.len().cast(pl.Int64),
         read_share=pl.col("read_share").mean(),
@@ -38,7 +43,7 @@ def basis(runs: pl.DataFrame) -> pl.DataFrame:
         unread_runs=is_unread.sum().cast(pl.Int64),
         **{name: pl.col(name).sum() for name in ("quotes", "quotes_found", "contradictions")},
     )
-    order = pl.DataFrame({"judge": judges_by_use(runs)}, schema={"judge": pl.String})
+    order = pl.DataFrame({"judge": [*in_force, *others]}, schema={"judge": pl.String})
     return order.join(rows, on="judge", how="left", nulls_equal=True, maintain_order="left").select(
         pl.col(name).cast(kind) for name, kind in BASIS_SCHEMA.items()
     )

@@ -47,7 +47,7 @@ BASIS = Table(
     " quotes that were found in the runs. Presumed: criteria that nobody judged have their"
     " commonest value (~). Unread: a judged stage is unscored or has too few values for a point"
     " score, so only a range is given.",
-    lambda inputs: basis(inputs.runs),
+    lambda inputs: basis(inputs.cohort),
 )
 CHECKS = Table(
     "Checks of the scores",

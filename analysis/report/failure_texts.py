@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -76,17 +76,28 @@ _STOP_WORDS = frozenset(
 """Words that say nothing about a group; no claim about what a text means rests on them."""
 
 
+class _Occurrence(NamedTuple):
+    """A pattern in one run."""
+
+    turn: int | None
+    """Where the failure shows first, if it is known."""
+    places: tuple[str, ...]
+    """The code, criterion or stage of each text."""
+
+
 @dataclass
 class _Pattern:
     """Texts that are the same but for details."""
 
     text: str
     """The first of them."""
-    mentions: int = 0
-    runs: dict[int, int | None] = field(default_factory=dict)
-    """Number of a run -> the turn in which the failure shows, if it is known."""
-    places: Counter[str] = field(default_factory=Counter)
-    """Codes, criteria or stages that the texts belong to."""
+    runs: dict[int, _Occurrence] = field(default_factory=dict)
+    """By the number of the run."""
+
+    @property
+    def mentions(self) -> int:
+        """The number of texts."""
+        return sum(len(occurrence.places) for occurrence in self.runs.values())
 
 
 @dataclass
@@ -122,11 +133,14 @@ class FailureTexts:
         self.patterns: dict[str, dict[str, _Pattern]] = {kind: {} for kind in KINDS}
         self.run_ids: list[str] = []
         self.agents: list[str] = []
+        self.run_count = 0
+        """Runs that count."""
         self.dropped = 0
 
     def add(self, card: ScoreCard) -> None:
         """Add the texts of one scorecard."""
         run_number = len(self.run_ids)
+        self.run_count += 1
         self.run_ids.append(card.run.id)
         self.agents.append(card.run.agent or "(unknown)")
         for text in _texts_of(card):
@@ -143,10 +157,24 @@ class FailureTexts:
                 self.dropped += 1
                 return
             by_key[key] = _Pattern(shortened.strip())
-        entry = by_key[key]
-        entry.mentions += 1
-        entry.runs.setdefault(run_number, text.turn)
-        entry.places[text.place] += 1
+        runs = by_key[key].runs
+        earlier = runs.get(run_number)
+        if earlier is None:
+            runs[run_number] = _Occurrence(text.turn, (text.place,))
+        else:
+            runs[run_number] = earlier._replace(places=(*earlier.places, text.place))
+
+    def restrict(self, numbers: Iterable[int]) -> None:
+        """Keep only the texts of these scorecards, by their position among those added."""
+        selected = frozenset(numbers).intersection(range(len(self.run_ids)))
+        if len(selected) == self.run_count:
+            return
+        self.run_count = len(selected)
+        for by_key in self.patterns.values():
+            for key, entry in list(by_key.items()):
+                entry.runs = {run: entry.runs[run] for run in entry.runs if run in selected}
+                if not entry.runs:
+                    del by_key[key]
 
     def table(self, most: int = 12) -> pl.DataFrame:
         """The largest groups of each kind (SCHEMA), those in most runs first.
@@ -171,7 +199,7 @@ class FailureTexts:
         return {
             "label": group.label,
             "runs": len(group.runs),
-            "share": len(group.runs) / len(self.run_ids),
+            "share": len(group.runs) / self.run_count,
             "mentions": group.mentions,
             "patterns": len(group.patterns),
             "where": _most_common(group.places),
@@ -341,8 +369,9 @@ def _merge(patterns: list[_Pattern]) -> _Group:
     places: Counter[str] = Counter()
     runs: dict[int, int | None] = {}
     for entry in patterns:
-        places.update(entry.places)
-        runs = entry.runs | runs
+        for run, occurrence in entry.runs.items():
+            places.update(occurrence.places)
+            runs.setdefault(run, occurrence.turn)
     example = " ".join(most_common.text.split())
     if len(example) > MAX_EXAMPLE:
         example = example[: MAX_EXAMPLE - 1] + "…"

@@ -192,7 +192,7 @@ class _Report:
         return " · ".join([*parts, f"ambjudge {__version__}"])
 
     def _basis(self) -> str:
-        rows = basis(self.analysis.runs).iter_rows(named=True)
+        rows = basis(self.analysis.cohort).iter_rows(named=True)
         return " ".join(sentence for row in rows for sentence in sentences(row))
 
     def _names_first(self) -> list[tuple[str, Markup]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,9 @@ import polars as pl
 
 from ...atomic_files import atomic_write
 from ...errors import InputError
-from ..tables.card_sources import RulesScoring, iter_cards_and_frames
+from ...judge.card.choice import CardChoice, Selection
+from ...judge.card.scorecard import ScoreCard
+from ..tables.card_sources import CardFilter, CardReading
 from ..tables.cohorts import Cohort, cohort
 from ..tables.flat_tables import json_rows
 from ..tables.frames import write_frame
@@ -41,6 +43,11 @@ class Analysis:
     def problems(self) -> tuple[str, ...]:
         return self.cohort.problems
 
+    @property
+    def selection(self) -> Selection | None:
+        """Which scorecards count."""
+        return self.cohort.selection
+
     def heading(self, name: str) -> tuple[str, str]:
         """Title and note of a table."""
         table = TABLES.find(name)
@@ -50,45 +57,34 @@ class Analysis:
 def read(
     source: Any,
     texts: FailureTexts | None = None,
-    on_card: Callable[[], None] | None = None,
-    scoring: RulesScoring | None = None,
-    judge: str | None = None,
+    on_item: Callable[[ScoreCard | pl.DataFrame], None] | None = None,
+    reading: CardReading | None = None,
+    choice: CardChoice | None = None,
+    where: CardFilter | None = None,
 ) -> Cohort:
     """Read the cohort of a source (see `cohorts.cohort`) and collect its texts about failures.
 
-    `on_card` is called for every scorecard that was read. With `judge`, scorecards of other judges
-    are left out. InputError if nothing can be read, or if there is not a single run.
+    InputError if nothing can be read, or if there is not a single run.
     """
-    problems: list[str] = []
-    judges: set[str] = set()
 
-    def selected_items() -> Iterator[Any]:
-        """The scorecards and frames of the judge; notes all judges and texts on the way."""
-        for item in iter_cards_and_frames(source, problems, scoring):
-            if on_card is not None:
-                on_card()
-            if isinstance(item, pl.DataFrame):
-                judges.update(item["judge"].drop_nulls())
-                yield item if judge is None else item.filter(pl.col("judge") == judge)
-                continue
-            judges.add(item.judge.name)
-            if judge is None or item.judge.name == judge:
-                if texts is not None:
-                    texts.add(item)
-                yield item
+    def on_each(item: ScoreCard | pl.DataFrame) -> None:
+        if on_item is not None:
+            on_item(item)
+        if texts is not None and isinstance(item, ScoreCard):
+            texts.add(item)
 
-    read_cohort = cohort(selected_items())
-    read_cohort = replace(read_cohort, problems=(*problems, *read_cohort.problems))
+    read_cohort = cohort(source, reading, choice, where, on_each)
     if read_cohort.runs.is_empty():
-        raise _no_runs(read_cohort, judge, judges - {judge})
+        raise _no_runs(read_cohort.problems, is_filtered=where is not None)
+    if texts is not None and read_cohort.selection is not None:
+        texts.restrict(read_cohort.selection.numbers)
     return read_cohort
 
 
-def _no_runs(empty: Cohort, judge: str | None, other_judges: set[Any]) -> InputError:
-    if other_judges:
-        names = ", ".join(sorted(other_judges))
-        return InputError(f"there are no scorecards of judge {judge!r}", f"choose from {names}")
-    first_problem = f"; first problem: {empty.problems[0]}" if empty.problems else ""
+def _no_runs(problems: Sequence[str], *, is_filtered: bool) -> InputError:
+    if is_filtered:
+        return InputError("no run matches the filter", "loosen --where")
+    first_problem = f"; first problem: {problems[0]}" if problems else ""
     hint = "give scorecards, a frame, or a folder of runs"
     return InputError(f"there is no run to analyse{first_problem}", hint)
 
@@ -101,9 +97,10 @@ def analyse(
     outcome: str = "overall",
     code_source: str = "any",
     budget: int = 300,
-    on_card: Callable[[], None] | None = None,
-    scoring: RulesScoring | None = None,
-    judge: str | None = None,
+    on_item: Callable[[ScoreCard | pl.DataFrame], None] | None = None,
+    reading: CardReading | None = None,
+    choice: CardChoice | None = None,
+    where: CardFilter | None = None,
 ) -> Analysis:
     """Read a source once and compute its tables.
 
@@ -112,13 +109,12 @@ def analyse(
 
     `source`: scorecards, files or stores of them, frames, or a folder of runs (see
     `cohorts.cohort`); `runs` and `tables` are polars frames. `only` limits the tables by name; see
-    `all_tables` for it and the other options. `on_card` is called for every scorecard that was
-    read; `scoring` says how runs without a scorecard are scored. With `judge`, scorecards of other
-    judges are left out.
+    `all_tables` for it and the other options. For `on_item`, `reading`, `choice` and `where` see
+    `read`.
     """
     names = list(TABLES.names if only is None else only)
     texts = FailureTexts() if "clusters" in names else None
-    read_cohort = read(source, texts, on_card, scoring, judge)
+    read_cohort = read(source, texts, on_item, reading, choice, where)
     tables = all_tables(
         read_cohort,
         labels=labels,

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from ..tables.cohorts import runs_in_force
 from ..tables.frames import stage_columns
 from .agent_scores import cell_means
 from .descriptive import code_prevalence, column_means
@@ -28,7 +29,6 @@ from .run_arrays import (
     RunArrays,
     build_arrays,
     insufficiently_read,
-    judges_by_use,
     select_runs,
     task_key,
 )
@@ -102,11 +102,9 @@ class BoardCell:
 
 
 def board_runs(table: pl.DataFrame) -> pl.DataFrame:
-    """The runs of a run frame that boards are about: those of one judge, with all measures."""
-    if table.height:
-        judge = judges_by_use(table)[0]
-        table = table.filter(pl.col("judge").eq_missing(pl.lit(judge)))
-    return table.with_columns(
+    """The runs of a run frame that boards are about (`runs_in_force`), with all measures."""
+    runs, _ = runs_in_force(table)
+    return runs.with_columns(
         failed().cast(pl.Float64).alias("failed"),
         (pl.col("input_tokens") + pl.col("output_tokens")).alias("total_tokens"),
     )

@@ -358,9 +358,12 @@ def agreement(
     so, the numbers describe the labelled runs alone, and a warning says so. Only criteria that a
     judge scored count (credited and unscored ones do not speak of it), and only runs that were read
     for a code; a code for which no run was read has one row with the reason.
-    `annotator`: default `gold` if present, else the first by name. `judge`: default all scorecards.
+    `annotator`: default `gold` if present, else the first by name. `judge`: default the one in
+    force (`card.choice`).
     """
     own_labels = labels.by_annotator(annotator or labels.default_annotator)
+    if judge is not None:
+        cards = cards.all_judges
     runs = _judged_runs(cards)
     if judge is not None:
         runs = runs.filter(pl.col("judge") == judge)
@@ -407,7 +410,7 @@ def judge_pairs(cards: Cohort) -> pl.DataFrame:
     both judges scored count, and runs that both read for a code. `sensitivity` and `specificity`
     take the first judge as the truth.
     """
-    cards = _matched_by_content(cards)
+    cards = _matched_by_content(cards.all_judges)
     runs = _judged_runs(cards)
     item = ["run_id", "rubric", "criterion"]
     scored = _scored(cards).unique(["judge", *item], keep="last", maintain_order=True)
@@ -452,6 +455,7 @@ def reliability(cards: Cohort, labels: Labels | None = None) -> pl.DataFrame:
     Fisher's z by deleting tasks. Presumed, credited and unscored criteria are gaps. Runs are
     matched by their bytes, else by id; each annotator is a rater.
     """
+    cards = cards.all_judges
     ratings = _scored(cards).select("run_id", rater="judge", criterion="criterion", value="value")
     if labels is not None:
         human_ratings = labels.criteria.select(

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from ...errors import ConfigError
-from ...judge.card.fields import RULES
 from ...judge.card.read_share import ENOUGH, READ_STAGES
 from ..tables.codes_read import CODES, sampled
+from ..tables.cohorts import runs_in_force
 from ..tables.frames import FREE, GROUP, OUTCOME
 from ..tables.score_names import limits_of
 from .interval_estimates import Bools, Floats, Ints
@@ -34,16 +34,13 @@ READ_SCORES = ("agentic", "overall", "S1", "S2", "S3", *FREE)
 
 
 def select_runs(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataFrame, list[str]]:
-    """One row a run (one judge, no duplicates, names filled), and notes on what is left out.
+    """One row a run (`runs_in_force`, names filled), and notes on what is left out.
 
-    With several judges the one with most runs is used (if tied, a judge that reads runs before the
-    rules judge, then the first by name). Duplicates are rows with the same run id and judge, or
-    with the same agent, task, tier, repeat and content hash; the last one is used. `keep_breach`:
-    whether disqualified runs stay. READ_SCORES are null for runs that `excluded_for_reading` marks.
+    `keep_breach`: whether disqualified runs stay. READ_SCORES are null for runs that
+    `excluded_for_reading` marks.
     """
-    notes: list[str] = []
-    runs = _of_one_judge(table, notes)
-    runs = _without_duplicates(runs, notes)
+    runs, left_out = runs_in_force(table)
+    notes = [left_out] if left_out else []
     if not keep_breach:
         runs = _without_breaches(runs, notes)
     runs = _without_unread_scores(runs, notes)
@@ -52,33 +49,6 @@ def select_runs(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.Da
         if n_unknown:
             notes.append(f"{n_unknown} runs have no {name} and are grouped as {UNKNOWN}")
     return runs.with_columns(pl.col(name).fill_null(UNKNOWN) for name in DIMENSIONS), notes
-
-
-def _of_one_judge(table: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
-    if table["judge"].n_unique() <= 1:
-        return table
-    judge = judges_by_use(table)[0]
-    runs = table.filter(pl.col("judge").eq_missing(pl.lit(judge)))
-    notes.append(
-        f"only the scorecards of judge {judge} are used; {table.height - runs.height} of other"
-        " judges are left out"
-    )
-    return runs
-
-
-def _without_duplicates(table: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
-    if table.is_empty():
-        return table
-    runs = table.unique(subset=["run_id", "judge"], keep="last", maintain_order=True)
-    has_hash = pl.col("sha256").fill_null("") != ""
-    hashed = runs.filter(has_hash)
-    if hashed.height:
-        key = ["sha256", "agent", "task", "tier", "repeat", "judge"]
-        hashed = hashed.unique(subset=key, keep="last", maintain_order=True)
-        runs = pl.concat([hashed, runs.filter(~has_hash)])
-    if runs.height < table.height:
-        notes.append(f"{table.height - runs.height} duplicate scorecards are left out")
-    return runs
 
 
 def _without_breaches(table: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
@@ -107,13 +77,6 @@ def _without_unread_scores(table: pl.DataFrame, notes: list[str]) -> pl.DataFram
         for name in READ_SCORES
         if name in table.columns
     )
-
-
-def judges_by_use(table: pl.DataFrame) -> list[str | None]:
-    """The judges of a run frame; the first is the one whose scorecards are analysed."""
-    counts = table.group_by("judge").len().with_columns(rules=pl.col("judge") == RULES)
-    order = counts.sort(["len", "rules", "judge"], descending=[True, False, False], nulls_last=True)
-    return order["judge"].to_list()
 
 
 def insufficiently_read() -> pl.Expr:

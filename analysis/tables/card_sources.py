@@ -1,17 +1,24 @@
-"""Reads scorecards from files, folders, stores and objects, and scores runs that have none."""
+"""Reads scorecards from files, folders, stores and objects, and scores runs that have none.
+
+A folder of runs stands for its scorecards in the store that belongs to it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import SEEK_END
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import polars as pl
 from pydantic import ValidationError
 
 from ...errors import AmbjudgeError, InputError, unexpected
+from ...judge.card.choice import ALL_JUDGES, CardChoice, CardHead, Selection, choose, head_of
 from ...judge.card.scorecard import ScoreCard
 from ...trajectories.reading.json_bytes import (
     MAX_CARDS,
@@ -20,12 +27,13 @@ from ...trajectories.reading.json_bytes import (
     has_too_many_values,
     read_bytes,
 )
-from ...trajectories.reading.layout import CONVERSATION_NAMES, TRACE_NAMES
+from ...trajectories.reading.layout import CONVERSATION_NAMES, TRACE_NAMES, find_conversations
 from ...trajectories.reading.remote import find_files, is_address, staged
 from .frames import conform, read_frame, run_columns
 
 if TYPE_CHECKING:
     from ...judge.session import ScoreOptions
+    from ...judge.store import Store
 
 _FRAME_SUFFIXES = (".parquet", ".csv")
 _MAX_BROKEN_LINES = 10_000
@@ -35,22 +43,89 @@ _NAMED_BROKEN_LINES = 10
 _CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
 
 
+@dataclass(frozen=True)
+class FolderState:
+    """How the runs of a folder compare with its store."""
+
+    folder: Path
+    store: str
+    """Where the store is."""
+    unscored: int
+    """Runs without a scorecard in the store."""
+    gone: int
+    """Scorecards of runs that are no longer there."""
+
+
+def store_of_folder(folder: Path) -> str | Path | None:
+    """The store that belongs to a folder of runs; None if there is none yet."""
+    from ...judge.session import default_store
+
+    return default_store(folder)
+
+
 @dataclass
-class RulesScoring:
-    """How the rules judge scores runs without a scorecard, and how many it scored."""
+class CardReading:
+    """How scorecards are read, and what was noticed on the way."""
 
     options: ScoreOptions | None = None
-    """None for the defaults."""
+    """How the rules judge scores runs without a store; None for the defaults."""
+    store_of: Callable[[Path], str | Path | None] = store_of_folder
+    """The store that belongs to a folder of runs, existing or not; None to use none."""
     n_scored: int = 0
+    """Runs that were scored by the rules judge."""
+    folders: list[FolderState] = field(default_factory=list)
+    spool: CardSpool | None = None
+    """Keeps the scorecards of runs that were scored, for a source that is read twice."""
+
+
+class CardFilter(Protocol):
+    """Lets some of the scorecards through (`--where`)."""
+
+    def accepts(self, card: ScoreCard) -> bool:
+        """Whether it lets this scorecard through."""
+
+    def accepted_rows(self, frame: pl.DataFrame) -> list[bool]:
+        """Whether it lets each row of a run frame through."""
+
+
+class CardSpool:
+    """Scorecards in a temporary file, by the path at or below which their runs are."""
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile()  # noqa: SIM115
+        self._places: dict[Path, list[tuple[int, int]]] = {}
+        """Offset and length of each scorecard."""
+
+    def add(self, root: Path, card: ScoreCard) -> None:
+        """Keep a scorecard."""
+        data = zlib.compress(card.to_json().encode("utf-8", "surrogatepass"), 1)
+        offset = self._file.seek(0, SEEK_END)
+        self._file.write(data)
+        self._places.setdefault(root, []).append((offset, len(data)))
+
+    def cards(self, root: Path) -> Iterator[ScoreCard] | None:
+        """The scorecards of the runs at or below a path; None if none were kept."""
+        places = self._places.get(root)
+        return None if places is None else self._read(places)
+
+    def _read(self, places: list[tuple[int, int]]) -> Iterator[ScoreCard]:
+        for offset, length in places:
+            self._file.seek(offset)
+            yield ScoreCard.model_validate_json(zlib.decompress(self._file.read(length)))
 
 
 def read_cards(
-    source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: RulesScoring
+    source: Any,
+    frames: list[pl.DataFrame],
+    problems: list[str],
+    reading: CardReading,
+    choice: CardChoice | None = None,
 ) -> Iterator[ScoreCard]:
     """Yield the scorecards of a source.
 
     Run frames in the source are added to `frames`, and a message for each item that cannot be read
-    to `problems`.
+    to `problems`. Of a store only scorecards that may count are read: by any judge, unless `choice`
+    names one.
     """
     if isinstance(source, pl.DataFrame):
         frames.append(run_columns(conform(source)))
@@ -63,18 +138,18 @@ def read_cards(
             from ...judge.store import open_store
 
             with open_store(source, create=False) as store:
-                yield from store.iter_cards()
+                yield from _from_store(store, choice)
             return
         if is_address(source):
-            yield from _from_address(str(source), frames, problems, scoring)
+            yield from _from_address(str(source), frames, problems, reading, choice)
         else:
-            yield from _from_path(Path(source), frames, problems, scoring)
+            yield from _from_path(Path(source), frames, problems, reading, choice)
     # An open Store, recognised without an import of its heavy module.
     elif hasattr(source, "iter_cards"):
-        yield from source.iter_cards()
+        yield from _from_store(source, choice)
     elif isinstance(source, Iterable):
         for item in source:
-            yield from read_cards(item, frames, problems, scoring)
+            yield from read_cards(item, frames, problems, reading, choice)
     else:
         raise InputError(
             f"cannot read scorecards from {type(source).__name__}", "give a path or scorecards"
@@ -86,8 +161,54 @@ def is_store(source: str | Path) -> bool:
     return ("://" in str(source) and not is_address(source)) or Path(source).suffix == ".db"
 
 
+def _from_store(
+    store: Store, choice: CardChoice | None, below: Path | None = None
+) -> Iterator[ScoreCard]:
+    """The newest scorecards of every judge, or of the one that `choice` names.
+
+    Which judge and rubric count is decided when the scorecards of all sources are known; only
+    versions that cannot count are left out here.
+    """
+    choice = choice or CardChoice()
+    if choice.rubrics:
+        # A rubric that this store lacks may be in another source.
+        choice = replace(choice, rubrics=(), versions=True)
+    judge = choice.judge
+    if judge is None or judge not in {stored.head.judge for stored in store.heads(below)}:
+        judge = ALL_JUDGES
+    yield from store.iter_cards(below=below, choice=replace(choice, judge=judge))
+
+
+def _from_folder_store(
+    path: Path, reading: CardReading, choice: CardChoice | None
+) -> Iterator[ScoreCard]:
+    """The scorecards of the runs at or below a path in the store that belongs to it, if any."""
+    from ...judge.store import open_store
+
+    place = reading.store_of(path)
+    if place is None or not ("://" in str(place) or Path(place).is_file()):
+        return
+    with open_store(place, create=False) as store:
+        scored_paths = {stored.path for stored in store.heads(path)}
+        if not scored_paths:
+            return
+        existing = _conversations(path)
+        state = FolderState(
+            folder=path,
+            store=store.location,
+            unscored=len(existing - scored_paths),
+            gone=sum(not scored.is_file() for scored in scored_paths - existing),
+        )
+        reading.folders.append(state)
+        yield from _from_store(store, choice, path)
+
+
 def _from_address(
-    address: str, frames: list[pl.DataFrame], problems: list[str], scoring: RulesScoring
+    address: str,
+    frames: list[pl.DataFrame],
+    problems: list[str],
+    reading: CardReading,
+    choice: CardChoice | None,
 ) -> Iterator[ScoreCard]:
     """Scorecards and frames of the file at an address, or of the files directly below it."""
     files = find_files(address, _FRAME_SUFFIXES + _CARD_SUFFIXES)
@@ -99,7 +220,7 @@ def _from_address(
         n_before = len(problems)
         try:
             with staged(file) as local_file:
-                yield from _from_path(local_file, frames, problems, scoring)
+                yield from _from_path(local_file, frames, problems, reading, choice)
                 # Problems name the address, not the temporary copy that was read.
                 problems[n_before:] = [
                     text.replace(str(local_file), str(file)) for text in problems[n_before:]
@@ -109,22 +230,30 @@ def _from_address(
 
 
 def _from_path(
-    path: Path, frames: list[pl.DataFrame], problems: list[str], scoring: RulesScoring
+    path: Path,
+    frames: list[pl.DataFrame],
+    problems: list[str],
+    reading: CardReading,
+    choice: CardChoice | None,
 ) -> Iterator[ScoreCard]:
     if not path.exists():
         raise InputError(
             "no such file or folder", "give scorecards, a frame or a folder of runs", path
         )
-    if path.is_file():
-        if path.suffix in _FRAME_SUFFIXES:
-            frames.append(run_columns(read_frame(path)))
-        elif path.name in CONVERSATION_NAMES + TRACE_NAMES:
-            yield from _score_runs(path, problems, scoring)
-        else:
-            yield from _from_json(path, problems)
+    if path.is_file() and path.suffix in _FRAME_SUFFIXES:
+        frames.append(run_columns(read_frame(path)))
         return
-    if _holds_runs(path):
-        yield from _score_runs(path, problems, scoring)
+    if path.is_file() and path.name not in CONVERSATION_NAMES + TRACE_NAMES:
+        yield from _from_json(path, problems)
+        return
+    has_stored = False
+    for card in _from_folder_store(path, reading, choice):
+        has_stored = True
+        yield card
+    if has_stored:
+        return
+    if _conversations(path):
+        yield from _score_runs(path, problems, reading)
         return
     files = sorted(
         p for p in path.iterdir() if p.suffix in _FRAME_SUFFIXES + _CARD_SUFFIXES and p.is_file()
@@ -137,18 +266,17 @@ def _from_path(
         )
     for file in files:
         try:
-            yield from _from_path(file, frames, problems, scoring)
+            yield from _from_path(file, frames, problems, reading, choice)
         except InputError as error:
             problems.append(str(error))
 
 
-def _holds_runs(folder: Path) -> bool:
-    from ...trajectories.reading.layout import find_conversations
-
+def _conversations(path: Path) -> set[Path]:
+    """The conversation files at or below a path; none if it holds no runs."""
     try:
-        return next(find_conversations(folder), None) is not None
+        return {conversation.absolute() for conversation in find_conversations(path)}
     except InputError:
-        return False
+        return set()
 
 
 def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
@@ -216,13 +344,17 @@ def _validated(item: Any, location: str, problems: list[str]) -> Iterator[ScoreC
         problems.append(f"{location}: is not JSON (score the run again)")
 
 
-def _score_runs(root: Path, problems: list[str], scoring: RulesScoring) -> Iterator[ScoreCard]:
+def _score_runs(root: Path, problems: list[str], reading: CardReading) -> Iterator[ScoreCard]:
     """Score the runs at or below a path by rules; add a problem for each that cannot be read."""
     from ...judge.engine import make_scorecard
     from ...rubrics.load import load_rubric, rubric_for
     from ...trajectories.reading.load import iter_runs
 
-    options = scoring.options
+    spooled = None if reading.spool is None else reading.spool.cards(root)
+    if spooled is not None:
+        yield from spooled
+        return
+    options = reading.options
     rubric = load_rubric(options.rubric) if options is not None and options.rubric else None
     for run in iter_runs(root):
         if isinstance(run, InputError):
@@ -247,18 +379,56 @@ def _score_runs(root: Path, problems: list[str], scoring: RulesScoring) -> Itera
         except Exception as error:
             problems.append(str(unexpected(error, run.path)))
             continue
-        scoring.n_scored += 1
+        reading.n_scored += 1
+        if reading.spool is not None:
+            reading.spool.add(root, card)
         yield card
 
 
 def iter_cards_and_frames(
-    source: Any, problems: list[str], scoring: RulesScoring | None = None
+    source: Any,
+    problems: list[str],
+    reading: CardReading | None = None,
+    choice: CardChoice | None = None,
 ) -> Iterator[ScoreCard | pl.DataFrame]:
     """Yield the scorecards of a source one at a time, then its frames.
 
-    A message for each item that cannot be read is added to `problems`. This is for callers that
-    need the texts of scorecards, which `cohort` does not keep; the items may be passed to `cohort`.
+    Some may be of one run; `cohorts.CardTables` says which of them count. A message for each item
+    that cannot be read is added to `problems`.
     """
     frames: list[pl.DataFrame] = []
-    yield from read_cards(source, frames, problems, scoring or RulesScoring())
+    yield from read_cards(source, frames, problems, reading or CardReading(), choice)
     yield from frames
+
+
+def each_chosen_card(
+    paths: Sequence[str],
+    problems: list[str],
+    reading: CardReading,
+    choice: CardChoice | None = None,
+    where: CardFilter | None = None,
+    on_selection: Callable[[Selection], None] = lambda selection: None,
+) -> Iterator[ScoreCard]:
+    """Yield the scorecards that count, one at a time, so that any number takes little memory.
+
+    The paths are read twice, as only the second time it is known which scorecards count.
+    `on_selection` is told. InputError for a run frame, which has no scorecards, and for
+    scorecards that change meanwhile.
+    """
+    reading.spool = CardSpool()
+    heads: list[CardHead] = []
+    accepted: set[int] = set()
+    for item in iter_cards_and_frames(paths, problems, reading, choice):
+        if isinstance(item, pl.DataFrame):
+            raise InputError("a table of runs has no scorecards", "give the scorecards")
+        if where is None or where.accepts(item):
+            accepted.add(len(heads))
+        heads.append(head_of(item))
+    selection = choose(heads, choice, accepted)
+    on_selection(selection)
+    numbers = frozenset(selection.numbers)
+    for number, card in enumerate(read_cards(paths, [], [], reading, choice)):
+        if number >= len(heads) or head_of(card) != heads[number]:
+            raise InputError("scorecards changed while they were read", "run the command again")
+        if number in numbers:
+            yield card

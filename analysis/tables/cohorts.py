@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from typing import Any
@@ -18,10 +18,11 @@ import polars as pl
 
 from ...errors import InputError
 from ...judge.base import JUDGED_STAGES
+from ...judge.card.choice import CardChoice, CardHead, Selection, choose
 from ...judge.card.fields import JudgeInfo
 from ...judge.card.scorecard import ScoreCard
 from ...trajectories.models import STAGES, Outcome
-from .card_sources import RulesScoring, read_cards
+from .card_sources import CardFilter, CardReading, iter_cards_and_frames
 from .codes_read import CODE_SOURCES, CODES, with_readings
 from .frames import FREE, GROUP, OUTCOME, PARTS_SCHEMA, PRESUMED, RUN_SCHEMA, conform
 from .run_ids import disambiguate
@@ -58,7 +59,7 @@ CODES_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Cohort:
-    """The runs that are analysed together."""
+    """The runs that are analysed together, each with the scorecard that counts."""
 
     runs: pl.DataFrame
     """One row a run: RUN_SCHEMA, FREE, and columns `group.NAME` and `outcome.NAME` for the groups
@@ -73,41 +74,63 @@ class Cohort:
     """Scores of parts of the cases: PARTS_SCHEMA."""
     titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Titles of criteria, by rubric and criterion, of rubrics that do not ship with ambjudge."""
+    selection: Selection | None = None
+    """Which scorecards of the source these are, by their positions; None if made by hand."""
+    other_judges: Cohort | None = None
+    """The same runs by the judges that are not in force; None if there are none."""
+
+    @property
+    def all_judges(self) -> Cohort:
+        """The runs with a row for each judge, to compare judges."""
+        other = self.other_judges
+        if other is None:
+            return self
+        tables = {
+            name: pl.concat([getattr(self, name), getattr(other, name)], how="diagonal_relaxed")
+            for name in ("runs", "criteria", "codes", "parts")
+        }
+        return replace(self, **tables, other_judges=None)
 
 
-def cohort(source: Any, scoring: RulesScoring | None = None) -> Cohort:
-    """Read scorecards into frames.
+def cohort(
+    source: Any,
+    reading: CardReading | None = None,
+    choice: CardChoice | None = None,
+    where: CardFilter | None = None,
+    on_item: Callable[[ScoreCard | pl.DataFrame], None] | None = None,
+) -> Cohort:
+    """Read the scorecards of a source into frames, one scorecard a run (`card.choice.choose`).
 
     `source`: a .jsonl or .json file of scorecards, a .parquet or .csv run frame, a folder of these,
-    a folder of runs (scored first, by `scoring`; see `card_sources`), a list of any of them, or an
-    iterable of ScoreCards or their dicts. A scorecard that cannot be read is named in `problems`
-    and left out. Different runs with the same id get longer ids (`run_ids`).
-    InputError if nothing can be read at all.
+    a store, a folder of runs (its scorecards in its store; without one it is scored first), a list
+    of any of them, or an iterable of ScoreCards or their dicts. `reading`: see `card_sources`. A
+    scorecard that cannot be read is named in `problems` and left out. Of the runs, only those that
+    `where` lets through count. `on_item` is called with every scorecard and frame that is read,
+    also with those that do not count in the end: the first have the numbers of the `selection`.
+    Different runs with the same id get longer ids (`run_ids`). InputError if nothing can be read at
+    all, or no scorecard is of the judge and rubric that `choice` asks for.
     """
-    frames: list[pl.DataFrame] = []
     problems: list[str] = []
-    tables = _CardTables()
-    for card in read_cards(source, frames, problems, scoring or RulesScoring()):
-        tables.add(card)
-    runs = tables.runs()
-    if frames:
-        runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
-    _report_problems(problems, nothing_read=runs.is_empty())
-    ids = disambiguate(runs)
-    changed = int((ids != runs["run_id"]).sum())
-    if changed:
-        log.warning(
-            "%s the id of another run; names of folders were added to these ids",
-            "1 scorecard has" if changed == 1 else f"{changed} scorecards have",
-        )
-    return Cohort(
-        runs=runs.with_columns(ids),
-        criteria=_with_run_ids(tables.criteria.frame(), ids).drop("counted"),
-        codes=_with_run_ids(tables.codes.frame(), ids),
-        problems=tuple(problems),
-        parts=_with_run_ids(tables.parts.frame(), ids),
-        titles=tables.titles,
-    )
+    tables = CardTables()
+    frames: list[pl.DataFrame] = []
+    accepted: set[int] = set()
+    n_cards = 0
+    for item in iter_cards_and_frames(source, problems, reading, choice):
+        if on_item is not None:
+            on_item(item)
+        if isinstance(item, pl.DataFrame):
+            frames.append(item)
+            continue
+        tables.add(item)
+        if where is not None and where.accepts(item):
+            accepted.add(n_cards)
+        n_cards += 1
+    if where is not None:
+        rows = [flag for frame in frames for flag in where.accepted_rows(frame)]
+        accepted.update(n_cards + position for position, flag in enumerate(rows) if flag)
+    _report_problems(problems, nothing_read=not n_cards and not frames)
+    read_cohort = tables.cohort(choice, frames, None if where is None else accepted)
+    return replace(read_cohort, problems=tuple(problems))
 
 
 def _report_problems(problems: Sequence[str], *, nothing_read: bool) -> None:
@@ -119,11 +142,6 @@ def _report_problems(problems: Sequence[str], *, nothing_read: bool) -> None:
             f"no scorecard could be read; first: {problems[0]}",
             "check that the files hold scorecards",
         )
-
-
-def _with_run_ids(table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """The table with the run id of each row's scorecard, in place of the scorecard's number."""
-    return table.with_columns(run_id=ids.gather(table["card"])).drop("card")
 
 
 def frame(source: Any) -> pl.DataFrame:
@@ -165,7 +183,7 @@ class _TableBuilder:
         return pl.concat(self._chunks, rechunk=True)
 
 
-class _CardTables:
+class CardTables:
     """Tables of runs, criteria, codes and parts, filled scorecard by scorecard.
 
     The column `card` is the number of the row's scorecard, `counted` the value with which a
@@ -180,6 +198,11 @@ class _CardTables:
         self.titles: dict[str, dict[str, str]] = {}
         self._outcomes: list[Mapping[str, Outcome]] = []
         self._groups: list[Mapping[str, float | None]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no scorecard was added."""
+        return not self._outcomes
 
     def add(self, card: ScoreCard) -> None:
         """Add the rows of one scorecard to all tables."""
@@ -217,11 +240,105 @@ class _CardTables:
         for part in card.grades.parts:
             self.parts.add(**keys, by=part.by, part=part.name, cases=part.cases, value=part.value)
 
-    def runs(self) -> pl.DataFrame:
-        """The run frame of the scorecards, with the columns that need all of them."""
-        runs = with_readings(self._runs.frame())
-        runs = _with_free_means(runs, self.criteria.frame())
-        return runs.with_columns(*_group_columns(self._groups), *_outcome_columns(self._outcomes))
+    def cohort(
+        self,
+        choice: CardChoice | None = None,
+        frames: Sequence[pl.DataFrame] = (),
+        accepted: Container[int] | None = None,
+    ) -> Cohort:
+        """The scorecards that count (`card.choice.choose`), as a cohort.
+
+        `frames` are run frames that stand after the scorecards. `accepted`: numbers of the
+        scorecards that a filter lets through, of those that count; None for all.
+        """
+        runs = self._runs.frame()
+        if frames:
+            runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
+        selection = choose(card_heads(runs), choice, accepted)
+        numbers = [*selection.numbers, *selection.other_judges]
+        ids = disambiguate(runs[numbers])
+        changed = int((ids != runs[numbers]["run_id"]).sum())
+        if changed:
+            log.warning(
+                "%s the id of another run; names of folders were added to these ids",
+                "1 scorecard has" if changed == 1 else f"{changed} scorecards have",
+            )
+        first = len(selection.numbers)
+        in_force = self._part(runs, selection.numbers, ids[:first])
+        other_judges = None
+        if selection.other_judges:
+            other_judges = self._part(runs, selection.other_judges, ids[first:])
+        return replace(in_force, selection=selection, other_judges=other_judges)
+
+    def _part(self, runs: pl.DataFrame, numbers: Sequence[int], ids: pl.Series) -> Cohort:
+        """The tables of these scorecards, with the ids of their runs."""
+        cards = pl.DataFrame({"card": numbers, "run_id": ids}, schema_overrides={"card": _WHOLE})
+
+        def rows_of(table: pl.DataFrame) -> pl.DataFrame:
+            """The rows of these scorecards; they keep the number of their scorecard."""
+            selected = table.drop("run_id").join(cards, on="card", maintain_order="left")
+            return selected.select(table.columns)
+
+        criteria = rows_of(self.criteria.frame())
+        selected_runs = runs[list(numbers)].with_columns(ids.alias("run_id"))
+        if not self.is_empty:
+            selected_runs = self._with_card_columns(selected_runs, numbers, criteria)
+        return Cohort(
+            runs=selected_runs,
+            criteria=criteria.drop("card", "counted"),
+            codes=rows_of(self.codes.frame()).drop("card"),
+            parts=rows_of(self.parts.frame()).drop("card"),
+            titles=self.titles,
+        )
+
+    def _with_card_columns(
+        self, runs: pl.DataFrame, numbers: Sequence[int], criteria: pl.DataFrame
+    ) -> pl.DataFrame:
+        """Add the columns that need all scorecards: readings, means, groups and outcomes.
+
+        Rows of frames, whose numbers follow those of the scorecards, have theirs already.
+        """
+        count = len(self._outcomes)
+        positions = [n for n in numbers if n < count]
+        of_cards = with_readings(runs[: len(positions)].select(*RUN_SCHEMA))
+        of_cards = _with_free_means(of_cards, positions, criteria)
+        of_cards = of_cards.with_columns(
+            *_group_columns([self._groups[n] for n in positions]),
+            *_outcome_columns([self._outcomes[n] for n in positions]),
+        )
+        of_frames = runs[len(positions) :]
+        if of_frames.is_empty():
+            return of_cards
+        return pl.concat([of_cards, of_frames], how="diagonal_relaxed")
+
+
+def runs_in_force(runs: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The rows of a run frame that count (`card.choice.choose`), and what was left out.
+
+    The rows of a Cohort all count; other frames may have several rows of a run.
+    """
+    if _has_distinct_runs(runs):
+        return runs, ""
+    selection = choose(card_heads(runs))
+    return runs[list(selection.numbers)], selection.sentence()
+
+
+def _has_distinct_runs(runs: pl.DataFrame) -> bool:
+    """Whether all rows are by one judge and of different runs, at a glance."""
+    if runs["judge"].n_unique() > 1:
+        return False
+    for name in ("path", "sha256"):
+        values = runs[name].drop_nulls()
+        if values.len() < runs.height or values.n_unique() < values.len():
+            return False
+    return True
+
+
+def card_heads(runs: pl.DataFrame) -> list[CardHead]:
+    """What `card.choice.choose` looks at in the scorecards of a run frame."""
+    names = {"rubric": "rubric", "version": "rubric_version"}
+    columns = [names.get(name, name) for name in CardHead._fields]
+    return [CardHead(*row) for row in runs.select(columns).iter_rows()]
 
 
 # One scorecard as a row of the run frame
@@ -415,11 +532,14 @@ def _presumed_shares(card: ScoreCard) -> list[float | None]:
 # Columns that need all rows
 
 
-def _with_free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
+def _with_free_means(
+    runs: pl.DataFrame, numbers: Sequence[int], criteria: pl.DataFrame
+) -> pl.DataFrame:
     """Add the columns FREE: stage means over criteria that no tier credits.
 
-    `criteria` has the columns `card`, the row of the run, and `counted`. A criterion that is
-    credited in any run of its rubric is left out of the mean of every run, so that tiers compare.
+    `criteria` has the columns `card`, the number of the run's scorecard, and `counted`; `numbers`
+    are those of the rows of `runs`. A criterion that is credited in any run of its rubric is left
+    out of the mean of every run, so that tiers compare.
     """
     credited = (
         criteria.filter(pl.col("status").cast(pl.String) == "credited")
@@ -435,7 +555,7 @@ def _with_free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame
         .rename({stage: f"{stage}_free" for stage in JUDGED_STAGES}, strict=False)
     )
     means = means.select("card", *(name for name in FREE if name in means.columns))
-    numbered = runs.with_columns(card=pl.int_range(pl.len(), dtype=pl.Int64))
+    numbered = runs.with_columns(card=pl.Series(numbers, dtype=_WHOLE))
     joined = numbered.join(means, on="card", how="left", maintain_order="left")
     for name in FREE:
         if name not in joined.columns:

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
+from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose
 from ..card.fields import Gist, Policy
 from ..card.scorecard import CardLine, ScoreCard
 from . import schema
@@ -23,6 +24,8 @@ from .connection import SettledRow, StorePart, clean_row, clean_text, now, to_js
 
 _PAGE = 200
 """Scorecards in memory at a time."""
+_RUN_COLUMNS = ("sha256", "agent", "task", "tier", "repeat", "track")
+"""What a CardHead says of its run, beside its id and path."""
 
 
 class LatestCard(NamedTuple):
@@ -38,6 +41,15 @@ class LatestCard(NamedTuple):
     rubric_sha256: str
     gist: str
     body: bytes
+
+
+class StoredHead(NamedTuple):
+    """What a choice between scorecards looks at (`card.choice`), and where the scorecard is."""
+
+    seq: int
+    path: Path
+    """Of the run's conversation."""
+    head: CardHead
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,7 @@ class Archive(StorePart):
     def add_cards(self, cards: Sequence[NewCard]) -> list[None]:
         """Store scorecards, all in one transaction.
 
-        If a card equals the last one of its run, judge and rubric, only that one's key is updated.
+        If a card equals the last one of its run and judge, only that one's key is updated.
         """
         rows = [self._card_row(card) for card in cards]
         settled = [card.settled for card in cards if card.settled is not None]
@@ -80,12 +92,9 @@ class Archive(StorePart):
 
     def _insert_card(self, connection: Connection, row: Mapping[str, Any]) -> None:
         table = schema.cards
-        same_card = sa.and_(
-            *(table.c[name] == row[name] for name in ("path", "judge", "rubric_id"))
-        )
         query = (
             sa.select(table.c.sha256, table.c.seq)
-            .where(same_card)
+            .where(table.c.path == row["path"], table.c.judge == row["judge"])
             .order_by(table.c.seq.desc())
             .limit(1)
         )
@@ -159,37 +168,96 @@ class Archive(StorePart):
         for row in self._read(query):
             yield self._card(row.body)
 
-    def iter_cards(
-        self, *, below: Path | None = None, versions: bool = False, chunk: int = _PAGE
-    ) -> Iterator[ScoreCard]:
-        """The scorecard in force of every (run, judge, rubric), read `chunk` at a time.
+    def heads(self, below: Path | None = None) -> list[StoredHead]:
+        """The newest scorecard of every (run, judge, version of a rubric), not read, oldest first.
 
-        `below`: of runs below this folder only. `versions`: one for every version of a rubric, the
-        one in force last.
+        `below`: of the run at this path, or of the runs below this folder.
         """
+        cards, runs, rubrics = schema.cards, schema.runs, schema.rubrics
+        newest = sa.select(sa.func.max(cards.c.seq)).group_by(
+            cards.c.path, cards.c.judge, cards.c.rubric_id, cards.c.rubric_sha256
+        )
+        if below is not None:
+            newest = newest.where(self._at_or_below(cards.c.path, below))
+        query = (
+            sa.select(
+                cards.c.seq,
+                runs.c.id,
+                cards.c.path,
+                *(runs.c[name] for name in _RUN_COLUMNS),
+                cards.c.judge,
+                cards.c.rubric_id,
+                rubrics.c.version,
+            )
+            .join_from(cards, runs, cards.c.run_ref == runs.c.ref)
+            .outerjoin(rubrics, cards.c.rubric_sha256 == rubrics.c.sha256)
+            .where(cards.c.seq.in_(newest))
+            .order_by(cards.c.seq)
+        )
+        heads = []
+        for row in self._read(query):
+            seq, run_id, name, *fields = tuple(row)
+            path = self.absolute(name)
+            heads.append(StoredHead(seq, path, CardHead(run_id, str(path), *fields)))
+        return heads
+
+    def cards_at(self, seqs: Sequence[int], *, chunk: int = _PAGE) -> Iterator[ScoreCard]:
+        """The scorecards with these numbers (`StoredHead.seq`), read `chunk` at a time."""
+        for _, _, body in self._bodies(seqs, chunk):
+            yield self._card(body)
+
+    def card_data_at(self, seqs: Sequence[int]) -> Iterator[tuple[int, Path, dict[str, Any]]]:
+        """(number, path, plain values) of the scorecards with these numbers.
+
+        Values are not validated, and unreadable cards are left out. This is for listings, which
+        need a few of the values of very many cards.
+        """
+        for seq, name, body in self._bodies(seqs, _PAGE):
+            try:
+                yield seq, self.absolute(name), json.loads(zlib.decompress(body))
+            except (zlib.error, ValueError):
+                continue
+
+    def _bodies(self, seqs: Sequence[int], chunk: int) -> Iterator[tuple[int, str, bytes]]:
         table = schema.cards
-        group = ["path", "judge", "rubric_id"]
-        if versions:
-            group.append("rubric_sha256")
-        query = _newest(table, *group)
-        prefix = "" if below is None else self.prefix(below)
-        if prefix:
-            query = query.where(_starts_with(table.c.path, prefix))
-        for row in self._pages(query, table.c.seq, chunk):
-            yield self._card(row.body)
+        query = sa.select(table.c.seq, table.c.path, table.c.body).order_by(table.c.seq)
+        for start in range(0, len(seqs), chunk):
+            for row in self._read(query.where(table.c.seq.in_(seqs[start : start + chunk]))):
+                yield row.seq, row.path, row.body
+
+    def iter_cards(
+        self,
+        *,
+        below: Path | None = None,
+        choice: CardChoice | None = None,
+        chunk: int = _PAGE,
+    ) -> Iterator[ScoreCard]:
+        """The scorecards that count (`card.choice.choose`), of each judge unless `choice` names
+        one.
+
+        `below`: see `heads`.
+        """
+        yield from self.cards_at(self._chosen(below, choice), chunk=chunk)
+
+    def _chosen(self, below: Path | None, choice: CardChoice | None) -> list[int]:
+        """The numbers of the scorecards that count."""
+        heads = self.heads(below)
+        selection = choose(
+            [stored.head for stored in heads], choice or CardChoice(judge=ALL_JUDGES)
+        )
+        return [heads[number].seq for number in selection.numbers]
+
+    def _at_or_below(self, column: sa.Column[Any], path: Path) -> sa.ColumnElement[bool]:
+        """Whether a stored path is this one or lies below it."""
+        if path.is_file():
+            return column == self.relative(path)
+        return _starts_with(column, self.prefix(path))
 
     def judges(self, paths: Iterable[str | Path]) -> list[str]:
         """Names of the judges that have scorecards of runs at or below these paths."""
         table = schema.cards
-        prefixes = {
-            self.relative(path) if path.is_file() else self.prefix(path)
-            for path in map(Path, paths)
-        }
         query = sa.select(table.c.judge).distinct().order_by(table.c.judge)
-        if "" not in prefixes:
-            query = query.where(
-                sa.or_(*(_starts_with(table.c.path, prefix) for prefix in prefixes))
-            )
+        query = query.where(sa.or_(*(self._at_or_below(table.c.path, Path(p)) for p in paths)))
         return [row.judge for row in self._read(query)]
 
     def judge_parameters(self, judge: str) -> dict[str, Any]:
@@ -204,19 +272,6 @@ class Archive(StorePart):
         for row in self._read(newest):
             return dict(json.loads(row.parameters))
         return {}
-
-    def iter_card_data(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """(path, plain values) of the scorecard in force of every (run, judge, rubric).
-
-        The oldest come first; values are not validated, and unreadable cards are left out. This is
-        for listings, which need a few of the values of very many cards.
-        """
-        table = schema.cards
-        for row in self._pages(_newest(table, "path", "judge", "rubric_id"), table.c.seq, _PAGE):
-            try:
-                yield self.absolute(row.path), json.loads(zlib.decompress(row.body))
-            except (zlib.error, ValueError):
-                continue
 
     def card_heads(self, judge: str) -> dict[Path, tuple[str, str, Policy | None]]:
         """(rubric id, rubric hash, policy) of this judge's newest scorecard of each run, by path.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ..card.choice import choose
 from ..store import Store
 from .human_labels import stored_labels
 
@@ -22,11 +23,15 @@ def precision_by_code(store: Store, judge: str) -> dict[str, float]:
         return {}
     labelled_runs = {label.run for label in labels}
     read_codes: dict[str, set[str]] = {}
-    for _, card in store.iter_card_data():
-        run = card["run"]["id"]
-        if card["judge"]["name"] == judge and run in labelled_runs:
-            own_codes = (code for code in card["codes"] if code["by"] == f"judge:{judge}")
-            read_codes[run] = {code["code"] for code in own_codes}
+    heads = [
+        stored
+        for stored in store.heads()
+        if stored.head.judge == judge and stored.head.run_id in labelled_runs
+    ]
+    numbers = choose([stored.head for stored in heads]).numbers
+    for _, _, card in store.card_data_at([heads[number].seq for number in numbers]):
+        own_codes = (code for code in card["codes"] if code["by"] == f"judge:{judge}")
+        read_codes[card["run"]["id"]] = {code["code"] for code in own_codes}
     readings, confirmed = Counter[str](), Counter[str]()
     for label in labels:
         for code in read_codes.get(label.run, ()):

@@ -170,7 +170,7 @@ def test_duplicates_and_second_judges_do_not_count_twice(table):
     doubled = board(pl.concat([table, table, other]))
     plain = board(table)
     assert doubled["value"].to_list() == plain["value"].to_list()
-    assert any("duplicate" in note for note in doubled["warnings"][0])
+    assert any("3,456 outdated" in note for note in doubled["warnings"][0])
 
 
 def test_tier_contrast_without_credited_items(table):

@@ -428,11 +428,13 @@ def test_errors_are_one_line_with_a_hint(
 
 def test_memory_stays_flat(project: Path, tmp_path: Path) -> None:
     """Ten times the scorecards: the same memory but for what libraries and batches take."""
-    lines = (project / "cards.jsonl").read_bytes()
+    lines = (project / "cards.jsonl").read_text("utf-8")
     peaks = []
     for times in (20, 200):
         cards = tmp_path / f"{times}.jsonl"
-        cards.write_bytes(lines * times)
+        with cards.open("w", encoding="utf-8") as file:
+            for number in range(times):
+                file.write(lines.replace('"run":{"id":"', f'"run":{{"id":"{number}-'))
         code = (
             "import resource, sys\nfrom ambjudge.cli import run\nassert run(['-q', 'export',"
             f" {str(cards)!r}, '--what', 'criteria', '--out', {str(tmp_path / 't.parquet')!r}]) =="

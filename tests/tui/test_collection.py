@@ -59,12 +59,12 @@ def test_a_file_of_cards_finds_its_runs_from_another_folder(tmp_path: Path) -> N
 
 def test_broken_lines_are_counted_and_left_out(tmp_path: Path) -> None:
     file = tmp_path / "cards.jsonl"
-    good = CARDS.read_text().splitlines()[0]
+    good, other = CARDS.read_text().splitlines()[:2]
     file.write_text(
-        "\n".join(["{", good, "[1]", '{"run": {"id": "x"}}', "", "null", "[" * 5000, good]) + "\n"
+        "\n".join(["{", good, "[1]", '{"run": {"id": "x"}}', "", "null", "[" * 5000, other]) + "\n"
     )
     collection = Collection(file, options=ScoreOptions, cards=file)
-    assert [row.id for row in rows(collection)] == ["bccd-lite-01", "bccd-lite-01"]
+    assert [row.id for row in rows(collection)] == ["bccd-lite-01", "bccd-lite-04"]
     assert collection.skipped == 5
 
 

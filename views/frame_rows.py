@@ -14,7 +14,7 @@ from ..analysis.statistics.run_arrays import insufficiently_read
 from ..analysis.tables.frames import GROUP, OUTCOME
 from ..error_codes.paper_codes import BY_READING, CODES
 from ..trajectories.stages import STAGES
-from ..views.run_rows import RunRow
+from .run_rows import RunRow
 
 
 def rows_of_frame(

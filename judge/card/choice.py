@@ -1,0 +1,315 @@
+"""Which scorecard of each run counts: one rule, which every command, page and function asks.
+
+A run may have several scorecards: by several judges, by several versions of a rubric, or of a copy.
+The scorecard in force is the newest by the judge that scored most runs. `CardChoice` names another
+judge or rubric. A run counts once, whatever was done to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...console import counted
+from ...errors import InputError
+from .fields import RULES
+
+if TYPE_CHECKING:
+    from .scorecard import ScoreCard
+
+ALL_JUDGES = "all"
+"""Name of a judge that stands for the newest scorecard of each judge."""
+_MAX_NAMED = 4
+"""Rubrics that a sentence names; the others are counted."""
+
+
+class CardHead(NamedTuple):
+    """What the rule looks at in a scorecard. Scorecards are given in the order of their age."""
+
+    run_id: str | None
+    path: str | None
+    """Of the run's conversation."""
+    sha256: str | None
+    """Of the conversation's bytes."""
+    agent: str | None
+    task: str | None
+    tier: str | None
+    repeat: int | None
+    track: str | None
+    judge: str | None
+    rubric: str | None
+    version: str | None
+    """Of the rubric."""
+
+
+def head_of(card: ScoreCard) -> CardHead:
+    """What the rule looks at in a scorecard."""
+    run = card.run
+    return CardHead(
+        run_id=run.id,
+        path=run.path,
+        sha256=run.sha256,
+        agent=run.agent,
+        task=run.task,
+        tier=run.tier,
+        repeat=run.repeat,
+        track=run.track,
+        judge=card.judge.name,
+        rubric=card.rubric.id,
+        version=card.rubric.version,
+    )
+
+
+class RubricName(NamedTuple):
+    """A rubric by its id, or one version of it."""
+
+    id: str
+    version: str | None = None
+
+    @staticmethod
+    def parse(text: str) -> RubricName:
+        """Read `ID` or `ID@VERSION`."""
+        rubric_id, _, version = text.partition("@")
+        return RubricName(rubric_id, version or None)
+
+    def __str__(self) -> str:
+        return self.id if self.version is None else f"{self.id}@{self.version}"
+
+    def includes(self, head: CardHead) -> bool:
+        """Whether a scorecard was made with this rubric."""
+        return self.id == head.rubric and self.version in (None, head.version)
+
+
+@dataclass(frozen=True)
+class CardChoice:
+    """What a user asks for in place of the scorecards in force."""
+
+    judge: str | None = None
+    """None: the judge that scored most runs; ALL_JUDGES: each of them."""
+    rubrics: tuple[RubricName, ...] = ()
+    """Scorecards by these rubrics; runs of tracks that none of them judged keep theirs."""
+    versions: bool = False
+    """Whether the newest scorecard by each version of a rubric counts, not only the newest."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The scorecards that count, by their positions among those that were given."""
+
+    numbers: tuple[int, ...]
+    """One for each run: by the judge in force, or by each judge with ALL_JUDGES."""
+    other_judges: tuple[int, ...] = ()
+    """The newest of each run by each of the other judges."""
+    judges: tuple[str | None, ...] = ()
+    """The judge of the scorecards that count; with ALL_JUDGES each of them."""
+    rubrics: tuple[tuple[str, int], ...] = ()
+    """Rubrics of the scorecards that count, as `ID VERSION`, with their numbers of runs."""
+    outdated: int = 0
+    """Scorecards for which there is a newer one of the same run and judge."""
+    copies: int = 0
+    """Scorecards of copies of a run."""
+    other_rubrics: int = 0
+    """Scorecards by other rubrics than those asked for."""
+    unjudged: int = 0
+    """Runs that only other judges scored."""
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no scorecard was left out."""
+        left_out = self.outdated + self.copies + self.other_rubrics + len(self.other_judges)
+        return left_out == 0
+
+    @property
+    def mixes_versions(self) -> bool:
+        """Whether scorecards by several versions of one rubric count."""
+        ids = [name.partition(" ")[0] for name, _ in self.rubrics]
+        return len(set(ids)) < len(ids)
+
+    def sentence(self) -> str:
+        """Which scorecards count and what was left out, in one line.
+
+        "" if all of them count and each rubric has one version.
+        """
+        if self.is_everything and not self.mixes_versions:
+            return ""
+        judge = ", ".join(str(name) for name in self.judges)
+        parts = [f"scorecards of judge {judge}, {_rubrics_text(self.rubrics)}"]
+        left_out = []
+        if self.other_judges:
+            left_out.append(f"{len(self.other_judges):,} of other judges")
+        if self.unjudged:
+            runs = counted(self.unjudged, "run")
+            left_out[-1] += f" ({runs} that {judge} did not judge)"
+        if self.other_rubrics:
+            left_out.append(f"{self.other_rubrics:,} by other rubrics")
+        if self.outdated:
+            left_out.append(f"{self.outdated:,} outdated")
+        if self.copies:
+            left_out.append(f"{self.copies:,} of copied runs")
+        if left_out:
+            parts.append(f"left out: {', '.join(left_out)}")
+        return "; ".join(parts)
+
+
+def choose(
+    heads: Sequence[CardHead],
+    choice: CardChoice | None = None,
+    accepted: Container[int] | None = None,
+) -> Selection:
+    """The scorecards that count, of the given ones from the oldest to the newest.
+
+    Two scorecards are of one run if its path, id, agent, task and repeat are the same, or its
+    bytes, agent, task, tier and repeat; without path and bytes, if its id is the same. `accepted`:
+    positions that a filter lets through, which does not change the judge in force; None for all.
+    InputError if there are scorecards, but none of the judge or the rubric that was asked for.
+    """
+    choice = choice or CardChoice()
+    numbers = _with_rubric(heads, choice.rubrics)
+    other_rubrics = len(heads) - len(numbers)
+    runs = _run_numbers(heads, numbers)
+    newest: dict[Hashable, list[int]] = defaultdict(list)
+    for number in numbers:
+        head = heads[number]
+        version = (head.rubric, head.version) if choice.versions else None
+        newest[runs[number], head.judge, version].append(number)
+    outdated, copies = 0, 0
+    chosen: list[int] = []
+    for candidates in newest.values():
+        number = _newest(heads, candidates)
+        chosen.append(number)
+        copied = sum(heads[other].path != heads[number].path for other in candidates)
+        copies += copied
+        outdated += len(candidates) - 1 - copied
+    chosen.sort()
+    judges = judges_by_use(heads[number].judge for number in chosen)
+    in_force = chosen
+    if choice.judge != ALL_JUDGES and judges:
+        judges = [_judge_in_force(judges, choice.judge)]
+        in_force = [number for number in chosen if heads[number].judge == judges[0]]
+    others = sorted(set(chosen) - set(in_force))
+    if accepted is not None:
+        in_force = [number for number in in_force if number in accepted]
+        others = [number for number in others if number in accepted]
+    judged_runs = {runs[number] for number in in_force}
+    rubrics = Counter(_rubric_text(heads[number]) for number in in_force)
+    return Selection(
+        numbers=tuple(in_force),
+        other_judges=tuple(others),
+        judges=tuple(judges),
+        rubrics=tuple(rubrics.most_common()),
+        outdated=outdated,
+        copies=copies,
+        other_rubrics=other_rubrics,
+        unjudged=len({runs[number] for number in others} - judged_runs),
+    )
+
+
+def judges_by_use(judges: Iterable[str | None]) -> list[str | None]:
+    """The judges by their number of runs, most first: the first one is in force.
+
+    If tied, a judge that reads runs comes before the rules, then the first by name.
+    """
+    counts = Counter(judges)
+    return sorted(
+        counts, key=lambda judge: (judge is None, -counts[judge], judge == RULES, judge or "")
+    )
+
+
+def _judge_in_force(judges: Sequence[str | None], name: str | None) -> str | None:
+    """The judge that the user names, else the one of most runs. InputError for an unknown one."""
+    if name is None:
+        return judges[0]
+    if name not in judges:
+        names = ", ".join(sorted(str(judge) for judge in judges))
+        raise InputError(f"there are no scorecards of judge {name!r}", f"choose from {names}")
+    return name
+
+
+def _with_rubric(heads: Sequence[CardHead], rubrics: tuple[RubricName, ...]) -> list[int]:
+    """Positions of the scorecards by these rubrics, and of all runs of other tracks than theirs."""
+    if not rubrics or not heads:
+        return list(range(len(heads)))
+    tracks = set()
+    for rubric in rubrics:
+        of_rubric = {head.track for head in heads if rubric.includes(head)}
+        if not of_rubric:
+            names = ", ".join(sorted({_rubric_text(head).replace(" ", "@") for head in heads}))
+            raise InputError(f"there are no scorecards by rubric {rubric}", f"choose from {names}")
+        tracks |= of_rubric
+    return [
+        number
+        for number, head in enumerate(heads)
+        if head.track not in tracks or any(rubric.includes(head) for rubric in rubrics)
+    ]
+
+
+def _newest(heads: Sequence[CardHead], candidates: Sequence[int]) -> int:
+    """The newest of one run's scorecards by one judge.
+
+    Of a run and its copies, which have the same bytes, the oldest that is still there counts: its
+    name is the one that labels know.
+    """
+    number = candidates[-1]
+    newest = heads[number]
+    for other in candidates:
+        head = heads[other]
+        if head.path == newest.path:
+            break
+        is_copy = (head.sha256, head.rubric, head.version) == (
+            newest.sha256,
+            newest.rubric,
+            newest.version,
+        )
+        if is_copy and head.path is not None and Path(head.path).is_file():
+            return max(n for n in candidates if heads[n].path == head.path)
+    return number
+
+
+def _run_numbers(heads: Sequence[CardHead], numbers: Sequence[int]) -> dict[int, int]:
+    """A number for the run of each scorecard, by union of those with the same path or bytes."""
+    parent: dict[Hashable, Hashable] = {}
+
+    def root(key: Hashable) -> Hashable:
+        while (above := parent.setdefault(key, key)) != key:
+            parent[key] = parent[above]
+            key = parent[key]
+        return key
+
+    ids_by_path: dict[str | None, set[str | None]] = defaultdict(set)
+    for number in numbers:
+        ids_by_path[heads[number].path].add(heads[number].run_id)
+    keys: dict[int, Hashable] = {}
+    for number in numbers:
+        head = heads[number]
+        same_run: list[Hashable] = []
+        if head.path:
+            same_run.append(("path", head.path, head.run_id, head.agent, head.task, head.repeat))
+        # Runs that are told apart by their ids alone are no copies of one another.
+        if head.sha256 and len(ids_by_path[head.path]) == 1:
+            cell = (head.agent, head.task, head.tier, head.repeat)
+            same_run.append(("bytes", head.sha256, *cell))
+        if not same_run:
+            same_run.append(("id", head.run_id) if head.run_id else ("card", number))
+        for key in same_run[1:]:
+            parent[root(key)] = root(same_run[0])
+        keys[number] = same_run[0]
+    run_numbers: dict[Hashable, int] = {}
+    return {
+        number: run_numbers.setdefault(root(key), len(run_numbers)) for number, key in keys.items()
+    }
+
+
+def _rubric_text(head: CardHead) -> str:
+    return " ".join(text for text in (head.rubric, head.version) if text) or "unknown"
+
+
+def _rubrics_text(rubrics: Sequence[tuple[str, int]]) -> str:
+    """The rubrics with their numbers of runs; a single one without."""
+    if len(rubrics) == 1:
+        return f"rubric {rubrics[0][0]}"
+    named = ", ".join(f"{name} ({count:,})" for name, count in rubrics[:_MAX_NAMED])
+    more = len(rubrics) - _MAX_NAMED
+    return f"rubrics {named}" + (f" and {more} more" if more > 0 else "")
