@@ -94,7 +94,9 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     if card_standing != "read" and card["overall"] is not None:
         low, high = card["overall_bounds"]
         overall_range = (float(low), float(high))
-    unscored_stages = sum(stage["score"] is None for stage in stages.values())
+    unscored_stages = sum(
+        stage["score"] is None and stage["method"] != "not_applicable" for stage in stages.values()
+    )
     outcomes = card.get("outcomes") or {}
     return RunRow(
         number=number,

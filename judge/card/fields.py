@@ -334,7 +334,10 @@ class ScoreCardFields(Frozen):
         )
         quotes, quotes_found = self.quotes
         return Gist(
-            incomplete=any(stage.score is None for stage in self.stages.values()),
+            incomplete=any(
+                stage.score is None and stage.method != "not_applicable"
+                for stage in self.stages.values()
+            ),
             standing=self.standing,
             read_share=self.read_share,
             quotes=quotes,

@@ -93,12 +93,13 @@ def unscored(
 class StageResult(Frozen):
     """The result of one stage.
 
-    `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule) or unscored.
+    `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule), unscored, or
+    not_applicable (no criterion applies: the stage has no weight).
     """
 
     score: Unit | None
-    """0 to 1; null if unknown."""
-    method: Literal["judge", "deterministic", "unscored", "policy"]
+    """0 to 1; null if unknown or not applicable."""
+    method: Literal["judge", "deterministic", "unscored", "policy", "not_applicable"]
     """Where the score comes from."""
     bounds: tuple[Unit, Unit]
     """Worst and best case over what is presumed or unscored."""

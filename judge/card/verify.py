@@ -17,6 +17,7 @@ from ...errors import InputError
 from ...rubrics.load import load_rubric
 from ...rubrics.model import Rubric
 from ..scoring.base import StageScore
+from ..scoring.criteria import applies
 from ..scoring.formulas import UNKNOWN_BOUNDS, Bounds, Cap, s4_bounds, s5_bounds
 from ..scoring.harness import reported_bounds, reported_score, scoring_of, setup_score
 from .read_share import shares
@@ -172,6 +173,8 @@ class _Verification:
         if name in ("S4", "S5"):
             return self._checked(name, result, caps)
         criteria = self.rubric.stages[name].criteria
+        if result.method == "not_applicable" and applies(result.criteria, criteria):
+            self.add(f"stages.{name}.method", "not_applicable", "a score: a criterion applies")
         try:
             stage = self.scoring.judged_stage(result.criteria, criteria, caps)
         except ValueError as error:

@@ -284,7 +284,9 @@ def _stage(card: ScoreCardFields, name: str, criteria: Mapping[str, Criterion]) 
     stage = card.stages[name]
     low, high = stage.bounds
     head: list[Part] = [Value(score_text(stage.score, stage.presumed), stage.score)]
-    if high - low > 0.005 or stage.score is None:
+    if stage.method == "not_applicable":
+        head += [Text(" does not apply", "dim")]
+    elif high - low > 0.005 or stage.score is None:
         head += [Text(" "), Bounds(low, high)]
     if stage.failure:
         head += [Text(" "), Name(stage.failure, "code")]

@@ -14,7 +14,7 @@ to the change.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import combinations, permutations
 from typing import Literal
@@ -23,7 +23,7 @@ from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion, Rubric
 from ..card.scorecard import ScoreCard
 from ..card.stage_results import CriterionResult, StageResult
-from ..scoring.criteria import apply_requires
+from ..scoring.criteria import applies, apply_requires
 from ..scoring.formulas import (
     Aggregate,
     Bounds,
@@ -203,6 +203,7 @@ class _Change:
         missing = policy_card.policy.missing
         scores: dict[str, float | None] = {}
         bounds: dict[str, Bounds] = {}
+        inapplicable: set[str] = set()
         for stage in self.stages:
             result = data_card.stages.get(stage)
             if _is_judged(stage, result):
@@ -210,25 +211,30 @@ class _Change:
                 if result is not None and result.cap is not None:
                     cap = Cap(result.cap, result.cap_reason)
                 criteria = self._criteria_with(stage, applied)
-                scores[stage], bounds[stage] = self._judged_score(criteria, applied, missing, cap)
+                results = self._results_with(criteria, applied)
+                scores[stage], bounds[stage] = _judged_score(results, criteria, missing, cap)
+                if not applies(results, criteria):
+                    inapplicable.add(stage)
             elif result is not None:
                 scores[stage], bounds[stage] = result.score, result.bounds
             else:
                 scores[stage], bounds[stage] = None, (0.0, 1.0)
         weighted = {stage: score for stage, score in scores.items() if stage in weights}
-        return scores, aggregate(weighted, bounds, weights, data_card.task, missing)
+        total = aggregate(
+            weighted, bounds, weights, data_card.task, missing, inapplicable=inapplicable
+        )
+        return scores, total
 
-    def _judged_score(
-        self, criteria: tuple[Criterion, ...], applied: Coalition, missing: Missing, cap: Cap | None
-    ) -> tuple[float | None, Bounds]:
-        """The score of a judged stage from the verdicts in force."""
+    def _results_with(
+        self, criteria: tuple[Criterion, ...], applied: Coalition
+    ) -> list[CriterionResult]:
+        """The verdicts in force on the criteria of a stage."""
         results = []
         for criterion in criteria:
             result = self._result_with(criterion.id, applied)
             if result is not None:
                 results.append(result)
-        value, bounds = stage_score(apply_requires(results, criteria), criteria, missing)
-        return apply_caps(value, bounds, [] if cap is None else [cap])
+        return results
 
     def _criteria_with(self, stage: str, applied: Coalition) -> tuple[Criterion, ...]:
         """The criteria of a stage: which ones there are is text, how they count is weights."""
@@ -273,6 +279,17 @@ class _Change:
         if self.old.run.sha256 != self.new.run.sha256:
             causes.add("data")
         return frozenset(causes or {"judge"})
+
+
+def _judged_score(
+    results: Sequence[CriterionResult],
+    criteria: tuple[Criterion, ...],
+    missing: Missing,
+    cap: Cap | None,
+) -> tuple[float | None, Bounds]:
+    """The score of a judged stage from the verdicts in force."""
+    value, bounds = stage_score(apply_requires(results, criteria), criteria, missing)
+    return apply_caps(value, bounds, [] if cap is None else [cap])
 
 
 def _is_judged(stage: str, result: StageResult | None) -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from ...rubrics.model import Criterion
 from ...trajectories.models import Stage
 from ..card.stage_results import CriterionResult
-from .formulas import Aggregate, Bounds, Cap, Missing, Zeroed, aggregate
+from .criteria import applies
+from .formulas import UNKNOWN_BOUNDS, Aggregate, Bounds, Cap, Missing, Zeroed, aggregate
 
 if TYPE_CHECKING:
     from ..card.fields import Policy, TaskFrom
@@ -22,7 +23,7 @@ class StageScore:
 
     score: float | None
     bounds: Bounds
-    method: Literal["judge", "deterministic", "policy", "unscored"]
+    method: Literal["judge", "deterministic", "policy", "unscored", "not_applicable"]
     cap: Cap | None = None
     """The lowest cap in force; it is applied already."""
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -104,6 +105,22 @@ def lowest(caps: Iterable[Cap]) -> Cap | None:
     return min(caps, key=lambda cap: cap.value, default=None)
 
 
+def judged_stage(
+    score: float | None,
+    bounds: Bounds,
+    results: Sequence[CriterionResult],
+    criteria: Sequence[Criterion],
+    caps: Iterable[Cap],
+) -> StageScore:
+    """The score of a stage from its verdicts, with the caps that were applied.
+
+    A stage none of whose criteria applies has neither a score nor a weight.
+    """
+    if not applies(results, criteria):
+        return StageScore(None, UNKNOWN_BOUNDS, "not_applicable")
+    return StageScore(score, bounds, "unscored" if score is None else "judge", lowest(caps))
+
+
 def checked_stage(score: float | None, bounds: Bounds, caps: Iterable[Cap] = ()) -> StageScore:
     """The score that a check of the outputs gave, with the caps that it applied."""
     return StageScore(score, bounds, "unscored" if score is None else "deterministic", lowest(caps))
@@ -117,6 +134,7 @@ def total_score(
     digits: int | None = None,
 ) -> Aggregate:
     """`aggregate` for stage scores."""
+    inapplicable = {name for name, stage in stages.items() if stage.method == "not_applicable"}
     scores = {name: stage.score for name, stage in stages.items()}
     bounds = {name: stage.bounds for name, stage in stages.items()}
-    return aggregate(scores, bounds, weights, task, missing, digits)
+    return aggregate(scores, bounds, weights, task, missing, digits, inapplicable=inapplicable)

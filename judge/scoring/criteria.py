@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...rubrics.model import Criterion, StageRubric
@@ -42,6 +42,12 @@ def split_criteria(stage: StageRubric, tier: Tier | None) -> Split:
         else:
             to_judge.append(item)
     return Split(tuple(to_judge), tuple(credited), tuple(not_applicable))
+
+
+def applies(results: Iterable[CriterionResult], criteria: Sequence[Criterion]) -> bool:
+    """Whether a stage with these criteria applies: not if every one is found not to."""
+    inapplicable = {result.id for result in results if result.status == "not_applicable"}
+    return not criteria or any(criterion.id not in inapplicable for criterion in criteria)
 
 
 def apply_requires(

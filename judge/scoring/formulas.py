@@ -12,7 +12,7 @@ benchmark's public harness (AutoMedBench/AutoMedBench); docs/harness.md lists th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -376,11 +376,14 @@ def aggregate(
     task: float | None,
     missing: Missing = "renormalize",
     digits: int | None = None,
+    *,
+    inapplicable: Collection[str] = (),
 ) -> Aggregate:
     """Agentic, the weighted mean of the stages, and Overall = 100 (0.5 Agentic + 0.5 Task).
 
     `renormalize` rescales the weights of the scored stages, `zero` counts an unscored stage 0; with
-    no scored stage Agentic is None either way. Overall is None without Task, and with a rubric of
+    no scored stage Agentic is None either way. Stages that are `inapplicable` have no weight under
+    either policy, in the bounds too. Overall is None without Task, and with a rubric of
     other stages than the benchmark's five. In the bounds an unscored stage and an unknown Task span
     [0, 1]. With `digits`, Agentic and then Overall / 100 are rounded, and sums run from the first
     stage on, as in the harness. ValueError for a stage without a weight, and for a weight that is
@@ -390,12 +393,15 @@ def aggregate(
     # Stages are walked in the order of the weights: the harness sums from the first stage on.
     scores: dict[str, float | None] = {}
     for stage in weights:
-        score = stage_scores.get(stage)
-        scores[stage] = None if score is None else _check_unit(score, stage)
+        if stage not in inapplicable:
+            score = stage_scores.get(stage)
+            scores[stage] = None if score is None else _check_unit(score, stage)
     agentic = _agentic(scores, weights, missing, digits)
-    bounds = {stage: _stage_bounds(stage, scores[stage], stage_bounds) for stage in weights}
-    low = _mean((weights[stage], stage_low) for stage, (stage_low, _) in bounds.items())
-    high = _mean((weights[stage], stage_high) for stage, (_, stage_high) in bounds.items())
+    bounds = {stage: _stage_bounds(stage, score, stage_bounds) for stage, score in scores.items()}
+    low, high = UNKNOWN_BOUNDS
+    if bounds:
+        low = _mean((weights[stage], stage_low) for stage, (stage_low, _) in bounds.items())
+        high = _mean((weights[stage], stage_high) for stage, (_, stage_high) in bounds.items())
     low, high = _widen_to(agentic, (low, high))
     if not has_all_stages(weights):
         return Aggregate(agentic, (low, high), None, (0.0, 100.0))

@@ -11,7 +11,7 @@ from ...tracks import TRACKS, HarnessBranch
 from ...trajectories.models import STAGES, Stage, TrackName
 from ..card.fields import Policy
 from ..card.stage_results import CriterionResult
-from .base import Scores, Scoring, StageScore, checked_stage, lowest, total_score
+from .base import Scores, Scoring, StageScore, checked_stage, judged_stage, total_score
 from .formulas import Aggregate, Bounds, Cap, Zeroed, apply_caps, stage_score
 from .paper import PaperScoring
 from .scoring_rules import LIKE
@@ -89,7 +89,7 @@ class HarnessScoring:
             results, criteria, self.policy.missing, self.branch.judged_digits
         )
         score, bounds = apply_caps(score, bounds, caps, LIKE["harness"].unscored_is_cap)
-        return StageScore(score, bounds, "unscored" if score is None else "judge", lowest(caps))
+        return judged_stage(score, bounds, results, criteria, caps)
 
     def checked_stages(self, outputs: OutputCheck) -> dict[str, StageScore]:
         """S4 and S5; for answers also S2, which the branch takes from the workspace."""

@@ -10,7 +10,7 @@ from ...rubrics.model import Criterion
 from ...trajectories.models import Stage
 from ..card.fields import Policy
 from ..card.stage_results import CriterionResult
-from .base import Scores, StageScore, checked_stage, lowest, total_score
+from .base import Scores, StageScore, checked_stage, judged_stage, total_score
 from .formulas import Aggregate, Breach, Cap, apply_breach, apply_caps, stage_score
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class PaperScoring:
     ) -> StageScore:
         score, bounds = stage_score(results, criteria, self.policy.missing)
         score, bounds = apply_caps(score, bounds, caps)
-        return StageScore(score, bounds, "unscored" if score is None else "judge", lowest(caps))
+        return judged_stage(score, bounds, results, criteria, caps)
 
     def checked_stages(self, outputs: OutputCheck) -> dict[str, StageScore]:
         return {

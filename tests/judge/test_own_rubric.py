@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.analysis import cohort
+from ambjudge.analysis import cohort, leaderboard
 from ambjudge.analysis.tables.flat_tables import criterion_rows
 from ambjudge.commands.render import row, rows, scorecard
+from ambjudge.judge.card.fields import Policy
+from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.card.verify import parse_card, verify
 from ambjudge.judge.engine import prepare
 from ambjudge.judge.judges.api.messages import Messages
@@ -68,6 +70,38 @@ def test_a_disqualified_run_keeps_what_is_no_stage_of_the_benchmark(run: Run, mi
     card = score(broken, JUDGE, rubric=mine)
     assert card.stages["care"].score == 0.5
     assert verify(card, mine) == []
+
+
+DOES_NOT_APPLY = CriterionResult(id="checked", value=None, status="not_applicable")
+
+
+@pytest.mark.parametrize("missing", ["renormalize", "zero"])
+def test_a_group_that_does_not_apply_is_not_unread(run: Run, mine: Rubric, missing, capsys) -> None:
+    """What does not apply need not be read: the run has its point, and counts in every mean."""
+    policy = Policy(missing=missing)
+    card = score(
+        run,
+        ScriptedJudge({"labels": 1, "checked": DOES_NOT_APPLY}),
+        rubric=mine,
+        policy=policy,
+    )
+    care = card.stages["care"]
+    assert (care.score, care.method) == (None, "not_applicable")
+    assert (card.read_share, card.standing) == (1.0, "read")
+    assert (card.agentic, card.agentic_bounds) == (1.0, (1.0, 1.0))
+    assert not card.gist.incomplete
+    assert verify(parse_card(json.loads(card.to_json()), "card"), mine) == []
+    scorecard(card)
+    text = capsys.readouterr().out
+    assert "does not apply" in text
+    assert "too few judged criteria" not in text
+    assert row_of(1, json.loads(card.to_json())).agentic == 1.0
+    board = leaderboard(cohort([card]).runs, "agentic", scopes=("overall",))
+    assert board["value"].to_list() == [1.0, 1.0]
+    forged = card.model_copy(
+        update={"stages": card.stages | {"honesty": care.model_copy(update={"criteria": ()})}}
+    )
+    assert "stages.honesty.method" in [found.field for found in verify(forged, mine)]
 
 
 def test_rules_say_that_it_takes_a_reader(run: Run, mine: Rubric) -> None:

@@ -424,6 +424,31 @@ def test_aggregate_uses_the_bounds_of_partly_scored_stages():
     assert found.overall_bounds == pytest.approx((94, 99))
 
 
+@given(
+    scores=st.lists(st.none() | st.floats(0, 1), min_size=5, max_size=5),
+    inapplicable=st.sets(st.sampled_from(STAGES), max_size=4),
+    missing=st.sampled_from(["renormalize", "zero"]),
+)
+def test_a_stage_that_does_not_apply_has_no_weight(scores, inapplicable, missing):
+    """Agentic and its bounds are those of a rubric without the stage, under either policy."""
+    by_stage = dict(zip(STAGES, scores, strict=True))
+    found = aggregate(by_stage, {}, WEIGHTS, 0.5, missing, inapplicable=inapplicable)
+    rest = [stage for stage in STAGES if stage not in inapplicable]
+    without = aggregate(
+        {stage: by_stage[stage] for stage in rest},
+        {},
+        {stage: WEIGHTS[stage] for stage in rest},
+        0.5,
+        missing,
+    )
+    assert (found.agentic, found.agentic_bounds) == (without.agentic, without.agentic_bounds)
+
+
+def test_without_any_stage_that_applies_nothing_is_known():
+    found = aggregate({}, {}, WEIGHTS, 0.5, "zero", inapplicable=STAGES)
+    assert (found.agentic, found.agentic_bounds) == (None, (0.0, 1.0))
+
+
 def test_there_is_an_overall_for_all_five_stages_of_the_benchmark_only():
     found = aggregate({"S1": 0.8, "S2": 1.0}, {}, {"S1": 0.5, "S2": 0.5}, 1.0)
     assert (found.agentic, found.overall, found.overall_bounds) == (0.9, None, (0.0, 100.0))
