@@ -27,7 +27,12 @@ _COEFFICIENTS = ("agreement", "kappa", "ac1", "sensitivity", "specificity")
     "ambjudge agreement a.jsonl b.jsonl  (two judges)",
 )
 @OPTIONAL_PATHS
-@option("--labels", metavar="DIR", type=LocalPath(), help="Human labels: a file or a folder.")
+@option(
+    "--labels",
+    metavar="DIR|STORE",
+    type=LocalPath(),
+    help="Human labels: a file, a folder or a store.",
+)
 @option(
     "--annotator",
     metavar="NAME",

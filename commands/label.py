@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     epilog=example_lines("ambjudge label import labels/gold --store runs/.ambjudge/ambjudge.db"),
 )
 def command() -> None:
-    """Import and export human labels (one JSON file for each run and annotator), and choose which
-    runs to label next."""
+    """Choose which runs to label next, write forms for them, and import and export human labels."""
 
 
 STORE = option(

@@ -32,9 +32,9 @@ def show_label_report(report: LabelReport, *, verbose: bool) -> None:
     figures."""
     console.say(console.wrap(_verdict(report)))
     console.say()
-    splits = dict(report.columns)
+    splits: dict[str, Figures] = dict(report.columns.items())
     if len(splits) > 1:
-        splits = {**splits, "all": report.all_runs}
+        splits["all"] = report.all_runs
     _show_criteria(splits)
     _show_codes(splits)
     _show_stages(splits)
@@ -355,7 +355,7 @@ def _show_calibration(split: str, figures: Figures) -> None:
 
 
 def _show_bins(title: str, calibration: Calibration) -> None:
-    if not calibration.n:
+    if calibration.ece is None:
         return
     console.say()
     console.table(

@@ -75,8 +75,9 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     rise), the form changes (they must stay). The rules judge is the null model beside it. Without
     PATH, two built-in runs are used. Exit 1 if a verdict breaks an expectation.
 
-    With --labels, the judge is asked about the labelled runs among PATH: agreement, kappa, F1 of
-    codes, calibration, gain over the rules and over "always met", on a dev and a test split.
+    With --labels, the judge is asked about the labelled runs among PATH: is it better than the
+    rules judge? Share equal to the labels, kappa, codes and stages, on a dev and a test split; -v
+    adds each criterion and code, and calibration.
     """
     if flags["labels"] is not None:
         from .selftest_labels import run

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.trust.human_labels import LabelledCode, dump_labels, read_labels
+from ambjudge.judge.trust.label_form import FormRun, label_form
+from ambjudge.judge.trust.label_sources import each_label
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.views.label_agreement import agree
 from ambjudge.views.label_draft import Draft
+from ambjudge.views.label_storage import LabelStorage
 
 DATA = Path(__file__).parents[1] / "data"
 NAME = "bccd-lite-04"
@@ -76,6 +79,20 @@ def test_labels_come_back_byte_for_byte(draft: Draft) -> None:
     assert not again.changed
     assert again.problems() == []
     assert dump_labels(again.labels()) == dump_labels(gold)
+
+
+def test_a_form_is_taken_up_and_its_labels_count_once(draft: Draft, tmp_path: Path) -> None:
+    form = label_form(draft.now, FormRun(None, None, "lite", 9, draft.rubric))
+    file = tmp_path / "me" / f"{NAME}.yaml"
+    file.parent.mkdir()
+    file.write_text(form.replace("\n  S1a:", "\n  S1a: 0"), encoding="utf-8")
+    storage = LabelStorage("me", tmp_path)
+    begun = Draft(draft.run, draft.rubric, "me", storage.find(NAME))
+    assert begun.now.criteria == {"S1a": 0}
+    begun.set_value("S1b", 1)
+    assert storage.save(begun.labels()) == [str(file.with_suffix(".json"))]
+    (entry,) = each_label(tmp_path)
+    assert entry.labels.criteria == storage.all()[NAME].criteria == {"S1a": 0, "S1b": 1}
 
 
 def test_agreement_of_a_run(draft: Draft) -> None:
