@@ -96,7 +96,11 @@
   };
   const openStage = function (place) {
     const dialog = element("stage-" + place);
-    if (dialog) { dialog.showModal(); }
+    if (!dialog) { return; }
+    const rubrics = Array.from(dialog.querySelectorAll(":scope > details"));
+    // With a track chosen, its rubric is open.
+    rubrics.forEach(function (part) { part.open = rubrics.length === 1 || (state.track !== ALL && part.dataset.track === state.track); });
+    dialog.showModal();
   };
   const title = function (m) { return m.unit ? m.name + ", " + m.unit : m.name; };
 
@@ -231,6 +235,9 @@
       row.numbers.forEach(function (numbers) { if (numbers && numbers.length > 6) { reasons.add(data.notes[numbers[6]]); } });
     });
     cell[1].forEach(function (note) { place.append(make("p", "", data.notes[note] + ".")); });
+    if (state.interval === "same" && !rows.some(function (row) { return row.numbers.some(function (numbers) { return numbers && !isUnknown(numbers[4]); }); })) {
+      place.append(make("p", "", "No interval for the same tasks: too few repeats."));
+    }
     if (reasons.size) { place.append(make("p", "", "No interval for new tasks: " + Array.from(reasons).join("; ") + ".")); }
     const tasks = new Set(rows.map(function (row) { return row.tasks; }));
     if (tasks.size > 1) { place.append(make("p", "warn", "The rows do not have the same tasks: their means are not of the same work.")); }

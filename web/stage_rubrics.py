@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..rubrics.conditions import conditions
 from ..rubrics.model import Criterion, Rubric
-from ..trajectories.stages import STAGES, stage_title
+from ..trajectories.stages import stage_title
 
 COMPUTED = {
     "S4": (
@@ -59,6 +59,8 @@ class StageInRubric:
     """A stage in one rubric."""
 
     rubric: str
+    track: str
+    """The track of the rubric; "" if it is of none, or not known."""
     formula: str
     note: str
     """What is not the very text that was used; "" if it is."""
@@ -92,7 +94,7 @@ def _stage_in_rubric(name: str, used: UsedRubric) -> StageInRubric | None:
             return None
         criteria = tuple(CriterionText(id, title, "", "", ()) for id, title in titles.items())
         note = "Its file is not here: these are the titles that the scorecards bring along."
-        return StageInRubric(used.title, "", note, criteria)
+        return StageInRubric(used.title, "", "", note, criteria)
     stage = used.text.stages.get(name)
     if stage is None:
         return None
@@ -106,7 +108,7 @@ def _stage_in_rubric(name: str, used: UsedRubric) -> StageInRubric | None:
     share = f"Weight {stage.weight:g} of {sum(weights.values()):g} in Agentic."
     formula = f"{_formula(name, stage.criteria)} {share}"
     criteria = tuple(_criterion_text(criterion) for criterion in stage.criteria)
-    return StageInRubric(used.title, formula, note, criteria)
+    return StageInRubric(used.title, used.text.track or "", formula, note, criteria)
 
 
 def _formula(name: str, criteria: tuple[Criterion, ...]) -> str:
@@ -145,8 +147,3 @@ def agentic_formula(rubrics: Iterable[UsedRubric]) -> str:
     total = sum(weight for _, weight in weights[0])
     terms = [f"{weight / total:.2g} × {name}" for name, weight in weights[0]]
     return f"{' + '.join(terms)}. Unscored stages are left out and the others weigh more."
-
-
-def is_benchmark_stage(name: str) -> bool:
-    """Whether a name is one of S1 to S5."""
-    return name in STAGES

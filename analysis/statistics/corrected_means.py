@@ -27,7 +27,7 @@ from .agent_scores import (
     cell_means,
     new_tasks_error,
 )
-from .descriptive import balance_weights
+from .balanced_means import balance_weights
 from .interval_estimates import (
     MIN_DF,
     NO_LIMITS,

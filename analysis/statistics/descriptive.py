@@ -14,6 +14,7 @@ from ...judge.trust.measures import wilson
 from ..tables.codes_read import CODES
 from ..tables.frames import GROUP, PRESUMED, stage_columns
 from ..tables.score_names import limits_of
+from .balanced_means import BalancedMeans
 from .benchmark_ratings import SHARES
 from .interval_estimates import (
     MIN_RUNS,
@@ -87,24 +88,6 @@ def run_axes(table: pl.DataFrame) -> RunAxes:
     return RunAxes(agent, task, cell)
 
 
-def balance_weights(table: pl.DataFrame) -> Floats:
-    """Weights (n) under which a mean over an agent's runs is its score on the leaderboard.
-
-    Cells of a task, tasks of a track, and tracks weigh the same within each agent. The weights of
-    an agent add up to its number of runs; in a balanced cohort with equal tracks all are 1.
-    """
-    agent, track, task = ["agent"], ["agent", "track"], ["agent", "track", "task"]
-    weights = table.select(
-        1.0
-        / pl.len().over([*task, "tier"])
-        / pl.col("tier").n_unique().over(task)
-        / pl.col("task").n_unique().over(track)
-        / pl.col("track").n_unique().over(agent)
-        * pl.len().over(agent)
-    )
-    return weights.to_series().to_numpy()
-
-
 def column_means(
     table: pl.DataFrame,
     columns: Mapping[str, str],
@@ -114,7 +97,7 @@ def column_means(
     label: str,
     prepare: bool = True,
 ) -> pl.DataFrame:
-    """Balanced means of columns by group, each over the runs that have a value.
+    """Balanced means of columns by group (`BalancedMeans`), each over the runs that have a value.
 
     `columns`: name in the table -> name in the column `key`. `label`: template of the estimand with
     {name}.
@@ -122,27 +105,18 @@ def column_means(
     notes: list[str] = []
     if prepare:
         table, notes = select_runs(table)
-    axes = run_axes(table)
-    values = {name: table[name].cast(pl.Float64).to_numpy() for name in columns}
+    means = {name: BalancedMeans(table, name) for name in columns}
     rows: KeyedEstimates = []
     for group, mask in groups_with_rows(table, by):
         for name, display_name in columns.items():
-            use = mask & np.isfinite(values[name])
             estimand = label.format(name=display_name)
             row_key = {**group, key: display_name}
-            if not use.any():
+            if not (mask & means[name].has_value).any():
                 reason = f"no run has {display_name}"
                 rows.append((row_key, Estimate(estimand, "new", None, reason=reason)))
                 continue
-            weight = balance_weights(table.filter(pl.Series(use)))
-            mean = jackknife_of_sums(
-                np.column_stack([values[name][use] * weight, weight]),
-                ratio_of_sums,
-                axes.task[use],
-                axes.cell[use],
-            )
-            estimates = estimates_by_population(
-                estimand, mean, 0, n=int(use.sum()), notes=tuple(notes), limits=_limits(name)
+            estimates = means[name].estimates(
+                mask, estimand, notes=tuple(notes), limits=_limits(name)
             )
             rows += [(row_key, est) for est in estimates]
     return tidy(rows, {**dict.fromkeys(by, pl.String), key: pl.String})

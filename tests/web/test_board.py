@@ -177,21 +177,21 @@ def test_the_whole_cohort_has_the_numbers_of_the_report(
     rows = groupings_of(data, cell)["agent"]
     place = {measure[0]: number for number, measure in enumerate(data["measures"])}
     names = {"task": "task_score"}
-    profile = wide(stage_profile(table)).filter(pl.col("agent") != "(all)").to_dicts()
-    for line in profile:
-        key = names.get(line["stage"], line["stage"])
-        shown = shown_numbers(rows[line["agent"]][7][place[key]])[0]
-        assert shown == in_unit(line["value"], data["measures"][place[key]])
-    for line in wide(failure_rates(table)).filter(pl.col("what") == "failed").to_dicts()[1:]:
-        shown = shown_numbers(rows[line["agent"]][7][place["failed"]])[0]
-        assert shown == in_unit(line["value"], data["measures"][place["failed"]])
+    ends = ("value", "lo", "hi", "same_lo", "same_hi")
+    profile = wide(stage_profile(table)).rename({"stage": "what"}).drop("presumed")
+    rates = wide(failure_rates(table)).filter(pl.col("what") == "failed")
+    for line in pl.concat([profile, rates]).filter(pl.col("agent") != "(all)").to_dicts():
+        number = place[names.get(line["what"], line["what"])]
+        measure = data["measures"][number]
+        values = [in_unit(line[end], measure) for end in ends]
+        assert shown_numbers(rows[line["agent"]][7][number]) == values, line
 
     tables = all_tables(table, only=["codes_by_agent", "stages_by_code", "run_means"])
     means = {line["measure"]: line for line in wide(tables["run_means"]).to_dicts()}
     for key, number in place.items():
-        ends = [means[key][end] for end in ("value", "lo", "hi", "same_lo", "same_hi")]
         measure = data["measures"][number]
-        assert shown_numbers(cell[3][number]) == [in_unit(end, measure) for end in ends]
+        values = [in_unit(means[key][end], measure) for end in ends]
+        assert shown_numbers(cell[3][number]) == values
     stages = {
         (line["code"], line["stage"], line["runs_with_code"]): line["value"]
         for line in tables["stages_by_code"].filter(pl.col("population") == "new").to_dicts()
