@@ -66,7 +66,6 @@
       choice.track < 0 ? "" : data.tracks[choice.track][1],
       choice.task < 0 ? "" : data.tasks[choice.task][2],
       choice.tier < 0 ? "" : data.tiers[choice.tier][1],
-      data.judge,
     ];
   };
 

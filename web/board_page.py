@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from ..analysis.statistics.interval_estimates import Estimate
 from ..analysis.statistics.run_arrays import UNKNOWN
 from ..analysis.statistics.stages_by_code import GROUPS, JUDGED
 from ..analysis.tables.codes_read import CODES
+from ..analysis.tables.cohorts import Cohort
 from ..analysis.tables.frames import GROUP
 from ..rounding import fixed
 from ..sanitize import sanitize
@@ -75,25 +76,15 @@ class BoardPage:
     definitions: tuple[Definition, ...]
 
 
-def board_page(
-    runs: pl.DataFrame,
-    rubrics: Sequence[UsedRubric],
-    *,
-    on_cell: Callable[[], None] | None = None,
-) -> BoardPage:
-    """The board of a run frame, which may be empty."""
-    table = board_runs(runs)
+def board_page(cohort: Cohort, rubrics: Sequence[UsedRubric]) -> BoardPage:
+    """The board of a cohort, which may be empty; `rubrics` are those of its scorecards."""
+    table = board_runs(cohort.runs)
     measures = measures_of(table)
     units = {measure: _unit(measure, table) for measure in measures}
     encoder = _Encoder(units)
-    judge = ""
-    if runs["judge"].n_unique() > 1:
-        judge = term("judge", table["judge"][0] or UNKNOWN)
     cells: dict[str, Any] = {}
     for selection in selections(table) if table.height else ():
         cells[encoder.key(selection)] = encoder.cell(board_cell(table, selection))
-        if on_cell is not None:
-            on_cell()
     data = {
         "measures": [[name, *units[name][:2], units[name].digits] for name in measures],
         "groupings": list(GROUPINGS),
@@ -101,11 +92,10 @@ def board_page(
         "stages": list(JUDGED),
         "groups": list(GROUPS),
         **encoder.names(table),
-        "judge": judge,
         "cells": cells,
     }
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    about = sentences(basis(table).row(0, named=True)) if table.height else []
+    about = sentences(basis(cohort).row(0, named=True)) if table.height else []
     stage_names = [name for name in measures if name.startswith(("S", GROUP))]
     names = [name.removeprefix(GROUP) for name in stage_names]
     return BoardPage(
@@ -345,17 +335,10 @@ def _definitions(
         "wall_time_s": "From the first to the last entry of the run.",
         "total_tokens": "Tokens that the agent's model read and wrote in a run.",
         "cost_usd": "What the agent's model cost in a run, in dollars.",
-        "failed": glossary.get("failure rate", FAILURE_RATE),
+        "failed": glossary["failure rate"],
     }
     columns = [
         Definition(name, units[name].name, texts[name]) for name in measures if name in texts
     ]
     codes = [Definition(code, titles[code], glossary[code]) for code in CODES]
     return [*columns, *codes]
-
-
-FAILURE_RATE = (
-    "The share of runs without a scoreable submission, by the rule of their track: nothing was"
-    " submitted, the submission cannot be scored, its result is below the track's limit, or the run"
-    " was disqualified."
-)

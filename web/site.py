@@ -393,7 +393,7 @@ def build(
 
         figures = draw_all(analysis.tables, analysis.runs, png=False, narrow=True)
         report_html = render(analysis, figures, title, site.links)
-    board = board_page(analysis.runs, site.used_rubrics)
+    board = board_page(analysis.cohort, site.used_rubrics)
     site.finish(report_html, len(analysis.problems), board)
     if site.without_transcript:
         tell(
