@@ -184,7 +184,7 @@ def _outcome(place: Place, data: bytes, rng: random.Random) -> None:
 
 def _labels(place: Place, data: bytes, rng: random.Random) -> None:
     """Labels as `label import` takes them, and as an agreement is measured on them."""
-    path = str(place.put("labels/a.json", data))
+    path = str(place.put(f"labels/a.{rng.choice(('json', 'jsonl', 'yaml'))}", data))
     if rng.random() < 0.5:
         _command(place, "label", "import", path, "--store", str(place.folder / "labels.db"))
     else:

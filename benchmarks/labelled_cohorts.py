@@ -19,6 +19,7 @@ from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.cohorts import Cohort, cohort
 from ambjudge.analysis.tables.label_tables import SAMPLING_SCHEMA, Labels
 from ambjudge.cli import run
+from ambjudge.judge.trust.label_sources import LabelEntry, each_label
 
 JUDGES: dict[str, dict[str, Any]] = {
     "halo": {"preset": "halo"},
@@ -110,13 +111,16 @@ def tables_by_commands(
             "--annotator",
             "gold",
         )
-        for path in (label_folder / "gold").iterdir():
-            label = json.loads(path.read_text("utf-8"))
-            label["criteria"] = values[label["run"]]
-            label["codes"] = {
-                code: {"turns": [], "why": ""} for code in CODES if fired[label["run"]][code]
+        forms = [each for each in each_label(label_folder) if isinstance(each, LabelEntry)]
+        for form in forms:
+            run_id = form.labels.run
+            label = {
+                "run": run_id,
+                "annotator": "gold",
+                "criteria": values[run_id],
+                "codes": {code: {} for code in CODES if fired[run_id][code]},
             }
-            path.write_text(json.dumps(label), encoding="utf-8")
+            form.location.with_suffix(".json").write_text(json.dumps(label), encoding="utf-8")
         chosen = [word for name in names for word in ("--table", name)]
         output = json.loads(
             output_of(

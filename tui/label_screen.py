@@ -285,7 +285,9 @@ class LabelScreen(ReadingScreen):
         self.draft.saved()
         self.notify("Saved: " + ", ".join(places))
         if missing:
-            self.notify("Not complete: " + "; ".join(missing[:3]), severity="warning", timeout=6)
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            text = f"Not labelled: {', '.join(missing[:3])}{more}"
+            self.notify(text, severity="warning", timeout=6)
         elif self.card is not None:
             self.blind = False
         self._fill()

@@ -216,8 +216,9 @@ def _comment(text: str, *, indentation: str = "", hanging: int = 0) -> Iterator[
 
 
 def _folder(transcript: str) -> str:
-    """The run folder of a conversation file."""
-    folder = Path(transcript).parent
+    """The run folder of a conversation file; a path without a suffix is the folder."""
+    path = Path(transcript)
+    folder = path.parent if path.suffix else path
     return str(folder.parent if folder.name == "process" else folder)
 
 
