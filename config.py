@@ -47,6 +47,7 @@ SETTINGS: dict[str, Setting] = {
     "pictures": Setting(bool),
     "rationale": Setting(bool),
     "timeout": Setting(float),
+    "max_tokens": Setting(int, low=1, high=1_000_000),
     "price": Setting(str),
     "concurrency": Setting(int, low=1, high=1000),
     "max_cost": Setting(float),

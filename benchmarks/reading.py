@@ -31,8 +31,8 @@ from typing import Any
 from ambjudge.judge.base import JudgeWrapper, QuestionName, Reply, Request
 from ambjudge.judge.card.stage_results import unscored
 from ambjudge.judge.engine import PreparedRun, prepare
+from ambjudge.judge.judges.api.answers import Completion
 from ambjudge.judge.judges.api.judge import ApiJudge
-from ambjudge.judge.judges.api.transport import Completion
 from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.trust.against_labels import compare_run
 from ambjudge.judge.trust.comparison import RunComparison, figures
@@ -99,9 +99,7 @@ class Recorded(JudgeWrapper):
         kept = json.loads(path.read_text(encoding="utf-8"))
         self.count += 1
         self.same += kept["prompt_sha256"] == sha(prompt_of(self.inner, request))
-        return self.inner.reply_from(
-            request, [Completion(kept["reply"], "stop", None, None, None, None, None)]
-        )
+        return self.inner.reply_from(request, [Completion(kept["reply"], "stop")])
 
 
 def sources() -> Iterator[Source]:

@@ -131,6 +131,7 @@ def judge_options(settings: Settings, flags: Mapping[str, Any]) -> JudgeOptions:
         samples=value("samples") or 1,
         pictures=value("pictures") or False,
         timeout=value("timeout"),
+        max_tokens=value("max_tokens"),
         price=value("price"),
         rationale=settings.get("rationale") or False,
     )

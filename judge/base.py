@@ -157,12 +157,14 @@ class Reply:
 class Estimate:
     """The least and the most that a request would use, before it is made.
 
-    `high` assumes the longest allowed reply and every retry. A number is None if a price or a token
-    count is unknown.
+    A number is None if a price or a token count is unknown.
     """
 
     low: Usage = Usage()
     high: Usage = Usage()
+    reserved: Usage | None = None
+    """What a cost limit must have room for before the request is made; None: `high`. Nothing for a
+    judge that reserves each of its calls itself (`judges.limits.current_allowance`)."""
 
     def __add__(self, other: Estimate) -> Estimate:
         return Estimate(self.low + other.low, self.high + other.high)

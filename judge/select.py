@@ -36,6 +36,8 @@ class JudgeOptions:
     pictures: bool = False
     """Also send a picture of one output of each kind, to a model that takes images."""
     timeout: float | None = None
+    max_tokens: int | None = None
+    """The most output tokens of a reply."""
     rationale: bool = False
     """A local judge also writes a turn, a quote and a reason for each verdict (slow on a CPU)."""
     price: str | None = None
@@ -156,6 +158,8 @@ def _api_judge(name: str, options: JudgeOptions) -> Judge:
         given["temperature"] = options.temperature
     if options.timeout is not None:
         given["timeout"] = options.timeout
+    if options.max_tokens is not None:
+        given["max_tokens"] = options.max_tokens
     if options.price is not None:
         given["price"] = parse_price(options.price)
     return ApiJudge(

@@ -157,6 +157,8 @@ class Usage(Protocol):
     def cache_write_tokens(self) -> int | None: ...
     @property
     def cost_usd(self) -> float | None: ...
+    @property
+    def estimated_calls(self) -> int: ...
 
 
 def usage_parts(
@@ -164,7 +166,8 @@ def usage_parts(
 ) -> list[str]:
     """Calls, input tokens and cost of judging, each in a few words.
 
-    Tokens are named where a provider's cache served some of them, or with `always_tokens`.
+    Tokens are named where a provider's cache served some of them, or with `always_tokens`; so are
+    calls that the provider did not count and whose cost is estimated.
     """
     parts = [f"{usage.calls} call{'' if usage.calls == 1 else 's'}"]
     cached = []
@@ -175,8 +178,11 @@ def usage_parts(
     if usage.input_tokens is not None and (cached or always_tokens):
         of_these = f" ({', '.join(cached)})" if cached else ""
         parts.append(f"{_short_count(usage.input_tokens)} tokens in{of_these}")
-    cost = usage.cost_usd
-    parts.append("cost unknown" if cost is None else price_format.format(cost))
+    cost = "cost unknown" if usage.cost_usd is None else price_format.format(usage.cost_usd)
+    if usage.cost_usd is not None and usage.estimated_calls:
+        plural = "" if usage.estimated_calls == 1 else "s"
+        cost += f" ({usage.estimated_calls} call{plural} estimated)"
+    parts.append(cost)
     return parts
 
 

@@ -3,7 +3,9 @@
 `Pacer` adapts concurrency: it starts at what the user allows, shrinks when a provider reports a
 rate limit, and grows back slowly. `Budget` is a hard cap in USD: the worst case of a call is
 reserved before it starts, so that no number of simultaneous calls can exceed the cap; it also
-limits calls and tokens a minute. `GuardedJudge` puts a judge under both.
+limits calls and tokens a minute. `GuardedJudge` puts a judge under both. A judge that knows what
+each of its calls may cost reserves them one by one (`current_allowance`); for any other the guard
+reserves what the whole request may cost.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...errors import ConfigError
-from ..base import Judge, JudgeWrapper, Reply, Request, Usage
+from ..base import Estimate, EstimatingJudge, Judge, JudgeWrapper, Reply, Request, Usage
 from ..card.stage_results import unscored
 
 _GROWTH = 20
@@ -30,6 +32,7 @@ _GROWTH_WHEN_LIMITED = 50
 calls."""
 
 _CURRENT: ContextVar[Pacer | None] = ContextVar("ambjudge_pacer", default=None)
+_ALLOWANCE: ContextVar[Allowance | None] = ContextVar("ambjudge_allowance", default=None)
 
 
 def throttled(wait_s: float | None = None) -> None:
@@ -40,6 +43,11 @@ def throttled(wait_s: float | None = None) -> None:
     pacer = _CURRENT.get()
     if pacer is not None:
         pacer.throttled(wait_s)
+
+
+def current_allowance() -> Allowance | None:
+    """What must be asked for leave before each call of the present request; None: nothing."""
+    return _ALLOWANCE.get()
 
 
 class Pacer:
@@ -180,6 +188,22 @@ class PlannedCall:
 
     max_cost_usd: float | None = 0.0
     min_tokens: int = 0
+    enough_usd: float | None = None
+    """The least for which the call is worth making, with a shorter reply; None: the most."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The answer to a planned call."""
+
+    call: PlannedCall | None
+    """The call as it may be made, for at most its `max_cost_usd`; None: it may not."""
+    refusal: str = ""
+    """Why it may not be made, for people."""
+
+
+class CostLimitReached(Exception):
+    """A call that was not made, as it could exceed the cost limit; the message says by what."""
 
 
 class Allowance(Protocol):
@@ -189,7 +213,7 @@ class Allowance(Protocol):
     def cap(self) -> float | None:
         """In USD; None: no cap."""
 
-    async def reserve(self, call: PlannedCall) -> bool:
+    async def reserve(self, call: PlannedCall) -> Leave:
         """Whether the call may be made."""
 
     async def settle(self, call: PlannedCall, usage: Usage | None) -> None:
@@ -219,18 +243,24 @@ class Budget:
         self._calls_in_progress = 0
         self._settled = asyncio.Condition()
 
-    async def reserve(self, call: PlannedCall) -> bool:
+    async def reserve(self, call: PlannedCall) -> Leave:
         """Reserve a call's worst case and wait until the minute's limits admit it.
 
-        False if its cost cannot fit any more. Waits while calls in progress may still turn out
-        cheaper than reserved.
+        Waits while calls in progress may still turn out cheaper than reserved. If the worst case
+        does not fit then, but what is enough does, the call may cost what is left. Refused if that
+        cannot fit either.
         """
         cost = call.max_cost_usd or 0.0
+        enough = cost if call.enough_usd is None else min(cost, call.enough_usd)
         async with self._settled:
             while not self._fits(self.spent + self.reserved + cost):
-                if not self._calls_in_progress or not self._fits(self.spent + cost):
-                    return False
+                if not self._fits(self.spent + enough):
+                    return Leave(None, self._refusal(call))
+                if not self._calls_in_progress:
+                    cost = (self.cap or 0.0) - self.spent
+                    break
                 await self._settled.wait()
+            call = replace(call, max_cost_usd=None if call.max_cost_usd is None else cost)
             self.reserved += cost
             self._calls_in_progress += 1
         try:
@@ -241,7 +271,14 @@ class Budget:
         except BaseException:
             await asyncio.shield(self.settle(call, Usage()))
             raise
-        return True
+        return Leave(call)
+
+    def _refusal(self, call: PlannedCall) -> str:
+        rest = max(0.0, (self.cap or 0.0) - self.spent)
+        return (
+            f"not asked: a single call may cost up to {_dollars(call.max_cost_usd or 0.0)};"
+            f" {_dollars(rest)} of {_dollars(self.cap or 0.0)} is unspent (--max-cost)"
+        )
 
     def _fits(self, total: float) -> bool:
         return self.cap is None or total <= self.cap + 1e-12
@@ -268,6 +305,12 @@ class Budget:
             self._settled.notify_all()
 
 
+def _dollars(amount: float) -> str:
+    """An amount with two digits that count: $1.50, $0.0031."""
+    digits = 2 if amount >= 1 or amount == 0 else 2 - math.floor(math.log10(amount)) - 1
+    return f"${amount:.{max(2, min(digits, 6))}f}"
+
+
 class SharedBudget:
     """One budget for several workers, who ask by name.
 
@@ -278,12 +321,12 @@ class SharedBudget:
         self.budget = budget
         self._in_progress: dict[str, list[PlannedCall]] = {}
 
-    async def reserve(self, worker: str, call: PlannedCall) -> bool:
+    async def reserve(self, worker: str, call: PlannedCall) -> Leave:
         """Like `Budget.reserve`, for this worker."""
-        if not await self.budget.reserve(call):
-            return False
-        self._in_progress.setdefault(worker, []).append(call)
-        return True
+        leave = await self.budget.reserve(call)
+        if leave.call is not None:
+            self._in_progress.setdefault(worker, []).append(leave.call)
+        return leave
 
     async def settle(self, worker: str, call: PlannedCall, usage: Usage | None) -> None:
         """Like `Budget.settle`; without effect if the call was forfeited."""
@@ -309,7 +352,7 @@ class GuardedJudge(JudgeWrapper):
         self.pacer, self.budget = pacer, budget
 
     async def judge(self, request: Request) -> Reply:
-        """The inner judge's reply; `unscored: budget`, without a call, if the cost does not fit.
+        """The inner judge's reply; `unscored: budget` where the cost does not fit.
 
         Raises ConfigError if the budget has a cap and the judge's price is unknown: such a cap
         could not be kept.
@@ -317,27 +360,41 @@ class GuardedJudge(JudgeWrapper):
         if self.budget is None:
             async with self.pacer.slot():
                 return await self.inner.judge(request)
-        call = self._planned_call(request)
-        if call.max_cost_usd is None and self.budget.cap is not None:
-            raise ConfigError(
-                f"the price of {self.name} is unknown, so a cost limit cannot be kept",
-                "leave out --max-cost, or give the price with --price IN,OUT",
-            )
         async with self.pacer.slot():
-            if not await self.budget.reserve(call):
-                detail = "not asked: the cost limit is reached"
-                return Reply(unscored(request.criteria, "budget", detail))
-            usage: Usage | None = None
+            token = _ALLOWANCE.set(self.budget)
             try:
-                reply = await self.inner.judge(request)
-                usage = reply.usage
-                return reply
+                return await judge_within_allowance(self.inner, request)
             finally:
-                # A call that was cut off may have been billed: without usage, its worst case
-                # counts.
-                await asyncio.shield(self.budget.settle(call, usage))
+                _ALLOWANCE.reset(token)
 
-    def _planned_call(self, request: Request) -> PlannedCall:
-        estimate = self.estimate(request)
-        min_tokens = (estimate.low.input_tokens or 0) + (estimate.low.output_tokens or 0)
-        return PlannedCall(estimate.high.cost_usd, min_tokens)
+
+async def judge_within_allowance(judge: Judge, request: Request) -> Reply:
+    """A judge's reply; `unscored: budget`, without a call, if the allowance has no room for it.
+
+    What the judge does not reserve itself (`Estimate.reserved`) is reserved here. Raises
+    ConfigError for an unknown price under a cap.
+    """
+    allowance = current_allowance()
+    if allowance is None:
+        return await judge.judge(request)
+    estimate = judge.estimate(request) if isinstance(judge, EstimatingJudge) else Estimate()
+    if estimate.high.cost_usd is None and allowance.cap is not None:
+        raise ConfigError(
+            f"the price of {judge.name} is unknown, so a cost limit cannot be kept",
+            "leave out --max-cost, or give the price with --price IN,OUT",
+        )
+    if estimate.reserved is not None and not estimate.reserved.calls:
+        return await judge.judge(request)
+    most = estimate.high if estimate.reserved is None else estimate.reserved
+    min_tokens = (estimate.low.input_tokens or 0) + (estimate.low.output_tokens or 0)
+    leave = await allowance.reserve(PlannedCall(most.cost_usd, min_tokens))
+    if leave.call is None:
+        return Reply(unscored(request.criteria, "budget", leave.refusal))
+    usage: Usage | None = None
+    try:
+        reply = await judge.judge(request)
+        usage = reply.usage
+        return reply
+    finally:
+        # A call that was cut off may have been billed: without usage, its worst case counts.
+        await asyncio.shield(allowance.settle(leave.call, usage))

@@ -17,7 +17,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median_low, mode
 
 from pydantic import JsonValue
@@ -36,6 +36,7 @@ from ..base import (
     is_criteria,
 )
 from ..card.stage_results import CriterionResult, Vote, unscored
+from .limits import judge_within_allowance
 
 _MAX_EVIDENCE = 10
 
@@ -105,7 +106,8 @@ class Panel:
             for judge in self._members_for(request)
             if isinstance(judge, EstimatingJudge)
         ]
-        return sum(estimates, Estimate())
+        # What members do not reserve themselves is reserved when they are asked.
+        return replace(sum(estimates, Estimate()), reserved=Usage())
 
     async def judge(self, request: Request) -> Reply:
         """Ask all members at once.
@@ -127,6 +129,8 @@ class Panel:
 
 async def _reply_or_error(judge: Judge, request: Request) -> Reply | JudgeError:
     try:
+        if isinstance(judge, EstimatingJudge):
+            return await judge_within_allowance(judge, request)
         return await judge.judge(request)
     except JudgeError as error:
         return error

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ...rubrics.model import Rubric
-from ..judges.api.transport import CallFailed, Completion, completion_from_body, redact
+from ..judges.api.answers import Completion, NotACompletion, completion_of, counts_of, error_in
+from ..judges.api.transport import CallFailed, redact
 from ..questions.replies import object_without_duplicates
 from .ledger import BatchRequest
 
@@ -170,12 +171,13 @@ def _read_answer(line: dict[str, Any]) -> Completion | CallFailed:
     status = response.get("status_code") if isinstance(response, dict) else None
     body = response.get("body") if isinstance(response, dict) else None
     # A boolean is an int in Python, but no status.
-    if type(status) is not int or status != 200 or error:
+    if type(status) is not int or status != 200 or error or error_in(body) is not None:
         return _failed_line(status, error, body)
     try:
-        return completion_from_body(body)
-    except CallFailed as failed:
-        failed.calls = 1
+        return completion_of(body)
+    except NotACompletion as problem:
+        failed = _failed_call(str(problem))
+        failed.counts = counts_of(body)
         return failed
 
 

@@ -14,8 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from ...errors import ConfigError, JudgeError
 from ..base import Judge, Reply, Request, Usage
+from ..judges.api.answers import Completion
 from ..judges.api.judge import without_credentials
-from ..judges.api.transport import CallFailed, Completion, Retry
+from ..judges.api.transport import CallFailed, Retry
 from ..questions.items import dump_items
 from ..questions.verdict_keys import VerdictKey, identity
 from ..store import Store

@@ -77,6 +77,12 @@ class Form(Protocol):
         It uses only keywords that implementations of structured output have in common.
         """
 
+    def reply_tokens(self, item: Criterion, turns: int) -> int:
+        """The most tokens that an entry about a run of this many turns takes, with room to spare.
+
+        Twice what the longest of the recorded replies took (`tests/data/readings`).
+        """
+
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         """What an entry that fits the schema says about a run of this many turns.
 
@@ -122,6 +128,9 @@ class CriteriaForm:
             values = {"anyOf": [values, {"type": "string", "enum": [NOT_APPLICABLE]}]}
         return closed_object({"evidence": _QUOTES, "reason": _TEXT, "value": values})
 
+    def reply_tokens(self, item: Criterion, turns: int) -> int:
+        return 520
+
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         value = entry["value"]
         # In Python True equals 1, so that the schema's enum lets it pass.
@@ -165,6 +174,10 @@ class DiagnosisForm:
                 "confidence": {"type": "number"},
             }
         )
+
+    def reply_tokens(self, item: Criterion, turns: int) -> int:
+        # A plan has any number of commitments; a code has one quote and one reason.
+        return 1_600 if item.id == PLAN_ITEM else 380
 
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         if item.id == PLAN_ITEM:
@@ -221,6 +234,10 @@ class StagesForm:
         )
         return closed_object({"segments": {"type": "array", "items": segment}})
 
+    def reply_tokens(self, item: Criterion, turns: int) -> int:
+        # Every turn may be a segment of its own.
+        return 400 + 60 * turns
+
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         stages: list[JsonValue] = []
         for segment in sorted(entry["segments"], key=lambda each: each["first_turn"]):
@@ -265,6 +282,10 @@ class AskForm:
             }
         )
 
+    def reply_tokens(self, item: Criterion, turns: int) -> int:
+        answers = {"text": 800, "json": 4_000}
+        return 600 + answers.get(_requested_answer(item).kind, 0)
+
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         quotes, reason = _read_quotes(entry["evidence"]), entry["reason"][:MAX_TEXT]
         answer = entry["answer"]
@@ -298,6 +319,9 @@ class BriefForm:
         values = {"type": "array", "items": _TEXT}
         demand = closed_object({"quote": _TEXT, "kind": kind, "values": values})
         return closed_object({"demands": {"type": "array", "items": demand}})
+
+    def reply_tokens(self, item: Criterion, turns: int) -> int:
+        return 100 * MAX_DEMANDS
 
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Entry:
         demands: list[JsonValue] = [

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -32,7 +33,10 @@ _MAX_PROBLEM_CHARS = 1_500
 _MAX_LISTED_OMISSIONS = 8
 _MIN_FACT_QUOTE_CHARS = 4
 """Shorter quotes would be found in the facts by chance."""
-_FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)\r?\n```", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+_END_OF_THOUGHT = "</think>"
+_MAX_THOUGHTS = 20
+"""Ends of thoughts that are tried as the beginning of the answer."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,11 @@ def parse_reply(
 ) -> ParsedReply:
     """What the reply `text` says about each item, for a run of this many turns.
 
-    The whole reply must be one JSON object, which may stand inside one code fence. Never raises:
-    what cannot be used is in `problems`.
+    The whole reply must be one JSON object, which may stand inside one code fence and behind the
+    model's thoughts. Never raises: what cannot be used is in `problems`.
     """
     try:
-        data = _parse_object(text)
+        data = _parse_behind_thoughts(text)
     except UnusableReply as error:
         return ParsedReply({}, {item.id: str(error) for item in items})
     entries: dict[str, Entry] = {}
@@ -86,6 +90,23 @@ def parse_reply(
         return ParsedReply(entries, problems)
     noun = "entry" if unrequested == 1 else "entries"
     return ParsedReply(entries, problems, (f"{unrequested} {noun} on nothing that was asked",))
+
+
+def _parse_behind_thoughts(text: str | None) -> dict[str, Any]:
+    """The JSON object that the reply is, or that all of it behind the end of a thought is.
+
+    Some servers leave out the mark where the thought begins. A thought may quote the mark of its
+    end, so the answer is what stands behind one of them and is one object as a whole.
+    """
+    candidate = text or ""
+    for _ in range(_MAX_THOUGHTS):
+        _, mark, rest = candidate.partition(_END_OF_THOUGHT)
+        if not mark:
+            break
+        with suppress(UnusableReply):
+            return _parse_object(candidate)
+        candidate = rest
+    return _parse_object(candidate)
 
 
 def _parse_object(text: str | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from ...errors import AmbjudgeError, ConfigError
 from ..base import Usage
-from ..judges.limits import Budget, PlannedCall, SharedBudget
+from ..judges.limits import Budget, Leave, PlannedCall, SharedBudget
 from ..session import RunScorer, ScoreOptions
 from .workers import (
     Result,
@@ -205,8 +205,9 @@ class _RemoteBudget:
     def __init__(self, budget: Any, name: str, cap: float | None) -> None:
         self.cap, self._budget, self._name = cap, budget, name
 
-    async def reserve(self, call: PlannedCall) -> bool:
-        return bool(await self._budget.reserve.remote(self._name, call))
+    async def reserve(self, call: PlannedCall) -> Leave:
+        leave: Leave = await self._budget.reserve.remote(self._name, call)
+        return leave
 
     async def settle(self, call: PlannedCall, usage: Usage | None) -> None:
         await self._budget.settle.remote(self._name, call, usage)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from ...errors import AmbjudgeError, ConfigError, unexpected
 from ..base import Usage
 from ..card.scorecard import CardLine
-from ..judges.limits import Allowance, PlannedCall, SharedBudget
+from ..judges.limits import Allowance, Leave, PlannedCall, SharedBudget
 from ..judges.rules import RULES
 from ..select import JudgeOptions, make_judge
 from ..session import AskTally, RunScorer, ScoreOptions, make_scorer
@@ -266,7 +266,7 @@ class _ReservedMessage(NamedTuple):
     """To the worker: the budget's answer."""
 
     number: int
-    fits: bool
+    leave: Leave
 
 
 class _SettleMessage(NamedTuple):
@@ -378,12 +378,12 @@ class _ProcessWorker:
 
     async def _reserve(self, message: _ReserveMessage) -> None:
         assert self._budget is not None
-        fits = await self._budget.reserve(self._name, message.call)
-        if fits and self._dead:
+        leave = await self._budget.reserve(self._name, message.call)
+        if leave.call is not None and self._dead:
             # The worker died before it heard of this, so the call was never made.
-            await self._budget.settle(self._name, message.call, Usage())
+            await self._budget.settle(self._name, leave.call, Usage())
         with suppress(OSError):
-            self._connection.send(_ReservedMessage(message.number, fits))
+            self._connection.send(_ReservedMessage(message.number, leave))
 
     async def _settle(self, message: _SettleMessage) -> None:
         assert self._budget is not None
@@ -463,9 +463,9 @@ class _RemoteBudget:
 
     def __init__(self, connection: Connection, cap: float | None) -> None:
         self.cap, self._connection, self._numbers = cap, connection, count()
-        self._waiting: dict[int, asyncio.Future[bool]] = {}
+        self._waiting: dict[int, asyncio.Future[Leave]] = {}
 
-    async def reserve(self, call: PlannedCall) -> bool:
+    async def reserve(self, call: PlannedCall) -> Leave:
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         self._connection.send(_ReserveMessage(number, call))
@@ -477,7 +477,7 @@ class _RemoteBudget:
     def receive(self, message: _ReservedMessage) -> None:
         answer = self._waiting.pop(message.number)
         if not answer.done():
-            answer.set_result(message.fits)
+            answer.set_result(message.leave)
 
 
 def _send(connection: Connection, message: _ReadyMessage | _ResultMessage | _SettleMessage) -> None:

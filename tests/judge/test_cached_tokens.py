@@ -11,11 +11,10 @@ from collections.abc import Iterator
 import pytest
 from ambjudge.judge.base import Usage
 from ambjudge.judge.card.view import usage_parts
+from ambjudge.judge.judges.api.answers import Completion, completion_of
 from ambjudge.judge.judges.api.transport import (
-    Completion,
     Retry,
     complete,
-    completion_from_body,
     request_body,
     takes_cache_control,
     takes_images,
@@ -56,7 +55,7 @@ class Provider:
         self.usage = usage
         options = {"api_base": self.url, "timeout": 30}
         call = complete(model, messages or MESSAGES, options, Retry(attempts=1), api_key="sk-none")
-        return asyncio.run(call)[0]
+        return asyncio.run(call)
 
 
 def _openai(usage: dict) -> dict:
@@ -95,11 +94,12 @@ def provider() -> Iterator[Provider]:
 
 
 def tokens(answer: Completion) -> tuple[int | None, ...]:
+    counts = answer.counts
     return (
-        answer.input_tokens,
-        answer.cached_tokens,
-        answer.cache_write_tokens,
-        answer.output_tokens,
+        counts.input_tokens,
+        counts.cached_tokens,
+        counts.cache_write_tokens,
+        counts.output_tokens,
     )
 
 
@@ -134,28 +134,28 @@ IN = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
         pytest.param({"prompt_tokens_details": None}, (100, 0, 0, 2), id="null"),
         pytest.param({"prompt_tokens_details": {}}, (100, 0, 0, 2), id="empty"),
         pytest.param(
-            {"prompt_tokens_details": {"cached_tokens": -4}}, (100, None, None, 2), id="negative"
+            {"prompt_tokens_details": {"cached_tokens": -4}}, (100, None, 0, 2), id="negative"
         ),
         pytest.param(
             {"prompt_tokens_details": {"cached_tokens": 10**40}},
-            (100, None, None, 2),
+            (100, None, 0, 2),
             id="beyond-any",
         ),
         pytest.param(
             {"prompt_tokens_details": {"cached_tokens": 101}},
-            (100, None, None, 2),
-            id="more-than-the-input",
+            (201, 101, 0, 2),
+            id="more-than-the-input-so-beside-it",
         ),
         pytest.param(
             {"prompt_tokens_details": {"cached_tokens": 80, "cache_write_tokens": 21}},
-            (100, None, None, 2),
-            id="together-more-than-the-input",
+            (121, 80, 21, 2),
+            id="together-more-than-the-input-so-one-beside-it",
         ),
-        pytest.param({"cache_read_input_tokens": "many"}, (100, None, None, 2), id="a-word"),
+        pytest.param({"cache_read_input_tokens": "many"}, (100, None, 0, 2), id="a-word"),
         pytest.param(
             {"prompt_tokens": 0, "prompt_tokens_details": {"cached_tokens": 5}},
-            (None, None, None, None),
-            id="no-input",
+            (5, 5, 0, 2),
+            id="no-input-but-what-is-cached",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_what_an_openai_style_server_says_it_cached(
         ),
         pytest.param({}, (10, 0, 0, 2), id="says-nothing"),
         pytest.param({"cache_read_input_tokens": None}, (10, 0, 0, 2), id="null"),
-        pytest.param({"cache_read_input_tokens": -50}, (None, None, None, None), id="negative"),
+        pytest.param({"cache_read_input_tokens": -50}, (10, None, 0, 2), id="negative"),
     ],
 )
 def test_anthropic_counts_cached_input_apart_and_it_is_added(
@@ -229,9 +229,9 @@ def test_blocks_go_as_they_are_to_an_openai_style_server_and_into_a_batch(
 
 def test_what_was_cached_is_read_from_a_batch_answer_too() -> None:
     body = _openai({**IN, "prompt_tokens_details": {"cached_tokens": 64}})
-    assert tokens(completion_from_body(body)) == (100, 64, 0, 2)
+    assert tokens(completion_of(body)) == (100, 64, 0, 2)
     odd = {"prompt_tokens_details": [1]}
-    assert tokens(completion_from_body(_openai({**IN, **odd}))) == (100, 0, 0, 2)
+    assert tokens(completion_of(_openai({**IN, **odd}))) == (100, 0, 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -286,3 +286,5 @@ def test_the_line_on_cost_tells_of_the_cache_where_there_was_one() -> None:
     ]
     unknown = Usage(12, 1_200_000, 50, None, cached_tokens=None, cache_write_tokens=None)
     assert usage_parts(unknown) == ["12 calls", "cost unknown"]
+    assert usage_parts(Usage(3, 10, 50, 0.5, estimated_calls=2))[-1] == "$0.50 (2 calls estimated)"
+    assert usage_parts(Usage(3, 10, 50, 0.5, estimated_calls=1))[-1] == "$0.50 (1 call estimated)"

@@ -373,12 +373,16 @@ async def test_a_call_beyond_the_minute_waits_and_reserves_nothing_when_it_is_gi
 async def test_what_a_dead_asker_had_under_way_counts_as_its_worst_case():
     accounts = SharedBudget(Budget(1.0))
     call, dear = PlannedCall(0.4), PlannedCall(0.7)
-    assert await accounts.reserve("a", call)
-    assert await accounts.reserve("b", call)
+    assert (await accounts.reserve("a", call)).call == call
+    assert (await accounts.reserve("b", call)).call == call
     waiting = asyncio.create_task(accounts.reserve("c", dear))
     await asyncio.sleep(0)
     await accounts.settle("b", call, Usage(calls=1, cost_usd=0.1))
     await accounts.forfeit("a")
-    assert not await waiting, "0.4 and 0.1 are spent"
+    refused = await waiting
+    assert refused.call is None
+    assert refused.refusal == (
+        "not asked: a single call may cost up to $0.70; $0.50 of $1.00 is unspent (--max-cost)"
+    )
     await accounts.settle("a", call, Usage(calls=1, cost_usd=0.0))  # too late to be believed
     assert (accounts.budget.spent, accounts.budget.reserved) == (0.5, 0.0)

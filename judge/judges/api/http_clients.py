@@ -7,10 +7,11 @@ the time of a call, this module the memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ....trajectories.reading.json_bytes import loads
@@ -67,18 +68,47 @@ async def limit_response(response: Any) -> None:
     )
 
 
+class RawAnswer(NamedTuple):
+    """An answer as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+_ANSWERS: ContextVar[list[RawAnswer] | None] = ContextVar("ambjudge_answers", default=None)
+
+
+@contextmanager
+def keeping_answers() -> Iterator[list[RawAnswer]]:
+    """The answers that litellm's clients receive meanwhile, in their order."""
+    answers: list[RawAnswer] = []
+    token = _ANSWERS.set(answers)
+    try:
+        yield answers
+    finally:
+        _ANSWERS.reset(token)
+
+
 async def _limit_json_response(response: Any) -> None:
     """Response hook of litellm's clients: `limit_response`, and a success must be plain JSON.
 
-    Its nesting depth and its number of values are bounded before litellm sees it.
+    Its nesting depth and its number of values are bounded before litellm sees it. The answer is
+    kept for `keeping_answers`.
     """
     import httpx
 
     await limit_response(response)
+    if response.is_redirect:
+        return
+    content = await response.aread()
+    answers = _ANSWERS.get()
+    if answers is not None:
+        answers.append(RawAnswer(response.status_code, response.headers, content))
     if not response.is_success:
         return
     try:
-        loads((await response.aread()).decode("utf-8", "replace"))
+        loads(content.decode("utf-8", "replace"))
     except ValueError as error:
         raise httpx.DecodingError(
             f"the answer cannot be read: {str(error)[:100]}", request=response.request
@@ -93,11 +123,11 @@ def _ssl_context() -> Any:
     return httpx.create_ssl_context()
 
 
-def _new_client() -> Any:
+def _new_client(hook: Callable[[Any], Awaitable[None]]) -> Any:
     import httpx
 
     return httpx.AsyncClient(
-        event_hooks={"response": [limit_response]},
+        event_hooks={"response": [hook]},
         headers={"Accept-Encoding": "identity"},
         follow_redirects=True,
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
@@ -114,7 +144,7 @@ def shared_client() -> Any:
     """The one client of this event loop for litellm, which takes a single client for all calls."""
     loop = asyncio.get_running_loop()
     if loop not in _SHARED:
-        _SHARED[loop] = _new_client()
+        _SHARED[loop] = _new_client(_limit_json_response)
     return _SHARED[loop]
 
 
@@ -126,7 +156,7 @@ def exclusive_client() -> Iterator[Any]:
     every request, which costs more than the request.
     """
     idle = _IDLE.setdefault(asyncio.get_running_loop(), [])
-    client = idle.pop() if idle else _new_client()
+    client = idle.pop() if idle else _new_client(limit_response)
     try:
         yield client
     finally:

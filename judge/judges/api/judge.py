@@ -26,10 +26,15 @@ from ...base import EXTRA_QUESTIONS, Estimate, QuestionName, Reply, Request, Usa
 from ...card.stage_results import CriterionResult, unscored
 from ...questions import prompts
 from ...questions.replies import ParsedReply, describe_omissions, parse_reply, to_results
+from ..limits import CostLimitReached
 from ..panel import Ballot, combine
+from .accounts import Account, FirstCall, Provider, TokenCounts, billed_usage
+from .answers import Completion, Counts
 from .circuit_breaker import CircuitBreaker
 from .messages import Messages
+from .model_names import is_same_model
 from .prices import Price, effective_api_base, key_for, price_of
+from .reply_limits import DEFAULT_MAX_TOKENS, ReplyLimits
 from .reply_outcomes import (
     Failure,
     NoCompletion,
@@ -43,9 +48,9 @@ from .reply_outcomes import (
 from .request_options import RequestOptions
 from .transport import (
     CallFailed,
-    Completion,
     Retry,
     complete,
+    is_known_to_reason,
     request_body,
     takes_cache_control,
     takes_images,
@@ -65,7 +70,8 @@ class ApiJudge(Messages):
     model: as litellm names it. With `api_base` and no provider in the name, the server is taken as
     OpenAI-compatible.
     temperature: 0-2.
-    max_tokens: most output tokens of a reply.
+    max_tokens: most output tokens of a reply, by default 8,192; a question whose items need less
+        gets less, and a second, longer try if its reply is cut.
     evidence_budget: most characters of a run's record.
     timeout: seconds for each attempt.
     seed: sent if given, plus the sample's number.
@@ -84,7 +90,7 @@ class ApiJudge(Messages):
         api_base: str | None = None,
         *,
         temperature: float = 0.0,
-        max_tokens: int = 8_192,
+        max_tokens: int | None = None,
         evidence_budget: int = DEFAULT_BUDGET,
         timeout: float = 120.0,
         seed: int | None = None,
@@ -105,7 +111,6 @@ class ApiJudge(Messages):
         self._api_base = effective_api_base(model, api_base)
         """The address that is called: the given one, or the environment's."""
         self._temperature = temperature
-        self._max_tokens = max_tokens
         self._seed = seed
         self._samples = samples
         self._api_key = api_key
@@ -116,9 +121,14 @@ class ApiJudge(Messages):
             self._target,
             self._api_base,
             temperature=temperature,
-            max_tokens=max_tokens,
             timeout=timeout,
             seed=seed,
+        )
+        self._provider = Provider(
+            self._price,
+            ReplyLimits(max_tokens, thinks=is_known_to_reason(self._target)),
+            TokenCounts((self._target, self._api_base)),
+            FirstCall(),
         )
         self._was_reached = False
         """Whether any call was answered; an address that never answers is probably wrong."""
@@ -151,7 +161,9 @@ class ApiJudge(Messages):
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
         parameters: dict[str, str | int | float | bool | None] = {
             "temperature": self._temperature,
-            "max_tokens": self._max_tokens,
+            # The limit of a reply decides no verdict: a reply that reaches it is none. The number
+            # is part of the keys of stored verdicts.
+            "max_tokens": DEFAULT_MAX_TOKENS,
             "seed": self._seed,
             "samples": self._samples,
             "api_base": without_credentials(self._api_base),
@@ -174,15 +186,17 @@ class ApiJudge(Messages):
         """The least and the most that a request would use; no call is made.
 
         Low: one reply of a few words per item, with the record read from the provider's cache if
-        another question about it is asked before. High: the longest reply, and the longest again
-        after a repair that sends the first one back, with nothing cached. Calls that fail are
-        counted but cost nothing, as providers bill replies.
+        another question about it is asked before. High: the longest reply to the question, and
+        another one after a repair that sends the first one back, with nothing cached. Tries that
+        fail, and longer ones after a reply that was cut, come on top. Each call is reserved before
+        it is made, so nothing is reserved for the request.
         """
         prefix, question = self._prompt_texts(request)
+        limit = self._provider.limits.first(request).limit
         # English text has at most five characters a token.
         low_prefix = len(prefix) // 5
         low_input = low_prefix + len(question) // 5
-        low_output = min(self._max_tokens, 30 * len(request.criteria))
+        low_output = min(limit, 30 * len(request.criteria))
         cold = self._usage(
             calls=1,
             input_tokens=low_input,
@@ -199,24 +213,24 @@ class ApiJudge(Messages):
                 cached_tokens=low_prefix,
                 cache_write_tokens=0,
             )
-        high_input = 2 * self._max_input_tokens(request) + self._max_tokens + _REPAIR_PROMPT_TOKENS
+        high_input = 2 * self._estimated_input(request) + limit + _REPAIR_PROMPT_TOKENS
         high = self._usage(
-            calls=2 * self._retry.attempts,
+            calls=2,
             input_tokens=high_input,
-            output_tokens=2 * self._max_tokens,
+            output_tokens=2 * limit,
             cached_tokens=0,
             cache_write_tokens=high_input if self._cache_breakpoint else 0,
         )
         first_sample = Estimate(warm if request.warm else cold, high)
         other_samples = [Estimate(warm, high)] * (self._samples - 1)
-        return sum(other_samples, first_sample)
+        return replace(sum(other_samples, first_sample), reserved=Usage())
 
     def usage_without_retries(self, request: Request) -> Usage:
         """The most that one answer to each of `request_bodies` can use; no retries, no repairs."""
         answer = self._usage(
             calls=1,
-            input_tokens=self._max_input_tokens(request),
-            output_tokens=self._max_tokens,
+            input_tokens=self._provider.counts.most(request, self._estimated_input(request)),
+            output_tokens=self._provider.limits.only(request),
             cached_tokens=0,
             cache_write_tokens=0,
         )
@@ -227,7 +241,8 @@ class ApiJudge(Messages):
         system = prompts.fill("system", {"nonce": ""})
         return f"{system}{self.prefix(request)}", self.question_text(request)
 
-    def _max_input_tokens(self, request: Request) -> int:
+    def _estimated_input(self, request: Request) -> int:
+        """The tokens of a request's prompt, by an estimate that errs upwards."""
         prefix, question = self._prompt_texts(request)
         pictures = _PICTURE_TOKENS * len(self._sent_pictures(request))
         return estimate_tokens(prefix) + estimate_tokens(question) + pictures
@@ -246,16 +261,6 @@ class ApiJudge(Messages):
         if self._price is not None:
             cost = self._price.cost(input_tokens, output_tokens, cached_tokens, cache_write_tokens)
         return Usage(calls, input_tokens, output_tokens, cost, cached_tokens, cache_write_tokens)
-
-    def _usage_of(self, completion: Completion, calls: int) -> Usage:
-        """Use of a completion that took `calls` attempts."""
-        return self._usage(
-            calls=calls,
-            input_tokens=completion.input_tokens,
-            output_tokens=completion.output_tokens,
-            cached_tokens=completion.cached_tokens,
-            cache_write_tokens=completion.cache_write_tokens,
-        )
 
     # Live calls.
 
@@ -283,21 +288,21 @@ class ApiJudge(Messages):
     async def _judge_sample(self, request: Request) -> Reply:
         """One sample: a call, and a second one to repair entries that cannot be used."""
         messages = self.messages(request)
-        usage = Usage()
+        input_estimate = self._estimated_input(request)
+        account = Account(self._provider, request)
         raw: list[str] = []
         parsed: ParsedReply | None = None
         failure = Failure("unparsable")
         # The second round is the repair; whatever it does not repair stays unparsable.
         for _ in range(2):
             try:
-                completion, call_usage = await self._call(messages, request)
+                completion = await self._whole_reply(
+                    messages, request, account, input_estimate, raw
+                )
             except NoCompletion as error:
-                usage += error.usage
                 failure = error.failure
                 break
-            usage += call_usage
-            raw.append(_raw_text(completion))
-            completion_failure = failure_of_completion(completion)
+            completion_failure = failure_of_completion(completion, account.limit)
             if completion_failure is not None:
                 failure = completion_failure
                 break
@@ -306,18 +311,46 @@ class ApiJudge(Messages):
             if not parsed.problems:
                 break
             failure = Failure("unparsable", parsed.problem)
+            reply_text = completion.text or "(empty)"
             repair = prompts.fill("repair", {"problem": parsed.problem})
             messages = [
                 *messages,
-                {"role": "assistant", "content": completion.text or "(empty)"},
+                {"role": "assistant", "content": reply_text},
                 {"role": "user", "content": repair},
             ]
-        return self._reply(request, parsed, failure, usage, tuple(raw))
+            input_estimate += estimate_tokens(reply_text) + estimate_tokens(repair)
+        return self._reply(request, parsed, failure, account, tuple(raw))
+
+    async def _whole_reply(
+        self,
+        messages: list[dict[str, Any]],
+        request: Request,
+        account: Account,
+        input_estimate: int,
+        raw: list[str],
+    ) -> Completion:
+        """A completion, with one longer try if the first was cut; their texts are added to `raw`.
+
+        NoCompletion if no call brought one; JudgeError if no other call can succeed either.
+        """
+        limits = self._provider.limits
+        account.plan(input_estimate, limits.first(request))
+        completion = await self._call(messages, request, account)
+        raw.append(_raw_text(completion))
+        if completion.is_cut and account.limit < limits.longest:
+            account.plan(input_estimate, limits.longer(request))
+            try:
+                longer = await self._call(messages, request, account)
+            except NoCompletion:
+                return completion
+            raw.append(_raw_text(longer))
+            return longer
+        return completion
 
     async def _call(
-        self, messages: list[dict[str, Any]], request: Request
-    ) -> tuple[Completion, Usage]:
-        """One completion and its usage; options that the provider rejects are dropped for good.
+        self, messages: list[dict[str, Any]], request: Request, account: Account
+    ) -> Completion:
+        """One completion; options that the provider rejects are dropped for good.
 
         NoCompletion if this call failed; JudgeError if no other call can succeed either.
         """
@@ -330,20 +363,30 @@ class ApiJudge(Messages):
                 )
             )
         while True:
-            options = self._options.for_request(request)
+            options = self._options.for_request(request, account.planned_limit)
             # Noted before the call: simultaneous calls may weaken the options meanwhile.
             requested = self._options.requested
             try:
-                completion, calls = await complete(
-                    self._target, messages, options, self._retry, self._key_to_send(), self.name
+                completion = await complete(
+                    self._target,
+                    messages,
+                    options,
+                    self._retry,
+                    self._key_to_send(),
+                    self.name,
+                    account,
                 )
+            except CostLimitReached as refused:
+                raise NoCompletion(Failure("budget", str(refused))) from None
             except CallFailed as failed:
                 if failed.kind == "parameter" and self._options.weaken(failed.message, requested):
+                    if not self._options.limits_replies:
+                        self._provider.limits.drop()
                     continue
                 raise self._handle_failed_call(failed) from None
             self._breaker.record(success=True)
             self._was_reached = True
-            return completion, self._usage_of(completion, calls)
+            return completion
 
     def _handle_failed_call(self, failed: CallFailed) -> JudgeError | NoCompletion:
         """Tell the circuit breaker of a failed call, and return the error to raise."""
@@ -356,7 +399,7 @@ class ApiJudge(Messages):
             return JudgeError(f"{self.name}: {failed.message}", "check --api-base and the network")
         if failed.kind in ("provider", "unreachable"):
             self._breaker.record(success=False)
-        return NoCompletion(failure_of_call(failed), failed.calls)
+        return NoCompletion(failure_of_call(failed))
 
     def _key_to_send(self) -> str | None:
         """The API key of a call; None leaves it to litellm to find one in the environment.
@@ -404,7 +447,7 @@ class ApiJudge(Messages):
     def _body(self, sample: Request, messages: list[dict[str, Any]]) -> dict[str, Any]:
         """The JSON body of one call, without options that the model is known not to take."""
         while True:
-            options = self._options.for_request(sample)
+            options = self._options.for_request(sample, self._provider.limits.only(sample))
             requested = self._options.requested
             try:
                 return request_body(self._target, messages, options)
@@ -430,15 +473,22 @@ class ApiJudge(Messages):
 
     def _reply_from_answer(self, request: Request, answer: Completion | CallFailed) -> Reply:
         """The reply to one sample's request."""
+        account = Account(self._provider, request)
+        most = Counts(self._estimated_input(request), self._provider.limits.only(request))
         if isinstance(answer, CallFailed):
-            return self._reply(request, None, failure_of_call(answer), Usage(answer.calls), ())
-        usage = self._usage_of(answer, calls=1)
+            if answer.counts is not None:
+                account.usage = billed_usage(self._price, answer.counts, most)
+            else:
+                account.usage = Usage(answer.calls)
+            return self._reply(request, None, failure_of_call(answer), account, ())
+        account.usage = billed_usage(self._price, answer.counts, most)
+        account.note_origin(answer)
         raw = (_raw_text(answer),)
-        failure = failure_of_completion(answer)
+        failure = failure_of_completion(answer, self._provider.limits.only(request))
         if failure is not None:
-            return self._reply(request, None, failure, usage, raw)
+            return self._reply(request, None, failure, account, raw)
         parsed = self._parse(request, answer)
-        return self._reply(request, parsed, Failure("unparsable", parsed.problem), usage, raw)
+        return self._reply(request, parsed, Failure("unparsable", parsed.problem), account, raw)
 
     # From completions to a reply.
 
@@ -451,12 +501,12 @@ class ApiJudge(Messages):
         request: Request,
         parsed: ParsedReply | None,
         failure: Failure,
-        usage: Usage,
+        account: Account,
         raw: tuple[str, ...],
     ) -> Reply:
         """The reply from parsed entries; items without a usable entry are unscored by `failure`.
 
-        `parsed` is None if there is no completion to parse.
+        `parsed` is None if there is no completion to parse; `account` has what the calls used.
         """
         record = self.record(request)
         warnings = self._record_warnings(request, record)
@@ -471,13 +521,24 @@ class ApiJudge(Messages):
             warnings.append(
                 f"{self.name}: the provider does not accept {names}; its defaults were used"
             )
+        warnings += self._other_models(account)
         return Reply(
             results=results,
-            usage=usage,
+            usage=account.usage,
             warnings=tuple(warnings),
             raw=raw,
             transient=_transient(results, cut=parsed is None and failure.reason == "truncated"),
+            served_models=tuple(account.served_models),
+            system_fingerprints=tuple(account.system_fingerprints),
         )
+
+    def _other_models(self, account: Account) -> list[str]:
+        """A warning for each model that answered in place of the one that was asked."""
+        return [
+            f"{self.name}: the provider says that {model} answered"
+            for model in account.served_models
+            if not is_same_model(self._target, model)
+        ]
 
     def _record_warnings(self, request: Request, record: Record) -> list[str]:
         """Warnings about what the model was not shown of the run."""
@@ -538,7 +599,7 @@ def _check_model(model: str, api_base: str | None) -> None:
 
 
 def _check_numbers(
-    temperature: float, evidence_budget: int, max_tokens: int, timeout: float, samples: int
+    temperature: float, evidence_budget: int, max_tokens: int | None, timeout: float, samples: int
 ) -> None:
     """ConfigError for a number out of range."""
     if not 0 <= temperature <= 2:
@@ -550,7 +611,8 @@ def _check_numbers(
             f"evidence budget {evidence_budget} is below {MIN_BUDGET} characters",
             f"the default is {DEFAULT_BUDGET}",
         )
-    if max_tokens < 1 or not 0 < timeout < math.inf or samples < 1:
+    is_no_limit = max_tokens is not None and max_tokens < 1
+    if is_no_limit or not 0 < timeout < math.inf or samples < 1:
         raise ConfigError(
             "max_tokens, timeout and samples must be above 0", "leave them out for the defaults"
         )

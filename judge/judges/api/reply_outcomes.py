@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...base import Usage
 from ...card.stage_results import CriterionResult, UnscoredReason
 from ...questions.replies import ParsedReply
-from .transport import CallFailed, Completion
+from .answers import Completion
+from .transport import CallFailed
 
 _REFUSAL_FINISHES = ("content_filter", "refusal", "safety")
 
@@ -22,11 +22,9 @@ class Failure(NamedTuple):
 class NoCompletion(Exception):
     """A call that brought no completion: all criteria are unscored because of `failure`."""
 
-    def __init__(self, failure: Failure, calls: int = 0) -> None:
+    def __init__(self, failure: Failure) -> None:
         super().__init__(failure.detail)
         self.failure = failure
-        # Requests that fail are counted, but providers bill no tokens for them.
-        self.usage = Usage(calls=calls)
 
 
 def failure_of_call(failed: CallFailed) -> Failure:
@@ -35,16 +33,22 @@ def failure_of_call(failed: CallFailed) -> Failure:
     return Failure(reason, failed.message)
 
 
-def failure_of_completion(completion: Completion) -> Failure | None:
+def failure_of_completion(completion: Completion, limit: int) -> Failure | None:
     """The failure of a completion that was refused or cut; None if it ended normally.
+
+    `limit`: the most output tokens that it could have.
 
     To be asked before the text is parsed, as a cut or refused reply may still contain JSON.
     """
     if completion.refusal is not None or completion.finish in _REFUSAL_FINISHES:
         detail = completion.refusal or f"finish reason {completion.finish}"
         return Failure("refused", detail[:200])
-    if completion.finish == "length":
-        return Failure("truncated", "the reply reached its token limit; raise max_tokens")
+    if completion.is_cut:
+        return Failure(
+            "truncated",
+            f"the reply was cut at its limit of {limit:,} tokens; raise max_tokens in ambjudge.toml"
+            " or AMBJUDGE_MAX_TOKENS",
+        )
     return None
 
 

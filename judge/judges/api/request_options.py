@@ -10,6 +10,8 @@ from .transport import litellm
 
 ReplyFormat = Literal["schema", "json", "prompt"]
 """How the format of a reply is requested: by JSON Schema, by JSON mode, or in the prompt alone."""
+NEWER_LIMIT_NAME = "max_completion_tokens"
+"""What OpenAI's reasoning models call the limit of a reply, and ask for in their errors."""
 _WEAKER: dict[ReplyFormat, ReplyFormat] = {"schema": "json", "json": "prompt"}
 
 
@@ -18,6 +20,7 @@ class Requested(NamedTuple):
 
     reply_format: ReplyFormat | None
     dropped: frozenset[str]
+    limit_name: str
 
 
 class RequestOptions:
@@ -32,15 +35,15 @@ class RequestOptions:
         api_base: str | None,
         *,
         temperature: float,
-        max_tokens: int,
         timeout: float,
         seed: int | None,
     ) -> None:
         self._target, self._api_base = target, api_base
-        self._temperature, self._max_tokens = temperature, max_tokens
-        self._timeout, self._seed = timeout, seed
+        self._temperature, self._timeout, self._seed = temperature, timeout, seed
         self._reply_format: ReplyFormat | None = None
         self._dropped: set[str] = set()
+        self._limit_name = "max_tokens"
+        """What the provider calls the limit of a reply."""
 
     @property
     def dropped(self) -> list[str]:
@@ -50,16 +53,24 @@ class RequestOptions:
     @property
     def requested(self) -> Requested:
         """What calls ask the provider for now."""
-        return Requested(self._reply_format, frozenset(self._dropped))
+        return Requested(self._reply_format, frozenset(self._dropped), self._limit_name)
 
-    def for_request(self, request: Request) -> dict[str, Any]:
-        """The options of a call for this request; each sample has a seed of its own."""
+    @property
+    def limits_replies(self) -> bool:
+        """Whether the provider takes a limit of a reply."""
+        return self._limit_name not in self._dropped
+
+    def for_request(self, request: Request, max_tokens: int) -> dict[str, Any]:
+        """The options of a call for this request; each sample has a seed of its own.
+
+        `max_tokens`: the most output tokens of the reply.
+        """
         if self._reply_format is None:
             self._reply_format = _first_reply_format(self._target)
         options: dict[str, Any] = {
             "timeout": self._timeout,
             "temperature": self._temperature,
-            "max_tokens": self._max_tokens,
+            self._limit_name: max_tokens,
         }
         if self._api_base is not None:
             options["api_base"] = self._api_base
@@ -85,7 +96,10 @@ class RequestOptions:
         if rejected != self.requested:
             return True
         lower = message.lower()
-        for name in ("temperature", "seed", "max_tokens"):
+        if NEWER_LIMIT_NAME in lower and self._limit_name != NEWER_LIMIT_NAME:
+            self._limit_name = NEWER_LIMIT_NAME
+            return True
+        for name in ("temperature", "seed", self._limit_name):
             if name in lower and name not in self._dropped:
                 self._dropped.add(name)
                 return True

@@ -4,9 +4,12 @@ An OpenAI-compatible address that the user named is called with one request of o
 a quarter of the CPU; everything else goes through litellm, silenced, without its retries and
 without its prices. Failures are sorted by what helps against them (`CallFailed.kind`).
 
+What was answered is read from the bytes that came (`answers`), whoever made the call: litellm's
+reading is used only for providers whose answers have a form of their own. Every try is booked by
+what the provider counted, also one that brought no completion.
+
 litellm (1.83 or later) is imported on first use, with the environment that keeps it from opening
-sockets or reading .env files. It fills in what a provider left out; that is undone here, so that a
-usage of 0 and 0 is no usage.
+sockets or reading .env files.
 """
 
 from __future__ import annotations
@@ -20,24 +23,38 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from ....errors import JudgeError
 from ....sanitize import mask, sanitize_line
-from ....trajectories.reading.json_bytes import loads, without_lone_surrogates
-from ..limits import throttled
-from .http_clients import exclusive_client, limit_litellm_clients, shared_client
+from ....trajectories.reading.json_bytes import without_lone_surrogates
+from ..limits import CostLimitReached, throttled
+from .answers import (
+    UNCOUNTED,
+    AnswerError,
+    Completion,
+    Counts,
+    NotACompletion,
+    completion_of,
+    counts_of,
+    error_in,
+    parse_body,
+)
+from .http_clients import (
+    RawAnswer,
+    exclusive_client,
+    keeping_answers,
+    limit_litellm_clients,
+    shared_client,
+)
 
 log = logging.getLogger(__name__)
 
-_MAX_TOKEN_COUNT = 10**9
-"""Of one call: a server that reports more has not counted."""
 _MAX_ERROR_CHARS = 20_000
 """Characters of a provider's error that are looked at."""
-_RETRIED_STATUSES = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _RATE_LIMIT_STATUSES = (429, 529)
 
 
@@ -52,23 +69,6 @@ class Retry:
     total_s: float = 240.0
     first_s: float = 1.0
     longest_s: float = 30.0
-
-
-@dataclass(frozen=True)
-class Completion:
-    """One answer. A token count is None if the provider reported none or an implausible one."""
-
-    text: str | None
-    finish: str
-    """The provider's finish reason; `none` if the answer has no choice."""
-    refusal: str | None
-    input_tokens: int | None
-    """All input, cached or not: litellm adds up what providers count separately."""
-    output_tokens: int | None
-    cached_tokens: int | None = None
-    """Input read from the provider's cache; 0 if it counts tokens and mentions no cache."""
-    cache_write_tokens: int | None = None
-    """Input written into the provider's cache."""
 
 
 FailureKind = Literal["provider", "parameter", "context", "policy", "unreachable"]
@@ -86,7 +86,22 @@ class CallFailed(Exception):
         self.kind = kind
         self.message = message
         self.calls = 0
-        """Requests that were made for it."""
+        """Requests that were made for it, of a provider batch; an account books those of others."""
+        self.counts: Counts | None = None
+        """Tokens that the provider counted in a batch's answer; None if it billed nothing."""
+
+
+class CallAccount(Protocol):
+    """Where each try of a call is reserved before it is made and booked after it (`accounts`)."""
+
+    async def reserve(self) -> int:
+        """The most output tokens that the try may take; CostLimitReached if it may not be made."""
+
+    async def book(self, counts: Counts | None, completion: Completion | None = None) -> None:
+        """Book the try: its tokens, unknown ones included; None if nothing was billed."""
+
+    async def abandon(self) -> None:
+        """Book a try that was interrupted."""
 
 
 def litellm() -> Any:
@@ -137,47 +152,88 @@ async def complete(
     retry: Retry,
     api_key: str | None = None,
     name: str = "",
-) -> tuple[Completion, int]:
-    """The completion, and the number of requests it took.
+    account: CallAccount | None = None,
+) -> Completion:
+    """The completion of one call.
 
     The content of a message is text or a list of blocks: `{"type": "text", "text": ...}`, with
     `"cache_control": {"type": "ephemeral"}` where a cached prefix ends (`takes_cache_control`), and
     `{"type": "image_url", ...}` (`takes_images`). `options` are litellm's (timeout, api_base,
     temperature, response_format, ...); `name` is what error messages call the model, by default
-    `model`.
+    `model`. `account` books every try, and may lower the limit of the reply.
 
-    Raises CallFailed; JudgeError if no call can succeed.
+    Raises CallFailed; CostLimitReached if the account has no room; JudgeError if no call can
+    succeed.
     """
     import tenacity
 
-    attempts = 0
+    waits: list[float] = []
+    """Seconds spent on waiting for leave, which is no fault of the provider's."""
     try:
         async for attempt in tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(retry.attempts),
-            wait=lambda state: _wait_before_retry(state, retry),
+            wait=lambda state: _wait_before_retry(state, retry, sum(waits)),
             retry=tenacity.retry_if_exception(_may_pass),
             before_sleep=_report_retry,
             reraise=True,
         ):
             with attempt:
-                attempts += 1
-                elapsed_s = attempt.retry_state.seconds_since_start or 0.0
-                remaining_s = retry.total_s - elapsed_s
+                before = time.monotonic()
+                limit = None if account is None else await account.reserve()
+                waits.append(time.monotonic() - before)
+                elapsed_s = (attempt.retry_state.seconds_since_start or 0.0) - sum(waits)
+                remaining_s = retry.total_s - max(0.0, elapsed_s)
                 # The client's timeout restarts with every byte, so a server that drips its answer
                 # never exceeds it: the whole try has a limit too.
                 limit_s = max(1.0, min(remaining_s, options.get("timeout", remaining_s) + 1.0))
-                call = _call_once(model, messages, options, api_key)
-                return await asyncio.wait_for(call, limit_s), attempts
+                call = _call_once(model, messages, with_reply_limit(options, limit), api_key)
+                return await _booked(asyncio.wait_for(call, limit_s), account)
+    except CostLimitReached:
+        raise
     except Exception as error:
         cause = error.cause if isinstance(error, _RetriesExhausted) else error
         if isinstance(cause, CallFailed):
-            failure: CallFailed | JudgeError = cause
-        else:
-            failure = _classify(cause, name or model, model, api_key)
-        if isinstance(failure, CallFailed):
-            failure.calls = attempts
-        raise failure from None
+            raise cause from None
+        raise _classify(cause, name or model, model, api_key) from None
     raise AssertionError("unreachable")
+
+
+_LIMIT_OPTIONS = ("max_tokens", "max_completion_tokens")
+"""The names under which models take the limit of a reply."""
+
+
+def with_reply_limit(options: Mapping[str, Any], limit: int | None) -> dict[str, Any]:
+    """The options with this limit in place of theirs, if they have one."""
+    if limit is None:
+        return dict(options)
+    return {name: limit if name in _LIMIT_OPTIONS else value for name, value in options.items()}
+
+
+async def _booked(call: Awaitable[Completion], account: CallAccount | None) -> Completion:
+    """Make one try, and book it however it ends."""
+    failure: Exception
+    try:
+        completion = await call
+        if account is not None:
+            await account.book(completion.counts, completion)
+        return completion
+    except asyncio.CancelledError:
+        if account is not None:
+            await asyncio.shield(account.abandon())
+        raise
+    except Exception as error:
+        if account is not None:
+            await account.book(_counts_of_failure(error))
+        failure = error.cause if isinstance(error, _LitellmFailed) else error
+    # Outside the clause, so that the error keeps the causes by which it is told what failed.
+    raise failure
+
+
+def _counts_of_failure(error: Exception) -> Counts | None:
+    """The tokens of a try that brought no completion; None if nothing can have been billed."""
+    if isinstance(error, _HttpError | _LitellmFailed):
+        return error.counts
+    return UNCOUNTED if isinstance(error, TimeoutError) else None
 
 
 async def _call_once(
@@ -191,28 +247,48 @@ async def _call_once(
         return await _post(model, messages, options, api_key)
     module = litellm()
     module.aclient_session = shared_client()
-    answer = await module.acompletion(
-        model=model,
-        messages=list(messages),
-        max_retries=0,
-        num_retries=0,
-        api_key=api_key,
-        **options,
-    )
-    return _completion(answer)
+    with keeping_answers() as answers:
+        try:
+            answer = await module.acompletion(
+                model=model,
+                messages=list(messages),
+                max_retries=0,
+                num_retries=0,
+                api_key=api_key,
+                **options,
+            )
+        except Exception as error:
+            return _completion_despite(error, answers)
+    return _completion(answer, answers)
+
+
+class _LitellmFailed(Exception):
+    """A call of litellm's that failed: its error, and what was billed all the same."""
+
+    def __init__(self, cause: Exception, counts: Counts | None) -> None:
+        super().__init__(str(cause))
+        self.cause, self.counts = cause, counts
 
 
 class _HttpError(Exception):
-    """A request of our own that brought no completion.
+    """A request that brought no completion.
 
     `status_code` is the one of the answer, or stands for what went wrong without one.
     """
 
     def __init__(
-        self, status_code: int, text: str, code: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status_code: int,
+        text: str,
+        code: str = "",
+        headers: Mapping[str, str] | None = None,
+        *,
+        counts: Counts | None = None,
     ) -> None:
         super().__init__(text)
         self.status_code, self.code, self.headers = status_code, code, headers
+        self.counts = counts
+        """Tokens that were billed, unknown ones included; None if nothing was."""
 
 
 async def _post(
@@ -228,32 +304,43 @@ async def _post(
             response = await client.post(
                 url, content=body, headers=headers, timeout=options.get("timeout")
             )
-    except httpx.TimeoutException as error:
+    except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
         raise _HttpError(408, f"no answer in time ({type(error).__name__})") from error
-    except httpx.HTTPError as error:
+    except httpx.ConnectError as error:
         raise _HttpError(503, f"connection error: {error}") from error
+    # From here on the provider has the request, and may bill an answer that did not arrive.
+    except httpx.TimeoutException as error:
+        text = f"no answer in time ({type(error).__name__})"
+        raise _HttpError(408, text, counts=UNCOUNTED) from error
+    except httpx.HTTPError as error:
+        raise _HttpError(503, f"connection error: {error}", counts=UNCOUNTED) from error
+    return _read_answer(RawAnswer(response.status_code, response.headers, response.content))
+
+
+def _read_answer(answer: RawAnswer) -> Completion:
+    """The completion in an answer as it came; _HttpError if it holds none."""
+    is_success = 200 <= answer.status < 300
     try:
-        value = loads(response.text)
+        body = parse_body(answer.content)
     except ValueError:
-        status = response.status_code if response.is_error else 502
-        text = response.text[:_MAX_ERROR_CHARS]
-        raise _HttpError(status, text, headers=response.headers) from None
-    if not response.is_success:
-        text, code = _error_in_body(value)
-        raise _HttpError(response.status_code, text, code, response.headers)
+        text = answer.content[:_MAX_ERROR_CHARS].decode("utf-8", "replace")
+        status = 502 if answer.status < 400 else answer.status
+        counts = UNCOUNTED if is_success else None
+        raise _HttpError(status, text, headers=answer.headers, counts=counts) from None
+    error = error_in(body, answer.status)
+    if error is not None:
+        raise _error_answer(error, answer, body)
     try:
-        return completion_from_body(value)
-    except CallFailed as failed:
-        raise _HttpError(502, failed.message) from None
+        return completion_of(body)
+    except NotACompletion as error:
+        raise _HttpError(502, str(error), counts=counts_of(body)) from None
 
 
-def _error_in_body(value: Any) -> tuple[str, str]:
-    """Text and code of the error in an OpenAI-compatible answer."""
-    error = value.get("error") if isinstance(value, dict) else None
-    if not isinstance(error, dict):
-        error = {"message": value if error is None else error}
-    parts = [error[key] for key in ("message", "type", "code") if error.get(key)]
-    return " ".join(str(part)[:_MAX_ERROR_CHARS] for part in parts), str(error.get("code"))
+def _error_answer(error: AnswerError, answer: RawAnswer, body: Any) -> _HttpError:
+    """An error that a provider reports. It is billed if the answer counts tokens beside it."""
+    counts = counts_of(body)
+    billed = None if counts == UNCOUNTED else counts
+    return _HttpError(error.status, error.text, error.code, answer.headers, counts=billed)
 
 
 # Retries.
@@ -280,9 +367,10 @@ def wait_seconds(state: Any, retry: Retry, requested_s: float | None) -> float:
     return requested_s + min(jitter, 1.0)
 
 
-def _wait_before_retry(state: Any, retry: Retry) -> float:
+def _wait_before_retry(state: Any, retry: Retry, waited_s: float) -> float:
+    """Seconds until the next try; `waited_s` were spent on waiting for leave, not on calls."""
     error = state.outcome.exception()
-    elapsed_s = state.seconds_since_start or 0.0
+    elapsed_s = (state.seconds_since_start or 0.0) - waited_s
     wait = wait_seconds(state, retry, retry_after(_headers(error)))
     if elapsed_s + wait > retry.total_s:
         raise _RetriesExhausted(error)
@@ -332,8 +420,9 @@ def _seconds_until(http_date: str, now: float) -> float | None:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether another try may succeed."""
-    return _status(error) in _RETRIED_STATUSES and not _is_out_of_funds(error)
+    """Whether another try may succeed: after a timeout, a rate limit or a server's error."""
+    status = _status(error) or 0
+    return (status in (408, 429) or 500 <= status < 600) and not _is_out_of_funds(error)
 
 
 # What a failure means.
@@ -394,12 +483,12 @@ def _classify(
         return JudgeError(f"{model}: no API key is set", f"set {_missing_variables(target)}")
     if status in (401, 403):
         return JudgeError(
-            f"{model}: the provider refused the credentials ({status})",
+            f"{model}: the provider refused the credentials ({status}): {reason}",
             f"set {_missing_variables(target)}",
         )
     if status == 402 or _is_out_of_funds(error):
         return JudgeError(
-            f"{model}: the account's quota is used up",
+            f"{model}: the account's quota is used up: {reason}",
             "check the provider's billing, or use another judge",
         )
     if "llm provider not provided" in lower:
@@ -407,7 +496,7 @@ def _classify(
             f"{model}: no provider is known for this model",
             "name it provider/model, or give --api-base",
         )
-    if status in (400, 422) and _names_parameter(lower):
+    if status in (400, 404, 422) and _names_parameter(lower):
         return CallFailed("parameter", reason)
     if status == 404:
         return JudgeError(
@@ -454,18 +543,58 @@ _PARAMETER_WORDS = (
     "seed",
     "max_tokens",
     "structured",
+    "no endpoints found that",
 )
+"""Words of a message about an option that a model, or every server of a router, does not take."""
 
 
 def _names_parameter(lower_text: str) -> bool:
     return any(word in lower_text for word in _PARAMETER_WORDS)
 
 
-# Completions.
+# Completions of providers that litellm speaks to.
 
 
-def _completion(answer: Any) -> Completion:
-    """litellm's answer as a Completion; one without choices has no text and the finish `none`."""
+def _completion_despite(error: Exception, answers: Sequence[RawAnswer]) -> Completion:
+    """The completion that came although litellm could not read it.
+
+    Raises _LitellmFailed if none came, _HttpError for an answer that holds none.
+    """
+    if answers and answers[-1].status < 300:
+        return _read_answer(answers[-1])
+    # litellm knows what each provider's error status means; only its tokens are read here.
+    counts = None
+    if answers:
+        counts = _counts_in(answers[-1])
+    elif not _never_connected(error) and ((_status(error) or 0) in (408, *range(500, 600))):
+        counts = UNCOUNTED
+    raise _LitellmFailed(error, counts)
+
+
+def _counts_in(answer: RawAnswer) -> Counts | None:
+    """The tokens that an error answer counts; None if it counts none."""
+    try:
+        counts = counts_of(parse_body(answer.content))
+    except ValueError:
+        return None
+    return None if counts == UNCOUNTED else counts
+
+
+def _completion(answer: Any, answers: Sequence[RawAnswer]) -> Completion:
+    """The completion in litellm's answer, by the bytes that came where these have OpenAI's form."""
+    body = None
+    if answers:
+        try:
+            body = parse_body(answers[-1].content)
+        except ValueError:
+            body = None
+    if isinstance(body, Mapping) and ("choices" in body or "error" in body):
+        return _read_answer(answers[-1])
+    return _litellm_completion(answer, body)
+
+
+def _litellm_completion(answer: Any, body: Any) -> Completion:
+    """litellm's reading of an answer in a provider's own form; `body` has the provider's counts."""
     choice = answer.choices[0] if getattr(answer, "choices", None) else None
     message = getattr(choice, "message", None)
     content = getattr(message, "content", None)
@@ -475,62 +604,18 @@ def _completion(answer: Any) -> Completion:
     finish = "none"
     if choice is not None:
         finish = without_lone_surrogates(str(getattr(choice, "finish_reason", None) or "stop"))
-    usage = getattr(answer, "usage", None)
-    input_tokens = getattr(usage, "prompt_tokens", None)
-    output_tokens = getattr(usage, "completion_tokens", None)
-    # litellm reports 0 and 0 if the provider counted nothing.
-    if not _plausible_counts(input_tokens, output_tokens):
-        input_tokens = output_tokens = None
-    cached, cache_write = None, None
-    if input_tokens is not None:
-        cached, cache_write = _cache_counts(usage, input_tokens)
+    counts = counts_of(body)
+    if counts == UNCOUNTED:
+        usage = getattr(answer, "usage", None)
+        counts = counts_of({"usage": usage.model_dump() if usage is not None else None})
+    served_model = body.get("model") if isinstance(body, Mapping) else None
     return Completion(
         text=without_lone_surrogates(content) if isinstance(content, str) else None,
         finish=finish,
         refusal=without_lone_surrogates(refusal) if isinstance(refusal, str) else None,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        cached_tokens=cached,
-        cache_write_tokens=cache_write,
+        counts=counts,
+        served_model=served_model if isinstance(served_model, str) else None,
     )
-
-
-def _plausible_counts(input_tokens: Any, output_tokens: Any) -> bool:
-    return (
-        isinstance(input_tokens, int)
-        and isinstance(output_tokens, int)
-        and 0 < input_tokens <= _MAX_TOKEN_COUNT
-        and 0 <= output_tokens <= _MAX_TOKEN_COUNT
-    )
-
-
-def _cache_counts(usage: Any, input_tokens: int) -> tuple[int | None, int | None]:
-    """Tokens read from and written into the provider's cache.
-
-    None and None if they cannot be parts of the input. litellm copies the providers' own fields to
-    `prompt_tokens_details`; those that it does not know stay on the usage.
-    """
-    details = getattr(usage, "prompt_tokens_details", None)
-    cached = _first_count(
-        getattr(details, "cached_tokens", None), getattr(usage, "cache_read_input_tokens", None)
-    )
-    written = _first_count(
-        getattr(details, "cache_creation_tokens", None),
-        getattr(usage, "cache_creation_input_tokens", None),
-    )
-    if not (isinstance(cached, int) and isinstance(written, int)) or cached < 0 or written < 0:
-        return None, None
-    if cached + written > input_tokens:
-        return None, None
-    return int(cached), int(written)
-
-
-def _first_count(*counts: Any) -> Any:
-    """The first count that is not None, else 0."""
-    for count in counts:
-        if count is not None:
-            return count
-    return 0
 
 
 # What a model takes.
@@ -575,6 +660,17 @@ def takes_images(model: str) -> bool:
     return False
 
 
+def is_known_to_reason(model: str) -> bool:
+    """Whether litellm's table says that the model thinks before it answers."""
+    try:
+        table = litellm().model_cost
+    except JudgeError:
+        return False
+    parts = model.split("/", 3)
+    entries = [table.get("/".join(parts[start:]), {}) for start in range(len(parts))]
+    return any(entry.get("supports_reasoning") is True for entry in entries)
+
+
 def request_body(
     model: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -595,18 +691,3 @@ def request_body(
     accepted |= accepted.pop("extra_body", {})
     accepted.pop("stream", None)
     return {"model": name, "messages": list(messages), **accepted}
-
-
-def completion_from_body(body: Any) -> Completion:
-    """The completion in the JSON body of an answer, from a live call or a provider batch.
-
-    Raises CallFailed if the body is not a chat completion.
-    """
-    module = litellm()
-    try:
-        answer = module.utils.convert_to_model_response_object(
-            response_object=body, model_response_object=module.ModelResponse()
-        )
-        return _completion(answer)
-    except Exception:  # litellm raises many types, down to plain Exception
-        raise CallFailed("provider", "the provider's answer is not a chat completion") from None
