@@ -18,7 +18,14 @@ from .path_types import LocalPath
 if TYPE_CHECKING:
     import polars as pl
 
-_COEFFICIENTS = ("agreement", "kappa", "ac1", "sensitivity", "specificity")
+_HEADINGS = {
+    "agreement": "Agreement",
+    "kappa": "Kappa",
+    "ac1": "AC1",
+    "sensitivity": "Sensitivity",
+    "specificity": "Specificity",
+}
+_COEFFICIENTS = tuple(_HEADINGS)
 
 
 @grouped_command(
@@ -167,15 +174,13 @@ def _show_pair(rows: pl.DataFrame, raters: tuple[str, str]) -> None:
             "Item",
             "n",
             *(f"mean {rater}" for rater in raters),
-            "Agreement",
-            "Kappa",
-            "AC1",
-            "Sensitivity",
-            "Specificity",
+            *_HEADINGS.values(),
         ],
         [_cells(item, coefficients) for item, coefficients in items.items()],
         right=range(1, 4),
     )
+    _show_methods(items)
+    _show_reasons(items)
     _show_warnings(items)
 
 
@@ -190,10 +195,7 @@ def _cells(item: str, coefficients: Mapping[str, Mapping[str, Any]]) -> list[str
         number(agreement["prevalence_judge"]),
     ]
     for name in _COEFFICIENTS:
-        row = coefficients.get(name)
-        if name == "kappa":
-            # Criteria with more than two levels have a weighted kappa in its place.
-            row = coefficients.get("weighted_kappa", row)
+        row = _row_of(coefficients, name)
         if row is None or row["value"] is None:
             cells.append("–")
         elif row["lo"] is None:
@@ -201,6 +203,44 @@ def _cells(item: str, coefficients: Mapping[str, Mapping[str, Any]]) -> list[str
         else:
             cells.append(f"{number(row['value'])} {interval(row['lo'], row['hi'])}")
     return cells
+
+
+def _row_of(coefficients: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
+    """The coefficient in a column; criteria with more than two levels have a weighted kappa."""
+    if name == "kappa" and "weighted_kappa" in coefficients:
+        return coefficients["weighted_kappa"]
+    return coefficients.get(name)
+
+
+def _show_methods(items: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    """Print how the intervals of each column are made."""
+    columns: dict[str, dict[str, None]] = {}
+    for coefficients in items.values():
+        for name in _COEFFICIENTS:
+            row = _row_of(coefficients, name)
+            if row is not None and row["lo"] is not None:
+                columns.setdefault(row["method"], {})[_HEADINGS[name]] = None
+    if columns:
+        methods = "; ".join(f"{', '.join(names)}: {method}" for method, names in columns.items())
+        console.say(console.wrap(f"95 % intervals. {methods}.", "  "))
+
+
+def _show_reasons(items: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    """Print why a coefficient has no interval, the columns of each reason with their items."""
+    places: dict[str, dict[str, dict[str, None]]] = {}
+    for item, coefficients in items.items():
+        for name in _COEFFICIENTS:
+            row = _row_of(coefficients, name)
+            if row is not None and row["value"] is not None and row["lo"] is None:
+                names = places.setdefault(row["reason"] or "unknown", {})
+                names.setdefault(item, {})[_HEADINGS[name]] = None
+    all_columns = list(_HEADINGS.values())
+    for reason, by_item in places.items():
+        used = {name for names in by_item.values() for name in names}
+        columns = [name for name in all_columns if name in used]
+        subjects = ", ".join(by_item) if len(by_item) < len(items) else "every item"
+        subjects = f"{', '.join(columns)} of {subjects}" if columns != all_columns else subjects
+        console.say(console.wrap(f"No interval for {subjects}: {reason}.", "  "))
 
 
 def _show_warnings(items: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:

@@ -333,8 +333,9 @@ def _pairs_of_stages(pairs: Sequence[tuple[Row, Row]]) -> str:
         return _stage(row)
 
     for stage, higher in higher_by_low.items():
-        low = name(rows_by_stage[stage])
-        claims.append(f"{low} has a lower mean than {_enumerate([name(row) for row in higher])}")
+        subject = name(rows_by_stage[stage])
+        others = _enumerate([name(row) for row in higher])
+        claims.append(f"{subject} has a lower mean than {others}")
     return f"{'; '.join(claims)}; no other two differ significantly"
 
 

@@ -20,7 +20,7 @@ from ...judge.trust.measures import cohen_kappa, wilson
 from ..tables.codes_read import CODES, sampled
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import CONVENIENCE, Labels, weighted
-from .interval_estimates import Bools, Floats, Ints, finite_or_none, t_quantile
+from .interval_estimates import MIN_DF, Bools, Floats, Ints, finite_or_none, t_quantile
 from .run_arrays import UNKNOWN
 
 AGREEMENT_SCHEMA: dict[str, Any] = {
@@ -41,7 +41,9 @@ AGREEMENT_SCHEMA: dict[str, Any] = {
 PAIR_SCHEMA: dict[str, Any] = {"first": pl.String, "second": pl.String, **AGREEMENT_SCHEMA}
 """Of two judges: the first is where AGREEMENT_SCHEMA has the human."""
 TASK = "task_key"
-FISHER_METHOD = "jackknife over tasks, Fisher's z"
+FISHER_METHOD = "t on Fisher's z, jackknife over {clusters}"
+SHARE_METHOD = "Wilson for the effective number of runs, jackknife over {clusters}"
+"""How the intervals of a coefficient are made, the same for every item."""
 MIN_DEFINED_SHARE = 0.9
 """The least share of deletions in which a coefficient must be defined for an interval."""
 MIN_RARER = 5
@@ -128,6 +130,8 @@ class _RatedRuns:
     n_tasks: int
     stratum: Ints
     n_strata: int
+    clusters: str
+    """What the tasks are, as a plural: `tasks`, or `runs` if each run stands for itself."""
 
     @property
     def n(self) -> int:
@@ -153,8 +157,22 @@ class _RatedRuns:
         """Effective number of tasks of the runs `use`, less one: (sum m)^2 / sum m^2 - 1."""
         mass = np.bincount(self.task, self.weight * use)
         if not mass.any():
-            return 1.0
-        return max(float(mass.sum() ** 2 / (mass**2).sum()) - 1, 1.0)
+            return 0.0
+        return float(mass.sum() ** 2 / (mass**2).sum()) - 1
+
+    def too_few(self, use: Bools) -> str | None:
+        """Why the tasks of the runs `use` are too few for an interval, or None."""
+        if self.n_tasks <= MIN_DF:
+            return too_few_clusters(self.n_tasks, self.clusters)
+        n_tasks = int((np.bincount(self.task, use) > 0).sum())
+        if n_tasks <= MIN_DF:
+            subject = f"{n_tasks} of {self.n_tasks} {self.clusters} have such runs"
+            return f"{subject}, and {MIN_DF + 1} are needed"
+        effective = self.effective_df(use) + 1
+        if round(effective) <= MIN_DF:
+            subject = f"{n_tasks} {self.clusters} weigh as {effective:.1f} equal ones"
+            return f"{subject}, and {MIN_DF + 1} are needed"
+        return None
 
 
 def agreement_of(
@@ -165,13 +183,15 @@ def agreement_of(
     levels: Floats | None = None,
     weight: Floats | None = None,
     stratum: list[str] | None = None,
+    clusters: str = "tasks",
 ) -> list[dict[str, Any]]:
     """Coefficients of two raters' values (n each, no gaps), with 95 % intervals by deleting tasks.
 
     Shares (agreement, sensitivity, specificity) have Wilson's interval for the number of
     independent runs that would have their jackknife error (Korn and Graubard 1998), the others t
     intervals on Fisher's z. `weight` (n): what each run stands for (default: itself), `stratum`
-    (n): from which it was drawn. More than two levels give ordinal coefficients.
+    (n): from which it was drawn. More than two levels give ordinal coefficients. `clusters`: what
+    `task` (n) names, as a plural; of fewer than MIN_DF + 1 there is no interval.
     """
     n = len(human)
     if not n:
@@ -191,6 +211,7 @@ def agreement_of(
         n_tasks=len(task_names),
         stratum=stratum_index,
         n_strata=len(strata),
+        clusters=clusters,
     )
     tables = rated.tables(levels)
     table = tables.sum(1, keepdims=True).sum((0, 1))
@@ -235,11 +256,12 @@ def _coefficient_row(
     rated: _RatedRuns, table: Floats, name: str, value: float, deleted: Floats
 ) -> dict[str, Any]:
     """Value, interval, method and reason of one coefficient; `deleted` (tasks)."""
+    method = SHARE_METHOD if name in SHARES else FISHER_METHOD
     row: dict[str, Any] = {
         "value": finite_or_none(value),
         "lo": None,
         "hi": None,
-        "method": FISHER_METHOD,
+        "method": method.format(clusters=rated.clusters),
         "reason": None,
         "warnings": [],
     }
@@ -247,16 +269,19 @@ def _coefficient_row(
         row["reason"] = _undefined_reason(name, table)
         return row
     use = rated.denominator(name)
-    df = rated.effective_df(use)
+    row["reason"] = rated.too_few(use)
+    if row["reason"]:
+        return row
+    df = max(rated.effective_df(use), 1.0)
     # Without some task the denominator may be empty; that deletion is uninformative.
     defined = deleted[np.isfinite(deleted)]
     if name in SHARES:
-        row["lo"], row["hi"], row["method"] = _share_interval(
+        row["lo"], row["hi"] = _share_interval(
             value, defined, rated.weight[use], df, stratified=rated.n_strata > 1
         )
         return row
-    row["reason"] = _no_interval_reason(len(defined), rated.n_tasks)
-    if row["reason"]:
+    if len(defined) < MIN_DEFINED_SHARE * rated.n_tasks:
+        row["reason"] = f"undefined without too many of the {rated.clusters}"
         return row
     if value >= 1 - 1e-12:
         at_most = min(1.0, 3 / rated.n)  # rule of three
@@ -267,18 +292,16 @@ def _coefficient_row(
         return row
     bounds = _fisher_z_interval(value, defined, df)
     if bounds is None:
-        row["reason"] = "no variation between the tasks"
+        row["reason"] = f"no variation between the {rated.clusters}"
     else:
         row["lo"], row["hi"] = bounds
     return row
 
 
-def _no_interval_reason(n_defined: int, n_tasks: int) -> str | None:
-    if n_tasks < 2:
-        return "one task only"
-    if n_defined < MIN_DEFINED_SHARE * n_tasks:
-        return "undefined without too many of the tasks"
-    return None
+def too_few_clusters(n: int, noun: str) -> str:
+    """Why so many clusters (`noun`, a plural in s) give no interval."""
+    count = f"{n} {noun.removesuffix('s')} is" if n == 1 else f"{n} {noun} are"
+    return f"{count} too few for an interval, and {MIN_DF + 1} are needed"
 
 
 def _warn_of_rare_value(row: dict[str, Any], n_rarer: int) -> None:
@@ -298,41 +321,43 @@ SHARES = ("agreement", "sensitivity", "specificity")
 
 def _share_interval(
     value: float, deleted: Floats, weight: Floats, df: float, *, stratified: bool
-) -> tuple[float, float, str]:
-    """(lo, hi, method): Wilson's interval of a share for its effective number of runs.
+) -> tuple[float, float]:
+    """(lo, hi): Wilson's interval of a share for its effective number of runs.
 
     n* = value (1 - value) / jackknife variance, reduced for few tasks by (z_.975 / t_.975,df)^2
-    (Korn and Graubard 1998). `deleted`: the share without each task, `weight`: of its runs.
+    (Korn and Graubard 1998). A share without variation (0 or 1) has no design effect that could be
+    estimated: n* starts from (sum w)^2 / sum w^2 (Kish 1965). `deleted`: the share without each
+    task, `weight`: of its runs.
     """
     n_effective = float(weight.sum() ** 2 / (weight**2).sum())
     n_tasks = len(deleted)
-    method = "Wilson interval: runs as independent"
-    if n_tasks > 1 and 0 < value < 1:
-        squares = (deleted - value) ** 2
-        variance = float((n_tasks - 1) / n_tasks * squares.sum())
-        if stratified and variance > 0:
+    squares = (deleted - value) ** 2
+    variance = float((n_tasks - 1) / max(n_tasks, 1) * squares.sum())
+    if variance > 0 and 0 < value < 1:
+        if stratified:
             # A few misses that each stand for many runs leave few degrees of freedom.
             df_of_influences = 3 * float(squares.sum() ** 2 / (squares**2).sum()) - 2
             df = min(df, max(1.0, df_of_influences))
-        if variance > 0:
-            n_effective = value * (1 - value) / variance
-        n_effective *= (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2
-        if not stratified:
-            # Strata by tag may inform more than as many runs drawn at random; without strata a
-            # sample does so by chance only.
-            n_effective = min(len(weight), n_effective)
-        method = "Wilson interval for the effective number of runs, jackknife over tasks"
-    lo, hi = wilson(value * n_effective, n_effective) or (0.0, 1.0)
-    return lo, hi, method
+        n_effective = value * (1 - value) / variance
+    n_effective *= (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2
+    if not stratified:
+        # Strata by tag may inform more than as many runs drawn at random; without strata a sample
+        # does so by chance only.
+        n_effective = min(len(weight), n_effective)
+    return wilson(value * n_effective, n_effective) or (0.0, 1.0)
 
 
 def _fisher_z_interval(value: float, deleted: Floats, df: float) -> tuple[float, float] | None:
-    """t interval on z = atanh(value), which keeps its ends in (-1, 1); None without variation."""
-    z = math.atanh(max(value, -1 + 1e-9))
-    deleted_z = np.arctanh(np.clip(deleted, -1 + 1e-9, 1 - 1e-9))
+    """t interval on z = atanh(value), which keeps its ends in (-1, 1); None without variation.
+
+    The error of z is that of the value over 1 - value^2 (delta method): a deletion that leaves no
+    disagreement has an infinite z, and would make the interval (-1, 1).
+    """
+    value = max(value, -1 + 1e-9)
+    z = math.atanh(value)
     n_tasks = len(deleted)
-    variance = (n_tasks - 1) / n_tasks * float(((deleted_z - z) ** 2).sum())
-    half_width = t_quantile(0.975, df) * math.sqrt(variance)
+    variance = (n_tasks - 1) / n_tasks * float(((deleted - value) ** 2).sum())
+    half_width = t_quantile(0.975, df) * math.sqrt(variance) / (1 - value**2)
     if half_width <= 0:
         return None
     return math.tanh(z - half_width), math.tanh(z + half_width)
@@ -506,13 +531,14 @@ def _alpha_row(ratings: pl.DataFrame) -> dict[str, Any]:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = finite_or_none(float(krippendorff_alpha(total, levels, metric)))
         deleted = krippendorff_alpha(total - coincidence, levels, metric)
-    row |= {"value": value, "method": f"{metric}, {FISHER_METHOD}"}
+    row |= {"value": value, "method": f"{metric}, {FISHER_METHOD.format(clusters='tasks')}"}
     if value is None:
         return {**row, "reason": "one value throughout: chance agreement is certain"}
     defined = deleted[np.isfinite(deleted)]
-    reason = _no_interval_reason(len(defined), n_tasks)
-    if reason:
-        return {**row, "reason": reason}
+    if n_tasks <= MIN_DF:
+        return {**row, "reason": too_few_clusters(n_tasks, "tasks")}
+    if len(defined) < MIN_DEFINED_SHARE * n_tasks:
+        return {**row, "reason": "undefined without too many of the tasks"}
     bounds = None
     if value < 1 - 1e-12:
         bounds = _fisher_z_interval(value, defined, len(defined) - 1)
@@ -600,6 +626,8 @@ def _agreement_of_columns(table: pl.DataFrame, column: str, cluster: str) -> lis
         design = {"weight": table["weight"].to_numpy()}
     if "stratum" in table.columns:
         design = {**design, "stratum": table["stratum"].fill_null("").to_list()}
+    if cluster != TASK:
+        design = {**design, "clusters": "runs"}
     return agreement_of(
         table[column].cast(pl.Float64).to_numpy(),
         table[f"{column}_second"].cast(pl.Float64).to_numpy(),

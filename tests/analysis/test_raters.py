@@ -18,6 +18,7 @@ from ambjudge.analysis.tables.label_tables import Labels
 from ambjudge.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 LEVELS = np.array([0.0, 0.2, 0.5, 1.0])
 ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=80)
@@ -163,13 +164,61 @@ def test_two_judges_against_each_other():
     assert found.filter(found["item"] == "S3")["n"].max() == 100
 
 
+def rated(n: int, n_wrong: int, n_tasks: int) -> list[dict]:
+    """Coefficients of n labels of n_tasks tasks in turn, the first n_wrong of one task wrong."""
+    task = [f"t{i % n_tasks}" for i in range(n)]
+    human = np.arange(n) // n_tasks % 2.0
+    judge = human.copy()
+    judge[[i for i in range(n) if task[i] == "t0"][:n_wrong]] -= 1
+    return agreement_of(human, np.abs(judge), task)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 2, 3, 4, 5, 12])
+@pytest.mark.parametrize("n", [13, 40])
+def test_one_method_a_column_and_none_of_three_tasks(n, n_tasks) -> None:
+    methods: dict[str, set[str]] = {}
+    for n_wrong in (0, 1, 2):
+        for row in rated(n, n_wrong, n_tasks):
+            methods.setdefault(row["coefficient"], set()).add(row["method"])
+            if n_tasks <= 3:
+                assert row["lo"] is None, row
+                assert row["value"] is None or "too few for an interval" in row["reason"]
+            elif row["lo"] is not None:
+                assert row["hi"] - row["lo"] < 1.95, "an interval that excludes nothing"
+    assert all(len(names) == 1 for names in methods.values()), methods
+
+
+def test_one_disagreement_more_moves_an_interval_a_little() -> None:
+    """13 of 13 and 12 of 13 are nearly the same evidence."""
+    intervals = []
+    for n_wrong in (0, 1):
+        row = next(r for r in rated(13, n_wrong, 5) if r["coefficient"] == "agreement")
+        intervals.append((row["lo"], row["hi"]))
+    (low, high), (lower, less_high) = intervals
+    assert lower < low
+    assert less_high < high
+    assert low - lower < 0.25
+
+
+def test_tasks_of_very_unequal_weight_are_no_four_tasks() -> None:
+    human = np.arange(40) % 2.0
+    task = ["large"] * 37 + ["a", "b", "c"]
+    row = agreement_of(human, np.roll(human, 1), task)[0]
+    assert row["lo"] is None
+    assert "4 tasks weigh as 1.2 equal ones" in row["reason"]
+
+
 def test_perfect_agreement_of_few_is_not_certainty():
     human = np.arange(15) % 2.0
     rows = {
         r["coefficient"]: r for r in agreement_of(human, human, [f"t{i % 5}" for i in range(15)])
     }
     assert rows["agreement"]["value"] == 1.0
-    assert rows["agreement"]["lo"] == pytest.approx(0.796, abs=0.01)
+    # Wilson of 15 of 15, less the degrees of freedom of 5 tasks: (1.96 / t)^2 of the runs count.
+    n_effective = 15 * (1.96 / stats.t.ppf(0.975, 4)) ** 2
+    assert rows["agreement"]["lo"] == pytest.approx(
+        n_effective / (n_effective + 1.96**2), abs=0.001
+    )
     assert rows["kappa"]["lo"] is None
     assert "20%" in rows["kappa"]["reason"]
 
