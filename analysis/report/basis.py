@@ -23,8 +23,8 @@ BASIS_SCHEMA: dict[str, Any] = {
 }
 
 
-def basis(cohort: Cohort) -> pl.DataFrame:
-    """One row for each judge of the runs, first the one whose scorecards are analysed.
+def basis(source: Cohort | pl.DataFrame) -> pl.DataFrame:
+    """One row for each judge of a cohort or a run frame, first the one that is in force.
 
     `read_share`: mean over the judge's runs of the share of the weight of S1-S3 that was read, 0 to
     1. `presumed_runs`: runs whose point score rests on presumed criteria; `unread_runs`: runs that
@@ -33,8 +33,11 @@ def basis(cohort: Cohort) -> pl.DataFrame:
     is_unread = insufficiently_read()
     is_read_in_part = (pl.col("read_share") < ENOUGH).fill_null(False)
     has_presumed = (pl.col("presumed") > 0).fill_null(False)
-    runs = cohort.all_judges.runs
-    in_force = cohort.runs["judge"].unique(maintain_order=True).to_list()
+    if isinstance(source, Cohort):
+        runs = source.all_judges.runs
+        in_force = source.runs["judge"].unique(maintain_order=True).to_list()
+    else:
+        runs, in_force = source, []
     others = [name for name in judges_by_use(runs["judge"]) if name not in in_force]
     rows = runs.group_by("judge").agg(
         runs=pl.len().cast(pl.Int64),

@@ -43,6 +43,8 @@ def cohort_summary(cohort: Cohort) -> pl.DataFrame:
     if presumed is not None:
         rows.append(("criteria presumed", presumed))
     rows.append(("disqualified", _disqualified(runs)))
+    if cohort.selection is not None and not cohort.selection.is_everything:
+        rows.append(("left out", f"scorecards: {cohort.selection.left_out()}"))
     rows += [("left out", note) for note in notes]
     rows += [("not readable", problem) for problem in cohort.problems[:_MAX_PROBLEMS]]
     return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.String}, orient="row")

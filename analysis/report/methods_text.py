@@ -6,7 +6,7 @@ as one paragraph of Markdown for a paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -14,7 +14,7 @@ import polars as pl
 from ...judge.card.fields import REPLAY, RULES
 from ...sanitize import sanitize_line
 from ...version import __version__
-from ..statistics.run_arrays import judges_by_use, select_runs
+from ..statistics.run_arrays import select_runs
 from ..tables.score_names import score_of
 from .basis import basis
 from .cohort_tables import judge_cost
@@ -44,13 +44,16 @@ def methods_statements(analysis: Analysis) -> list[Statement]:
 
     Unknown facts are said to be unknown; several judges, rubrics or versions are all listed.
     """
-    table = analysis.runs
-    runs, notes = select_runs(table)
+    runs, notes = select_runs(analysis.runs)
+    if analysis.selection is not None and not analysis.selection.is_everything:
+        notes = [f"scorecards: {analysis.selection.left_out()}", *notes]
+    table = analysis.cohort.all_judges.runs
+    judges = basis(analysis.cohort)
     pairs = [
-        ("Runs", _cohort(runs, score_of(analysis.outcome, table).titled)),
-        ("Judge", " ".join(_judges(table))),
+        ("Runs", _cohort(runs, score_of(analysis.outcome, runs).titled)),
+        ("Judge", " ".join(_judges(judges["judge"], table))),
         ("Rubric", _rubrics(runs)),
-        ("Read", _read_shares(table)),
+        ("Read", _read_shares(judges.row(0, named=True))),
         ("Cost of judging", " ".join(_judging_costs(table))),
         ("Rules of scoring", _policy(runs)),
         ("Intervals and tests", _tests(set(analysis.tables))),
@@ -108,9 +111,9 @@ def _cohort(runs: pl.DataFrame, score: str) -> str:
     )
 
 
-def _judges(table: pl.DataFrame) -> Iterator[str]:
+def _judges(names: Iterable[str | None], table: pl.DataFrame) -> Iterator[str]:
     """A sentence for each judge, the one whose scorecards are analysed first."""
-    for name in judges_by_use(table):
+    for name in names:
         runs = table.filter(pl.col("judge").eq_missing(pl.lit(name)))
         title = "An unknown judge" if name is None else f"The judge {_name(name)}"
         yield f"{title} scored {_count(runs.height, 'run')}{_judge_details(name, runs)}."
@@ -174,9 +177,8 @@ def _rubrics(runs: pl.DataFrame) -> str:
     return f"{subject} {_enumerate(parts)}; in parentheses the beginning of the SHA-256."
 
 
-def _read_shares(table: pl.DataFrame) -> str:
-    """What was read and which quotes were found, for the judge whose scorecards are analysed."""
-    row = basis(table).row(0, named=True)
+def _read_shares(row: dict[str, Any]) -> str:
+    """What was read and which quotes were found, by the row of `basis` of the judge in force."""
     parts = []
     if row["read_share"] is not None:
         parts.append(f"{row['read_share']:.0%} of the weight of S1 to S3 was read")

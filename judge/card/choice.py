@@ -136,22 +136,26 @@ class Selection:
         if self.is_everything and not self.mixes_versions:
             return ""
         judge = ", ".join(str(name) for name in self.judges)
-        parts = [f"scorecards of judge {judge}, {_rubrics_text(self.rubrics)}"]
-        left_out = []
+        text = f"scorecards of judge {judge}, {_rubrics_text(self.rubrics)}"
+        left_out = self.left_out()
+        return f"{text}; left out: {left_out}" if left_out else text
+
+    def left_out(self) -> str:
+        """What does not count and why; "" if everything counts."""
+        parts = []
         if self.other_judges:
-            left_out.append(f"{len(self.other_judges):,} of other judges")
-        if self.unjudged:
-            runs = counted(self.unjudged, "run")
-            left_out[-1] += f" ({runs} that {judge} did not judge)"
+            text = f"{len(self.other_judges):,} of other judges"
+            if self.unjudged:
+                judge = ", ".join(str(name) for name in self.judges)
+                text += f" ({counted(self.unjudged, 'run')} that {judge} did not judge)"
+            parts.append(text)
         if self.other_rubrics:
-            left_out.append(f"{self.other_rubrics:,} by other rubrics")
+            parts.append(f"{self.other_rubrics:,} by other rubrics")
         if self.outdated:
-            left_out.append(f"{self.outdated:,} outdated")
+            parts.append(f"{self.outdated:,} outdated")
         if self.copies:
-            left_out.append(f"{self.copies:,} of copied runs")
-        if left_out:
-            parts.append(f"left out: {', '.join(left_out)}")
-        return "; ".join(parts)
+            parts.append(f"{self.copies:,} of copied runs")
+        return ", ".join(parts)
 
 
 def choose(

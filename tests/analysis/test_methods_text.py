@@ -163,7 +163,7 @@ def frame(**columns: Any) -> pl.DataFrame:
         pytest.param(
             {"judge": ["m", "m", "m", "n"]},
             "Left out",
-            "only the scorecards of judge `m` are used; 1 of other judges",
+            "scorecards: 1 of other judges (1 run that m did not judge)",
             id="two judges, left out",
         ),
         pytest.param(
