@@ -23,7 +23,7 @@ from ..tables.frames import stage_columns
 from .agent_scores import cell_means
 from .descriptive import code_prevalence, column_means
 from .interval_estimates import Estimate, wide
-from .ranking import failed, max_tracks, ranked_scores, score_estimates, side_means
+from .ranking import count_tracks, failed, ranked_scores, score_estimates, side_means
 from .run_arrays import (
     UNKNOWN,
     RunArrays,
@@ -260,9 +260,9 @@ def _scores(runs: RunArrays) -> dict[str, tuple[Estimate, Estimate]]:
     """The means of a measure by label, for new tasks and for the same tasks."""
     cells = cell_means(runs)
     all_tasks = np.ones(len(cells.tasks), dtype=bool)
-    most_tracks = max_tracks(cells, all_tasks)
+    n_tracks = count_tracks(cells, all_tasks)
     return {
-        cells.agents[a]: score_estimates(runs, cells, score, most_tracks)
+        cells.agents[a]: score_estimates(runs, cells, score, n_tracks)
         for a, score in ranked_scores(cells, all_tasks)
     }
 

@@ -189,8 +189,8 @@ def _board_rows(
     """The rows of the agents that have a score on this board, best first."""
     cells = context.cells
     scores = ranked_scores(cells, tasks)
-    most_tracks = max_tracks(cells, tasks)
-    comparable = all(score.n_tracks >= most_tracks for _, score in scores)
+    n_tracks = count_tracks(cells, tasks)
+    comparable = all(score.n_tracks == n_tracks for _, score in scores)
     unsettled: set[str] = set()
     if comparable:
         agents = [cells.agents[a] for a, _ in scores]
@@ -200,7 +200,7 @@ def _board_rows(
     for rank, (a, score) in enumerate(scores, 1):
         agent = cells.agents[a]
         has_rank = comparable and agent not in unsettled
-        new, same = score_estimates(context.runs, cells, score, most_tracks)
+        new, same = score_estimates(context.runs, cells, score, n_tracks)
         if agent in unsettled:
             new = replace(new, warnings=(*new.warnings, UNSETTLED))
         key: dict[str, Any] = {
@@ -229,28 +229,27 @@ def ranked_scores(cells: CellMeans, tasks: Bools) -> list[tuple[int, AgentScore]
     return sorted(scores, key=lambda pair: -pair[1].value)
 
 
-def max_tracks(cells: CellMeans, tasks: Bools) -> int:
-    """The largest number of tracks that any agent ran of these tasks."""
-    has_runs = np.asarray((cells.count > 0).any(axis=2))
-    n_tracks = [len(np.unique(cells.track[tasks & has_runs[a]])) for a in range(len(cells.agents))]
-    return max(n_tracks, default=0)
+def count_tracks(cells: CellMeans, tasks: Bools) -> int:
+    """The number of tracks of these tasks on which some agent has a score."""
+    has_runs = (cells.count > 0).any(axis=(0, 2))
+    return len(np.unique(cells.track[tasks & has_runs]))
 
 
 def score_estimates(
-    runs: RunArrays, cells: CellMeans, score: AgentScore, most_tracks: int
+    runs: RunArrays, cells: CellMeans, score: AgentScore, n_tracks: int
 ) -> tuple[Estimate, Estimate]:
     """The score for new tasks and for the same tasks.
 
-    `most_tracks`: the tracks that any agent ran (`max_tracks`); an agent with fewer is warned of.
+    `n_tracks`: the tracks of all agents (`count_tracks`); an agent with fewer is warned of.
     """
     error = new_tasks_error(score.residual, score.track_of, score.variance_same, cells.repeat_df)
     warnings = [*runs.notes, *balance_notes(cells)]
     if error.warning:
         warnings.append(error.warning)
-    if score.n_tracks < most_tracks:
+    if score.n_tracks < n_tracks:
         warnings.append(
-            f"has runs on only {score.n_tracks} of {most_tracks} tracks: not comparable with agents"
-            " on all tracks"
+            f"has scores on only {score.n_tracks} of the {n_tracks} tracks of this board: not"
+            " comparable with agents on other tracks"
         )
     common: dict[str, Any] = {
         "n": score.n_runs,

@@ -156,6 +156,30 @@ def test_a_track_with_one_task_borrows_its_spread(table):
     assert any("is taken from the other tracks" in note for note in row["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("tracks_of_agents", "counts"),
+    [
+        pytest.param((2, 4, 4), {"agent-1": 2, "agent-2": 4, "agent-3": 4}, id="fewer than most"),
+        pytest.param((-2, 2, 2), {"agent-1": 2, "agent-2": 2, "agent-3": 2}, id="as many, others"),
+    ],
+)
+def test_agents_on_other_tracks_have_no_rank(tracks_of_agents, counts):
+    """Tracks are counted over all agents: 2 and 2 of 4 are not comparable if they differ."""
+    runs = simulate(seed=1, n_agents=3, n_tasks=10, n_rep=2).frame()
+    tracks = sorted(runs["track"].unique())
+    parts = []
+    for i, n in enumerate(tracks_of_agents, 1):
+        own = tracks[:n] if n > 0 else tracks[n:]
+        parts.append(runs.filter((pl.col("agent") == f"agent-{i}") & pl.col("track").is_in(own)))
+    table = pl.concat(parts)
+    total = table["track"].n_unique()
+    rows = board(table)
+    assert rows["rank"].null_count() == 3
+    for row in rows.iter_rows(named=True):
+        note = f"has scores on only {counts[row['agent']]} of the {total} tracks"
+        assert any(note in text for text in row["warnings"]) == (counts[row["agent"]] < total)
+
+
 def test_missing_runs_count_both_ways(table):
     crashed = table.with_columns(
         overall=pl.when(pl.col("repeat") == 1).then(None).otherwise(pl.col("overall"))
