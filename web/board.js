@@ -7,12 +7,10 @@
   const UNKNOWN = "–";
   const ALL = "";
   const CHARTS = ["total_tokens", "turns", "wall_time_s", "cost_usd", "failed"];
-  const FIRST_STAGE = 3;
-  const measures = data.measures.map(function (m, place) { return { key: m[0], name: m[1], unit: m[2], digits: m[3], place: place }; });
-  const firstResource = measures.findIndex(function (m) { return m.key === "turns"; });
-  const isStage = function (m) { return m.place >= FIRST_STAGE && m.place < firstResource; };
+  const measures = data.measures.map(function (m, place) { return { key: m[0], name: m[1], unit: m[2], digits: m[3], kind: m[4], place: place }; });
+  const stages = measures.filter(function (m) { return m.kind === "stage"; });
   // Scores that rest on judged criteria: of the benchmark's stages S1 to S3.
-  const isJudged = function (m) { return m.place < 2 || (isStage(m) && m.key !== "S4" && m.key !== "S5"); };
+  const isJudged = function (m) { return m.key === "overall" || m.key === "agentic" || (m.kind === "stage" && m.key !== "S4" && m.key !== "S5"); };
   const filterOf = Object.fromEntries(data.groupings.map(function (grouping) { return [grouping, new Map(data.filters[grouping])]; }));
 
   // The state of the page, as it stands in the address.
@@ -93,8 +91,8 @@
     entry.scrollIntoView({ block: "center" });
     entry.focus({ preventScroll: true });
   };
-  const openStage = function (place) {
-    const dialog = element("stage-" + place);
+  const openStage = function (key) {
+    const dialog = element("stage-" + stages.findIndex(function (m) { return m.key === key; }));
     if (!dialog) { return; }
     const rubrics = Array.from(dialog.querySelectorAll(":scope > details"));
     // With a track chosen, its rubric is open.
@@ -172,7 +170,7 @@
   let at = -1;
   const scoreCell = function (row, m) {
     const numbers = row.numbers[m.place];
-    const range = m.place < 2 ? row.ranges[m.place] : null;
+    const range = { overall: row.ranges[0], agentic: row.ranges[1] }[m.key];
     if (valueOf(numbers) === null && range) {
       const td = make("td", "num", figure(range[0], m.digits) + "–" + figure(range[1], m.digits));
       td.append(make("span", "sub", "range, no point"));
@@ -190,9 +188,10 @@
     const [head, body] = clear("board");
     sortButton(heading(head, { agent: "Agent", model: "Model", "agent+model": "Agent · model" }[state.by], "name"), "name", "name", "");
     measures.forEach(function (m) {
-      const described = isStage(m) ? m.name + ": criteria and formula" : m.name + ": what it means";
-      const open = isStage(m) ? function () { openStage(m.place - FIRST_STAGE); } : function () { define(m.key); };
-      sortButton(heading(head, title(m), "num", open, described), m.key, m.name, m.place < firstResource ? "-" : "");
+      const isStage = m.kind === "stage";
+      const described = m.name + (isStage ? ": criteria and formula" : ": what it means");
+      const open = function () { if (isStage) { openStage(m.key); } else { define(m.key); } };
+      sortButton(heading(head, title(m), "num", open, described), m.key, m.name, m.kind === "resource" ? "" : "-");
     });
     sortButton(heading(head, "Runs", "num"), "runs", "runs", "-");
     rows = sorted(groupingOf(cell)[0].map(rowOf));
@@ -278,7 +277,11 @@
   const drawCharts = function () {
     const charts = element("charts");
     charts.textContent = "";
-    CHARTS.forEach(function (key) { charts.append(drawChart(measures.find(function (m) { return m.key === key; }))); });
+    CHARTS.forEach(function (key) {
+      const measure = measures.find(function (m) { return m.key === key; });
+      if (measure) { charts.append(drawChart(measure)); }
+    });
+    if (!charts.childElementCount) { charts.textContent = "Nothing is known of it."; }
   };
 
   // The ratio has one interval, whatever tasks it is for.
@@ -332,7 +335,7 @@
     heading(head, "Code", "name");
     data.stages.forEach(function (stage) {
       data.groups.forEach(function (group) {
-        const open = function () { openStage(measures.findIndex(function (m) { return m.key === stage; }) - FIRST_STAGE); };
+        const open = function () { openStage(stage); };
         heading(head, stage + " " + group, "num", open, stage + ": criteria and formula");
       });
     });
@@ -471,8 +474,7 @@
     u: function () { location.href = "index.html"; },
   };
   ["1", "2", "3", "4", "5"].forEach(function (number) {
-    const place = measures.findIndex(function (m) { return m.key === "S" + number; });
-    keys[number] = function () { if (place < 0 || document.querySelector("dialog[open]")) { return false; } openStage(place - FIRST_STAGE); return true; };
+    keys[number] = function () { if (document.querySelector("dialog[open]")) { return false; } openStage("S" + number); return true; };
   });
   listen(keys);
 })();

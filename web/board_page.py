@@ -18,6 +18,8 @@ from ..analysis.report.findings import named
 from ..analysis.report.glossary import terms_of
 from ..analysis.statistics.board import (
     GROUPINGS,
+    RESOURCES,
+    TOTALS,
     BoardCell,
     BoardRow,
     Selection,
@@ -26,12 +28,13 @@ from ..analysis.statistics.board import (
     measures_of,
     selections,
 )
-from ..analysis.statistics.interval_estimates import Estimate
+from ..analysis.statistics.interval_estimates import SHARE_LIMITS, Estimate
 from ..analysis.statistics.run_arrays import UNKNOWN
 from ..analysis.statistics.stages_by_code import GROUPS, JUDGED
 from ..analysis.tables.codes_read import CODES
 from ..analysis.tables.cohorts import Cohort
-from ..analysis.tables.frames import GROUP
+from ..analysis.tables.frames import GROUP, OUTCOME
+from ..analysis.tables.score_names import limits_of
 from ..rounding import fixed
 from ..sanitize import sanitize
 from .stage_rubrics import StageText, UsedRubric, agentic_formula, stage_texts
@@ -86,7 +89,10 @@ def board_page(cohort: Cohort, rubrics: Sequence[UsedRubric]) -> BoardPage:
     for selection in selections(table) if table.height else ():
         cells[encoder.key(selection)] = encoder.cell(board_cell(table, selection))
     data = {
-        "measures": [[name, *units[name][:2], units[name].digits] for name in measures],
+        "measures": [
+            [name, units[name].name, units[name].unit, units[name].digits, _kind(name)]
+            for name in measures
+        ],
         "groupings": list(GROUPINGS),
         "codes": list(CODES),
         "stages": list(JUDGED),
@@ -96,8 +102,7 @@ def board_page(cohort: Cohort, rubrics: Sequence[UsedRubric]) -> BoardPage:
     }
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     about = sentences(basis(cohort).row(0, named=True)) if table.height else []
-    stage_names = [name for name in measures if name.startswith(("S", GROUP))]
-    names = [name.removeprefix(GROUP) for name in stage_names]
+    names = [name.removeprefix(GROUP) for name in measures if _kind(name) == "stage"]
     return BoardPage(
         data=f"window.AMBJUDGE_BOARD = {text};\n",
         cells=len(cells),
@@ -105,6 +110,15 @@ def board_page(cohort: Cohort, rubrics: Sequence[UsedRubric]) -> BoardPage:
         stages=tuple(stage_texts(names, rubrics)),
         definitions=tuple(_definitions(measures, units, rubrics)),
     )
+
+
+def _kind(measure: str) -> str:
+    """total, stage (or a group of a rubric of one's own), outcome, or resource."""
+    if measure in TOTALS:
+        return "total"
+    if measure in RESOURCES:
+        return "resource"
+    return "outcome" if measure.startswith(OUTCOME) else "stage"
 
 
 def _unit(measure: str, runs: pl.DataFrame) -> Unit:
@@ -123,7 +137,11 @@ def _unit(measure: str, runs: pl.DataFrame) -> Unit:
         "cost_usd": Unit("Cost", "$", 1, 2 if size >= 1 else 3),
         "failed": Unit("Failure rate", "%", 100, 1),
     }
-    name = sanitize(measure.removeprefix(GROUP))[:MAX_NAME_LENGTH]
+    name = sanitize(measure.removeprefix(GROUP).removeprefix(OUTCOME))[:MAX_NAME_LENGTH]
+    if measure.startswith(OUTCOME):
+        if limits_of(measure, runs) == SHARE_LIMITS:
+            return Unit(name, "%", 100, 1)
+        return Unit(name, "", 1, 1 if size >= 1 else 3)
     return units.get(measure, Unit(name, "", 100, 1))
 
 
@@ -314,7 +332,7 @@ def _row_notes(row: BoardRow) -> list[str]:
     """What is to be known of a row: of its Overall, or of its Agentic where it has none."""
     pair = row.estimates.get("overall") or row.estimates.get("agentic")
     texts = list(pair[0].warnings) if pair else []
-    if row.unread:
+    if 0 < row.unread < row.runs:
         runs = "1 run has" if row.unread == 1 else f"{row.unread:,} runs have"
         texts.append(f"{runs} too few judged criteria for a point score")
     return list(dict.fromkeys(texts))
@@ -339,6 +357,11 @@ def _definitions(
     }
     columns = [
         Definition(name, units[name].name, texts[name]) for name in measures if name in texts
+    ]
+    columns += [
+        Definition(name, units[name].name, "Reported by the harness that the runs came from.")
+        for name in measures
+        if _kind(name) == "outcome"
     ]
     codes = [Definition(code, titles[code], glossary[code]) for code in CODES]
     return [*columns, *codes]

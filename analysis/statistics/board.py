@@ -6,7 +6,8 @@ of `code_prevalence` and `stages_by_code`, means over all runs those of `column_
 
 Measures and their units: `overall` 0-100; `agentic`, `task_score`, `S1`..`S5` and groups of a
 rubric of one's own 0-1; `turns`; `wall_time_s` in seconds; `total_tokens` read and written;
-`cost_usd`; `failed`, the share of failed runs (`ranking.failed`), 0-1.
+`cost_usd`; `failed`, the share of failed runs (`ranking.failed`), 0-1; `outcome.NAME` in the unit
+of the harness that reported it. A measure that no run has is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from ..tables.cohorts import runs_in_force
-from ..tables.frames import stage_columns
+from ..tables.frames import OUTCOME, stage_columns
 from .agent_scores import cell_means
 from .descriptive import code_prevalence, column_means
 from .interval_estimates import Estimate, wide
@@ -42,6 +43,9 @@ GROUPINGS: dict[str, tuple[str, ...]] = {
 """What a row of the board stands for, and the columns that name it."""
 RESOURCES = ("turns", "wall_time_s", "total_tokens", "cost_usd", "failed")
 """Measures of what a run took, and whether it failed."""
+TOTALS = ("overall", "agentic", "task_score")
+MAX_OUTCOMES = 6
+"""Outcomes of another harness that are measures of a board."""
 MAX_TASKS = 200
 """Tasks that can be selected one by one; a board of more offers tracks and tiers."""
 
@@ -111,8 +115,20 @@ def board_runs(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def measures_of(runs: pl.DataFrame) -> tuple[str, ...]:
-    """The measures of a board of these runs, in the order in which they are shown."""
-    return ("overall", "agentic", "task_score", *stage_columns(runs), *RESOURCES)
+    """The measures that some run of `board_runs` has, in the order in which they are shown.
+
+    Overall and Agentic are among them if they have only a range.
+    """
+    outcomes = [
+        name
+        for name, kind in runs.schema.items()
+        if name.startswith(OUTCOME) and (kind.is_numeric() or kind == pl.Boolean)
+    ]
+    measures = (*TOTALS, *stage_columns(runs), *outcomes[:MAX_OUTCOMES], *RESOURCES)
+    with_range = {name for name in ("overall", "agentic") if runs[f"{name}_lo"].count()}
+    if not runs["task_score"].count():
+        with_range.discard("overall")
+    return tuple(name for name in measures if runs[name].count() or name in with_range)
 
 
 def selections(runs: pl.DataFrame) -> Iterator[Selection]:
@@ -163,18 +179,21 @@ def board_cell(runs: pl.DataFrame, selection: Selection) -> BoardCell:
         runs=table.height,
         notes=tuple(notes),
         rows=rows,
-        means=wide(run_means(table, prepare=False)),
+        means=wide(run_means(table, measures, prepare=False)),
         codes=codes,
         stages_by_code=wide(stages_by_code(table, prepare=False)),
     )
 
 
-def run_means(runs: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
+def run_means(
+    runs: pl.DataFrame, measures: Iterable[str] | None = None, *, prepare: bool = True
+) -> pl.DataFrame:
     """The mean of each measure over all runs of `board_runs`, in the measure's unit.
 
-    Within each agent, tasks and tracks have equal weights; agents weigh by their runs.
+    Within each agent, tasks and tracks have equal weights; agents weigh by their runs. Without
+    `measures`, all that some run has.
     """
-    columns = {measure: measure for measure in measures_of(runs)}
+    columns = {measure: measure for measure in measures or measures_of(runs)}
     return column_means(runs, columns, (), key="measure", label="mean {name}", prepare=prepare)
 
 

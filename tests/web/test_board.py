@@ -124,7 +124,7 @@ def relabelled(runs: pl.DataFrame, grouping: str) -> pl.DataFrame:
 
 def in_unit(value: float | None, measure: list[Any]) -> float | None:
     """A number as the board shows it, worked out from the measure's name and unit."""
-    key, _, unit, digits = measure
+    key, _, unit, digits = measure[:4]
     if value is None:
         return None
     factor = {"M": 1e-6, "k": 1e-3, "min": 1 / 60}.get(unit, 1)
@@ -235,7 +235,10 @@ def test_stages_by_code_are_means_over_runs(mixed: pl.DataFrame) -> None:
 
 def test_a_mixture_is_named_and_unknown_is_no_zero(mixed: pl.DataFrame) -> None:
     one_task = mixed.filter(pl.col("task") == mixed["task"][0])
-    data = data_of(one_task.with_columns(wall_time_s=pl.lit(None, dtype=pl.Float64)))
+    is_first = pl.col("agent") == one_task["agent"].sort()[0]
+    unknown_costs = pl.when(~is_first).then("cost_usd")
+    no_time = pl.lit(None, dtype=pl.Float64)
+    data = data_of(one_task.with_columns(wall_time_s=no_time, cost_usd=unknown_costs))
     rows = groupings_of(data, data["cells"]["- - -"])
     names = {
         grouping: {
@@ -248,8 +251,32 @@ def test_a_mixture_is_named_and_unknown_is_no_zero(mixed: pl.DataFrame) -> None:
     assert names["model"]["m-0"][0] == ["agent-1", "agent-2"]
     assert names["agent+model"]["agent-1 · m-0"][:2] == [["agent-1"], ["m-0"]]
     assert UNKNOWN in {tier for row in names["agent"].values() for tier in row[2]}
-    time = [measure[0] for measure in data["measures"]].index("wall_time_s")
-    assert all(row[7][time] is None for row in rows["agent"].values())
+    measures = [measure[0] for measure in data["measures"]]
+    assert "wall_time_s" not in measures
+    cost = measures.index("cost_usd")
+    unknown = rows["agent"][min(rows["agent"])][7]
+    assert unknown[cost] is None
+    assert unknown[measures.index("turns")][0] > 0
+
+
+def test_outcomes_of_another_harness_are_columns(mixed: pl.DataFrame) -> None:
+    number = pl.int_range(pl.len())
+    outcomes = {
+        "outcome.resolved": (number % 2).cast(pl.Float64),
+        "outcome.reward": number.cast(pl.Float64),
+        "outcome.verdict": pl.lit("fine"),
+    }
+    table = mixed.with_columns(**outcomes)
+    data = data_of(table)
+    names = {measure[0]: measure[1:] for measure in data["measures"]}
+    assert names["outcome.resolved"][:2] == ["resolved", "%"]
+    assert names["outcome.reward"][:2] == ["reward", ""]
+    assert "outcome.verdict" not in names
+    place = list(names).index("outcome.reward")
+    board = leaderboard(table, "outcome.reward", scopes=("overall",))
+    rows = groupings_of(data, data["cells"]["- - -"])["agent"]
+    for line in wide(board).to_dicts():
+        assert rows[line["agent"]][7][place][0] == float(fixed(line["value"], 1))
 
 
 def test_partly_read_runs_have_a_range_and_no_point() -> None:
