@@ -155,7 +155,9 @@ def labels_of(flags: Mapping[str, Any]) -> Labels:
     path = Path(flags["labels"])
     if not path.exists():
         raise InputError("no such file or folder", "give label files or their folder", path)
-    labels = read_labels(path, on_problem=console.error)
+    problems: list[str] = []
+    labels = read_labels(path, on_problem=lambda error: problems.append(str(error)))
+    name_problems(problems)
     if not labels.annotators:
         raise InputError(
             "holds no label of a criterion or code", "a label is described in docs/labels.md", path

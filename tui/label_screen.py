@@ -286,7 +286,7 @@ class LabelScreen(ReadingScreen):
         self.notify("Saved: " + ", ".join(places))
         if missing:
             more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-            text = f"Not labelled: {', '.join(missing[:3])}{more}"
+            text = f"Not complete: {', '.join(missing[:3])}{more}"
             self.notify(text, severity="warning", timeout=6)
         elif self.card is not None:
             self.blind = False
