@@ -381,10 +381,15 @@ def test_labels_by_hand_give_the_same_numbers_wherever_they_lie(
     assert all(row["lo"] < row["value"] < row["hi"] for row in corrected)
 
     text = out("analyze", "runs", "--labels", "todo")[1]
+    table = ("--table", "corrected_leaderboard")
+    assert out("analyze", "runs", "--labels", "away", *table, "--out", "report")[0] == 0
+    report = Path("report/report.html").read_text("utf-8")
     first = max(corrected, key=lambda row: row["value"])
     assert f"corrected by labels, {first['value']:.1f}" in " ".join(text.split())
     for row in corrected:
-        assert f"[{row['lo']:.1f}, {row['hi']:.1f}]" in text
+        interval = f"[{row['lo']:.1f}, {row['hi']:.1f}]"
+        assert interval in text
+        assert interval in report
 
     import ambjudge
 
