@@ -24,6 +24,9 @@ AUTO = "auto"
 _NUMBER = re.compile(r"\d+")
 _MAX_LOST_KINDS = 12
 """Kinds of things not carried over that are named for one run."""
+_CHAT_FORMATS = ("openai", "anthropic")
+_MAX_NAMES = 3
+"""Files passed over that are named."""
 _OVERRIDES = ("agent", "model", "task", "track", "tier")
 
 
@@ -87,15 +90,24 @@ def run(
     from ..trajectories.importers.saving import FolderNames
 
     names, complaints = FolderNames(), _Complaints(format_name)
-    imported = failed = skipped = 0
+    source_ids: set[str] = set()
+    imported = failed = repeated = 0
+    passed_over: list[Path] = []
+    files_beside: set[Path] = set()
     for path, item in _drafts(format_name, sources):
         if item is None:
-            skipped += 1
+            passed_over.append(path)
             continue
         try:
             if isinstance(item, InputError):
                 raise item
-            _write(item, names.assign(item.name), path, flags, obj["quiet"])
+            if item.source_id is not None and item.source_id in source_ids:
+                repeated += 1
+                continue
+            source_ids.add(item.source_id or "")
+            files_beside.update(item.files_beside)
+            folder = names.assign(item.name, item.part_of)
+            _write(item, folder, path, flags, obj["quiet"])
             imported += 1
         except InputError as error:
             failed += 1
@@ -104,12 +116,22 @@ def run(
     parts = [f"{console.counted(imported, 'run')} imported"]
     if failed:
         parts.append(f"{failed} not")
-    if skipped:
-        parts.append(f"{console.counted(skipped, 'other file')} skipped")
+    if repeated:
+        parts.append(f"{repeated} held by another file already")
+    passed_over = [path for path in passed_over if path not in files_beside]
+    if passed_over:
+        parts.append(_passed_over(passed_over))
     console.note(", ".join(parts), obj["quiet"])
     if not imported:
         return 2
     return 1 if failed else 0
+
+
+def _passed_over(paths: list[Path]) -> str:
+    """The number of files that were not read, with the names of the first."""
+    names = ", ".join(path.name[:60] for path in paths[:_MAX_NAMES])
+    more = ", ..." if len(paths) > _MAX_NAMES else ""
+    return f"{console.counted(len(paths), 'other file')} passed over ({names}{more})"
 
 
 class _Complaints:
@@ -162,7 +184,7 @@ def _drafts(
                     yield path, None
                 else:
                     has_format = True
-                    yield from _drafts_of(name, path, source)
+                    yield from _drafts_of(name, path, source, is_chosen=format_name != AUTO)
             if not has_format:
                 kind = "a known format" if format_name == AUTO else f"the format {format_name}"
                 raise InputError(f"has no file of {kind}", _hint(format_name, source), source)
@@ -170,13 +192,22 @@ def _drafts(
             yield source, error
 
 
-def _drafts_of(name: str, path: Path, source: Path) -> Iterator[tuple[Path, Draft | InputError]]:
-    """The runs of one file of a known format."""
+def _drafts_of(
+    name: str, path: Path, source: Path, *, is_chosen: bool
+) -> Iterator[tuple[Path, Draft | InputError | None]]:
+    """The runs of one file of a known format.
+
+    A file that turns out to have another one is read as that, unless the user chose the format:
+    then it is passed over if it was not named.
+    """
+    from ..trajectories.importers.files import WrongFormat
     from ..trajectories.reading.json_bytes import is_file
 
     is_empty = True
     try:
         for draft in IMPORTERS.get(name).read(path):
+            if isinstance(draft, WrongFormat) and is_empty:
+                raise draft
             is_empty = False
             yield path, draft
         if is_empty and is_file(source):
@@ -185,6 +216,13 @@ def _drafts_of(name: str, path: Path, source: Path) -> Iterator[tuple[Path, Draf
                 f"give that file or the folder: ambjudge import {name} {path.parent}",
                 path,
             )
+    except WrongFormat as error:
+        if not is_chosen:
+            yield from _drafts_of(error.format, path, source, is_chosen=True)
+        elif is_file(source):
+            yield path, error
+        else:
+            yield path, None
     except InputError as error:
         yield path, error
 
@@ -210,6 +248,9 @@ def _format_of(format_name: str, path: Path, source: Path) -> str | None:
         if is_file(source) or not is_recognisable:
             return format_name
     recognised = recognise(path)
+    # Messages without tools and system prompt are the same in both chat formats.
+    if format_name in _CHAT_FORMATS and recognised in _CHAT_FORMATS:
+        return format_name
     return recognised if format_name in (AUTO, recognised) else None
 
 
@@ -238,7 +279,8 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
         notes += _use_as_task_score(draft, flags["task_score"])
     if flags["to"]:
         exporter = EXPORTERS.get(flags["to"])
-        file = save_file(exporter(draft), out / f"{name}.json", flags["force"])
+        file_name = f"{name.replace('/', '.')}.json"
+        file = save_file(exporter(draft), out / file_name, flags["force"])
         draft.lost["outcomes"] += len(draft.outcomes)
     else:
         file = save_run(draft, out / name, path, flags["force"])
@@ -250,7 +292,10 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
     lost = _lost(draft)
     if lost:
         notes.insert(0, f"not carried over: {lost}")
-    if name != draft.name:
+    notes += draft.notes()
+    if draft.part_of:
+        notes.append(f"the part of another agent in {draft.part_of[:80]!r}")
+    if name.rsplit("/", 1)[-1] != draft.name:
         notes.append(f"its id was {draft.name[:80]!r}")
     if notes:
         console.note(f"{name}: {'; '.join(notes)}", quiet)

@@ -38,7 +38,13 @@ from .questions.items import QuestionSet, StagesFrom, is_unsure, unsure_below
 from .runner import run_sync
 from .scoring.base import Scoring
 from .scoring.harness import choose_scoring
-from .scoring.run_scores import Verdicts, run_scores, stage_verdicts
+from .scoring.run_scores import (
+    STAGES_WITH_TOOLS,
+    Verdicts,
+    run_scores,
+    stage_verdicts,
+    without_tools,
+)
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,8 @@ class PreparedRun:
         """Every question that this judge is asked about the run, in the order of asking."""
         extra = extra_questions(judge)
         items = self.questions.items(extra, self.rubric, self.run.tier, self.run.track)
+        if not self.run.has_tools:
+            items = {name: asked for name, asked in items.items() if name not in STAGES_WITH_TOOLS}
         if self.questions.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
             items.pop("stages", None)
         # A judge that answers criteria alone chooses itself what it looks at in the run.
@@ -303,6 +311,8 @@ def _check_verdicts(
     """
     run = prepared.run
     verdicts = stage_verdicts(prepared.rubric, run.tier, replies)
+    if not run.has_tools:
+        verdicts |= without_tools(verdicts)
     contradictions = find_contradictions(run, verdicts)
     if not prepared.scoring.policy.strict_evidence:
         return verdicts, contradictions

@@ -348,6 +348,11 @@ class Run(Frozen):
     """Name of the outcome that the user chose as Task score; its `as_task_score` is a number."""
     imported: str | None = None
     """The format that the run was imported from."""
+    part_of: str | None = None
+    """The id of the run in which this is the part of another agent."""
+    has_tools: bool = True
+    """Whether the agent could act: it called a tool, was given some, or its replies were answered.
+    Only a run of another harness may show that it could not."""
     resources: Resources
     status: Status
     listed_cases: tuple[str, ...] | None = None

@@ -49,6 +49,19 @@ def stage_verdicts(rubric: Rubric, tier: Tier | None, replies: Mapping[str, Repl
     return verdicts
 
 
+def without_tools(verdicts: Verdicts) -> Verdicts:
+    """The results of the stages that take tools, for an agent that had none: not applicable."""
+    detail = "the agent had no tools"
+    return {
+        stage: tuple(
+            CriterionResult(id=result.id, value=None, status="not_applicable", detail=detail)
+            for result in verdicts[stage]
+        )
+        for stage in STAGES_WITH_TOOLS
+        if stage in verdicts
+    }
+
+
 def _verdicts(
     stage: StageRubric, tier: Tier | None, judged: Sequence[CriterionResult]
 ) -> tuple[CriterionResult, ...]:
@@ -59,6 +72,8 @@ def _verdicts(
     return apply_requires(results, stage.criteria)
 
 
+STAGES_WITH_TOOLS = ("S2", "S3")
+"""Setting up and trying out: an agent that can only answer has neither to do."""
 _NO_RESULT = "the judge gave no result"
 
 

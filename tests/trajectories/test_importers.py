@@ -300,9 +300,10 @@ def test_parallel_calls_of_one_reply_are_one_turn(tmp_path: Path) -> None:
     assert all(action.observation.text == OUT for action in run.turns[0].actions)
 
 
-def test_sub_agents_and_notices_are_left_out_and_said(tmp_path: Path) -> None:
+def test_sub_agents_are_told_apart_and_notices_left_out(tmp_path: Path) -> None:
     data = sample(CLAUDE_CODE)
-    side = {**data[1], "uuid": "side", "isSidechain": True}
+    side = {**data[6], "uuid": "side", "isSidechain": True}
+    silent = {**data[1], "uuid": "silent", "isSidechain": True}
     notice = {
         **data[6],
         "uuid": "n",
@@ -312,9 +313,16 @@ def test_sub_agents_and_notices_are_left_out_and_said(tmp_path: Path) -> None:
             "content": [{"type": "text", "text": "API Error"}],
         },
     }
-    draft = the_draft("claude-code", written(tmp_path, "run.jsonl", [*data, side, notice, data[1]]))
-    assert draft.turns == 2
-    assert dict(draft.lost) == {"messages of sub-agents": 1, "notices that no model wrote": 1}
+    path = written(tmp_path, "run.jsonl", [*data, side, silent, notice, data[1]])
+    draft, part = drafts("claude-code", path)
+    assert isinstance(draft, Draft)
+    assert isinstance(part, Draft)
+    assert (draft.turns, draft.part_of) == (2, None)
+    assert dict(draft.lost) == {
+        "messages of sub-agents that never replied": 1,
+        "notices that no model wrote": 1,
+    }
+    assert (part.turns, part.part_of) == (1, "run")
 
 
 def test_a_file_of_a_sub_agent_is_a_run(tmp_path: Path) -> None:

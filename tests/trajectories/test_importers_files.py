@@ -64,12 +64,17 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {
             "agent": "react",
             "model": "openai/gpt-x",
-            "task": "kidney-seg-task",
+            "task": "kidney-seg-task/1",
             "tier": "lite",
             "repeat": 2,
             "ended": "cut",
             "reasoning": "All at once?",
-            "outcomes": {"match": 1.0, "metadata.tier": "lite"},
+            "outcomes": {
+                "has_error": False,
+                "has_limit": False,
+                "match": 1.0,
+                "metadata.tier": "lite",
+            },
             "seconds": 3.5,
             "times": [15.0, 26.0],
             "tokens": (130, 20),
@@ -145,7 +150,8 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {
             "reasoning": "All at once?",
             "outcomes": {"passed": "yes"},
-            "totals": (150, 20, None, None),
+            # Its usage is that of the last of two replies.
+            "totals": (None, None, None, None),
         },
     ),
     "mini-swe-agent/kidney.traj.json": (
@@ -159,7 +165,8 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
             "outcomes": {"exit_status": "Submitted"},
             "times": [0.0, 9.0],
             "tokens": (100, 20),
-            "totals": (100, 20, 0.05, 9.0),
+            # One of two replies states its tokens; the cost is that of both.
+            "totals": (None, None, 0.05, 9.0),
         },
     ),
     "otel/traces.json": (
@@ -246,7 +253,7 @@ def test_the_events_of_codex_exec_become_a_run(tmp_path: Path) -> None:
     assert recognise(path) == "codex"
     (draft,) = IMPORTERS.get("codex").read(path)
     assert draft.lost == {"prompt, which this stream does not hold": 1}
-    assert draft.totals == {"prompt_tokens": 1220.0, "completion_tokens": 120.0}
+    assert draft.totals == {"input_tokens": 1220.0, "output_tokens": 120.0}
     run = imported(path, tmp_path / "0199-bb")
     assert run.id == "0199-bb"
     actions = [action for turn in run.turns for action in turn.actions]
@@ -273,7 +280,11 @@ def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(
     tmp_path: Path, capsys
 ) -> None:
     folder = IMPORTS / "harbor-raw" / "kidney__raw1" / "agent"
-    run = imported(folder / "trajectory.json", tmp_path / "run")
+    draft, part = IMPORTERS.get("atif").read(folder / "trajectory.json")
+    assert isinstance(draft, Draft)
+    assert isinstance(part, Draft)
+    assert part.part_of == draft.name
+    run = load_run(save_run(draft, tmp_path / "run", folder / "trajectory.json", force=True))
     assert [turn.code for turn in run.turns] == [
         f"cd work\n{CODE}\n",
         "ls out\nwc -l out/log\n",
@@ -498,7 +509,7 @@ def test_a_log_leads_to_no_file_outside_of_its_folder(tmp_path: Path) -> None:
         "../../../secret/other.json",
     ):
         trajectory.write_text(json.dumps({**steps, "continued_trajectory_ref": name}), "utf-8")
-        (draft,) = IMPORTERS.get("atif").read(trajectory)
+        draft = next(IMPORTERS.get("atif").read(trajectory))
         assert (draft.lost["continuations"], "a secret" in str(draft)) == (1, False), name
 
 

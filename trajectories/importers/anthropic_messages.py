@@ -19,9 +19,10 @@ from ..reading.json_bytes import text_or_none
 from ..reading.messages import content_text
 from . import Importer
 from .draft import Draft, parse_call
-from .fields import as_id, as_object, as_objects, sum_counts, unwrap_text
-from .files import read_runs
+from .fields import as_id, as_object, as_objects, unwrap_text
+from .files import WrongFormat, read_runs
 from .recognise import has_keys
+from .usage import usage_tokens
 
 _EXPECTED = "expected objects with `messages` of `role` and `content`, and `system` beside them"
 _CALL_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -43,9 +44,7 @@ def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
     if not isinstance(messages, list) or not any(map(_is_message, messages)):
         raise InputError(f"{location}is not a transcript of the Messages API", _EXPECTED, path)
     if any(map(_is_openai_message, messages)):
-        raise InputError(
-            f"{location}has tool messages of OpenAI's chat shape", "use the format `openai`", path
-        )
+        raise WrongFormat(f"{location}has tool messages of OpenAI's chat shape", "openai", path)
     draft = Draft(
         as_id(header.get("id")) or name,
         "anthropic",
@@ -66,6 +65,7 @@ def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
         else:
             draft.lost["messages without a known role"] += 1
     if header.get("tools"):
+        draft.has_tools = True
         draft.lost["list of tool definitions"] += 1
     return draft
 
@@ -89,15 +89,13 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
             results.append(block)
         else:
             texts.append(block)
-    usage = as_object(message.get("usage"))
     draft.model = draft.model or text_or_none(message.get("model"))
     draft.assistant(
         content if isinstance(content, str) else unwrap_text(texts),
         calls,
         reasoning=thoughts,
         ts=ts,
-        input_tokens=input_token_total(usage),
-        output_tokens=usage.get("output_tokens"),
+        tokens=usage_tokens(message.get("usage"), cache="beside"),
         finish=message.get("stop_reason"),
     )
     for block in results:
@@ -107,7 +105,7 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
 def add_user(draft: Draft, content: Any, ts: float | None = None) -> None:
     """A user message: first the results of calls, as the API wants them, then the other blocks."""
     if not isinstance(content, list):
-        draft.user(content)
+        draft.user(content, ts)
         return
     others = []
     for block in content:
@@ -115,7 +113,7 @@ def add_user(draft: Draft, content: Any, ts: float | None = None) -> None:
             add_result(draft, block, ts)
         else:
             others.append(block)
-    draft.user(unwrap_text(others))
+    draft.user(unwrap_text(others), None if len(others) < len(content) else ts)
 
 
 def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> None:
@@ -138,15 +136,6 @@ def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> 
     draft.result(call_id, content, kind=kind or kind_of_error(error_code), ts=ts)
 
 
-def input_token_total(usage: dict[str, Any]) -> int | None:
-    """All input tokens: the API counts those written to and read from its cache separately."""
-    return sum_counts(
-        usage.get("input_tokens"),
-        usage.get("cache_creation_input_tokens"),
-        usage.get("cache_read_input_tokens"),
-    )
-
-
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
@@ -154,5 +143,7 @@ IMPORTER = Importer(
         "messages.content.type=tool_use",
         "messages.content.type=tool_result",
         "system messages.role",
+        "role content.type=tool_use",
+        "role content.type=tool_result",
     ),
 )

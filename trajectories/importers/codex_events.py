@@ -14,6 +14,7 @@ from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import text_or_none
 from .draft import Call, Draft
 from .fields import as_id, as_object, as_objects
+from .usage import sum_tokens, usage_tokens
 
 _EVENT_PREFIXES = ("thread.", "turn.", "item.")
 
@@ -55,11 +56,8 @@ class _EventReader:
             self._open_items.pop(item_id, None)
             self._add_item(item, ended=True)
         elif kind == "turn.completed":
-            usage = as_object(entry.get("usage"))  # the sum of the thread so far
-            self.draft.add_totals(
-                prompt_tokens=usage.get("input_tokens"),
-                completion_tokens=usage.get("output_tokens"),
-            )
+            # the sum of the thread so far
+            self.draft.add_totals(**sum_tokens([usage_tokens(entry.get("usage"))]))
         elif kind == "turn.failed":
             message = as_object(entry.get("error")).get("message")
             self.draft.add_outcomes(message, "turn.failed", "error")

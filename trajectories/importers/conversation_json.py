@@ -52,7 +52,7 @@ def _add(draft: Draft, message: dict[str, Any]) -> None:
     elif role == "user" and "tool_result" in block_types:
         add_user(draft, message.get("content"))
     else:
-        draft.messages.append(message)
+        draft.message(message)
 
 
 IMPORTER = Importer(read, ())

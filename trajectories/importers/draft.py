@@ -3,6 +3,10 @@
 A reader makes a `Draft` and calls `system`, `user`, `assistant` and `result` in the order of the
 source. Texts stay as they are. What the source does not say stays unknown, and what
 conversation.json cannot hold is counted in `lost`.
+
+Only what the agent of this run did is a turn. Replies and results that it was shown and did not
+make (a forked session's history, examples, an earlier trace) are `context`. The part of another
+agent is a draft of its own with `part_of`.
 """
 
 from __future__ import annotations
@@ -11,15 +15,26 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..models import FAILED_KINDS, AnswerKind, Outcome
 from ..reading.external_outcomes import MAX_OUTCOMES, flatten_outcomes
-from ..reading.json_bytes import amount, count
-from ..reading.messages import content_text, make_action
+from ..reading.json_bytes import amount, number
+from ..reading.messages import (
+    content_text,
+    is_readable_call,
+    make_action,
+    message_reasoning,
+    message_text,
+)
 from ..reading.messages import exit_code as integer_exit_code
-from .fields import as_id, as_object, first_of, parse_object, unix_time
+from ..token_counts import CallTokens, RunTotal, run_total
+from .fields import as_id, as_object, as_objects, first_of, parse_object, unix_time
 
+_TOTALS = {"input_tokens": "input tokens", "output_tokens": "output tokens", "cost_usd": "dollars"}
+"""Quantities of a run, with their names in notes."""
+_CALL_BLOCKS = ("tool_use", "tool_result", "redacted_thinking")
 RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 """The fields of a result in the harness's own JSON."""
 
@@ -64,6 +79,10 @@ class Draft:
 
     name: str
     format: str
+    part_of: str | None = None
+    """Id of the run in which this is the part of another agent, e.g. of a sub-agent."""
+    source_id: str | None = None
+    """The id of the run's record in its source, if one record may stand in several files."""
     agent: str | None = None
     model: str | None = None
     task: str | None = None
@@ -77,24 +96,44 @@ class Draft:
     messages: list[dict[str, Any]] = field(default_factory=list)
     origin: dict[str, Any] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
-    """Totals of the run, if the source does not count each reply: prompt_tokens,
-    completion_tokens, cost_usd, elapsed_s."""
+    """Totals that the source states for the run: input_tokens, output_tokens, cost_usd."""
+    has_tools: bool = False
+    """Whether the source lists tools; calls show it, too."""
     submitted: bool | None = None
     """Whether the agent submitted its results, if the source says so without a call that does."""
     wall_time_s: float | None = None
     """As stated by the source; otherwise the latest time given to `elapsed` counts."""
     lost: Counter[str] = field(default_factory=Counter)
     """What conversation.json has no place for, with how often it occurred."""
+    odd: Counter[str] = field(default_factory=Counter)
+    """What is carried over and needs a look, likewise."""
+    files_beside: tuple[Path, ...] = ()
+    """Further files of the source that were read for this run."""
+    n_unread_calls: int = 0
+    """Calls of the source whose shape is unknown."""
     _turns: list[_Turn] = field(default_factory=list)
     _open_calls: dict[str, list[tuple[_Turn, int]]] = field(default_factory=dict)
     """Calls by id, those of the latest turn last."""
     _start: float | None = None
     _latest: float = 0.0
+    _latest_action: float | None = None
+    """When the agent or one of its calls last ended."""
+    _waiting_s: float = 0.0
 
     @property
     def turns(self) -> int:
         """The number of assistant messages so far."""
         return len(self._turns)
+
+    @property
+    def n_calls(self) -> int:
+        """The number of calls so far that can be read."""
+        return sum(len(turn.calls) for turn in self._turns)
+
+    def count_unread_call(self) -> None:
+        """Count a call that is left out because its shape is unknown."""
+        self.n_unread_calls += 1
+        self.lost["calls of an unknown shape"] += 1
 
     def elapsed(self, timestamp: Any) -> float | None:
         """Seconds since the first timestamp given to this method; None if it is not a time.
@@ -126,7 +165,8 @@ class Draft:
     def add_totals(self, **values: Any) -> None:
         """Keep totals of the run, by their names in `totals`; ignores what is not an amount.
 
-        Of running totals that are stated again and again, the largest counts.
+        Of running totals that are stated again and again, the largest counts. What they mean beside
+        the numbers of the turns is decided by `run_totals`.
         """
         for name, value in values.items():
             total = amount(value)
@@ -141,10 +181,35 @@ class Draft:
         elif content:
             self.messages.append({"role": "system", "content": content})
 
-    def user(self, content: Any) -> None:
-        """A user message: text, or a list of content blocks."""
+    def user(self, content: Any, ts: float | None = None) -> None:
+        """A user message: text, or a list of content blocks.
+
+        `ts` is when a person wrote it, in seconds since the start: the time since the agent's last
+        action was spent waiting.
+        """
+        if ts is not None and self._latest_action is not None:
+            self._waiting_s += max(0.0, ts - self._latest_action)
+            self._latest_action = ts
         if content:
+            self._count_blocks(content)
             self.messages.append({"role": "user", "content": content})
+
+    def message(self, message: dict[str, Any]) -> None:
+        """A message that already has the chat shape and is neither a reply nor a result."""
+        self._count_blocks(message.get("content"))
+        self.messages.append(message)
+
+    def context(self, role: Any, content: Any, n_calls: int = 0) -> None:
+        """A reply or a result that the agent was shown but that is not of this run.
+
+        It is no turn; its text is kept as a message with the role "context".
+        """
+        text = content_text(content)
+        self.odd[f"messages of earlier history ({role}), which are no turns"] += 1
+        if n_calls:
+            self.lost["calls of earlier history"] += n_calls
+        if text:
+            self.messages.append({"role": "context", "from": str(role), "content": text})
 
     def assistant(
         self,
@@ -153,17 +218,21 @@ class Draft:
         *,
         reasoning: str | list[dict[str, Any]] | None = None,
         ts: float | None = None,
-        input_tokens: Any = None,
-        output_tokens: Any = None,
+        tokens: CallTokens | None = None,
+        cost_usd: Any = None,
         finish: Any = None,
+        speaker: str | None = None,
     ) -> None:
         """An assistant message with its tool calls.
 
         `reasoning` is text, or blocks as chat logs keep them under `reasoning_details`. `ts` is
-        seconds since the start (`elapsed`), `finish` why the reply ended.
+        seconds since the start (`elapsed`), `finish` why the reply ended, `speaker` who spoke where
+        several agents do.
         """
         calls = list(calls)
         message: dict[str, Any] = {"role": "assistant", "content": content}
+        if speaker:
+            message["name"] = speaker
         if reasoning:
             key = "reasoning_content" if isinstance(reasoning, str) else "reasoning_details"
             message[key] = reasoning
@@ -172,13 +241,27 @@ class Draft:
         self.chat_assistant(message, calls)
         event = self._turns[-1].event
         event.update(_time_field(ts))
-        tokens = {"input_tokens": count(input_tokens), "output_tokens": count(output_tokens)}
-        event.update({key: n for key, n in tokens.items() if n is not None})
+        self._note_action(ts)
+        if tokens is not None:
+            counts = {"input_tokens": tokens.input, "output_tokens": tokens.output}
+            counts["cached_tokens"] = tokens.cache_read or None
+            event.update({key: n for key, n in counts.items() if n is not None})
+        if amount(cost_usd):
+            event["cost_usd"] = amount(cost_usd)
         if isinstance(finish, str) and finish:
             event["finish_reason"] = _FINISH_REASONS.get(finish, finish)
 
     def chat_assistant(self, message: dict[str, Any], calls: list[Call]) -> None:
         """An assistant message that already has the chat shape; `calls` repeats its calls."""
+        self._count_blocks(message.get("content"))
+        stated_calls = message.get("tool_calls")
+        if isinstance(stated_calls, list):
+            for call in stated_calls:
+                if not is_readable_call(call):
+                    self.count_unread_call()
+        has_calls = calls or stated_calls or message.get("function_call")
+        if not has_calls and not message_text(message).strip():
+            self.odd["turns with neither text nor call"] += 1
         self.messages.append(message)
         turn = _Turn({}, calls)
         self._turns.append(turn)
@@ -224,6 +307,7 @@ class Draft:
             content = json.dumps({**result, **_mark(kind)}, ensure_ascii=False)
         message = {"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})}
         self.messages.append(message)
+        self._note_action(ts)
         if turn is not None:
             seconds = None if exec_time_s is None else round(exec_time_s, 3)
             turn.results[position] = {
@@ -235,16 +319,50 @@ class Draft:
     def events(self) -> list[dict[str, Any]]:
         """The lines of trace.jsonl: what is known of each reply and execution."""
         lines: list[dict[str, Any]] = []
-        for number, turn in enumerate(self._turns, 1):
+        for index, turn in enumerate(self._turns, 1):
             if turn.event:
-                lines.append({"type": "api_call", "turn": number, **turn.event})
-            lines += _execution_events(number, turn)
+                lines.append({"type": "api_call", "turn": index, **turn.event})
+            lines += _execution_events(index, turn)
         seconds = self.wall_time_s
         if seconds is None:
             seconds = self._latest or None
         if seconds is not None and seconds >= 0:
-            lines.append({"type": "run_end", "wall_time_s": round(seconds, 3)})
+            end = {"type": "run_end", "wall_time_s": round(seconds, 3)}
+            if self._waiting_s:
+                end["active_time_s"] = round(max(0.0, seconds - self._waiting_s), 3)
+            lines.append(end)
         return lines
+
+    def run_totals(self) -> dict[str, RunTotal]:
+        """Tokens and cost of the run by name, from what the source states and its turns sum to."""
+        events = [turn.event for turn in self._turns]
+        return {
+            name: run_total(
+                self.totals.get(name), [number(event.get(name)) for event in events], label
+            )
+            for name, label in _TOTALS.items()
+        }
+
+    def notes(self) -> list[str]:
+        """What a user should know of the run beyond what was lost, in short texts."""
+        notes = [f"{n} {label}" for label, n in (+self.odd).items()]
+        notes += [total.note for total in self.run_totals().values() if total.note]
+        if self._waiting_s >= 1:
+            notes.append(f"{self._waiting_s:,.0f} s of waiting for a person in its wall time")
+        return notes
+
+    def _note_action(self, ts: float | None) -> None:
+        if ts is not None:
+            self._latest_action = max(ts, self._latest_action or 0.0)
+
+    def _count_blocks(self, content: Any) -> None:
+        """Count content blocks that have no text, by their type."""
+        for block in as_objects(content):
+            kind = str(block.get("type") or "no type")[:40]
+            has_text = content_text([block]) not in ("", "[image]")
+            is_thought = bool(message_reasoning({"content": [block]}))
+            if kind not in _CALL_BLOCKS and not has_text and not is_thought:
+                self.odd[f"blocks without text ({kind})"] += 1
 
     def _take_open_call(self, call_id: str | None) -> tuple[_Turn | None, int]:
         """The open call with this id, of the latest turn; without an id, the last turn's first."""

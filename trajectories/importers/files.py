@@ -35,7 +35,7 @@ def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(names):
             path = Path(folder, name)
-            if name.lower().endswith(suffixes) and not path.is_symlink() and is_file(path):
+            if has_suffix(name, suffixes) and not path.is_symlink() and is_file(path):
                 is_empty = False
                 yield path
     if is_empty:
@@ -44,6 +44,25 @@ def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
             "check the path and the format",
             source,
         )
+
+
+def source_name(path: Path) -> str:
+    """The file's name without its ending and that of its compression."""
+    name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+    return Path(name).stem
+
+
+def has_suffix(name: str, suffixes: tuple[str, ...]) -> bool:
+    """Whether a file has one of these suffixes, compressed or not."""
+    return name.lower().removesuffix(".gz").endswith(suffixes)
+
+
+class WrongFormat(InputError):
+    """A file that another importer reads."""
+
+    def __init__(self, message: str, format: str, path: Path) -> None:
+        super().__init__(message, f"use the format `{format}`", path)
+        self.format = format
 
 
 class Document(NamedTuple):
@@ -73,8 +92,8 @@ def documents(path: Path) -> Iterator[Document | InputError]:
     except ValueError:
         pass
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    has_suffix = path.name.lower().endswith((".jsonl", ".ndjson"))
-    if not has_suffix and not (len(lines) > 1 and _is_json(lines[0][1])):
+    is_named_so = has_suffix(path.name, (".jsonl", ".ndjson"))
+    if not is_named_so and not _are_json_lines([line for _, line in lines[:3]]):
         parse_json(text, path)  # one broken value: raises where it breaks
     for number, line in lines:
         try:
@@ -112,14 +131,17 @@ def read_runs(
     values = [item for item in items if isinstance(item, Document)]
     if values and values[0].line is not None and all(is_part(item.value) for item in values):
         yield from (item for item in items if isinstance(item, InputError))
-        yield draft_or_error(make_draft, [item.value for item in values], path.stem, path, "")
+        yield draft_or_error(
+            make_draft, [item.value for item in values], source_name(path), path, ""
+        )
         return
     for item in items:
         if isinstance(item, InputError):
             yield item
             continue
         for value, position, location in _run_values(item, is_part):
-            name = path.stem if position is None else f"{path.stem}-{position}"
+            stem = source_name(path)
+            name = stem if position is None else f"{stem}-{position}"
             yield draft_or_error(make_draft, value, name, path, location)
 
 
@@ -148,6 +170,13 @@ def draft_or_error(make_draft: Callable[..., Draft], *arguments: Any) -> Draft |
         return make_draft(*arguments)
     except InputError as error:
         return error
+
+
+def _are_json_lines(lines: list[str]) -> bool:
+    """Whether the first lines are JSON, or those after a line of something else."""
+    if len(lines) > 1 and _is_json(lines[0]):
+        return True
+    return len(lines) > 2 and _is_json(lines[1]) and _is_json(lines[2])
 
 
 def _is_json(line: str) -> bool:

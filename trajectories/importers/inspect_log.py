@@ -22,9 +22,10 @@ from ..reading.json_bytes import MAX_BYTES, decode, number, parse_json, read_jso
 from ..reading.messages import content_text
 from . import Importer
 from .draft import Draft, parse_call
-from .fields import as_id, as_object, as_objects, sum_counts, unwrap_text
-from .files import draft_or_error
+from .fields import as_id, as_object, as_objects, unwrap_text
+from .files import draft_or_error, source_name
 from .recognise import has_keys
+from .usage import sum_tokens, usage_tokens
 
 _EXPECTED = "expected an Inspect log: `eval` and `samples`, or a .eval file"
 _ZSTANDARD = 93
@@ -177,13 +178,15 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, location: str) -> Draft
     task = text_or_none(evaluation.get("task"))
     epoch = sample.get("epoch")
     sample_id = as_id(sample.get("id"))
-    name_parts = (task or path.stem, sample_id, "epoch", as_id(epoch) or "1")
+    name_parts = (task or source_name(path), sample_id, "epoch", as_id(epoch) or "1")
     draft = Draft(
         "_".join(part for part in name_parts if part),
         "inspect",
+        source_id=as_id(sample.get("uuid")),
         agent=_agent(log),
         model=text_or_none(evaluation.get("model")),
-        task=task,
+        # Samples are the independent units: epochs of one are its repeats.
+        task="/".join(part for part in (task, sample_id) if part) or None,
         tier=text_or_none(as_object(sample.get("metadata")).get("tier")),
         repeat=epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else None,
     )
@@ -192,30 +195,56 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, location: str) -> Draft
             draft.origin[key] = evaluation[key]
     draft.origin.update({"sample": sample_id, "epoch": draft.repeat})
     for key in ("error", "limit"):
+        draft.add_outcomes(bool(sample.get(key)), "sample", f"has_{key}")
         if sample.get(key):
             draft.origin[key] = sample[key]
+    if sample.get("error_retries"):
+        draft.lost["earlier tries of the sample that ended in an error"] += len(
+            as_objects(sample["error_retries"])
+        )
     events = _Events(sample, draft)
     attachments = as_object(sample.get("attachments"))
     for message in messages:
         _add(draft, as_object(_with_attachments(message, attachments, draft)), events)
     draft.wall_time_s = number(sample.get("total_time"))
-    if not events.replies:
-        _add_usage(draft, as_object(sample.get("model_usage")))
-    n_replies = sum(as_object(message).get("role") == "assistant" for message in messages)
-    if len(events.replies) > n_replies:
-        n_lost = len(events.replies) - n_replies
+    draft.has_tools = events.has_tools
+    _add_usage(draft, sample)
+    message_ids = {as_id(as_object(message).get("id")) for message in messages}
+    n_lost = sum(reply not in message_ids for reply in events.replies)
+    if n_lost:
         draft.lost["model calls that are not among the messages"] += n_lost
+    if events.n_other_roles:
+        draft.lost["model calls of other roles (graders)"] += events.n_other_roles
     for scorer, score in as_object(sample.get("scores")).items():
         _add_score(draft, str(scorer), as_object(score))
     draft.add_outcomes(sample.get("metadata"), "metadata", "metadata")
     return draft
 
 
-def _add_usage(draft: Draft, usage_by_model: dict[str, Any]) -> None:
-    usages = [as_object(usage) for usage in usage_by_model.values()]
-    prompt = sum_counts(*(_input_tokens(usage) for usage in usages))
-    completion = sum_counts(*(usage.get("output_tokens") for usage in usages))
-    draft.add_totals(prompt_tokens=prompt or None, completion_tokens=completion or None)
+def _add_usage(draft: Draft, sample: dict[str, Any]) -> None:
+    """Add the tokens of the evaluated model; those of graders and other roles are not the agent's.
+
+    `model_usage` counts all models, `role_usage` those that were asked in a role.
+    """
+    by_model = {
+        model: usage_tokens(usage, cache="beside")
+        for model, usage in as_object(sample.get("model_usage")).items()
+    }
+    by_role = {
+        role: usage_tokens(usage, cache="beside")
+        for role, usage in as_object(sample.get("role_usage")).items()
+    }
+    if not by_role and draft.model in by_model:
+        others = sum_tokens([usage for model, usage in by_model.items() if model != draft.model])
+        draft.add_totals(**sum_tokens([by_model[draft.model]]))
+    else:
+        others = sum_tokens(list(by_role.values()))
+        total = sum_tokens(list(by_model.values()))
+        own = {name: (n or 0) - (others[name] or 0) for name, n in total.items() if n is not None}
+        draft.add_totals(**own)
+    n_others = (others["input_tokens"] or 0) + (others["output_tokens"] or 0)
+    if n_others:
+        draft.lost["tokens of other models and roles"] += n_others
 
 
 def _add_score(draft: Draft, scorer: str, score: dict[str, Any]) -> None:
@@ -224,6 +253,16 @@ def _add_score(draft: Draft, scorer: str, score: dict[str, Any]) -> None:
     Inspect's letters become the numbers that it counts them as (`value_to_float`).
     """
     value = score.get("value")
+    if value is None:
+        reason = text_or_none(as_object(score.get("metadata")).get("unscored_reason"))
+        reason = reason or text_or_none(score.get("unscored_reason"))
+        draft.lost[
+            f"score {scorer[:80]} without a value{f' ({reason[:80]})' if reason else ''}"
+        ] += 1
+        return
+    for key, item in as_object(value).items():
+        if item is None:
+            draft.lost[f"score {scorer[:80]}.{str(key)[:80]} without a value"] += 1
     source = f"scores.{scorer}.value"
     if isinstance(value, str) and value in _LETTER_SCORES:
         source = f"{source} ({value})"
@@ -251,6 +290,8 @@ class _Events:
 
     def __init__(self, sample: dict[str, Any], draft: Draft) -> None:
         draft.elapsed(sample.get("started_at"))
+        self.has_tools = False
+        self.n_other_roles = 0
         self.replies: dict[str, dict[str, Any]] = {}
         self.calls: dict[str, dict[str, Any]] = {}
         events = as_objects(sample.get("events"))
@@ -259,7 +300,10 @@ class _Events:
         for event in events:
             began = draft.elapsed(event.get("timestamp"))
             ended = draft.elapsed(event.get("completed"))
-            if event.get("event") == "model":
+            if event.get("event") == "model" and event.get("role") not in (None, "default"):
+                self.n_other_roles += 1
+            elif event.get("event") == "model":
+                self.has_tools = self.has_tools or bool(event.get("tools"))
                 self._add_reply(as_object(event.get("output")), ended)
             elif event.get("event") == "tool" and text_or_none(event.get("id")):
                 seconds = number(event.get("working_time"))
@@ -273,22 +317,11 @@ class _Events:
         message_id = as_id(as_object(choice.get("message")).get("id"))
         if message_id is None:
             return
-        usage = as_object(output.get("usage"))
         self.replies[message_id] = {
             "ts": ended,
-            "input_tokens": _input_tokens(usage),
-            "output_tokens": usage.get("output_tokens"),
+            "tokens": usage_tokens(output.get("usage"), cache="beside"),
             "finish": choice.get("stop_reason"),
         }
-
-
-def _input_tokens(usage: dict[str, Any]) -> int | None:
-    """All input tokens: Inspect counts those of the cache separately."""
-    return sum_counts(
-        usage.get("input_tokens"),
-        usage.get("input_tokens_cache_read"),
-        usage.get("input_tokens_cache_write"),
-    )
 
 
 def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
@@ -297,6 +330,8 @@ def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
         draft.system(unwrap_text(content))
     elif role == "user":
         draft.user(unwrap_text(content))
+    elif role == "assistant" and message.get("source") == "input":  # an example of the dataset
+        draft.context("assistant", content, len(as_objects(message.get("tool_calls"))))
     elif role == "assistant":
         _add_assistant(draft, message, events)
     elif role == "tool":

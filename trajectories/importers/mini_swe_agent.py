@@ -20,9 +20,12 @@ from ..reading.json_bytes import read_json, text_or_none
 from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft
-from .fields import as_id, as_object, as_objects, sum_counts
+from .fields import as_id, as_object, as_objects
+from .files import source_name
 from .openai_chat import chat_calls
-from .recognise import has_keys
+from .openai_responses import Execution, ItemReader
+from .recognise import has_keys, shape
+from .usage import usage_tokens
 
 _EXPECTED = "expected an object with `info` and `messages`, or the list of messages"
 _FENCES = ("```bash", "```sh", "```mswea_bash_command")
@@ -36,12 +39,12 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     data = as_object(value)
     info = as_object(data.get("info"))
     messages = as_objects(value if isinstance(value, list) else data.get("messages"))
-    if not any(message.get("role") == "assistant" for message in messages):
+    if not any(message.get("role") == "assistant" or _is_response(message) for message in messages):
         raise InputError("is not a trajectory of mini-swe-agent", _EXPECTED, path)
     task = as_id(data.get("instance_id"))
     model = as_object(as_object(info.get("config")).get("model"))
     draft = Draft(
-        task or path.name.removesuffix(".json").removesuffix(".traj"),
+        task or source_name(path).removesuffix(".traj"),
         "mini-swe-agent",
         agent="mini-swe-agent",
         model=text_or_none(model.get("model_name")),
@@ -49,9 +52,33 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     )
     _add_info(draft, info)
     open_calls: list[str] = []
+    items = ItemReader(draft)
     for position, message in enumerate(messages):
-        open_calls = _add(draft, message, position, open_calls)
+        if _is_response(message) or message.get("type") == "function_call_output":
+            _add_response(draft, items, message)
+        else:
+            open_calls = _add(draft, message, position, open_calls)
     yield draft
+
+
+def _is_response(message: dict[str, Any]) -> bool:
+    """Whether this is a stored response of the Responses API, which stands for a message."""
+    return "role" not in message and isinstance(message.get("output"), list)
+
+
+def _add_response(draft: Draft, items: ItemReader, message: dict[str, Any]) -> None:
+    """Add a response as a turn, or the result of one of its calls."""
+    extra = as_object(message.get("extra"))
+    ts = draft.elapsed(extra.get("timestamp"))
+    if _is_response(message):
+        for item in as_objects(message["output"]):
+            items.add(item, ts)
+        items.end_turn(as_object(message.get("usage")), extra.get("cost"))
+        return
+    call_id = as_id(message.get("call_id"))
+    if call_id:
+        items.executions[call_id] = Execution(extra.get("returncode"))
+    items.add(message, ts)
 
 
 def _add_info(draft: Draft, info: dict[str, Any]) -> None:
@@ -64,7 +91,7 @@ def _add_info(draft: Draft, info: dict[str, Any]) -> None:
     outcomes = {key: value for key, value in info.items() if key not in _NOT_OUTCOMES}
     draft.add_outcomes(outcomes, "info")
     cost = as_object(info.get("model_stats")).get("instance_cost")
-    draft.add_totals(cost_usd=cost or None)
+    draft.add_totals(cost_usd=cost)
 
 
 def _add(draft: Draft, message: dict[str, Any], position: int, open_calls: list[str]) -> list[str]:
@@ -77,14 +104,14 @@ def _add(draft: Draft, message: dict[str, Any], position: int, open_calls: list[
     ts = draft.elapsed(extra.get("timestamp"))
     if role == "assistant":
         calls = list(chat_calls(message)) or _commands(content_text(content), extra, position)
-        usage = as_object(as_object(extra.get("response")).get("usage"))
+        response = as_object(extra.get("response"))
         draft.assistant(
             content,
             calls,
             ts=ts,
             reasoning=text_or_none(message.get("reasoning_content")),
-            input_tokens=sum_counts(usage.get("prompt_tokens")),
-            output_tokens=sum_counts(usage.get("completion_tokens")),
+            tokens=usage_tokens(response.get("usage")),
+            cost_usd=extra.get("cost"),
         )
         return [call.id or "" for call in calls]
     if role == "tool" or (role in ("user", "exit") and open_calls):
@@ -141,12 +168,17 @@ def _fenced_blocks(text: str) -> list[str]:
     return contents
 
 
-IMPORTER = Importer(
-    read,
-    (".json",),
-    has_keys(
-        "info.mini_version messages.role",
-        "info.exit_status info.submission messages.role",
-        "messages.extra.actions",
-    ),
+_has_keys = has_keys(
+    "info.mini_version messages.role",
+    "info.exit_status info.submission messages.role",
+    "messages.extra.actions",
+    "messages.output.type messages.extra",
 )
+
+
+def _recognises(head: bytes, name: str) -> bool:
+    is_named_so = name.lower().endswith(".traj.json")
+    return _has_keys(head, name) or (is_named_so and "role" in shape(head))
+
+
+IMPORTER = Importer(read, (".json",), _recognises)

@@ -16,11 +16,11 @@ from typing import Any
 
 from ...errors import InputError
 from ..reading.answer_marks import stated_kind
-from ..reading.json_bytes import loads, text_or_none
+from ..reading.json_bytes import loads, number, text_or_none
 from . import Importer
 from .draft import Call, Draft, parse_call
-from .fields import as_id, as_object, as_objects, first_nonempty
-from .files import read_runs
+from .fields import as_id, as_object, as_objects, first_nonempty, first_of
+from .files import WrongFormat, read_runs
 from .recognise import has_keys
 
 MESSAGE_KEYS = ("messages", "conversations", "conversation", "trajectory", "history", "turns")
@@ -40,7 +40,12 @@ _TEXT_KEYS = ("content", "value", "text", "system_prompt")
 _NOT_OUTCOMES = {
     *MESSAGE_KEYS,
     "id",
+    "transcript_id",
     "instance_id",
+    "task_id",
+    "task_set",
+    "task_repeat",
+    "trial",
     "model",
     "model_name",
     "agent",
@@ -68,10 +73,13 @@ def conversation_draft(value: Any, name: str, path: Path, location: str) -> Draf
     if not any(_is_message(message) for message in messages):
         raise InputError(f"{location}is not a chat conversation", _EXPECTED, path)
     instance = as_id(header.get("instance_id"))
-    draft = Draft(as_id(header.get("id")) or instance or name, "openai")
+    run_id = as_id(first_of(header, "id", "transcript_id")) or instance
+    draft = Draft(run_id or name, "openai", source_id=as_id(header.get("transcript_id")))
     draft.model = text_or_none(header.get("model")) or text_or_none(header.get("model_name"))
     draft.agent = text_or_none(header.get("agent"))
-    draft.task = text_or_none(header.get("task")) or instance
+    draft.task = text_or_none(header.get("task")) or _unit(header) or instance
+    repeat = number(first_of(header, "task_repeat", "trial"))
+    draft.repeat = int(repeat) if repeat is not None and repeat >= 0 else None
     draft.tier = text_or_none(header.get("tier"))
     if not is_request:
         outcomes = {key: item for key, item in header.items() if key not in _NOT_OUTCOMES}
@@ -84,8 +92,15 @@ def conversation_draft(value: Any, name: str, path: Path, location: str) -> Draf
         else:
             draft.lost["messages without a role"] += 1
     if header.get("tools") or header.get("functions"):
+        draft.has_tools = True
         draft.lost["list of tool definitions"] += 1
     return draft
+
+
+def _unit(header: dict[str, Any]) -> str | None:
+    """The task, of which the conversation is one try: `task_set` and `task_id`, as Scout has it."""
+    parts = (as_id(header.get("task_set")), as_id(header.get("task_id")))
+    return "/".join(part for part in parts if part) or None
 
 
 def _messages(value: Any) -> list[Any]:
@@ -127,9 +142,7 @@ def _chat_message(value: Any) -> Any:
 def _add(draft: Draft, message: dict[str, Any], path: Path, location: str) -> None:
     role, content = message["role"], message.get("content")
     if any(block.get("type") in ("tool_use", "tool_result") for block in as_objects(content)):
-        raise InputError(
-            f"{location}has blocks of Anthropic's Messages API", "use the format `anthropic`", path
-        )
+        raise WrongFormat(f"{location}has blocks of Anthropic's Messages API", "anthropic", path)
     if role == "system" and set(message) == {"role", "content"}:
         draft.system(content)
     elif role == "assistant":
@@ -137,7 +150,7 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, location: str) -> No
     elif role in ("tool", "function"):
         _add_result(draft, message)
     else:
-        draft.messages.append(message)
+        draft.message(message)
 
 
 def _add_result(draft: Draft, message: dict[str, Any]) -> None:

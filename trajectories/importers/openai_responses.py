@@ -22,6 +22,7 @@ from .draft import Call, Draft
 from .fields import as_id, as_object, as_objects, parse_object
 from .files import read_runs
 from .recognise import has_keys
+from .usage import usage_tokens
 
 _EXPECTED = "expected responses (`output`), requests (`input`), or lists of items with `type`"
 _SERVER_RESULT_KEYS = ("output", "outputs", "result", "results", "error")
@@ -53,6 +54,7 @@ def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
     reader.end_turn(as_object(response.get("usage")))
     draft.add_outcomes(as_object(response.get("metadata")), "metadata")
     if response.get("tools"):
+        draft.has_tools = True
         draft.lost["list of tool definitions"] += 1
     return draft
 
@@ -117,24 +119,23 @@ class ItemReader:
             if item.get("role") in ("system", "developer"):
                 self.draft.system(content)
             else:
-                self.draft.user(content)
+                self.draft.user(content, ts)
         elif kind.endswith("_call"):
             self._ts = ts
             self._add_call(kind, item)
         else:
             self.draft.lost[f"item of type {kind[:40]}"] += 1
 
-    def end_turn(self, usage: dict[str, Any] | None = None) -> None:
+    def end_turn(self, usage: dict[str, Any] | None = None, cost_usd: Any = None) -> None:
         """Add the turn that the items since the last one make."""
         if self._texts or self._calls or self._thoughts:
-            usage = usage or {}
             self.draft.assistant(
                 "\n\n".join(text for text in self._texts if text) or None,
                 self._calls,
                 ts=self._ts,
                 reasoning=self._thoughts,
-                input_tokens=usage.get("input_tokens"),
-                output_tokens=usage.get("output_tokens"),
+                tokens=usage_tokens(usage),
+                cost_usd=cost_usd,
             )
             for call_id, result, kind in self._server_results:
                 self.draft.result(call_id, result, kind=kind)

@@ -18,7 +18,7 @@ from ...errors import InputError
 from ..reading.table_errors import table_errors
 from . import Importer
 from .draft import Draft
-from .files import draft_or_error
+from .files import draft_or_error, source_name
 from .openai_chat import MESSAGE_KEYS, conversation_draft
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ def _count_rows(frame: pl.LazyFrame, path: Path) -> int:
 
 def _draft(row: dict[str, Any], row_index: int, path: Path) -> Draft:
     number = row_index + 1
-    draft = conversation_draft(_as_json(row), f"{path.stem}-{number}", path, f"row {number}: ")
+    draft = conversation_draft(
+        _as_json(row), f"{source_name(path)}-{number}", path, f"row {number}: "
+    )
     draft.format = "parquet"
     return draft
 

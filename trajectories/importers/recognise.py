@@ -19,12 +19,14 @@ from pydantic_core import from_json
 from ...errors import InputError
 from ..reading.json_bytes import GZIP, is_file
 from . import IMPORTERS, Recogniser
-from .files import source_files
+from .files import has_suffix, source_files
 
 HEAD = 64 * 1024
 """Bytes of a file that are looked at."""
 _MAX_FILES = 200
 """Files of a folder that are looked at to say what it holds."""
+_MAX_LINES = 400
+"""Lines of a log that are looked at."""
 _MAX_DEPTH = 4
 """Keys in a path."""
 _MAX_TEXT = 40
@@ -48,13 +50,28 @@ def _values(text: str) -> Iterator[Any]:
     # To this parser, halves of surrogate pairs are not JSON.
     text = text.replace("\\ud", "\\u0").replace("\\uD", "\\u0")
     lines = [line for line in text.split("\n") if line.strip()]
-    try:
-        from_json(lines[0] if lines else "")
-    except ValueError:  # not JSON Lines, or a first line that is cut off
-        lines = [text]
+    if not lines:
+        return
+    if not _is_container(_parse(lines[0])):
+        value = _parse(text, allow_partial=True)
+        if _is_container(value):  # one value, whose first line is a part of it or cut off
+            yield value
+            return
+    # Programs write banners and warnings before and between the lines of their logs.
+    for line in lines[:_MAX_LINES]:
+        value = _parse(line, allow_partial=line is lines[-1])
+        if _is_container(value):
+            yield value
+
+
+def _parse(text: str, *, allow_partial: bool = False) -> Any:
     with suppress(ValueError):
-        for line in lines:
-            yield from_json(line, allow_partial=True)
+        return from_json(text, allow_partial=allow_partial)
+    return None
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, dict | list) and bool(value)
 
 
 def _paths(value: Any, prefix: str) -> Iterator[str]:
@@ -106,9 +123,10 @@ def recognise(path: Path) -> str | None:
         # An importer without suffixes recognises no file.
         if importer is None or not importer.suffixes:
             continue
-        if not path.name.lower().endswith(importer.suffixes):
+        if not has_suffix(path.name, importer.suffixes):
             continue
-        if importer.recognises is None or importer.recognises(head, path.name):
+        name_unpacked = path.name.removesuffix(".gz")
+        if importer.recognises is None or importer.recognises(head, name_unpacked):
             return name
     return None
 

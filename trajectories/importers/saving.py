@@ -14,6 +14,14 @@ from .draft import Draft
 
 _MAX_NAME_CHARS = 100
 _MAX_NAME_BYTES = 200
+_SUMMARY_KEYS = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "cost_usd": "cost_usd",
+}
+"""Totals of a draft as the harness's agent_summary.json names them."""
+PARTS = "parts"
+"""The folder of a run that holds the parts of other agents."""
 
 
 class FolderNames:
@@ -21,15 +29,24 @@ class FolderNames:
 
     def __init__(self) -> None:
         self._assigned: set[str] = set()
+        self._folders: dict[str, str] = {}
+        """The first folder of each run id."""
 
-    def assign(self, run_id: str) -> str:
-        """The id as a folder name, with "-2", "-3" ... if this import has used it before."""
+    def assign(self, run_id: str, part_of: str | None = None) -> str:
+        """The id as a folder name, with "-2", "-3" ... if this import has used it before.
+
+        The part of another agent lies in the folder `parts` of its run, where a search for runs
+        does not find it as a run beside it.
+        """
         base = safe_name(run_id)
+        if part_of:
+            base = f"{self._folders.get(part_of, safe_name(part_of))}/{PARTS}/{base}"
         name, number = base, 1
         while name.casefold() in self._assigned:
             number += 1
             name = f"{base}-{number}"
         self._assigned.add(name.casefold())
+        self._folders.setdefault(run_id, name)
         return name
 
 
@@ -55,6 +72,12 @@ def conversation(draft: Draft, source: Path) -> dict[str, Any]:
         raise InputError(
             f"{draft.name[:80]}: holds no assistant message", "there is nothing to judge", source
         )
+    if draft.n_unread_calls and not draft.n_calls:
+        raise InputError(
+            f"{draft.name[:80]}: none of its {draft.n_unread_calls} calls can be read",
+            "expected calls with a name and arguments; is it another format?",
+            source,
+        )
     value: dict[str, Any] = _identity(draft)
     if draft.repeat is not None:
         value["repeat_idx"] = draft.repeat
@@ -70,9 +93,19 @@ def conversation(draft: Draft, source: Path) -> dict[str, Any]:
         "format": draft.format,
         "file": source.name,
         "ambjudge": __version__,
+        **({"part_of": draft.part_of} if draft.part_of else {}),
+        **({} if draft.has_tools or draft.n_calls else {"has_tools": False}),
+        **_unknown_totals(draft),
         **draft.origin,
     }
     return value
+
+
+def _unknown_totals(draft: Draft) -> dict[str, list[str]]:
+    """Totals that the run's turns must not be summed to, as not all of them state their part."""
+    totals = draft.run_totals()
+    names = [name for name, total in totals.items() if total.basis == "unknown" and total.note]
+    return {"unknown_totals": names} if names else {}
 
 
 def _identity(draft: Draft) -> dict[str, Any]:
@@ -86,7 +119,7 @@ def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
     """
     value = conversation(draft, source)
     process = folder / "process"
-    _check_free(folder, force)
+    _check_free(process if _holds_only_parts(folder) else folder, force)
     if process.is_symlink():
         raise InputError("is a link", "remove it, or choose another --out", process)
     _write(process / "trace.jsonl", "".join(_dump(event) + "\n" for event in draft.events()))
@@ -96,12 +129,26 @@ def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
 
 def _summary(draft: Draft) -> str:
     """The text of agent_summary.json; "" if it would add nothing to conversation.json."""
-    if not draft.totals and draft.submitted is None:
+    totals = {
+        _SUMMARY_KEYS[name]: total.value
+        for name, total in draft.run_totals().items()
+        # The reader sums the tokens of the turns by itself.
+        if total.value is not None and (total.basis == "stated" or name == "cost_usd")
+    }
+    if not totals and draft.submitted is None:
         return ""
-    summary = {**_identity(draft), **draft.totals}
+    summary = {**_identity(draft), **totals}
     if draft.submitted is not None:
         summary["submitted"] = draft.submitted
     return _dump(summary) + "\n"
+
+
+def _holds_only_parts(folder: Path) -> bool:
+    """Whether only parts of this run were written so far, as their file may come first."""
+    try:
+        return [entry.name for entry in folder.iterdir()] == [PARTS] and not folder.is_symlink()
+    except OSError:
+        return False
 
 
 def save_file(value: dict[str, Any], path: Path, force: bool) -> Path:

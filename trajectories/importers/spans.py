@@ -18,6 +18,16 @@ _MAX_KEY_PARTS = 12
 _MAX_ITEMS = 10_000
 _LLM = {"CHAT", "TEXT_COMPLETION", "GENERATE_CONTENT", "LLM", "GENERATION"}
 _TOOL = {"EXECUTE_TOOL", "TOOL"}
+_AGENT = {"INVOKE_AGENT", "AGENT"}
+OUTPUT = (
+    "gen_ai.output.messages",
+    "gen_ai.output_messages",
+    "llm.output_messages",
+    "gen_ai.completion",
+    "output.value",
+    "langfuse.observation.output",
+)
+"""Attributes with what a model answered."""
 _OPERATION_KEYS = (
     "gen_ai.operation.name",
     "openinference.span.kind",
@@ -29,13 +39,29 @@ class Span(NamedTuple):
     """One span. Times are seconds since 1970."""
 
     trace: str
-    kind: Literal["llm", "tool", ""]
+    id: str
+    parent: str
+    """The id of the span around it; "" without one."""
+    kind: Literal["llm", "tool", "agent", ""]
     """"" for a span that only holds others together."""
+    operation: str
+    """What the source calls this kind of span."""
     name: str
     start: float | None
     end: float | None
     attributes: dict[str, Any]
     failed: bool = False
+
+    @property
+    def agent(self) -> str | None:
+        """The agent that the span names; that of an agent's span is its own name, without one."""
+        stated = text_or_none(self.get("gen_ai.agent.name", "agent.name"))
+        return stated or (self.name or None if self.kind == "agent" else None)
+
+    @property
+    def has_reply(self) -> bool:
+        """Whether the span holds what a model answered."""
+        return self.get(*OUTPUT) is not None
 
     def get(self, *names: str) -> Any:
         """The first of these attributes that is not null; dots in a name separate nested keys.
@@ -104,7 +130,8 @@ def _otlp_span(span: dict[str, Any], service: Any) -> Span:
             evaluations.append(_nest_keys(event_attributes))
         elif str(event.get("name")).startswith("gen_ai."):  # some exports keep messages in events
             attributes = {**event_attributes, **attributes}
-    kind = _kind(first_nonempty(attributes, *_OPERATION_KEYS))
+    operation = str(first_nonempty(attributes, *_OPERATION_KEYS) or "")
+    kind = _kind(operation)
     if not kind and any(key.startswith("gen_ai.prompt.") for key in attributes):
         kind = "llm"
     nested = _nest_keys(attributes)
@@ -113,7 +140,10 @@ def _otlp_span(span: dict[str, Any], service: Any) -> Span:
         nested["_evaluations"] = evaluations
     return Span(
         trace=as_id(first_nonempty(span, "traceId", "trace_id")) or "",
+        id=as_id(first_nonempty(span, "spanId", "span_id")) or "",
+        parent=as_id(first_nonempty(span, "parentSpanId", "parent_span_id")) or "",
         kind=kind,
+        operation=operation,
         name=str(span.get("name") or ""),
         start=_seconds(span.get("startTimeUnixNano")),
         end=_seconds(span.get("endTimeUnixNano")),
@@ -131,10 +161,17 @@ def _langfuse_span(item: dict[str, Any], trace: str) -> Span:
         "usage": parse_json_text(
             item.get("usageDetails") or item.get("usage_details") or item.get("usage")
         ),
+        "cost": {
+            "details": parse_json_text(item.get("costDetails") or item.get("cost_details")),
+            "total": first_of(item, "calculatedTotalCost", "totalCost", "total_cost"),
+        },
     }
     return Span(
         trace=trace,
+        id=as_id(item.get("id")) or "",
+        parent=as_id(item.get("parentObservationId") or item.get("parent_observation_id")) or "",
         kind=_kind(item["type"]),
+        operation=item["type"],
         name=str(item.get("name") or ""),
         start=unix_time(item.get("startTime") or item.get("start_time")),
         end=unix_time(item.get("endTime") or item.get("end_time")),
@@ -153,7 +190,10 @@ def _phoenix_span(item: dict[str, Any]) -> Span:
     context = as_object(item.get("context"))
     return Span(
         trace=as_id(context.get("trace_id")) or as_id(item.get("context.trace_id")) or "",
+        id=as_id(context.get("span_id") or item.get("context.span_id") or item.get("id")) or "",
+        parent=as_id(item.get("parent_id")) or "",
         kind=_kind(item.get("span_kind")),
+        operation=str(item.get("span_kind") or ""),
         name=str(item.get("name") or ""),
         start=unix_time(item.get("start_time")),
         end=unix_time(item.get("end_time")),
@@ -162,10 +202,12 @@ def _phoenix_span(item: dict[str, Any]) -> Span:
     )
 
 
-def _kind(operation: Any) -> Literal["llm", "tool", ""]:
+def _kind(operation: Any) -> Literal["llm", "tool", "agent", ""]:
     name = str(operation).upper()
     if name in _LLM:
         return "llm"
+    if name in _AGENT:
+        return "agent"
     return "tool" if name in _TOOL else ""
 
 

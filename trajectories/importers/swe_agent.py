@@ -18,7 +18,7 @@ from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft
 from .fields import as_id, as_object, as_objects, parse_object
-from .files import draft_or_error
+from .files import draft_or_error, source_name
 from .openai_chat import chat_calls
 from .recognise import has_keys
 
@@ -40,10 +40,10 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     attempts = as_objects(data.get("attempts"))
     if attempts and "trajectory" not in data:
         for position, attempt in enumerate(attempts):
-            name, location = f"{path.stem}-attempt-{position + 1}", f"attempts[{position}] "
+            name, location = f"{source_name(path)}-attempt-{position + 1}", f"attempts[{position}] "
             yield draft_or_error(_draft, attempt, name, path, location)
         return
-    draft = _draft(data, path.stem, path, "")
+    draft = _draft(data, source_name(path), path, "")
     if len(attempts) > 1:
         draft.lost["other attempts"] += len(attempts) - 1
     yield draft
@@ -61,7 +61,7 @@ def _draft(data: dict[str, Any], name: str, path: Path, location: str) -> Draft:
         "swe-agent",
         agent="swe-agent",
         model=text_or_none(model.get("name")),
-        task=text_or_none(problem.get("id")) or path.stem,
+        task=text_or_none(problem.get("id")) or source_name(path),
     )
     _add_info(draft, as_object(data.get("info")))
     _add_brief(draft, history)
@@ -88,12 +88,11 @@ def _add_info(draft: Draft, info: dict[str, Any]) -> None:
     outcomes = {key: value for key, value in info.items() if key not in _NOT_OUTCOMES}
     draft.add_outcomes(outcomes, "info")
     stats = as_object(info.get("model_stats"))
-    if number(stats.get("api_calls")):  # replayed demonstrations count nothing: all are 0
-        draft.add_totals(
-            prompt_tokens=stats.get("tokens_sent"),
-            completion_tokens=stats.get("tokens_received"),
-            cost_usd=stats.get("instance_cost"),
-        )
+    draft.add_totals(
+        input_tokens=stats.get("tokens_sent"),
+        output_tokens=stats.get("tokens_received"),
+        cost_usd=stats.get("instance_cost"),
+    )
 
 
 def _is_reply(item: dict[str, Any]) -> bool:

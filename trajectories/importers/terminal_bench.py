@@ -55,8 +55,8 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
         draft.add_outcomes(trial.get(key), "results.json", key)
     draft.add_outcomes(trial.get("parser_results"), "results.json", "tests")
     draft.add_totals(
-        prompt_tokens=trial.get("total_input_tokens") or None,
-        completion_tokens=trial.get("total_output_tokens") or None,
+        input_tokens=trial.get("total_input_tokens"),
+        output_tokens=trial.get("total_output_tokens"),
     )
     for key in ("agent_started_at", "agent_ended_at"):
         draft.elapsed(trial.get(key))

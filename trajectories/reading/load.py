@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -163,7 +163,7 @@ def _read_run(path: Path) -> Run:
         plan=plan,
         outputs=outputs,
         report=side_files.report,
-        resources=_resources(turns, side_files),
+        resources=_resources(turns, side_files, _unknown_totals(header)),
         status=_status(
             turns,
             side_files,
@@ -177,6 +177,8 @@ def _read_run(path: Path) -> Run:
         outcomes=outcomes,
         task_outcome=_task_outcome(header.get("task_outcome"), outcomes, warnings),
         imported=_imported_format(header),
+        part_of=_part_of(header),
+        has_tools=_has_tools(header, turns),
         warnings=tuple(warnings),
         **identity,
     )
@@ -272,6 +274,26 @@ def _imported_format(header: dict[str, Any]) -> str | None:
     if not isinstance(imported, dict):
         return None
     return text_or_none(imported.get("format"))
+
+
+def _part_of(header: dict[str, Any]) -> str | None:
+    """The run in which this is the part of another agent, as an importer noted."""
+    imported = header.get("imported")
+    return text_or_none(imported.get("part_of")) if isinstance(imported, dict) else None
+
+
+def _has_tools(header: dict[str, Any], turns: list[Turn]) -> bool:
+    """Whether the agent could act; agents without tools act by replies that somebody answers."""
+    imported = header.get("imported")
+    is_stated = isinstance(imported, dict) and imported.get("has_tools") is False
+    return not is_stated or any(turn.actions or turn.replies for turn in turns)
+
+
+def _unknown_totals(header: dict[str, Any]) -> Collection[str]:
+    """Totals that the turns do not sum to, as an importer noted: not all of them state theirs."""
+    imported = header.get("imported")
+    names = imported.get("unknown_totals") if isinstance(imported, dict) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else ()
 
 
 def _task_outcome(name: Any, outcomes: dict[str, Outcome], warnings: list[str]) -> str | None:
@@ -485,14 +507,16 @@ def _ending(
     return "stopped" if stopped else "cut"
 
 
-def _resources(turns: list[Turn], side_files: SideFiles) -> Resources:
+def _resources(
+    turns: list[Turn], side_files: SideFiles, unknown_totals: Collection[str]
+) -> Resources:
     """Each number from the first source that has it: report, summary, trace, conversation."""
     values: dict[str, float] = {}
     source: dict[str, _Origin] = dict.fromkeys(("turns", "calls", "failed_calls"), "counted")
     for name, candidates in _resource_candidates(side_files).items():
         for origin, candidate in candidates:
             value = amount(candidate)
-            if value is not None:
+            if value is not None and (origin != "trace" or name not in unknown_totals):
                 values[name] = value
                 source[name] = origin
                 break

@@ -88,14 +88,26 @@ def _block_text(block: Any) -> str:
     kind = block.get("type")
     if kind in ("tool_use", "tool_result", "thinking", "redacted_thinking", "reasoning"):
         return ""
-    if isinstance(block.get("text"), str):
-        return str(block["text"])
+    for key in ("text", "refusal", "transcript"):
+        if isinstance(block.get(key), str):
+            return str(block[key])
     if isinstance(kind, str) and ("image" in kind or kind == "media"):
         return "[image]"
     return ""
 
 
-def _reasoning(message: dict[str, Any]) -> str:
+def message_text(message: dict[str, Any]) -> str:
+    """The text of a message: its content, else the refusal or the spoken words beside it."""
+    text = content_text(message.get("content"))
+    if text:
+        return text
+    audio = message.get("audio")
+    spoken = audio.get("transcript") if isinstance(audio, dict) else None
+    texts = (item for item in (message.get("refusal"), spoken) if isinstance(item, str))
+    return "\n".join(texts)
+
+
+def message_reasoning(message: dict[str, Any]) -> str:
     """The reasoning of an assistant message, from its fields and blocks, without repetitions."""
     parts: list[str] = []
     for key in ("reasoning", "reasoning_content"):
@@ -115,7 +127,7 @@ def _reasoning(message: dict[str, Any]) -> str:
 
 def _thought(block: Any) -> str | None:
     if isinstance(block, dict):
-        for key in ("text", "summary", "thinking", "content"):
+        for key in ("text", "reasoning", "summary", "thinking", "content"):
             if isinstance(block.get(key), str):
                 return str(block[key])
     return None
@@ -403,6 +415,10 @@ class TurnBuilder:
         elif role in ("tool", "function"):
             call_id = message.get("tool_call_id")
             self._add_result(position, call_id, message.get("content"), stated_kind(message))
+        elif role == "context":
+            text = content_text(message.get("content"))
+            if text:
+                self._add_text(f"[earlier {message.get('from')}]\n{text}")
         elif role in ("user", "human", "system", "developer"):
             for block in _blocks(message, "tool_result"):
                 call_id = block.get("tool_use_id")
@@ -434,8 +450,8 @@ class TurnBuilder:
         ]
         turn = _OpenTurn(
             index=len(self._turns) + 1,
-            text=content_text(message.get("content")),
-            reasoning=_reasoning(message),
+            text=message_text(message),
+            reasoning=message_reasoning(message),
             speaker=speaker if isinstance(speaker, str) else None,
             finish_reason=finish if isinstance(finish, str) else None,
             actions=actions,
@@ -519,13 +535,26 @@ class TurnBuilder:
         return None
 
 
+def is_readable_call(call: Any) -> bool:
+    """Whether a tool call of a chat message has a shape that is read."""
+    return _function(call) is not None
+
+
 def _function(call: Any) -> dict[str, Any] | None:
-    """The function of a tool call, or the call itself if it has the function's fields."""
+    """The function of a tool call, or the call itself if it has the function's fields.
+
+    Inspect's calls have the name in `function`; LangChain's have `name` and `args`.
+    """
     if not isinstance(call, dict):
         return None
-    if isinstance(call.get("function"), dict):
-        return dict(call["function"])
-    return call if "name" in call else None
+    function = call.get("function")
+    if isinstance(function, dict):
+        return dict(function)
+    name = function if isinstance(function, str) else call.get("name")
+    if not isinstance(name, str):
+        return None
+    arguments = (call.get(key) for key in ("arguments", "args", "input"))
+    return {"name": name, "arguments": next((a for a in arguments if a is not None), None)}
 
 
 def _call_id(value: Any) -> str | None:

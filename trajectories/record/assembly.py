@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...sanitize import replaced, sanitize, sanitize_line
-from ..models import STAGE_NAMES, Run, Segmentation
+from ..models import STAGE_NAMES, Run, Segmentation, Turn
 from .budget import DECISIVE_WEIGHT, allocate, count_line_forms, shorten, turn_weights
 from .facts import Fact
 from .turn_rendering import Part, RenderedTurn, TurnRenderer
@@ -31,6 +31,8 @@ are mostly shorter."""
 MIN_BUDGET = 2_000
 """Characters."""
 
+_MAX_SPEAKER = 60
+"""Characters of the name of an agent."""
 _SURE = 0.8
 """Posterior probability from which a turn's title names its stage as a hint."""
 _COMPLETE_SHARE = 0.8
@@ -356,7 +358,7 @@ class _Turns:
     ) -> None:
         self._rendered = rendered
         self._weights = turn_weights(run)
-        self._titles = [_title(segmentation, turn.index) for turn in run.turns]
+        self._titles = [_title(segmentation, turn) for turn in run.turns]
 
     def plan_position(self, plan: str, limit: int) -> _Position | None:
         """The last code that shows the plan word for word, if short enough to be shown whole."""
@@ -483,11 +485,20 @@ class _Turns:
         return "\n".join(lines)
 
 
-def _title(segmentation: Segmentation, turn: int) -> str:
+def _title(segmentation: Segmentation, turn: Turn) -> str:
+    """The turn's number, its likely stage if that is sure, and who spoke if the source says so."""
+    index = turn.index
     hint = ""
-    if len(segmentation.confidence) >= turn and segmentation.confidence[turn - 1] >= _SURE:
-        hint = f", perhaps {STAGE_NAMES[segmentation.turn_stages[turn - 1]]}"
-    return f"[turn {turn}{hint}] {_NONCE}"
+    if len(segmentation.confidence) >= index and segmentation.confidence[index - 1] >= _SURE:
+        hint = f", perhaps {STAGE_NAMES[segmentation.turn_stages[index - 1]]}"
+    speaker = "" if not turn.speaker else f", by {_speaker_name(turn.speaker)}"
+    return f"[turn {index}{hint}{speaker}] {_NONCE}"
+
+
+def _speaker_name(speaker: str) -> str:
+    """The name on one line and without brackets, which end the title."""
+    name = sanitize_line(speaker[: 4 * _MAX_SPEAKER]).replace("[", "(").replace("]", ")")
+    return name[:_MAX_SPEAKER]
 
 
 def _gap_mark(turns: Sequence[int]) -> str:
