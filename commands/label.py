@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,12 +61,44 @@ def import_(
     named; a file that breaks the format is named and left out.
     """
     from ..judge.trust.human_labels import import_labels
+
+    batch = _read_batch(paths, _RunChecker(obj, runs))
+    _note_missing(batch, obj["quiet"])
+    if batch.left_out and not batch.valid:
+        return 1 if any(Path(path).exists() for path in paths) else 2
+    added = 0
+    if batch.valid:
+        with _open_store(obj, store) as opened:
+            for labels in batch.valid:
+                added += import_labels(opened, labels)
+    console.note(
+        f"{console.counted(added, 'label')} added, {len(batch.valid) - added} already stored,"
+        f" {batch.left_out} left out",
+        obj["quiet"],
+    )
+    return 1 if batch.left_out else 0
+
+
+@dataclass
+class _Batch:
+    """Labels to be stored, and what is to be said of the others."""
+
+    valid: list[Labels] = field(default_factory=list)
+    left_out: int = 0
+    gaps: dict[str, list[str]] = field(default_factory=dict)
+    """What is not labelled, in words ("": anything) -> the files that lack it."""
+    other_fields: dict[str, list[str]] = field(default_factory=dict)
+    """Fields that were not read -> the files that have them."""
+    unchecked: int = 0
+    """Labels of runs that are not below the folder of --runs."""
+
+
+def _read_batch(paths: Sequence[str], checker: _RunChecker) -> _Batch:
+    """Read and check all labels; those that are broken are named. InputError without any."""
     from ..judge.trust.label_sources import each_label
 
-    checker = _RunChecker(obj, runs)
-    valid: list[Labels] = []
-    missing: dict[str, list[Path]] = {}
-    left_out = n_entries = 0
+    batch = _Batch()
+    n_entries = 0
     for entry in each_label(paths):
         n_entries += 1
         try:
@@ -73,37 +106,24 @@ def import_(
                 raise entry
             gaps = checker.gaps(entry)
         except InputError as error:
-            left_out += 1
+            batch.left_out += 1
             console.error(error)
             continue
+        file = str(entry.location)
         if entry.other_fields:
-            console.note(
-                f"{entry.location}: not read: {', '.join(entry.other_fields)}", obj["quiet"]
-            )
+            batch.other_fields.setdefault(", ".join(entry.other_fields), []).append(file)
         if not entry.labels.has_labels:
-            missing.setdefault("anything", []).append(entry.location)
+            batch.gaps.setdefault("", []).append(file)
             continue
-        valid.append(entry.labels)
+        batch.valid.append(entry.labels)
         if gaps:
-            missing.setdefault(", ".join(gaps), []).append(entry.location)
+            batch.gaps.setdefault(", ".join(gaps), []).append(file)
     if not n_entries:
         raise InputError(
             "no label files found", "a label file is a .json, .yaml or .jsonl", ", ".join(paths)
         )
-    _note_missing(missing, checker.unchecked, obj["quiet"])
-    if not valid and left_out:
-        return 1 if any(Path(path).exists() for path in paths) else 2
-    added = 0
-    if valid:
-        with _open_store(obj, store) as opened:
-            for labels in valid:
-                added += import_labels(opened, labels)
-    console.note(
-        f"{console.counted(added, 'label')} added, {len(valid) - added} already stored,"
-        f" {left_out} left out",
-        obj["quiet"],
-    )
-    return 1 if left_out else 0
+    batch.unchecked = checker.unchecked
+    return batch
 
 
 class _RunChecker:
@@ -147,15 +167,22 @@ _NAMED_FILES = 3
 """Files that a note names; the others are counted."""
 
 
-def _note_missing(missing: Mapping[str, Sequence[Path]], unchecked: int, quiet: bool) -> None:
-    """Say what is not labelled, in a line for all files that lack the same."""
-    for gaps, files in missing.items():
-        names = ", ".join(map(str, files[:_NAMED_FILES]))
-        more = f" and {len(files) - _NAMED_FILES} more" if len(files) > _NAMED_FILES else ""
-        console.note(f"not labelled: {gaps} ({names}{more})", quiet)
-    if unchecked:
-        labels = console.counted(unchecked, "label")
+def _note_missing(batch: _Batch, quiet: bool) -> None:
+    """Say what is not labelled or was not read, in a line for all files that have it in common."""
+    for gaps, files in batch.gaps.items():
+        text = f"not labelled: {gaps}" if gaps else "nothing filled in"
+        console.note(f"{text} ({_named(files)})", quiet)
+    for fields, files in batch.other_fields.items():
+        console.note(f"fields that are no labels were not read: {fields} ({_named(files)})", quiet)
+    if batch.unchecked:
+        labels = console.counted(batch.unchecked, "label")
         console.note(f"{labels} not checked: the run is not below the folder of --runs", quiet)
+
+
+def _named(files: Sequence[str]) -> str:
+    """The first files, and how many more."""
+    more = f" and {len(files) - _NAMED_FILES} more" if len(files) > _NAMED_FILES else ""
+    return ", ".join(files[:_NAMED_FILES]) + more
 
 
 @command.command("export")

@@ -226,7 +226,10 @@ def test_a_form_filled_in_is_the_label(out, recorded_form: Path) -> None:
 
 def test_a_form_half_filled_in_says_what_is_left(out, recorded_form: Path) -> None:
     form = recorded_form.read_text("utf-8")
-    assert "not labelled: anything" in out("label", "import", "todo", "--store", "s.db")[2]
+    assert (
+        f"nothing filled in ({recorded_form})"
+        in out("label", "import", "todo", "--store", "s.db")[2]
+    )
     half = fill_in(form, {"criteria": {"S1a": 0, "S2a": 1}, "stages": {"1": "S1", "2": "S1"}})
     recorded_form.write_text(half, "utf-8")
     code, _, err = out("label", "import", "todo", "--store", "s.db")
