@@ -339,6 +339,14 @@
         heading(head, stage + " " + group, "num", open, stage + ": criteria and formula");
       });
     });
+    if (!cell[4].flat(2).some(function (numbers) { return valueOf(numbers) !== null; })) {
+      const tr = make("tr");
+      const td = make("td", "", "No run has both a scored stage and a code that was looked for.");
+      td.colSpan = 1 + data.stages.length * data.groups.length;
+      tr.append(td);
+      body.append(tr);
+      return;
+    }
     data.codes.forEach(function (code, place) {
       const tr = make("tr");
       const name = make("th", "name", code);

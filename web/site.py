@@ -308,8 +308,12 @@ class Site:
             return
         text = self._rubric_of(card)
         is_exact = text is not None and text.sha256 == used.sha256
+        titles = {
+            name: {result.id: used.titles.get(result.id, "") for result in stage.criteria}
+            for name, stage in card.stages.items()
+        }
         self._used_rubrics[used.id, used.version] = UsedRubric(
-            used.id, used.version, text, used.titles, is_exact
+            used.id, used.version, text, titles, is_exact
         )
 
     def _note_rubric_of_frame(self, id: str, version: str) -> None:

@@ -32,8 +32,8 @@ class UsedRubric:
     version: str
     text: Rubric | None
     """The rubric, if the site has it."""
-    titles: Mapping[str, str]
-    """Titles of the criteria that scorecards bring along."""
+    titles: Mapping[str, Mapping[str, str]]
+    """Stage -> criterion -> title, as far as a scorecard has them."""
     is_exact: bool
     """Whether `text` is the very rubric that was used."""
 
@@ -89,11 +89,11 @@ def stage_texts(names: Iterable[str], rubrics: Iterable[UsedRubric]) -> list[Sta
 def _stage_in_rubric(name: str, used: UsedRubric) -> StageInRubric | None:
     """A stage in a rubric; None if the rubric does not have it."""
     if used.text is None:
-        titles = {id: title for id, title in used.titles.items() if id.startswith(name)}
+        titles = used.titles.get(name)
         if not titles:
             return None
         criteria = tuple(CriterionText(id, title, "", "", ()) for id, title in titles.items())
-        note = "Its file is not here: these are the titles that the scorecards bring along."
+        note = "The site was made without its file (--rubric): these are titles of its criteria."
         return StageInRubric(used.title, "", "", note, criteria)
     stage = used.text.stages.get(name)
     if stage is None:

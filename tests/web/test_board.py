@@ -29,11 +29,12 @@ from ambjudge.analysis.statistics.descriptive import failure_rates
 from ambjudge.analysis.statistics.interval_estimates import wide
 from ambjudge.analysis.statistics.run_arrays import UNKNOWN
 from ambjudge.cli import run
+from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.rounding import fixed
 from ambjudge.views.frame_rows import rows_of_frame
 from ambjudge.views.run_filter import compile_query
 from ambjudge.web.board_page import BOARD_DATA, board_page
-from ambjudge.web.site import Site
+from ambjudge.web.site import Site, build
 from chromium import browse
 from html_page import Page
 
@@ -496,3 +497,25 @@ def test_a_cell_stands_alone(mixed: pl.DataFrame) -> None:
             for table, chosen in ((runs, selection), (alone, Selection()))
         )
         assert rows == rows_alone
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param({}, "S2 = (S2a + S2b + S2c + S2d + S2e) / 5.", id="as shipped"),
+        pytest.param({"version": "2.0", "sha256": "0" * 64}, "with another text", id="edited"),
+        pytest.param({"id": "mine", "titles": {"S2a": "my <i>title"}}, "my <i>title", id="unknown"),
+    ],
+)
+def test_a_stage_shows_the_text_of_the_rubric_that_was_used(
+    change: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    for line in CARDS.read_text("utf-8").splitlines():
+        card = ScoreCard.model_validate_json(line)
+        if card.rubric.id == "vqa":
+            break
+    card = card.model_copy(update={"rubric": card.rubric.model_copy(update=change)})
+    build([card], tmp_path / "site", report=False)
+    text = (tmp_path / "site" / "board.html").read_text("utf-8")
+    assert said in " ".join(Page(text).text.split())
+    assert "<i>title" not in text
