@@ -18,9 +18,9 @@ from .campaign import BatchStep, campaign, make_plan, open_part, read_run_flags,
 from .forecast import forecast_json, format_cost, format_tokens
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import STORE, campaign_options, json_option
+from .options import STORE, WHERE, campaign_options, json_option
 from .path_types import LocalPath
-from .runs import list_runs
+from .runs import list_runs, matching_files
 from .sessions import existing_paths, required_store, score_options
 from .table_files import format_of, target_of
 
@@ -51,6 +51,7 @@ _USAGE = (
 @option("--number", is_flag=True, help="The answer is a number.")
 @option("--text", is_flag=True, help="The answer is one or two sentences.")
 @option("--schema", metavar="FILE", type=LocalPath(), help="The answer is JSON by this schema.")
+@WHERE
 @STORE
 @campaign_options
 @json_option("Print JSON Lines, one run each.")
@@ -96,7 +97,8 @@ def run(
         if not run_list.files:
             return 2
         incomplete_code = 0 if run_list.is_complete else 1
-        selected, options = select_shard(run_flags, run_list.files, options)
+        matching = matching_files(obj, run_list.files, paths, flags)
+        selected, options = select_shard(run_flags, matching, options)
         files = list(selected)
         part = open_part(run_flags, out, files, judge, options)
         if part is not None:

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from .. import console
+from .card_in_force import card_in_force
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import JSON, JUDGE, MAX_COST, PATHS, RUBRIC, STORE
+from .options import JSON, JUDGE, MAX_COST, PATHS, RUBRIC, STORE, WHERE
 
 if TYPE_CHECKING:
     from ..error_codes.detectors.answers import AnswerCode
     from ..error_codes.models import FiredCode
+    from ..judge.card.scorecard import ScoreCard
     from ..judge.facts.diagnosis import Diagnosis
     from ..trajectories.models import Run
-    from ..trajectories.record.facts import Fact
+    from ..trajectories.record.facts import Fact, FactInfo
     from .judge_readings import Reading
 
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 @option("--plan", is_flag=True, help="Also show what a model says became of the plan's promises.")
 @JUDGE
 @MAX_COST
+@WHERE
 @RUBRIC
 @STORE
 @JSON
@@ -68,7 +71,7 @@ class RunDiagnosis:
     taxonomy: Literal["paper", "harness"]
     not_read_reason: str
     """Why some codes were not read."""
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[FactInfo, ...] = ()
     bare_facts: tuple[Fact, ...] = ()
     """Facts about a run without a track, whoever read it."""
 
@@ -123,10 +126,13 @@ def run(
     options = replace(options, questions=QuestionSet(criteria=False, diagnosis=needs_reading))
     store = flags["store"] if "diagnosis" in extra_questions(judge) else "none"
     is_first = True
+    stored = card_in_force(obj, paths, settings, flags)
 
     def show(reading: Reading) -> None:
         nonlocal is_first
         diagnosis = diagnose(reading, judge.name, chosen)
+        if stored is not None:
+            diagnosis = with_stored_readings(diagnosis, stored)
         if as_json:
             console.raw(json.dumps(diagnosis.to_dict(), ensure_ascii=False))
         else:
@@ -135,7 +141,7 @@ def run(
             show_diagnosis(diagnosis, with_plan)
         is_first = False
 
-    return read_runs(obj, paths, settings, store, judge, options, show)
+    return read_runs(obj, paths, settings, {**flags, "store": store}, judge, options, show)
 
 
 def diagnose(reading: Reading, judge: str, taxonomy: Literal["paper", "harness"]) -> RunDiagnosis:
@@ -159,6 +165,26 @@ def diagnose(reading: Reading, judge: str, taxonomy: Literal["paper", "harness"]
         not_read_reason="no judge read the run" if reply is None else "the judge's reading failed",
         facts=() if reply is None else prepared.facts,
         bare_facts=bare_facts(prepared.detected.context),
+    )
+
+
+def with_stored_readings(by_rules: RunDiagnosis, card: ScoreCard) -> RunDiagnosis:
+    """The diagnosis of the rules with the readings of a scorecard of the same run."""
+    diagnosis = replace(
+        by_rules.diagnosis,
+        codes=tuple(code for code in card.codes if code.taxonomy == "paper"),
+        steps=tuple(code for code in card.codes if code.taxonomy == "harness"),
+        unproven=card.unproven,
+        codes_read=card.codes_read,
+        plan=card.plan,
+        primary_failure=card.primary_failure,
+        answer_codes=card.answer_codes,
+    )
+    return replace(
+        by_rules,
+        diagnosis=diagnosis,
+        not_read_reason="the judge's reading failed",
+        facts=card.facts,
     )
 
 
@@ -211,7 +237,7 @@ def _head(run_diagnosis: RunDiagnosis) -> str:
     return f"{run.id}  {' · '.join(parts)}"
 
 
-def _show_code(code: FiredCode, facts: Mapping[str, Fact]) -> None:
+def _show_code(code: FiredCode, facts: Mapping[str, FactInfo]) -> None:
     from ..judge.card.view import code_item
     from .render import say_item
 

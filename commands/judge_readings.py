@@ -46,7 +46,7 @@ def read_runs(
     obj: dict[str, Any],
     paths: tuple[str, ...],
     settings: Settings,
-    store_flag: str | None,
+    flags: Mapping[str, Any],
     judge: Judge,
     options: ScoreOptions,
     show: Callable[[Reading], None],
@@ -54,13 +54,14 @@ def read_runs(
     """Ask about every run what `options.questions` names and show each reading, in the order of the
     paths; the exit code.
 
-    Answers in the store are not asked for again. Stderr names what could not be read, what failed,
-    and what it cost.
+    Answers in the store are not asked for again; `flags` has --store and --where. Stderr names what
+    could not be read, what failed, and what it cost.
     """
     from ..judge.engine import ask_all
     from ..judge.judges.limits import GuardedJudge, Pacer
     from ..judge.run_sources import for_each_run
     from ..trajectories.reading.load import load_conversation
+    from .runs import matching_paths
     from .sessions import existing_paths, open_session_store
 
     quiet, scope = obj["quiet"], options.scope()
@@ -70,7 +71,7 @@ def read_runs(
         existing = existing_paths(paths)
         if existing:
             store = open_session_store(
-                existing, settings, store_flag, stack, judge=judge, quiet=quiet
+                existing, settings, flags["store"], stack, judge=judge, quiet=quiet
             )
         precision: Mapping[str, float] = {}
         if store is not None:
@@ -88,7 +89,7 @@ def read_runs(
         stack.callback(results.progress.clear)
         summary = asyncio.run(
             for_each_run(
-                paths,
+                matching_paths(obj, paths, flags),
                 read,
                 results.take,
                 concurrency=options.concurrency,

@@ -24,11 +24,12 @@ from .options import (
     RUBRIC,
     STAGES_FROM,
     STORE,
+    WHERE,
     campaign_options,
     json_option,
     run_facts_options,
 )
-from .runs import list_runs
+from .runs import list_runs, matching_files
 from .score_changes import show_changes
 from .sessions import existing_paths, judge_options, required_store, score_options
 
@@ -59,6 +60,7 @@ _STORED_OPTIONS = {
 @campaign_options
 @STAGES_FROM
 @DIAGNOSIS
+@WHERE
 @RUBRIC
 @run_facts_options
 @POLICY
@@ -106,7 +108,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         run_list = list_runs(paths)
         if not run_list.files:
             return 2
-        selected, options = select_shard(run_flags, run_list.files, options)
+        matching = matching_files(obj, run_list.files, paths, flags)
+        selected, options = select_shard(run_flags, matching, options)
         files = list(selected)
         store = required_store(existing_paths(paths), settings, flags["store"], stack, quiet)
         run_flags = _with_stored_judge(run_flags, store, paths, settings, flags)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import console
 from ..errors import AmbjudgeError, InputError, unexpected
 
 if TYPE_CHECKING:
     from ..trajectories.models import Run
+    from ..views.run_rows import RunRow
 
 T = TypeVar("T")
 
@@ -43,6 +44,82 @@ def list_runs(paths: Sequence[str]) -> RunList:
             is_complete = False
             console.error(source.error)
     return RunList(files, is_complete)
+
+
+def matching_files(
+    obj: dict[str, Any], files: Sequence[Path], paths: Sequence[str], flags: Mapping[str, Any]
+) -> list[Path]:
+    """Those of the conversation files below the paths that --where lets through.
+
+    A run is known by its scorecard in the store, else by its own files. InputError if the filter
+    lets none through.
+    """
+    from .cohort_input import run_filter
+
+    query = run_filter(flags, paths)
+    if query is None:
+        return list(files)
+    rows = _stored_rows(obj, paths, flags)
+    matching = []
+    for file in files:
+        row = rows.get(str(file.absolute())) or _row_of_files(file)
+        if query.accepts_row(row._replace(path=str(file))):
+            matching.append(file)
+    if files and not matching:
+        raise InputError("no run matches the filter", "loosen --where")
+    return matching
+
+
+def matching_paths(
+    obj: dict[str, Any], paths: tuple[str, ...], flags: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """The paths, or with --where the conversation files below them that it lets through."""
+    if not flags.get("where"):
+        return paths
+    files = matching_files(obj, list_runs(paths).files, paths, flags)
+    return tuple(str(file) for file in files)
+
+
+def _stored_rows(
+    obj: dict[str, Any], paths: Sequence[str], flags: Mapping[str, Any]
+) -> dict[str, RunRow]:
+    """The rows of the scorecards that count in the store of the paths, by path."""
+    from ..config import load
+    from ..judge.card.choice import choose
+    from ..judge.store import open_store
+    from ..views.run_rows import row_of
+    from .sessions import existing_paths, store_place
+
+    place = store_place(load(obj["config"]), existing_paths(paths), flags.get("store"))
+    if place is None or not ("://" in str(place) or Path(place).is_file()):
+        return {}
+    with open_store(place, create=False) as store:
+        heads = store.heads()
+        numbers = choose([stored.head for stored in heads]).numbers
+        cards = store.card_data_at([heads[number].seq for number in numbers])
+        return {str(path): row_of(0, card, path) for _, path, card in cards}
+
+
+def _row_of_files(file: Path) -> RunRow:
+    """The row of a run without a scorecard; of one that cannot be read, its name alone."""
+    from ..trajectories.reading.layout import run_id
+    from ..trajectories.reading.load import load_conversation
+    from ..views.run_rows import waiting
+
+    row = waiting(0, file, run_id(file))
+    try:
+        run = load_conversation(file)
+    except InputError:
+        return row
+    return row._replace(
+        agent=run.agent,
+        model=run.model,
+        task=run.task,
+        track=run.track,
+        tier=run.tier,
+        repeat=run.repeat,
+        turns=len(run.turns),
+    )
 
 
 def each_run(

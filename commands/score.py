@@ -26,6 +26,7 @@ from .campaign import (
     select_shard,
 )
 from .card_files import CardFile, output_path
+from .card_in_force import card_in_force
 from .forecast import show_forecast
 from .grouped_help import command as grouped_command
 from .grouped_help import option
@@ -37,11 +38,12 @@ from .options import (
     RUBRIC,
     STAGES_FROM,
     STORE,
+    WHERE,
     campaign_options,
     run_facts_options,
 )
 from .path_types import PathOrAddress
-from .runs import has_run, list_runs
+from .runs import has_run, list_runs, matching_files
 from .sessions import open_session_store, score_options
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
 @campaign_options
 @STAGES_FROM
 @DIAGNOSIS
+@WHERE
 @RUBRIC
 @run_facts_options
 @POLICY
@@ -94,7 +97,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     0; 1 if something could not be scored; 2 if nothing could be read.
     """
     from ..judge.questions.items import check_can_label_stages
-    from ..judge.run_sources import run_sources
+    from ..judge.card.fields import RULES
+    from ..judge.run_sources import RunSource, run_sources
 
     settings, quiet = load(obj["config"]), obj["quiet"]
     run_flags = read_run_flags(settings, flags)
@@ -102,6 +106,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     options = score_options(settings, flags)
     check_can_label_stages(judge, options.questions)
     needs_store = run_flags.dry_run or run_flags.batch
+    stored = None
+    if not needs_store and run_flags.shard is None:
+        stored = card_in_force(obj, paths, settings, flags)
+    if stored is not None:
+        return _show_stored(obj, stored, flags)
     if needs_store:
         _refuse_addresses(paths)
     with ExitStack() as stack:
@@ -122,8 +131,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             return 2
 
         runs: Sequence[str | RunSource] = paths
+        if flags["where"]:
+            matching = matching_files(obj, list_runs(paths).files, paths, flags)
+            runs = [RunSource(file) for file in matching]
         if run_flags.shard is not None:
-            shard, options = select_shard(run_flags, run_sources(paths), options)
+            shard, options = select_shard(run_flags, run_sources(runs), options)
             runs = list(shard)
         out = output_path(flags["out"]) if flags["out"] else None
         files = (source.path for source in run_sources(runs))
@@ -156,11 +168,48 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         code = campaign(
             work, flags=run_flags, judge=judge, options=options, store=store, quiet=quiet
         )
+        if store is not None and judge.name == RULES:
+            _note_other_judges(store, readable_paths, quiet)
         # A part with criteria that another attempt may score is made again next time.
         is_final = code in (0, 1) and sink.is_kept and not sink.retriable
         if part is not None and is_final:
             part.write_note(sink.scored, code)
         return code
+
+
+def _note_other_judges(store: Store, paths: Sequence[str], quiet: bool) -> None:
+    """Say that the store has scorecards of a model too, which other commands prefer to those of the
+    rules."""
+    from ..judge.card.fields import RULES
+
+    models = [name for name in store.judges(paths) if name != RULES]
+    if models:
+        console.note(
+            f"these are the scores by rules; the store has scorecards by {', '.join(models)} too"
+            " (--judge NAME)",
+            quiet,
+        )
+
+
+def _show_stored(obj: dict[str, Any], card: ScoreCard, flags: dict[str, Any]) -> int:
+    """Show a scorecard of the store as if it had been made now; the exit code."""
+    from ..judge.base import Usage
+    from ..judge.runner import BatchSummary
+    from ..judge.session import ScoreOutcome, SessionTotals
+
+    with ExitStack() as stack:
+        sink = _OutcomeSink(
+            stack,
+            output_path(flags["out"]) if flags["out"] else None,
+            as_json=flags["as_json"],
+            quiet=obj["quiet"],
+            verbose=obj["verbose"] > 0,
+            asks_codes=True,
+            is_stored=True,
+        )
+        sink.add_outcome(ScoreOutcome(Path(card.run.path), card))
+        summary = BatchSummary(done=1, abandoned=0, interrupted=False, elapsed_s=0.0, peak=1)
+        return sink.finish(SessionTotals(summary, Usage(), throttles=0))
 
 
 def _asks_codes(judge: Judge, options: ScoreOptions) -> bool:

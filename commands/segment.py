@@ -11,7 +11,7 @@ import click
 from .. import console
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import JSON, JUDGE, MAX_COST, PATHS, STAGES_FROM, STORE
+from .options import JSON, JUDGE, MAX_COST, PATHS, STAGES_FROM, STORE, WHERE
 
 if TYPE_CHECKING:
     from ..config import Settings
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @JUDGE
 @STAGES_FROM
 @MAX_COST
+@WHERE
 @STORE
 @click.pass_obj
 def command(
@@ -41,11 +42,12 @@ def command(
     where the rules are unsure (--stages mixed). The store keeps the model's labels.
     """
     from ..config import load
+    from .runs import matching_paths
 
     settings = load(obj["config"])
     printer = _Printer(as_json, why)
     if (settings.get("stages", flags["stages"]) or "rules") == "rules":
-        return _segment_by_rules(paths, printer)
+        return _segment_by_rules(matching_paths(obj, paths, flags), printer)
     return _segment_by_judge(obj, paths, settings, flags, printer)
 
 
@@ -91,7 +93,7 @@ def _segment_by_judge(
         stages, stages_from = choose_stages(reading.prepared, reading.replies.get("stages"))
         printer.add(run, by_rules, stages, stages_from)
 
-    return read_runs(obj, paths, settings, flags["store"], judge, options, show)
+    return read_runs(obj, paths, settings, flags, judge, options, show)
 
 
 class _Printer:
