@@ -32,9 +32,11 @@ from ..reading.messages import exit_code as integer_exit_code
 from ..token_counts import CallTokens, RunTotal, run_total
 from .fields import as_id, as_object, as_objects, first_of, parse_object, unix_time
 
-_TOTALS = {"input_tokens": "input tokens", "output_tokens": "output tokens", "cost_usd": "dollars"}
+_TOTALS = {"input_tokens": "input tokens", "output_tokens": "output tokens", "cost_usd": "USD"}
 """Quantities of a run, with their names in notes."""
 _CALL_BLOCKS = ("tool_use", "tool_result", "redacted_thinking")
+_MIN_WAITING_S = 30
+"""Seconds of waiting for a person from which on a note names them."""
 RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 """The fields of a result in the harness's own JSON."""
 
@@ -347,7 +349,7 @@ class Draft:
         """What a user should know of the run beyond what was lost, in short texts."""
         notes = [f"{n} {label}" for label, n in (+self.odd).items()]
         notes += [total.note for total in self.run_totals().values() if total.note]
-        if self._waiting_s >= 1:
+        if self._waiting_s >= _MIN_WAITING_S:
             notes.append(f"{self._waiting_s:,.0f} s of waiting for a person in its wall time")
         return notes
 
