@@ -63,15 +63,25 @@ def leaderboard(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) 
     leader = agent_rows[0]
     return FigureResult(
         figure,
-        caption=(
-            "Mean of runs by track, then of tracks. Pale bar: 95 % interval for new tasks of the"
-            " same kind; thin line: for repeats of these tasks. Ranks: those that the data leave"
-            " possible for new tasks, jointly for all agents at 95 %."
-        ),
+        caption=f"Mean of runs by track, then of tracks. {_intervals_explained(agent_rows)}",
         description=(
             f"Leaderboard of {len(pairs)} agents by {score.name}; {label(leader['agent'])} leads"
             f" with {format_number(leader['value'], score.digits)}."
         ),
+    )
+
+
+def _intervals_explained(rows: list[Row]) -> str:
+    """What the intervals and ranks of a leaderboard are, or that the tasks are too few for them."""
+    if any(row["lo"] is not None for row in rows):
+        return (
+            "Pale bar: 95 % interval for new tasks of the same kind; thin line: for repeats of"
+            " these tasks. Ranks: those that the data leave possible for new tasks, jointly for all"
+            " agents at 95 %."
+        )
+    return (
+        "Line: 95 % interval for repeats of these tasks. The tasks are too few for an interval and"
+        " for ranks for new tasks."
     )
 
 
@@ -80,12 +90,15 @@ def _leaderboard_columns(rows: list[Row], digits: int) -> list[TextColumn]:
     intervals = [format_interval(row["lo"], row["hi"], digits) for row in rows]
     ranks = [format_ranks(row["rank_lo"], row["rank_hi"]) for row in rows]
     run_counts = [str(row["runs"]) for row in rows]
-    return [
+    columns = [
         TextColumn(0.13, "right", "mean", means),
-        TextColumn(0.19, "left", "95 %", intervals),
-        TextColumn(0.78, "right", "ranks", ranks),
         TextColumn(1.0, "right", "runs", run_counts),
     ]
+    if any(row["lo"] is not None for row in rows):
+        columns.insert(1, TextColumn(0.19, "left", "95 %", intervals))
+    if any(row["rank_lo"] is not None for row in rows):
+        columns.insert(-1, TextColumn(0.78, "right", "ranks", ranks))
+    return columns
 
 
 def _draw_mean(ax: Axes, row_index: int, new_tasks: Row, same_tasks: Row | None) -> None:
@@ -136,8 +149,8 @@ def leaderboard_tracks(
         figure,
         caption=(
             "Means over runs within each track, agents in the overall order. Pale bar: 95 %"
-            " interval for new tasks of the track, missing where the track has one task only; thin"
-            " line: for repeats of these tasks."
+            " interval for new tasks of the track, missing where the track has fewer than four"
+            " tasks; thin line: for repeats of these tasks."
         ),
         description=(
             f"Leaderboards of {len(tracks)} tracks for {len(agents)} agents by {score.name}."

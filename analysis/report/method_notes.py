@@ -16,7 +16,9 @@ METHOD_NOTES = (
             "“New tasks”: these tasks are a sample of their kind; the spread is between tasks,"
             " tasks are the clusters, t with (effective clusters − 1) degrees of freedom,"
             " Satterthwaite’s over tracks for leaderboards. “Same tasks”: these tasks run again;"
-            " only repeats vary. Agents, tracks and tiers are fixed, never a sample."
+            " only repeats vary. The error for new tasks is at least that for the same tasks, which"
+            " new ones vary in too. Below three degrees of freedom there is no interval, no p and"
+            " no rank: the tasks are too few. Agents, tracks and tiers are fixed, never a sample."
         ),
     ),
     (
@@ -33,7 +35,6 @@ METHOD_NOTES = (
         (
             "What Holm’s procedure over all paired differences leaves possible: all sets hold at"
             " once at 95 %. A track with one task borrows the spread of tasks from the others."
-            " “Share first” describes resamplings of tasks; it is not a confidence level."
         ),
     ),
     (
