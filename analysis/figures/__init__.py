@@ -8,6 +8,7 @@ the same bytes. matplotlib is imported with the first drawing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...atomic_files import atomic_write
+from ..tables.score_names import score_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,8 +50,10 @@ class Figure:
     title: str
     svg: str | None = None
     narrow: str | None = None
-    """The same as SVG for a phone's screen."""
+    """The same as SVG for one column of a page, or a phone's screen."""
     png: bytes | None = None
+    pdf: bytes | None = None
+    narrow_pdf: bytes | None = None
     caption: str = ""
     """How to read the figure."""
     description: str = ""
@@ -66,32 +70,29 @@ def draw(
     *,
     png: bool = True,
     narrow: bool = False,
+    pdf: bool = False,
 ) -> Figure:
     """Draw one of FIGURES from tables (by name) and the run frame.
 
-    `outcome`: the score that the tables are about. `narrow`: also for a phone's screen. If there is
-    nothing to draw, the figure has a reason instead.
+    `outcome`: the score that the tables are about. `narrow`: also for one column of a page. If
+    there is nothing to draw, the figure has a reason instead.
     """
-    from ..tables.score_names import score_of
     from .figure_result import NothingToDraw
-    from .rendering import fix_layout, to_png, to_svg
-    from .sheet import Sheet
+    from .rendering import to_pdf, to_png, to_svg
     from .style import figure_style
 
-    score = score_of(outcome, runs)
-    title = FIGURES[name][1].format(score=score.name)
-    draw_on_sheet = _figure_function(name)
-    narrow_svg = None
+    title = FIGURES[name][1].format(score=score_of(outcome, runs).name)
+    narrow_svg = narrow_pdf = None
     try:
         with figure_style():
-            result = draw_on_sheet(tables, runs, score, Sheet())
-            fix_layout(result.figure)
+            result = draw_on_sheet(name, tables, runs, outcome)
             svg = to_svg(result.figure)
+            document = to_pdf(result.figure) if pdf else None
             image = to_png(result.figure) if png else None
             if narrow:
-                narrow_result = draw_on_sheet(tables, runs, score, Sheet(narrow=True))
-                fix_layout(narrow_result.figure)
-                narrow_svg = to_svg(narrow_result.figure)
+                narrow_figure = draw_on_sheet(name, tables, runs, outcome, narrow=True).figure
+                narrow_svg = to_svg(narrow_figure)
+                narrow_pdf = to_pdf(narrow_figure) if pdf else None
     except NothingToDraw as nothing:
         return Figure(name, title, reason=str(nothing))
     return Figure(
@@ -100,9 +101,26 @@ def draw(
         svg=svg,
         narrow=narrow_svg,
         png=image,
+        pdf=document,
+        narrow_pdf=narrow_pdf,
         caption=result.caption,
         description=result.description,
     )
+
+
+def draw_on_sheet(
+    name: str, tables: Tables, runs: pl.DataFrame, outcome: str = "overall", *, narrow: bool = False
+) -> FigureResult:
+    """One of FIGURES as a figure of matplotlib with its layout fixed, under `figure_style`.
+
+    Raises NothingToDraw with the reason.
+    """
+    from .rendering import fix_layout
+    from .sheet import Sheet
+
+    result = _figure_function(name)(tables, runs, score_of(outcome, runs), Sheet(narrow=narrow))
+    fix_layout(result.figure)
+    return result
 
 
 def _figure_function(
@@ -119,23 +137,45 @@ def draw_all(
     *,
     png: bool = True,
     narrow: bool = False,
+    pdf: bool = False,
 ) -> list[Figure]:
     """Draw every figure, in order; those without data have a reason. Arguments as for `draw`."""
-    return [draw(name, tables, runs, outcome, png=png, narrow=narrow) for name in FIGURES]
+    return [draw(name, tables, runs, outcome, png=png, narrow=narrow, pdf=pdf) for name in FIGURES]
 
 
 def write(figures: list[Figure], folder: Path) -> list[Path]:
-    """Write <name>.svg and <name>.png of the figures that were drawn; return the paths."""
+    """Write the figures that were drawn; return the paths.
+
+    `<name>.svg`, `.pdf` and `.png` are 183 mm wide, two columns of a journal; `<name>-89mm.svg` and
+    `.pdf` are one column wide and left out where they would be higher than a page.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for figure in figures:
-        if figure.svg is not None:
+        files: dict[str, str | bytes | None] = {
+            ".svg": figure.svg,
+            ".pdf": figure.pdf,
+            ".png": figure.png,
+        }
+        if figure.narrow is not None and _fits_page(figure.narrow):
+            files |= {"-89mm.svg": figure.narrow, "-89mm.pdf": figure.narrow_pdf}
+        for ending, content in files.items():
+            if content is None:
+                continue
             # "replace": a name from the data may hold half a surrogate pair.
-            data = figure.svg.encode("utf-8", "replace")
-            paths.append(_write_file(folder / f"{figure.name}.svg", data))
-        if figure.png is not None:
-            paths.append(_write_file(folder / f"{figure.name}.png", figure.png))
+            data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+            paths.append(_write_file(folder / f"{figure.name}{ending}", data))
     return paths
+
+
+MAX_PAGE_MM = 240.0
+"""Height of a journal's page within its margins."""
+
+
+def _fits_page(svg: str) -> bool:
+    """Whether a drawing is no higher than a page."""
+    height = re.search(r'<svg [^>]*?height="([\d.]+)pt"', svg)
+    return height is None or float(height[1]) * 25.4 / 72 <= MAX_PAGE_MM
 
 
 def _write_file(path: Path, data: bytes) -> Path:

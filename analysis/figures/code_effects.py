@@ -24,14 +24,16 @@ from .figure_result import (
 from .sheet import Sheet, TextColumn
 from .style import (
     BLUE,
-    INK,
+    NOTE_SIZE,
     ORANGE,
     PINK,
     SKY,
+    TEXT_SIZE,
     YELLOW,
     code_label,
     draw_estimate,
     draw_interval,
+    draw_reference_line,
     draw_row_note,
     format_interval,
     format_signed,
@@ -70,9 +72,8 @@ def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet)
     rows_with_value(effects)
     parts = tidy_rows(tables, "effect_parts") if score == OVERALL else []
     reading_note = _reading_note(effects)
-    figure, axes = _effect_axes(
-        sheet, len(effects), with_parts=bool(parts), with_read_counts=bool(reading_note)
-    )
+    columns = _effect_columns(effects, score.digits, with_read_counts=bool(reading_note))
+    figure, axes = _effect_axes(sheet, len(effects), columns, with_parts=bool(parts))
     effect_axes = axes[0]
     for row_index, (new_tasks, same_tasks) in enumerate(pairs):
         _draw_effect(effect_axes, row_index, new_tasks, same_tasks)
@@ -87,11 +88,7 @@ def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet)
         if part_axes.patches:
             _add_part_legend(figure, sheet)
         _add_zero_line(part_axes)
-    sheet.label_rows(
-        axes,
-        [code_label(row["code"]) for row in effects],
-        _effect_columns(effects, score.digits, with_read_counts=bool(reading_note)),
-    )
+    sheet.label_rows(axes, [code_label(row["code"]) for row in effects], columns)
     parts_note = ""
     if parts:
         parts_note = (
@@ -116,16 +113,15 @@ def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet)
 
 
 def _effect_axes(
-    sheet: Sheet, n_codes: int, *, with_parts: bool, with_read_counts: bool
+    sheet: Sheet, n_codes: int, columns: list[TextColumn], *, with_parts: bool
 ) -> tuple[Figure, list[Axes]]:
     """Axes for effects, for parts if there are any, and, on a page, for columns of text."""
-    text_width = 1.0 if with_read_counts else 0.85
     heights = [sheet.rows_height(n_codes, 0.42, with_texts=True)]
-    width_ratios = [2.2, text_width]
+    width_ratios = [1.0]
     if with_parts:
         heights.append(sheet.rows_height(n_codes, 0.42))
-        width_ratios = [1.25, 1, text_width]
-    return sheet.adjacent_axes(heights, width_ratios, margin=1.35)
+        width_ratios = [1.25, 1.0]
+    return sheet.adjacent_axes(heights, width_ratios, margin=1.35, columns=columns)
 
 
 def _draw_effect(ax: Axes, row_index: int, new_tasks: Row, same_tasks: Row | None) -> None:
@@ -133,7 +129,7 @@ def _draw_effect(ax: Axes, row_index: int, new_tasks: Row, same_tasks: Row | Non
     if new_tasks["value"] is None:
         reason = label(new_tasks["reason"] or "not estimated", 76)
         lines = wrap(reason, 40)[:2]
-        note = draw_row_note(ax, row_index, "\n".join(lines), x=0, size=7.5)
+        note = draw_row_note(ax, row_index, "\n".join(lines), x=0, size=NOTE_SIZE)
         note.set_in_layout(False)
         return
     draw_interval(ax, row_index, new_tasks["lo"], new_tasks["hi"], BLUE, thick=True)
@@ -151,7 +147,7 @@ def _effect_limits(effects: list[Row], score: Score) -> tuple[float, float]:
 
 
 def _add_zero_line(ax: Axes) -> None:
-    ax.axvline(0, color=INK, linewidth=0.8)
+    draw_reference_line(ax, 0)
     ax.grid(axis="x")
 
 
@@ -200,9 +196,9 @@ def _effect_columns(effects: list[Row], digits: int, *, with_read_counts: bool) 
         heading = "fired / read"
         fired = [f"{n} / {row['read']}" for n, row in zip(fired, effects, strict=True)]
     return [
-        TextColumn(0.2, "right", "effect", estimates),
-        TextColumn(0.25, "left", "95 %", intervals),
-        TextColumn(1.0, "right", heading, fired),
+        TextColumn("right", "effect", estimates),
+        TextColumn("left", "95 %", intervals),
+        TextColumn("right", heading, fired),
     ]
 
 
@@ -231,10 +227,11 @@ def sensitivity(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) 
     limit = 1.0 if effects[0]["robustness_value"] > 0.75 else 0.8
     for row, ax in zip(effects, grid, strict=True):
         _draw_sensitivity(ax, row["robustness_value"], limit)
-        ax.set_title(f"{row['code']}: {format_signed(row['value'], score.digits)}")
+        effect = format_signed(row["value"], score.digits)
+        ax.set_title(f"{row['code']}: {effect}\nRV {row['robustness_value']:.2f}")
     _add_sensitivity_legend(figure, n_columns)
-    figure.supxlabel("partial R² of an unobserved cause with the code", fontsize=9)
-    figure.supylabel(f"partial R² with {score.name}", fontsize=9)
+    figure.supxlabel("partial R² of an unobserved cause with the code", fontsize=TEXT_SIZE)
+    figure.supylabel(f"partial R² with {score.name}", fontsize=TEXT_SIZE)
     robustness_list = ", ".join(
         f"{row['code']} {fixed(row['robustness_value'], 2)}" for row in effects
     )
@@ -277,9 +274,6 @@ def _draw_sensitivity(ax: Axes, robustness_value: float, limit: float) -> None:
         within_axes = np.where(r2_score <= 1.2 * limit, r2_score, np.nan)
         ax.plot(r2_code, within_axes, color=colour, linewidth=width)
     draw_estimate(ax, rv, rv, ORANGE, size=5)
-    ax.annotate(
-        f"RV {fixed(rv, 2)}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5
-    )
     ax.set_xlim(0, limit)
     ax.set_ylim(0, limit)
     ax.set_aspect("equal")

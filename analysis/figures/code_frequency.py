@@ -29,9 +29,11 @@ from .style import (
     MAX_AGENTS,
     ORANGE,
     SKY,
+    TEXT_SIZE,
     code_label,
     draw_estimate,
     draw_interval,
+    draw_reference_line,
     draw_row_note,
     draw_runs,
     format_interval,
@@ -112,7 +114,7 @@ def _draw_rate(ax: Axes, sheet: Sheet, row_index: int, row: Row, note: str = "")
         xytext=(5, 0),
         textcoords="offset points",
         va="center",
-        fontsize=8.5,
+        fontsize=TEXT_SIZE,
     )
 
 
@@ -218,16 +220,10 @@ def _draw_scores_by_code_count(ax: Axes, means: list[Row], arrays: RunArrays, sc
         draw_runs(ax, x, arrays.y[in_group], SKY, size=dot_size, alpha=0.4)
         draw_interval(ax, group_index, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
         draw_estimate(ax, group_index, row["value"], BLUE, size=7)
-        ax.annotate(
-            format_number(row["value"], score.digits),
-            (group_index + 0.33, row["value"]),
-            va="center",
-            fontweight="bold",
-            annotation_clip=False,
-        )
     groups_with_mean = [index for index, row in enumerate(means) if row["value"] is not None]
     values = [means[index]["value"] for index in groups_with_mean]
     ax.plot(groups_with_mean, values, color=BLUE, linewidth=1, zorder=2)
+    _write_means(ax, groups_with_mean, values, score)
     group_names = [
         f"{group}\n{format_percent(row['share'])}" for group, row in zip(GROUPS, means, strict=True)
     ]
@@ -240,6 +236,21 @@ def _draw_scores_by_code_count(ax: Axes, means: list[Row], arrays: RunArrays, sc
     ax.set_title(f"{score.titled} of runs, mean and 95 %")
     ax.grid(axis="y")
     return sampling_note
+
+
+def _write_means(ax: Axes, groups: list[int], means: list[float], score: Score) -> None:
+    """Write each mean at the right of its mark, on the side where the line to the next is not."""
+    for position, (group, mean) in enumerate(zip(groups, means, strict=True)):
+        is_rising = position + 1 < len(means) and means[position + 1] > mean
+        ax.annotate(
+            format_number(mean, score.digits),
+            (group, mean),
+            xytext=(7, -4 if is_rising else 4),
+            textcoords="offset points",
+            va="top" if is_rising else "bottom",
+            fontweight="bold",
+            annotation_clip=False,
+        )
 
 
 CHANGE_SERIES = (("raw", "raw", -0.17, ORANGE), ("within_cell", "within cell", 0.17, GREEN))
@@ -274,7 +285,7 @@ def _draw_changes(ax: Axes, rows: list[Row], sheet: Sheet) -> None:
     if not has_changes:
         _write_missing_changes(ax, rows)
         return
-    ax.axvline(0, color=INK, linewidth=0.8)
+    draw_reference_line(ax, 0)
     ax.grid(axis="x")
     for _, name, _, colour in CHANGE_SERIES:
         ax.plot([], [], "o-", color=colour, markersize=4.5, label=name)
@@ -301,10 +312,11 @@ def _write_missing_changes(ax: Axes, rows: list[Row]) -> None:
         transform=ax.transAxes,
         ha="center",
         va="center",
-        fontsize=8,
+        fontsize=TEXT_SIZE,
         style="italic",
     )
     ax.set_xticks([])
+    ax.spines["bottom"].set_visible(False)
 
 
 def recovery(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> FigureResult:
@@ -312,8 +324,9 @@ def recovery(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
     all_rows = tidy_rows(tables, "recovery")
     # One row more than there are agents: that of all agents.
     rows = rows_with_value(row for row in all_rows if row["population"] != "same")[: MAX_AGENTS + 1]
-    height = sheet.rows_height(len(rows), 0.32, with_texts=True)
-    figure, axes = sheet.adjacent_axes([height], width_ratios=(2.2, 1), margin=1.0)
+    height = sheet.rows_height(len(rows), 0.34, with_texts=True)
+    columns = _recovery_columns(rows)
+    figure, axes = sheet.adjacent_axes([height], width_ratios=(1,), margin=1.0, columns=columns)
     ax = axes[0]
     for row_index, row in enumerate(rows):
         colour = INK if _is_all_agents(row) else GREEN
@@ -324,8 +337,8 @@ def recovery(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
     ax.set_xlim(0, 1)
     ax.grid(axis="x")
     ax.set_xlabel("share of runs with two or more codes\nthat reach a scored submission")
-    names = ["all agents" if _is_all_agents(row) else label(row["agent"]) for row in rows]
-    sheet.label_rows(axes, names, _recovery_columns(rows))
+    names = ["all agents" if _is_all_agents(row) else row["agent"] for row in rows]
+    sheet.label_rows(axes, names, columns)
     return FigureResult(
         figure,
         caption=(
@@ -344,13 +357,11 @@ def _is_all_agents(row: Row) -> bool:
 
 def _recovery_columns(rows: list[Row]) -> list[TextColumn]:
     return [
-        TextColumn(0.13, "right", "share", [fixed(row["value"], 2) for row in rows]),
+        TextColumn("right", "share", [fixed(row["value"], 2) for row in rows]),
+        TextColumn("left", "95 %", [format_interval(row["lo"], row["hi"], 2) for row in rows]),
+        TextColumn("right", "runs", [str(row["runs"]) for row in rows]),
         TextColumn(
-            0.19, "left", "95 %", [format_interval(row["lo"], row["hi"], 2) for row in rows]
-        ),
-        TextColumn(0.64, "right", "runs", [str(row["runs"]) for row in rows]),
-        TextColumn(
-            1.0, "right", "codes a run", [format_number(row["codes_per_run"], 2) for row in rows]
+            "right", "codes a run", [format_number(row["codes_per_run"], 2) for row in rows]
         ),
     ]
 

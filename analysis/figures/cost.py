@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from ...console import cells
 from ..statistics.run_arrays import select_runs
 from ..tables.score_names import Score
 from .figure_result import FigureResult, NothingToDraw, Row, Tables, tidy_rows
 from .sheet import Sheet
 from .style import (
+    BLUE,
     INK,
     MARKERS,
+    MAX_AGENTS,
     SERIES,
     SKY,
+    TEXT_SIZE,
     distinct_labels,
     draw_runs,
     format_number,
+    label_log_axis,
     sampling_step,
     track_label,
 )
@@ -27,6 +32,7 @@ from .style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.path import Path
 
 COSTS = (
     ("cost_usd", "cost of the run, US$ (log)"),
@@ -36,11 +42,46 @@ COSTS = (
 """Columns of cost with titles of the axis. The first that enough runs have is drawn; the table has
 all."""
 MIN_RUNS = 3
+_MAX_LEGEND_NAME = 40
+_LEGEND_CHARACTER_INCHES = 0.07
 
 
 class _AgentMark(NamedTuple):
+    """How an agent's centre is drawn: as a marker or, among many agents, as a number."""
+
     colour: str
-    marker: str
+    marker: str | int
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """Arguments of `plot`."""
+        if isinstance(self.marker, int):
+            size = 6.5 * len(str(self.marker)) ** 0.8
+            return {
+                "marker": _number_outline(self.marker),
+                "color": self.colour,
+                "linestyle": "",
+                "markersize": size,
+                "markeredgewidth": 0.2,
+            }
+        return {
+            "marker": self.marker,
+            "color": self.colour,
+            "linestyle": "",
+            "markersize": 6.5,
+            "markeredgecolor": INK,
+            "markeredgewidth": 0.7,
+        }
+
+
+def _number_outline(number: int) -> Path:
+    """The outline of a number with its middle at the origin, as a marker."""
+    from matplotlib.path import Path
+    from matplotlib.textpath import TextPath
+
+    outline = TextPath((0, 0), str(number), size=10, prop={"weight": "bold"})
+    middle = outline.get_extents().get_points().mean(axis=0)
+    return Path(outline.vertices - middle, outline.codes)
 
 
 def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> FigureResult:
@@ -62,21 +103,22 @@ def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
     correlations = {
         (row["track"], row["kind"]): row for row in tidy_rows(tables, "cost", cost=cost)
     }
+    axes_range = float(data[cost].min()), float(data[cost].max())  # type: ignore[arg-type]
     figure, grid = sheet.small_multiples(
         len(tracks), max_columns=1 if sheet.narrow else 3, height=2.25, margin=0.75
     )
     for track, ax in zip(tracks, grid, strict=True):
         _draw_track(ax, data.filter(pl.col("track") == track), cost, score.column, marks)
+        label_log_axis(ax, *axes_range)
         ax.set_title(_track_title(track, correlations), linespacing=1.4)
-    figure.supxlabel(axis_title, fontsize=9)
-    figure.supylabel(score.titled, fontsize=9)
-    if _are_distinguishable(agents):
-        _add_agent_legend(figure, marks, max_columns=2 if sheet.narrow else 6)
+    figure.supxlabel(axis_title, fontsize=TEXT_SIZE)
+    figure.supylabel(score.titled, fontsize=TEXT_SIZE)
+    _add_agent_legend(figure, sheet, marks)
     return FigureResult(
         figure,
         caption=(
-            "Small dots: runs; large marks: agents (geometric mean of cost, mean score). r over"
-            " runs mixes differences between agents with those between their runs; within cell"
+            "Small dots: runs; marks or numbers: agents (geometric mean of cost, mean score). r"
+            " over runs mixes differences between agents with those between their runs; within cell"
             f" compares repeats of the same agent, task and tier.{sampling_note}"
         ),
         description=(
@@ -106,15 +148,10 @@ def _runs_with_cost_and_score(runs: pl.DataFrame, cost: str, score: str) -> pl.D
     return data
 
 
-def _are_distinguishable(agents: list[str]) -> bool:
-    """Whether there is a marker for each agent."""
-    return len(agents) <= len(MARKERS)
-
-
 def _agent_marks(agents: list[str]) -> dict[str, _AgentMark]:
-    """Colour and marker of each agent; the same for all if there are too many agents."""
-    if not _are_distinguishable(agents):
-        return dict.fromkeys(agents, _AgentMark(SKY, "o"))
+    """Colour and marker of each agent, or its number if there are more agents than markers."""
+    if len(agents) > len(MARKERS):
+        return {agent: _AgentMark(BLUE, number) for number, agent in enumerate(agents, 1)}
     return {
         agent: _AgentMark(SERIES[index % len(SERIES)], MARKERS[index])
         for index, agent in enumerate(agents)
@@ -125,28 +162,17 @@ def _draw_track(
     ax: Axes, runs: pl.DataFrame, cost: str, score: str, marks: dict[str, _AgentMark]
 ) -> None:
     """Draw the runs of a track as dots, and each agent's centre as a large mark."""
-    ax.set_xscale("log")
     for agent, mark in marks.items():
         agent_runs = runs.filter(pl.col("agent") == agent)
         if agent_runs.is_empty():
             continue
         dots = agent_runs.filter("is_drawn")
-        draw_runs(ax, dots[cost], dots[score], mark.colour, size=8, alpha=0.5)
+        colour = SKY if isinstance(mark.marker, int) else mark.colour
+        draw_runs(ax, dots[cost], dots[score], colour, size=8, alpha=0.5)
         geometric_mean_cost = math.exp(np.log(agent_runs[cost].to_numpy()).mean())
         mean_score = float(agent_runs[score].mean())  # type: ignore[arg-type]
-        ax.plot(
-            [geometric_mean_cost],
-            [mean_score],
-            mark.marker,
-            color=mark.colour,
-            markersize=6.5,
-            markeredgecolor=INK,
-            markeredgewidth=0.7,
-            zorder=4,
-        )
+        ax.plot([geometric_mean_cost], [mean_score], clip_on=False, zorder=4, **mark.style)
     ax.grid()
-    ax.minorticks_off()
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def _track_title(track: str, correlations: dict[tuple[str, str], Row]) -> str:
@@ -160,21 +186,22 @@ def _track_title(track: str, correlations: dict[tuple[str, str], Row]) -> str:
     return f"{title}\n{', '.join(notes)}" if notes else title
 
 
-def _add_agent_legend(figure: Figure, marks: dict[str, _AgentMark], max_columns: int) -> None:
+def _add_agent_legend(figure: Figure, sheet: Sheet, marks: dict[str, _AgentMark]) -> None:
+    """Name the marks, in as many columns as the longest name leaves room for."""
     from matplotlib.lines import Line2D
 
-    names = distinct_labels(list(marks), 18)
+    names = distinct_labels(list(marks)[:MAX_AGENTS], _MAX_LEGEND_NAME)
     handles = [
-        Line2D(
-            [], [], marker=mark.marker, color=mark.colour, linestyle="", markersize=6, label=name
-        )
-        for name, mark in zip(names, marks.values(), strict=True)
+        Line2D([], [], label=name, **mark.style)
+        for name, mark in zip(names, marks.values(), strict=False)
     ]
+    column_width = _LEGEND_CHARACTER_INCHES * (max(cells(name) for name in names) + 4)
     figure.legend(
         handles=handles,
         loc="outside upper center",
-        ncols=min(max_columns, len(handles)),
+        ncols=max(1, min(len(handles), int(sheet.width / column_width))),
         handletextpad=0.2,
+        columnspacing=1.2,
     )
 
 

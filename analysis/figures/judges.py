@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import polars as pl
 
+from ...console import cells
 from ..tables.score_names import Score
 from .figure_result import (
     FigureResult,
@@ -21,11 +22,15 @@ from .style import (
     GREEN,
     INK,
     MAX_AGENTS,
+    NOTE_SIZE,
     ORANGE,
+    TEXT_SIZE,
+    code_label,
+    distinct_labels,
     draw_estimate,
     draw_interval,
+    draw_row_note,
     format_number,
-    label,
     strip_x_axis,
 )
 
@@ -50,30 +55,30 @@ def agreement(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) ->
     n_runs = {
         item: max((row["n"] for row in rows if row["item"] == item), default=0) for item in items
     }
-    first_height = sheet.rows_height(len(items), 0.27, with_texts=True)
-    other_height = sheet.rows_height(len(items), 0.27)
+    first_height = sheet.rows_height(len(items), 0.29, with_texts=True)
+    other_height = sheet.rows_height(len(items), 0.29)
+    columns = [
+        TextColumn("right", "human / judge", [_mean_values(by_item, item) for item in items]),
+        TextColumn("right", "n", [str(n_runs[item]) for item in items]),
+    ]
     figure, axes = sheet.adjacent_axes(
-        [first_height, other_height, other_height], width_ratios=(1, 1, 1, 0.75), margin=1.0
+        [first_height, other_height, other_height], (1, 1, 1), margin=1.0, columns=columns
     )
-    # On a page there are more axes than coefficients: the last are for text.
+    # On a page there is one more than there are coefficients: it is for text.
     for ax, (coefficient, title) in zip(axes, COEFFICIENTS, strict=False):
         for row_index, (kind, item) in enumerate(kinds_and_items):
             row = _coefficient_row(by_item, item, coefficient)
             if row is None or row["value"] is None:
                 reason = "undefined" if n_runs[item] else "not read"
-                ax.text(0.02, row_index, reason, fontsize=7.5, va="center", style="italic")
+                draw_row_note(ax, row_index, reason, x=0.5, size=NOTE_SIZE).set_ha("center")
                 continue
             colour = ORANGE if kind == "code" else BLUE
             draw_interval(ax, row_index, row["lo"], row["hi"], colour, thick=False)
             draw_estimate(ax, row["value"], row_index, colour, size=5, hollow=bool(row["warnings"]))
         ax.set_title(title)
         ax.grid(axis="x")
-        ax.set_xlim(min(0.0, ax.get_xlim()[0]), 1.03)
-    columns = [
-        TextColumn(0.68, "right", "human / judge", [_mean_values(by_item, item) for item in items]),
-        TextColumn(1.0, "right", "n", [str(n_runs[item]) for item in items]),
-    ]
-    sheet.label_rows(axes, [label(item, 14) for item in items], columns)
+        _limit_to_coefficients(ax)
+    sheet.label_rows(axes, _item_names(rows, kinds_and_items), columns)
     return FigureResult(
         figure,
         caption=(
@@ -83,6 +88,28 @@ def agreement(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) ->
         ),
         description=f"Agreement of judge and labels on {len(items)} items.",
     )
+
+
+def _limit_to_coefficients(ax: Axes) -> None:
+    """An axis from 0 or, if a coefficient or interval is negative, from -1, to 1."""
+    low = -1.0 if ax.dataLim.x0 < 0 else 0.0
+    room = 0.05 * (1 - low)
+    ax.set_xlim(low - room, 1 + room)
+    middle = (low + 1) / 2
+    ax.set_xticks([low, middle, 1], [f"{tick:g}".replace("-", "−") for tick in (low, middle, 1)])
+
+
+def _item_names(rows: list[Row], kinds_and_items: list[tuple[str, str]]) -> list[str]:
+    """Codes and criteria with their titles, as far as the table has them."""
+    titles = {row["item"]: row.get("title") for row in rows}
+    names = []
+    for kind, item in kinds_and_items:
+        title = titles[item]
+        if kind == "code":
+            names.append(code_label(item))
+        else:
+            names.append(f"{item} {title}" if title else item)
+    return names
 
 
 def _coefficient_row(by_item: AgreementRows, item: str, coefficient: str) -> Row | None:
@@ -116,29 +143,29 @@ def judge_correction(
 ) -> FigureResult:
     """Agents' means as judged and after correction by human labels, each pair joined by a line."""
     corrections = _corrections(tidy_rows(tables, "corrected_leaderboard"))
-    figure = sheet.blank_figure(3.6)
+    height = max(3.0, 1.25 * _LABEL_INCHES * len(corrections) + 0.9)
+    figure = sheet.blank_figure(height)
     ax = figure.subplots()
     for correction in corrections:
         _draw_correction(ax, correction)
-    name_width = 11 if sheet.narrow else 22
-    names = [label(correction.agent, name_width) for correction in corrections]
+    names = distinct_labels(
+        [correction.agent for correction in corrections], 16 if sheet.narrow else 40
+    )
     judged = [correction.judged for correction in corrections]
     corrected = [correction.corrected["value"] for correction in corrections]
-    left_labels = [
-        f"{name}  {format_number(value, score.digits)}"
-        for name, value in zip(names, judged, strict=True)
-    ]
+    left_labels = [format_number(value, score.digits) for value in judged]
     right_labels = [
         f"{format_number(value, score.digits)}  {name}"
         for name, value in zip(names, corrected, strict=True)
     ]
-    _write_spread_labels(ax, left_labels, judged, x=-0.04, align="right")
-    _write_spread_labels(ax, right_labels, corrected, x=1.07, align="left")
-    ax.set_xlim(-0.75, 1.8)
+    min_distance = _LABEL_INCHES / (height - 0.8)
+    ax.set_ylim(ax.get_ylim())
+    _write_spread_labels(ax, left_labels, judged, min_distance, side=-1)
+    _write_spread_labels(ax, right_labels, corrected, min_distance, side=1)
+    ax.set_xlim(_limits_with_labels(left_labels, right_labels, sheet.width))
     ax.set_xticks([0, 1], ["as judged", "corrected\nby labels"])
     strip_x_axis(ax)
-    ax.spines["left"].set_visible(False)
-    ax.set_yticks([])
+    ax.set_ylabel(f"mean {score.titled}")
     return FigureResult(
         figure,
         caption=(
@@ -187,26 +214,78 @@ def _draw_correction(ax: Axes, correction: _Correction) -> None:
     draw_estimate(ax, 1, corrected["value"], colour, size=5)
 
 
-def _write_spread_labels(
-    ax: Axes, texts: list[str], heights: list[float], *, x: float, align: str
-) -> None:
-    """Write labels at their heights, pushed apart where they would overlap.
+_LABEL_INCHES = 0.16
+"""Height of a label."""
+_CHARACTER_INCHES = 0.62 * TEXT_SIZE / 72
+_GAP_INCHES = 0.2
+"""Between a mark and its label."""
+_AXIS_INCHES = 0.7
+"""Room for the y axis and its title."""
 
-    The order of labels stays, and so does the mean of their heights.
+
+def _limits_with_labels(
+    left_labels: list[str], right_labels: list[str], width: float
+) -> tuple[float, float]:
+    """Limits of the x axis that leave room for the labels; the means are at 0 and 1.
+
+    `width`: of the figure, in inches.
+    """
+    left, right = (
+        _GAP_INCHES + _CHARACTER_INCHES * max(cells(text) for text in texts)
+        for texts in (left_labels, right_labels)
+    )
+    between = max(0.5, width - _AXIS_INCHES - left - right)
+    return -left / between, 1 + right / between
+
+
+def _write_spread_labels(
+    ax: Axes, texts: list[str], values: list[float], min_distance: float, *, side: Literal[-1, 1]
+) -> None:
+    """Write labels beside their marks, pushed apart where they would overlap.
+
+    `min_distance`: share of the height of the axes. `side`: -1 for the marks at 0, whose labels
+    stand at their left, 1 for those at 1. The order of labels stays, and all stay within the axes
+    as far as there is room. A thin line leads to a label that was moved.
     """
     low, high = ax.get_ylim()
-    min_distance = max((high - low) * 0.062, 1e-9)
-    order = sorted(range(len(texts)), key=lambda index: heights[index])
-    positions: list[float] = []
-    for index in order:
-        position = heights[index]
-        if positions:
-            position = max(position, positions[-1] + min_distance)
-        positions.append(position)
-    shifts = [position - heights[index] for position, index in zip(positions, order, strict=True)]
-    mean_shift = sum(shifts) / len(shifts)
+    distance = min_distance * (high - low)
+    order = sorted(range(len(texts)), key=lambda index: values[index])
+    positions = _spread([values[index] for index in order], distance, low, high)
+    mark = 0 if side < 0 else 1
+    points = 72 * _GAP_INCHES
     for position, index in zip(positions, order, strict=True):
-        ax.text(x, position - mean_shift, texts[index], va="center", ha=align, fontsize=8.5)
+        ax.annotate(
+            texts[index],
+            (mark, values[index]),
+            xytext=(side * points, position),
+            textcoords=("offset points", "data"),
+            va="center",
+            ha="right" if side < 0 else "left",
+            fontsize=TEXT_SIZE,
+            in_layout=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": INK,
+                "linewidth": 0.5,
+                "alpha": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 4,
+                "relpos": (1.0 if side < 0 else 0.0, 0.5),
+            },
+        )
+
+
+def _spread(values: list[float], distance: float, low: float, high: float) -> list[float]:
+    """Ascending values moved apart to at least `distance`, between `low` and `high` if possible."""
+    positions: list[float] = []
+    for value in values:
+        lowest = positions[-1] + distance if positions else low
+        positions.append(max(value, lowest))
+    limit = high
+    for index in reversed(range(len(positions))):
+        positions[index] = min(positions[index], limit)
+        limit = positions[index] - distance
+    return positions
 
 
 __all__ = ["agreement", "judge_correction"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from ...console import cells
 from ...rounding import fixed
 from ..tables.score_names import Score
 from .figure_result import (
@@ -21,7 +22,9 @@ from .sheet import Sheet, TextColumn
 from .style import (
     BLUE,
     MAX_AGENTS,
+    NOTE_SIZE,
     ORANGE,
+    TEXT_SIZE,
     distinct_labels,
     draw_estimate,
     draw_interval,
@@ -47,19 +50,16 @@ def leaderboard(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) 
     rows = rows_with_value(tidy_rows(tables, "leaderboard", scope="overall"))
     pairs = pair_populations(rows, "agent")[:MAX_AGENTS]
     height = sheet.rows_height(len(pairs), 0.34, with_texts=True)
-    figure, axes = sheet.adjacent_axes([height], width_ratios=(2.2, 1), margin=1.1)
+    agent_rows = [new_tasks for new_tasks, _ in pairs]
+    columns = _leaderboard_columns(agent_rows, score.digits)
+    figure, axes = sheet.adjacent_axes([height], width_ratios=(1,), margin=1.1, columns=columns)
     ax = axes[0]
     for row_index, (new_tasks, same_tasks) in enumerate(pairs):
         _draw_mean(ax, row_index, new_tasks, same_tasks)
     _limit_to_scale(ax, score)
     ax.grid(axis="x")
     ax.set_xlabel(f"mean {score.titled}")
-    agent_rows = [new_tasks for new_tasks, _ in pairs]
-    sheet.label_rows(
-        axes,
-        distinct_labels([row["agent"] for row in agent_rows]),
-        _leaderboard_columns(agent_rows, score.digits),
-    )
+    sheet.label_rows(axes, [row["agent"] for row in agent_rows], columns)
     leader = agent_rows[0]
     return FigureResult(
         figure,
@@ -91,13 +91,13 @@ def _leaderboard_columns(rows: list[Row], digits: int) -> list[TextColumn]:
     ranks = [format_ranks(row["rank_lo"], row["rank_hi"]) for row in rows]
     run_counts = [str(row["runs"]) for row in rows]
     columns = [
-        TextColumn(0.13, "right", "mean", means),
-        TextColumn(1.0, "right", "runs", run_counts),
+        TextColumn("right", "mean", means),
+        TextColumn("right", "runs", run_counts),
     ]
     if any(row["lo"] is not None for row in rows):
-        columns.insert(1, TextColumn(0.19, "left", "95 %", intervals))
+        columns.insert(1, TextColumn("left", "95 %", intervals))
     if any(row["rank_lo"] is not None for row in rows):
-        columns.insert(-1, TextColumn(0.78, "right", "ranks", ranks))
+        columns.insert(-1, TextColumn("right", "ranks", ranks))
     return columns
 
 
@@ -142,9 +142,9 @@ def leaderboard_tracks(
     for track, ax in zip(tracks, grid, strict=True):
         track_rows = [row for row in rows if row["name"] == track]
         _draw_track(ax, track, track_rows, agents)
-        sheet.name_rows(ax, distinct_labels(agents, 20))
+        sheet.name_rows(ax, agents if sheet.narrow else distinct_labels(agents, 22))
     _limit_to_scale(grid[0], score)
-    figure.supxlabel(f"mean {score.titled}", fontsize=9)
+    figure.supxlabel(f"mean {score.titled}", fontsize=TEXT_SIZE)
     return FigureResult(
         figure,
         caption=(
@@ -179,20 +179,21 @@ def pairwise(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
             f"{n} agents: the matrix is drawn for at most {MAX_PAIRED_AGENTS}; the table has all"
             " pairs"
         )
-    # With more agents than fit on a phone the picture is wider than the screen and scrolls there.
     row_height = 0.64 if sheet.narrow else 0.5
-    figure = sheet.blank_figure(0.9 + row_height * n, max(sheet.width, 0.58 * n))
+    figure = sheet.blank_figure(0.9 + row_height * n)
     ax = figure.subplots()
+    values = _ValueText.fitting(rows, score.digits, _cell_width(sheet, n))
     largest = max(abs(row["value"]) for row in rows) or 1.0
     for row in rows:
-        _draw_difference(ax, sheet, row, agents, largest, score.digits)
+        _draw_difference(ax, sheet, row, agents, largest, values)
     _name_matrix(ax, sheet, agents)
     n_significant = sum(1 for row in rows if _is_significant(row))
     return FigureResult(
         figure,
         caption=(
             f"Row minus column, {score.titled}, paired by task, with the half-width of the 95 %"
-            " interval for new tasks. Star and bold: p < .05 after Holm over all pairs."
+            f" interval for new tasks{values.note}. {values.significance}: p < .05 after Holm"
+            " over all pairs."
         ),
         description=(
             f"Differences of {score.name} between {n} agents; {n_significant} of {len(rows)} pairs"
@@ -205,8 +206,67 @@ def _is_significant(row: Row) -> bool:
     return row["p_holm"] is not None and row["p_holm"] < SIGNIFICANCE_LEVEL
 
 
+class _ValueText(NamedTuple):
+    """How differences are written into the cells of the matrix."""
+
+    size: float
+    """Points."""
+    digits: int
+    """Decimals."""
+    is_rounded: bool
+    """Whether there are fewer decimals than in the table."""
+    has_stars: bool = True
+
+    @classmethod
+    def fitting(cls, rows: list[Row], digits: int, cell_width: float) -> _ValueText:
+        """The largest form in which every difference fits into a cell. `cell_width`: points."""
+        fewer_digits = max(0, digits - 1)
+        forms = [
+            cls(TEXT_SIZE, digits, is_rounded=False),
+            cls(NOTE_SIZE, digits, is_rounded=False),
+            cls(NOTE_SIZE, fewer_digits, is_rounded=True),
+            cls(_SMALLEST_SIZE, fewer_digits, is_rounded=True),
+            cls(_SMALLEST_SIZE, fewer_digits, is_rounded=True, has_stars=False),
+        ]
+        for form in forms:
+            longest = max(len(form.write(-abs(row["value"]), _is_significant(row))) for row in rows)
+            if longest * _CHARACTER_WIDTH * form.size <= cell_width:
+                return form
+        return forms[-1]
+
+    def write(self, value: float, significant: bool) -> str:
+        text = format_signed(value, self.digits).replace("0.", ".") if self.is_below_one else ""
+        text = text or format_signed(value, self.digits)
+        return f"{text}*" if significant and self.has_stars else text
+
+    @property
+    def is_below_one(self) -> bool:
+        """Whether the zero before the point can be left out, as scores reach from 0 to 1."""
+        return self.is_rounded and self.digits > 0
+
+    @property
+    def note(self) -> str:
+        return ", rounded (the table has the decimals)" if self.is_rounded else ""
+
+    @property
+    def significance(self) -> str:
+        return "Star and bold" if self.has_stars else "Bold"
+
+
+_SMALLEST_SIZE = 6.5
+"""Points; only for many agents in one column."""
+_CHARACTER_WIDTH = 0.72
+"""Width of a bold digit, as a share of the size of its font."""
+
+
+def _cell_width(sheet: Sheet, n: int) -> float:
+    """Width of a cell of the matrix of `n` agents in points, beside the names of a page's rows."""
+    names_width = 0.1 if sheet.narrow else 1.75
+    return 72 * (sheet.width - names_width) / n
+
+
 def _draw_difference(
-    ax: Axes, sheet: Sheet, row: Row, agents: list[str], largest: float, digits: int
+    ax: Axes, sheet: Sheet, row: Row, agents: list[str], largest: float, values: _ValueText
 ) -> None:
     """Draw a pair's difference in both of its cells, with opposite signs.
 
@@ -219,11 +279,11 @@ def _draw_difference(
     for y, x, value in ((first, second, difference), (second, first, -difference)):
         colour = BLUE if value > 0 else ORANGE
         middle = sheet.draw_cell(ax, x, y, colour, alpha=0.05 + 0.37 * abs(value) / largest)
-        _write_difference(ax, x, middle, value, row, digits)
+        _write_difference(ax, x, middle, value, row, values)
 
 
 def _write_difference(
-    ax: Axes, x: float, middle: float, value: float, row: Row, digits: int
+    ax: Axes, x: float, middle: float, value: float, row: Row, values: _ValueText
 ) -> None:
     """Write a difference into its cell, above the half-width of its interval if it has one."""
     significant = _is_significant(row)
@@ -231,30 +291,33 @@ def _write_difference(
     ax.text(
         x,
         middle - 0.12 if has_interval else middle,
-        format_signed(value, digits) + ("*" if significant else ""),
+        values.write(value, significant),
         ha="center",
         va="center",
-        fontsize=8.5,
+        fontsize=values.size,
         fontweight="bold" if significant else None,
     )
     if has_interval:
         half_width = row["hi"] - row["value"]
-        text = f"±{fixed(half_width, digits)}"
-        ax.text(x, middle + 0.22, text, ha="center", va="center", fontsize=7)
+        text = f"±{fixed(half_width, values.digits)}"
+        size = min(NOTE_SIZE, values.size)
+        ax.text(x, middle + 0.22, text, ha="center", va="center", fontsize=size)
 
 
 def _name_matrix(ax: Axes, sheet: Sheet, agents: list[str]) -> None:
-    """Name the rows and columns of a matrix of agents."""
-    sheet.name_rows(ax, distinct_labels(agents), offset=13)
+    """Name the rows and columns of a matrix of agents.
+
+    Columns that are too narrow for the names have numbers, which stand before the rows' names.
+    """
     n = len(agents)
     ax.set_xlim(-0.5, n - 0.5)
-    is_slanted = n > 6 or sheet.narrow
-    ax.set_xticks(
-        range(n),
-        distinct_labels(agents, 12),
-        rotation=30 if is_slanted else 0,
-        ha="right" if is_slanted else "center",
-    )
+    characters = int(_cell_width(sheet, n) / (0.62 * TEXT_SIZE))
+    row_names, column_names = agents, agents
+    if max(cells(agent) for agent in agents) > characters:
+        row_names = [f"{number}  {agent}" for number, agent in enumerate(agents, 1)]
+        column_names = [str(number) for number in range(1, n + 1)]
+    sheet.name_rows(ax, row_names, offset=13)
+    ax.set_xticks(range(n), column_names)
     strip_x_axis(ax)
 
 

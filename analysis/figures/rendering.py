@@ -1,4 +1,4 @@
-"""Drawn figures as bytes: SVG and PNG files, and SVG to place in a page.
+"""Drawn figures as bytes: SVG, PDF and PNG files, and SVG to place in a page.
 
 The same figure gives the same bytes.
 """
@@ -10,6 +10,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from .line_gaps import interrupt_lines
 from .sheet import Sheet
 from .style import ROLES
 
@@ -35,6 +36,19 @@ def fix_layout(figure: Figure) -> None:
     for axes in figure.axes:
         x, y, width, height = (round(edge, LAYOUT_DIGITS) for edge in axes.get_position().bounds)
         axes.set_position((x, y, width, height))
+    interrupt_lines(figure)
+
+
+def to_pdf(figure: Figure) -> bytes:
+    """The figure as PDF, with its fonts embedded as text."""
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
+    buffer = io.BytesIO()
+    # No date: the same figure gives the same bytes.
+    FigureCanvasPdf(figure).print_pdf(
+        buffer, metadata={"CreationDate": None, "Creator": None, "Producer": None}
+    )
+    return buffer.getvalue()
 
 
 def to_svg(figure: Figure) -> str:
@@ -47,7 +61,7 @@ def to_svg(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-def to_png(figure: Figure, dpi: int = 144) -> bytes:
+def to_png(figure: Figure, dpi: int = 300) -> bytes:
     """The figure as PNG on a transparent ground."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

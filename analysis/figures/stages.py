@@ -16,7 +16,9 @@ from .sheet import Sheet
 from .style import (
     BLUE,
     MAX_AGENTS,
+    NOTE_SIZE,
     ORANGE,
+    TEXT_SIZE,
     distinct_labels,
     format_signed,
     strip_x_axis,
@@ -48,7 +50,7 @@ def stage_profile(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet
             continue
         x, y = stages.index(cell["stage"]), agents.index(cell["agent"])
         _draw_stage_mean(ax, sheet, x, y, cell, largest_gap)
-    sheet.name_rows(ax, distinct_labels(agents), offset=17.5)
+    sheet.name_rows(ax, agents, offset=17.5)
     _name_stages(ax, sheet, stages)
     return FigureResult(
         figure,
@@ -100,8 +102,8 @@ def _draw_stage_mean(ax: Axes, sheet: Sheet, x: int, y: int, cell: Row, largest_
     middle = sheet.draw_cell(ax, x, y, colour, alpha=0.04 + 0.38 * strength)
     separator = "\n" if sheet.narrow else "   "
     text = f"{fixed(cell['score'], 2)}{separator}{format_signed(cell['gap'], 2)}"
-    ax.text(x, middle - 0.12, text, ha="center", va="center", fontsize=9)
-    ax.text(x, middle + 0.25, f"n = {cell['n']}", ha="center", va="center", fontsize=7)
+    ax.text(x, middle - 0.12, text, ha="center", va="center", fontsize=TEXT_SIZE)
+    ax.text(x, middle + 0.25, f"n = {cell['n']}", ha="center", va="center", fontsize=NOTE_SIZE)
 
 
 def _name_stages(ax: Axes, sheet: Sheet, stages: list[str]) -> None:

@@ -33,7 +33,13 @@ from ..statistics.score_variance import variance_components
 from ..statistics.stages_by_code import stages_by_code
 from ..tables.codes_read import reading_counts
 from .basis import basis
-from .cohort_tables import codes_by_stage, cohort_summary, judge_cost, order_stability
+from .cohort_tables import (
+    codes_by_stage,
+    cohort_summary,
+    judge_cost,
+    order_stability,
+    with_titles,
+)
 from .table_spec import Table, TableInputs
 
 COHORT = Table(
@@ -280,7 +286,7 @@ AGREEMENT = Table(
     "Several coefficients, as no single one is enough; undefined ones give the reason. Runs are"
     " weighted by how they were drawn for labelling. Labels that were used to write a judge's"
     " rules or prompts say nothing about new runs.",
-    lambda inputs: agreement(inputs.cohort, inputs.required_labels),
+    lambda inputs: with_titles(agreement(inputs.cohort, inputs.required_labels), inputs.cohort),
     needs="labels",
 )
 CORRECTED_LEADERBOARD = Table(

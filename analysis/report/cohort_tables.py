@@ -12,6 +12,7 @@ from ..statistics.run_arrays import select_runs
 from ..statistics.score_variance import order_probability, variance_components
 from ..tables.codes_read import reading_counts
 from ..tables.cohorts import Cohort
+from .glossary import titles_of_criteria
 
 _LISTED_COLUMNS = (
     "agent",
@@ -157,6 +158,17 @@ def _known_for_some(count: str, label: str) -> pl.Expr:
     """A sentence where fewer scorecards state an amount than there are; else null."""
     sentence = pl.format("{} known for {} of {} scorecards", pl.lit(label), count, "runs")
     return pl.when(pl.col(count) < pl.col("runs")).then(sentence)
+
+
+def with_titles(items: pl.DataFrame, cohort: Cohort) -> pl.DataFrame:
+    """A table of criteria and codes (`item`) with the titles of its criteria.
+
+    A criterion to which the rubrics of the cohort give several titles has none.
+    """
+    by_id = titles_of_criteria(cohort.runs["rubric"].unique().to_list(), cohort.titles)
+    titles = {id: titles[0] for id, titles in by_id.items() if len(titles) == 1}
+    title = [titles.get(item) for item in items["item"]]
+    return items.with_columns(pl.Series("title", title, dtype=pl.String))
 
 
 def order_stability(runs: pl.DataFrame, outcome: str) -> pl.DataFrame:

@@ -95,6 +95,7 @@ HIDDEN = frozenset(
         "unread",
         "example_turns",
         "run_ids",
+        "title",
     }
 )
 """Columns that stand elsewhere: in intervals, in the notes, in the methods."""

@@ -179,17 +179,25 @@ def _criterion_terms(
     rubrics: Iterable[str | None], titles: Mapping[str, Mapping[str, str]], defined: set[str]
 ) -> list[Term]:
     """Criteria with the titles that these rubrics give them."""
+    built_in = {id for rubric_id in builtin_ids() for id in _criterion_titles(rubric_id)}
+    return [
+        Term(id, id, f"Criterion: {'; or '.join(all_titles)}", in_prose=id in built_in)
+        for id, all_titles in titles_of_criteria(rubrics, titles).items()
+        if id not in defined
+    ]
+
+
+def titles_of_criteria(
+    rubrics: Iterable[str | None], titles: Mapping[str, Mapping[str, str]]
+) -> dict[str, list[str]]:
+    """The titles that these rubrics give each criterion, by its id. `titles`: as in `terms_of`."""
     by_id: dict[str, dict[str, None]] = {}
     for rubric_id in sorted({rubric_id for rubric_id in rubrics if rubric_id}):
         own_titles = _criterion_titles(rubric_id) | dict(titles.get(rubric_id, {}))
         for criterion_id, title in own_titles.items():
-            if title and criterion_id not in defined:
+            if title:
                 by_id.setdefault(criterion_id, {})[title] = None
-    built_in = {id for rubric_id in builtin_ids() for id in _criterion_titles(rubric_id)}
-    return [
-        Term(id, id, f"Criterion: {'; or '.join(all_titles)}", in_prose=id in built_in)
-        for id, all_titles in by_id.items()
-    ]
+    return {criterion_id: list(all_titles) for criterion_id, all_titles in by_id.items()}
 
 
 class Glossary:

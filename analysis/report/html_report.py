@@ -90,7 +90,9 @@ def write_report(
     from ...errors import InputError
     from ..figures import draw_all, write
 
-    figures = draw_all(analysis.tables, analysis.runs, analysis.outcome, png=png, narrow=True)
+    figures = draw_all(
+        analysis.tables, analysis.runs, analysis.outcome, png=png, narrow=True, pdf=True
+    )
     page = folder / "report.html"
     try:
         paths = write_tables(analysis, folder)

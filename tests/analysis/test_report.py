@@ -133,11 +133,11 @@ def test_every_table_comes_in_three_formats_with_the_same_rows(folder: Path) -> 
     assert (folder / "tables" / "runs.parquet").exists()
 
 
-def test_figures_come_as_svg_and_png(folder: Path) -> None:
-    names = {path.stem for path in (folder / "figures").iterdir()}
-    assert {"leaderboard", "cliff", "stage_profile", "cost_score"} <= names
-    for name in names:
-        assert {path.suffix for path in (folder / "figures").glob(f"{name}.*")} == {".svg", ".png"}
+def test_figures_come_in_the_formats_and_widths_of_journals(folder: Path) -> None:
+    files = {path.name for path in (folder / "figures").iterdir()}
+    for name in ("leaderboard", "cliff", "stage_profile", "cost_score"):
+        assert {f"{name}.svg", f"{name}.pdf", f"{name}.png"} <= files
+    assert {"leaderboard-89mm.svg", "leaderboard-89mm.pdf"} <= files
 
 
 def test_the_page_is_well_formed_and_titled(html: str) -> None:
