@@ -158,16 +158,21 @@ def _limit_of(asked: Asked) -> int:
     return asked.body.get("max_tokens") or asked.body.get("max_completion_tokens") or 0
 
 
-def _cut_unless_long(asked: Asked) -> Answer:
-    limit = _limit_of(asked)
-    if limit < 4_000:
+def _cut_below(tokens: int) -> Callable[[Asked], Answer]:
+    """Replies with a limit below this one are cut."""
+
+    def answer(asked: Asked) -> Answer:
+        limit = _limit_of(asked)
+        if limit >= tokens:
+            return Answer(asked.completion())
         cut = asked.completion(
             asked.text[: len(asked.text) // 2],
             finish="length",
             usage=asked.usage(completion_tokens=limit, total_tokens=asked.prompt_tokens + limit),
         )
         return Answer(cut, output=limit)
-    return Answer(asked.completion())
+
+    return answer
 
 
 def _always_cut(asked: Asked) -> Answer:
@@ -327,7 +332,8 @@ BEHAVIOURS: dict[str, Behaviour] = {
         _completion(content=None, message={"refusal": "I cannot assist with that."}), REFUSED
     ),
     "content filter": Behaviour(_completion(finish="content_filter"), REFUSED),
-    "cut, then whole": Behaviour(_cut_unless_long),
+    "cut, then whole": Behaviour(_cut_below(4_000)),
+    "cut below 10,000": Behaviour(_cut_below(10_000), TRUNCATED),
     "always cut": Behaviour(_always_cut, TRUNCATED),
     "other word for cut": Behaviour(_completion(finish="max_output_tokens"), TRUNCATED),
     "ended by an error": Behaviour(_completion(finish="error"), FAILED),
@@ -349,7 +355,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     ),
     "reset": Behaviour(_once(lambda asked: Answer(end="reset")), is_counted=False),
     "too slow once": Behaviour(
-        _once(lambda asked: Answer(asked.completion(), before_s=3.0)), is_counted=False
+        _once(lambda asked: Answer(asked.completion(), before_s=1.8)), is_counted=False
     ),
     # Errors.
     "busy": Behaviour(_error(503, "overloaded", "try later", until=1)),

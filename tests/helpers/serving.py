@@ -8,6 +8,11 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+
 @contextmanager
 def serving(answer: Callable[[BaseHTTPRequestHandler, bytes], None]) -> Iterator[str]:
     """The address of a server that answers each request by `answer(handler, body)`."""
@@ -22,8 +27,7 @@ def serving(answer: Callable[[BaseHTTPRequestHandler, bytes], None]) -> Iterator
 
         do_GET = do_POST
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

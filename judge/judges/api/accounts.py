@@ -186,7 +186,7 @@ class Account:
         usage = Usage(calls=1) if counts is None else self._billed(counts, completion)
         self.usage += usage
         if completion is not None:
-            self._note(completion)
+            self._note(completion, usage.output_tokens or 0)
         await self._settle(usage)
 
     async def abandon(self) -> None:
@@ -217,15 +217,14 @@ class Account:
             return max(self.limit, self._reply.most)
         return estimate_tokens(completion.text or completion.refusal or "")
 
-    def _note(self, completion: Completion) -> None:
+    def _note(self, completion: Completion, output_tokens: int) -> None:
         """Remember who answered, and what it took."""
         self.note_origin(completion)
         counts, request = completion.counts, self._request
         if counts.input_tokens is not None:
             self._provider.counts.note(request, self._estimate, counts.input_tokens)
-        if counts.output_tokens is not None:
-            thought = bool(counts.reasoning_tokens)
-            self._provider.limits.note(request, self.limit, counts.output_tokens, thought)
+        thought = bool(counts.reasoning_tokens)
+        self._provider.limits.note(request, self.limit, output_tokens, thought)
 
     def note_origin(self, completion: Completion) -> None:
         """Remember the model that answered."""

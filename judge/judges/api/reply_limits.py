@@ -43,6 +43,7 @@ class ReplyLimits:
         self._thinks = thinks
         self._largest_share = 0.0
         """Of replies: what they took of the room for their question."""
+        self._longest_reply = 0
         self._longest_excess = 0
         """Tokens of the longest reply that exceeded its limit."""
 
@@ -73,8 +74,10 @@ class ReplyLimits:
         if self._longest_excess:
             most = max(limit, round(self._longest_excess * _MARGIN))
             enough = most
-        elif enough is None and self._largest_share:
-            enough = max(_MIN_TOKENS, round(room * self._largest_share * _MARGIN))
+        elif enough is None and self._longest_reply:
+            # Thoughts are as long for a short question as for a long one.
+            longest = self._longest_reply if self._thinks else 0
+            enough = max(_MIN_TOKENS, round(max(room * self._largest_share, longest) * _MARGIN))
         return ReplyLimit(limit, most, min(most, most if enough is None else enough))
 
     def drop(self) -> None:
@@ -84,6 +87,7 @@ class ReplyLimits:
     def note(self, request: Request, limit: int, output_tokens: int, thought: bool) -> None:
         """Note what a reply took of its limit, and whether the model thought for it."""
         self._thinks = self._thinks or thought
+        self._longest_reply = max(self._longest_reply, output_tokens)
         self._largest_share = max(self._largest_share, output_tokens / _room(request))
         if output_tokens > limit:
             self._longest_excess = max(self._longest_excess, output_tokens)
