@@ -35,7 +35,9 @@ _RESOURCES = ("turns", "wall_time_s", "input_tokens", "output_tokens", "value_mi
 HIDDEN_COLUMNS = {
     "overall": ("input_tokens", "output_tokens", "value_missing_zero"),
     "track": (*_STAGES, *_RESOURCES),
+    "tier": ("input_tokens", "output_tokens", "value_missing_zero"),
     "task": (*_STAGES, *_RESOURCES, "tasks"),
+    "task-tier": (*_STAGES, *_RESOURCES, "tasks"),
 }
 """Columns of a leaderboard that only --json has."""
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 @OUTCOME
 @option(
     "--by",
-    type=click.Choice(["agent", "judge", "rubric", "release"]),
-    help="What A and B are.  [names: as in the scorecards; paths: release]",
+    metavar="NAME",
+    help="What A and B are: agent, model, agent+model, judge, rubric, release or a field of runs.",
 )
 @option(
     "--margin",
@@ -94,16 +94,20 @@ def _sides_of_names(
     """Two names within the scorecards of the paths."""
     from ..analysis.report.results import read
     from ..analysis.statistics.comparison import infer_kind, split_sides
+    from ..analysis.tables.grouping import with_row_names
     from ..judge.card.choice import ALL_JUDGES
 
     choice = card_choice(flags)
-    if flags["by"] != "agent":
+    if flags["by"] in ("judge", "rubric", None):
         # The names may be those of judges, or of versions of a rubric.
         judge = flags["judge"] or (None if flags["by"] == "rubric" else ALL_JUDGES)
         choice = replace(choice, judge=judge, versions=flags["by"] in ("rubric", None))
     cohort = read_cards(obj, paths, flags, read, choice=choice)
     by = flags["by"] or infer_kind(cohort.runs, names)
-    first, second = split_sides(cohort.runs, by, names)
+    runs = cohort.runs
+    if by not in ("judge", "rubric", "release"):
+        runs = with_row_names(runs, by)
+    first, second = split_sides(runs, by, names)
     return _Pair(by, first, second, is_complete=not cohort.problems)
 
 

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 @OUTCOME
 @option(
     "--by",
-    "scopes",
+    "groupings",
     multiple=True,
-    type=click.Choice(["overall", "track", "task"]),
-    help="Show these boards; repeatable.  [overall and track]",
+    metavar="NAME",
+    help=(
+        "What a row is: agent, model, agent+model or a field of runs; or the boards: overall,"
+        " track, tier, task, task-tier; repeatable.  [agent, overall, track]"
+    ),
 )
 @option(
     "--ratings",
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 @json_option("Print one JSON object, with both populations of each interval.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Rank agents overall, by track and by task.
+    """Rank agents, or whatever --by makes a row of, on boards over all runs, by track or by task.
 
     A score is the mean over the runs of a track, then over tracks. One interval is for new tasks,
     the other for the same tasks again; rank ranges hold jointly at 95 % for new tasks.
@@ -47,24 +50,32 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     """The exit code: 0; 1 if some inputs could not be read."""
     from ..analysis.report.basis import basis
     from ..analysis.report.results import read
-    from ..analysis.statistics.ranking import leaderboard as rank_agents
+    from ..analysis.statistics.ranking import boards_by
     from ..analysis.tables.flat_tables import json_rows
+    from ..analysis.tables.grouping import mixture_notes, split_groupings, with_row_names
 
     cohort = read_cards(obj, paths, flags, read)
-    scopes = tuple(flags["scopes"] or ("overall", "track"))
-    table = rank_agents(cohort.runs, flags["outcome"], scopes=scopes)
+    by, boards = split_groupings(flags["groupings"], cohort.runs)
+    runs = with_row_names(cohort.runs, by)
+    table = boards_by(runs, flags["outcome"], boards or ("overall", "track"))
+    mixtures = mixture_notes(cohort.runs, by)
     score_basis = basis(cohort).row(0, named=True)
     if flags["as_json"]:
         say_json(
             {
                 "schema": "ambjudge.leaderboard/1",
                 "outcome": flags["outcome"],
+                "by": by,
                 "basis": score_basis,
+                "mixtures": mixtures,
                 "rows": json_rows(table),
             }
         )
     else:
+        table = table.rename({"agent": by})
         _show_boards(table, cohort.runs, score_basis, flags["outcome"], flags["ratings"])
+        for note in mixtures:
+            console.say(console.wrap(note))
     return 1 if cohort.problems else 0
 
 

@@ -96,8 +96,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
     0; 1 if something could not be scored; 2 if nothing could be read.
     """
-    from ..judge.questions.items import check_can_label_stages
     from ..judge.card.fields import RULES
+    from ..judge.questions.items import check_can_label_stages
     from ..judge.run_sources import RunSource, run_sources
 
     settings, quiet = load(obj["config"]), obj["quiet"]

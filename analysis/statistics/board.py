@@ -21,6 +21,7 @@ import polars as pl
 
 from ..tables.cohorts import runs_in_force
 from ..tables.frames import OUTCOME, stage_columns
+from ..tables.grouping import ROWS
 from .agent_scores import cell_means
 from .descriptive import code_prevalence, column_means
 from .interval_estimates import Estimate, wide
@@ -35,11 +36,7 @@ from .run_arrays import (
 )
 from .stages_by_code import stages_by_code
 
-GROUPINGS: dict[str, tuple[str, ...]] = {
-    "agent": ("agent",),
-    "model": ("model",),
-    "agent+model": ("agent", "model"),
-}
+GROUPINGS = ROWS
 """What a row of the board stands for, and the columns that name it."""
 RESOURCES = ("turns", "wall_time_s", "total_tokens", "cost_usd", "failed")
 """Measures of what a run took, and whether it failed."""

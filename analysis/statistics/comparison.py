@@ -47,7 +47,10 @@ from .run_arrays import (
 )
 from .score_variance import variance_components
 
-By = Literal["agent", "judge", "rubric", "release"]
+By = str
+"""What the sides are: judge, rubric, release; else agent or another of `grouping.ROWS`."""
+_VERSIONS = ("judge", "rubric", "release")
+"""Sides that scored runs anew: they may share runs."""
 PairedBy = Literal["run", "task"]
 Verdict = Literal["different", "equivalent", "cannot say"]
 RUN_KEY = ["sha256", "agent", "task", "track", "tier", "repeat"]
@@ -116,7 +119,9 @@ def make_side(name: str, table: pl.DataFrame) -> Side:
 
 
 def split_sides(table: pl.DataFrame, by: By, names: tuple[str, str]) -> tuple[Side, Side]:
-    """Two agents, judges or rubrics (id, version, or `id version`) of one cohort as sides.
+    """Two judges, rubrics (id, version, or `id version`), agents or other rows as sides.
+
+    What a row is called stands in the column `agent` (`grouping.with_row_names`).
 
     InputError for unknown names; ConfigError for releases, which are two sets of scorecards.
     """
@@ -131,10 +136,11 @@ def split_sides(table: pl.DataFrame, by: By, names: tuple[str, str]) -> tuple[Si
         )
     for name in names:
         if not table.select(_has_name(by, name).any()).item():
+            column = by if by in _VERSIONS else "agent"
             raise InputError(
-                f"there are no runs of {by} {name!r}", f"choose from {_listed(table[by])}"
+                f"there are no runs of {by} {name!r}", f"choose from {_listed(table[column])}"
             )
-    if by == "agent":
+    if by not in _VERSIONS:
         # Agents share a cohort, and with it what is left out of it.
         runs, notes = select_runs(table)
         first, second = (
@@ -164,7 +170,8 @@ def _listed(names: pl.Series) -> str:
 
 def _has_name(by: By, name: str) -> pl.Expr:
     if by != "rubric":
-        return pl.col(by).eq_missing(pl.lit(name))
+        column = by if by in _VERSIONS else "agent"
+        return pl.col(column).eq_missing(pl.lit(name))
     id_and_version = pl.concat_str("rubric", "rubric_version", separator=" ")
     matches = (
         (pl.col("rubric") == name) | (pl.col("rubric_version") == name) | (id_and_version == name)
@@ -310,7 +317,7 @@ def _pairing(by: By, pairs: pl.DataFrame, n_smaller: int) -> PairedBy:
 def _cell_column(first: Side, second: Side, by: By) -> pl.Expr:
     """What is compared within a task: the tier, and the agent if agents are on both sides."""
     common_agents = set(first.runs["agent"]) & set(second.runs["agent"])
-    if by == "agent" or not common_agents:
+    if by not in _VERSIONS or not common_agents:
         return pl.col("tier")
     return pl.concat_str("agent", "tier", separator="/")
 
@@ -393,7 +400,7 @@ def _estimates(
             for population in POPULATIONS
         )
         return new, same, None
-    if by == "agent":
+    if by not in _VERSIONS:
         notes = (*notes, *balance_notes(difference.cells))
     (new, mde80), (same, _) = contrast_estimates(
         difference.contrast, difference.cells, outcome, notes

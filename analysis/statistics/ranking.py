@@ -20,6 +20,7 @@ import polars as pl
 from ...judge.card.read_share import ENOUGH
 from ...judge.scoring.formulas import VALID_SHARE
 from ...tracks import TRACKS
+from ..tables.grouping import BOARDS, UNKNOWN
 from .agent_scores import (
     METHOD,
     AgentScore,
@@ -131,6 +132,23 @@ def leaderboard(
         rows += _board_rows(context, scope, name, tasks)
         rows += _rows_without_score(context, scope, name)
     return tidy(rows, {**LEADERBOARD_KEYS, **dict.fromkeys(SIDE_COLUMNS, pl.Float64)})
+
+
+def boards_by(runs: pl.DataFrame, outcome: str, boards: Sequence[str]) -> pl.DataFrame:
+    """`leaderboard` for kinds of boards (`grouping.BOARDS`), each named by its values."""
+    scopes = tuple(name for name in boards if name in ("overall", "track", "task"))
+    tables = [leaderboard(runs, outcome, scopes=scopes)] if scopes else []
+    for kind in boards:
+        if kind in scopes:
+            continue
+        columns = BOARDS[kind]
+        names = [pl.col(column).fill_null(UNKNOWN) for column in columns]
+        named = runs.with_columns(_board=pl.concat_str(names, separator=" · "))
+        for name in named["_board"].unique().sort():
+            part = named.filter(pl.col("_board") == name).drop("_board")
+            board = leaderboard(part, outcome, scopes=("overall",))
+            tables.append(board.with_columns(scope=pl.lit(kind), name=pl.lit(name)))
+    return pl.concat(tables, how="vertical_relaxed")
 
 
 @dataclass(frozen=True)
