@@ -173,6 +173,7 @@ def _continuations(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[d
         if part is None or part.name in names_read or len(names_read) > _MAX_CONTINUATIONS:
             draft.lost["continuations"] += 1
             return
+        draft.files_beside += (part,)
         names_read.add(part.name)
         data = as_object(read_json(part))
         yield data
@@ -261,6 +262,7 @@ def _add_trial(draft: Draft, path: Path) -> None:
             except InputError as error:
                 draft.lost[f"unreadable result.json ({error.message})"] += 1
                 continue
+            draft.files_beside += (result_file,)
             _add_trial_result(draft, result)
             return
         reward_file = folder / "verifier" / "reward.txt"

@@ -190,7 +190,7 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, location: str) -> Draft
         tier=text_or_none(as_object(sample.get("metadata")).get("tier")),
         repeat=epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else None,
     )
-    for key in ("eval_id", "run_id", "created"):
+    for key in ("eval_id", "run_id", "created", "task"):
         if text_or_none(evaluation.get(key)):
             draft.origin[key] = evaluation[key]
     draft.origin.update({"sample": sample_id, "epoch": draft.repeat})
