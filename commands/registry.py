@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("score", "Score a run, or every run below a folder."),
     "segment": ("segment", "Show the stage of every turn, and what each stage cost."),
     "codes": ("codes", "Show the error codes that fired, with their turns and reasons."),
+    "search": ("search", "Find words or a pattern in the turns of runs."),
     "rejudge": ("rejudge", "Bring stored verdicts up to date by judging only what changed."),
     "ask": ("ask", "Ask a model one question about every run."),
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
