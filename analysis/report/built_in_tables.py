@@ -255,8 +255,8 @@ PLANNING = Table(
 )
 ORDER = Table(
     "Would the order by {score} hold",
-    "If these means were the truth, how often a new set of as many tasks would show the same"
-    " order.",
+    "How often a new set of as many tasks would show the same order, and the same agent first. The"
+    " true means are taken to differ less than these ones, which contain chance.",
     lambda inputs: order_stability(inputs.runs, inputs.outcome),
 )
 RANK_STABILITY = Table(

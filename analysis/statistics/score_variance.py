@@ -100,10 +100,12 @@ def order_probability(
 ) -> dict[str, float | None]:
     """The probability that a new set of as many tasks shows the same order of agents.
 
-    `means` are taken as the true means of the agents. `same_order` is about all agents,
-    `same_first` about the first agent alone; both are None if the variances are unknown. The means
-    of new tasks are simulated with the standard deviation
-    sqrt(agent_task / T + repeat / (T · tiers · repeats)).
+    `same_order` is about all agents, `same_first` about the first agent alone; both are None if the
+    variances are unknown. Observed means spread more than true ones, so that taking them for the
+    truth overstates both. Empirical Bayes (Efron and Morris 1975): with the error variance
+    s2 = agent_task / T + repeat / (T · tiers · repeats) of a mean and the variance t2 of true ones,
+    at least 0 and estimated by Var(means) - s2, true means are normal around the observed ones,
+    shrunk by B = t2 / (t2 + s2) to their mean, with variance B s2; new means add s2 again.
     """
     if components.repeat is None or components.agent_task is None:
         return {"same_order": None, "same_first": None}
@@ -111,11 +113,15 @@ def order_probability(
         return {"same_order": None, "same_first": None}
     n_tasks = components.n_tasks
     n_runs = n_tasks * components.n_tiers * components.n_rep
-    sd = math.sqrt(components.agent_task / n_tasks + components.repeat / n_runs)
-    truth = np.sort(np.asarray(means, dtype=float))[::-1]
-    noise = np.random.default_rng(seed).standard_normal((draws, len(truth)))
-    order = np.argsort(-(truth + sd * noise), axis=1)
+    error = components.agent_task / n_tasks + components.repeat / n_runs
+    observed = np.sort(np.asarray(means, dtype=float))[::-1]
+    spread = max(0.0, float(observed.var(ddof=1)) - error)
+    shrinkage = spread / (spread + error) if error else 1.0
+    expected = observed.mean() + shrinkage * (observed - observed.mean())
+    sd = math.sqrt(shrinkage * error + error)
+    noise = np.random.default_rng(seed).standard_normal((draws, len(observed)))
+    order = np.argsort(-(expected + sd * noise), axis=1)
     return {
-        "same_order": float((order == np.arange(len(truth))).all(1).mean()),
+        "same_order": float((order == np.arange(len(observed))).all(1).mean()),
         "same_first": float((order[:, 0] == 0).mean()),
     }

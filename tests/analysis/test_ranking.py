@@ -229,6 +229,28 @@ def test_components_are_recovered(table):
     assert 0.1 < chance["same_order"] < 0.7 < chance["same_first"]
 
 
+@pytest.mark.parametrize(
+    "truth",
+    [
+        pytest.param((0.0,) * 6, id="equal agents"),
+        pytest.param((15.0, 10.0, 8.0, 4.0, 0.5, 0.0), id="agents that differ"),
+        pytest.param((1.0, 0.0, -5.0, -9.0), id="two close"),
+    ],
+)
+def test_the_same_first_agent_is_not_promised_more_often_than_it_comes(truth):
+    """Agents whose means have an error of 3: what is printed, and what a second set shows."""
+    parts = VarianceComponents(
+        repeat=0.0, agent_task=9.0 * 24, task=0.0, n_tasks=24, n_rep=1, n_tiers=1
+    )
+    rng = np.random.default_rng(8)
+    promised, kept = [], []
+    for _ in range(300):
+        first, second = (np.array(truth) + 3 * rng.standard_normal(len(truth)) for _ in range(2))
+        promised.append(order_probability(list(first), parts, draws=400)["same_first"])
+        kept.append(first.argmax() == second.argmax())
+    assert np.mean(promised) < np.mean(kept) + 0.13
+
+
 def test_label_plan_oversamples_rare_codes_within_budget(table):
     plan = label_plan(table, 300)
     assert plan.height == 300
