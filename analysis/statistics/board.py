@@ -21,7 +21,7 @@ import polars as pl
 
 from ..tables.cohorts import runs_in_force
 from ..tables.frames import OUTCOME, stage_columns
-from ..tables.grouping import ROWS
+from ..tables.grouping import ROWS, with_row_names
 from .agent_scores import cell_means
 from .descriptive import code_prevalence, column_means
 from .interval_estimates import Estimate, wide
@@ -156,8 +156,10 @@ def selections(runs: pl.DataFrame) -> Iterator[Selection]:
 def board_cell(runs: pl.DataFrame, selection: Selection) -> BoardCell:
     """The numbers of a selection of `board_runs`."""
     measures = measures_of(runs)
-    selected = selection.rows(runs).with_columns(
-        _label(columns).alias(f"_{grouping}") for grouping, columns in GROUPINGS.items()
+    selected = selection.rows(runs)
+    selected = selected.with_columns(
+        with_row_names(selected, grouping)["agent"].fill_null(UNKNOWN).alias(f"_{grouping}")
+        for grouping in GROUPINGS
     )
     table, notes = select_runs(selected)
     rows: dict[str, tuple[BoardRow, ...]] = {}
@@ -192,12 +194,6 @@ def run_means(
     """
     columns = {measure: measure for measure in measures or measures_of(runs)}
     return column_means(runs, columns, (), key="measure", label="mean {name}", prepare=prepare)
-
-
-def _label(columns: tuple[str, ...]) -> pl.Expr:
-    """The name of a row: the values of its columns."""
-    names = [pl.col(column).fill_null(UNKNOWN) for column in columns]
-    return pl.concat_str(names, separator=" · ")
 
 
 def _grouping_of_same_runs(

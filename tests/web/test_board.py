@@ -28,6 +28,7 @@ from ambjudge.analysis.statistics.board import (
 from ambjudge.analysis.statistics.descriptive import failure_rates
 from ambjudge.analysis.statistics.interval_estimates import wide
 from ambjudge.analysis.statistics.run_arrays import UNKNOWN
+from ambjudge.analysis.tables.grouping import with_row_names
 from ambjudge.cli import run
 from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.rounding import fixed
@@ -117,12 +118,6 @@ def key_of(data: dict[str, Any], selection: Selection) -> str:
     return f"{track} {task} {tier}"
 
 
-def relabelled(runs: pl.DataFrame, grouping: str) -> pl.DataFrame:
-    """The runs with a grouping's labels as agents."""
-    names = [pl.col(name).fill_null(UNKNOWN) for name in GROUPINGS[grouping]]
-    return runs.with_columns(agent=pl.concat_str(names, separator=" · "))
-
-
 def in_unit(value: float | None, measure: list[Any]) -> float | None:
     """A number as the board shows it, worked out from the measure's name and unit."""
     key, _, unit, digits = measure[:4]
@@ -155,7 +150,7 @@ def test_every_cell_has_the_numbers_of_the_leaderboard(
     assert [measure[0] for measure in measures] == list(measures_of(runs))
     checked = 0
     for selection in list(selections(runs))[::step]:
-        selected = relabelled(selection.rows(runs), grouping)
+        selected = with_row_names(selection.rows(runs), grouping)
         rows = groupings_of(data, data["cells"][key_of(data, selection)])[grouping]
         assert set(rows) == set(selected["agent"])
         for place, measure in enumerate(measures):
@@ -215,6 +210,29 @@ def test_the_whole_cohort_has_the_numbers_of_the_report(
             line = fired[data["labels"][int(label)], code]
             assert numbers[k][:3] == [line["fired"], line["read"], line["runs"]]
             assert numbers[k][3][0] == in_unit(line["value"], percent)
+
+
+def test_a_cell_has_the_numbers_that_leaderboard_prints(
+    mixed: pl.DataFrame, boards: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The filter of a selection of the board, as `--where`, and its rows, as `--by`."""
+    write_frame(mixed, tmp_path / "runs.parquet")
+    data = boards["mixed"]
+    measures = {measure[0]: (place, measure) for place, measure in enumerate(data["measures"])}
+    key = next(key for key in data["cells"] if key.startswith("1 - ") and key != "1 - -")
+    where = f"{data['tracks'][1][1]} {data['tiers'][int(key.split()[2])][1]}"
+    rows = groupings_of(data, data["cells"][key])["model"]
+    for outcome in ("overall", "S3"):
+        place, measure = measures[outcome]
+        arguments = ["--where", where, "--by", "model", "--by", "overall", "--outcome", outcome]
+        assert run(["-q", "leaderboard", str(tmp_path / "runs.parquet"), *arguments, "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)["rows"]
+        assert {line["agent"] for line in printed} == set(rows)
+        for line in printed:
+            value, lo, hi, same_lo, same_hi = shown_numbers(rows[line["agent"]][7][place])
+            ends = (lo, hi) if line["population"] == "new" else (same_lo, same_hi)
+            expected = [in_unit(line[end], measure) for end in ("value", "lo", "hi")]
+            assert [value, *ends] == expected
 
 
 def test_stages_by_code_are_means_over_runs(mixed: pl.DataFrame) -> None:
