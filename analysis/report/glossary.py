@@ -138,6 +138,11 @@ _HEADINGS = {
     ),
     "clusters": "Tasks: runs of one task are alike, so intervals count tasks, not runs.",
     "fired": "Runs with the code; facts or quotes show where.",
+    "runs read": "Runs that were read for the code, of all runs with the score.",
+    "status": (
+        "ok: tested. few firings: an interval, but no test and no claim. confounded: the runs"
+        " differed before the code, so nothing is claimed. refused: not estimated, for a reason."
+    ),
     "fired unread": (
         "Runs in which facts show the code although nobody read them; rates leave them out."
     ),

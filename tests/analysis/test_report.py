@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from ambjudge.analysis import all_tables, simulate, wide
 from ambjudge.analysis.figures import draw_all
-from ambjudge.analysis.report.display import display
+from ambjudge.analysis.report.display import HEADINGS, ORDER, display
 from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.report.glossary import Glossary, terms_of
 from ambjudge.analysis.report.html_report import MAX_ROWS, METHOD_HEADINGS, render, write_report
@@ -81,6 +81,19 @@ def test_names_are_explained_where_they_first_stand(html: str) -> None:
         assert re.search(rf'<a class="name" href="#n-{name}"><abbr title="[^"]+">', html)
         assert re.search(rf'<dt id="n-{name}">[^<]+</dt><dd>[^<]+</dd>', html)
     assert '<abbr title="verification' in html
+
+
+PLAIN_HEADINGS = {
+    *("rank", "name", "agent", "estimate", "runs", "tasks", "turns", "notes"),
+    *("time, s", "tokens in", "tokens out", "cost, $"),
+}
+
+
+@pytest.mark.parametrize("table", ["leaderboard", "pairwise", "code_effects", "compare"])
+def test_every_heading_of_a_board_is_plain_or_explained(table: str) -> None:
+    headings = {HEADINGS.get(name, name.replace("_", " ")) for name in ORDER[table]}
+    explained = {term.name for term in terms_of([])}
+    assert headings - PLAIN_HEADINGS - {"other", "code"} <= explained
 
 
 def test_criteria_of_ones_own_rubric_are_explained_in_tables_alone() -> None:

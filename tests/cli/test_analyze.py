@@ -280,6 +280,18 @@ def test_wrong_options_for_scoring_are_one_line(
     assert len(err.splitlines()) == 1
 
 
+def test_simulated_cards_have_no_quotes_to_miss(out, cards) -> None:
+    for command in ("leaderboard", "analyze"):
+        assert "quotes" not in out(command, cards)[1]
+    verdicts = [
+        result["value"]
+        for line in cards.read_text("utf-8").splitlines()
+        for stage in json.loads(line)["stages"].values()
+        for result in stage["criteria"]
+    ]
+    assert 1 in verdicts, "of a model these would be met without a quote"
+
+
 # leaderboard
 
 
@@ -388,6 +400,28 @@ def test_one_judge_of_several_is_chosen(out, cards, tmp_path) -> None:
 
 
 # agreement
+
+
+@pytest.mark.parametrize("tasks", [3, 8])
+def test_agreement_names_its_methods_or_says_that_tasks_are_too_few(out, tmp_path, tasks) -> None:
+    sizes = [word for size in (f"tasks={tasks}", "tracks=1") for word in ("--set", size)]
+    assert out("simulate", "--out", "one.jsonl", *SMALL, *sizes)[0] == 0
+    lines = (tmp_path / "one.jsonl").read_text("utf-8").splitlines()
+    second = [json.loads(line) for line in lines]
+    for number, card in enumerate(second):
+        card["judge"]["name"] = "other"
+        criterion = card["stages"]["S2"]["criteria"][number % 5]
+        criterion["value"] = 1 - criterion["value"]
+    (tmp_path / "two.jsonl").write_text("\n".join(map(json.dumps, second)), "utf-8")
+    code, text, _ = out("agreement", "one.jsonl", "two.jsonl")
+    assert code == 0
+    notes = " ".join(text.split())
+    if tasks == 3:
+        assert "No interval for every item: 3 tasks are too few for an interval" in notes
+        assert "[" not in text
+    else:
+        assert "95 % intervals. Agreement, Sensitivity, Specificity: Wilson" in notes
+        assert "t on Fisher's z, jackknife over tasks" in notes
 
 
 def test_agreement_with_people(out) -> None:
