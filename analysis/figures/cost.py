@@ -76,10 +76,11 @@ class _AgentMark(NamedTuple):
 
 def _number_outline(number: int) -> Path:
     """The outline of a number with its middle at the origin, as a marker."""
+    from matplotlib.font_manager import FontProperties
     from matplotlib.path import Path
     from matplotlib.textpath import TextPath
 
-    outline = TextPath((0, 0), str(number), size=10, prop={"weight": "bold"})
+    outline = TextPath((0, 0), str(number), size=10, prop=FontProperties(weight="bold"))
     middle = outline.get_extents().get_points().mean(axis=0)
     return Path(outline.vertices - middle, outline.codes)
 

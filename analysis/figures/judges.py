@@ -70,7 +70,8 @@ def agreement(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) ->
             row = _coefficient_row(by_item, item, coefficient)
             if row is None or row["value"] is None:
                 reason = "undefined" if n_runs[item] else "not read"
-                draw_row_note(ax, row_index, reason, x=0.5, size=NOTE_SIZE).set_ha("center")
+                note = draw_row_note(ax, row_index, reason, x=0.5, size=NOTE_SIZE)
+                note.set_horizontalalignment("center")
                 continue
             colour = ORANGE if kind == "code" else BLUE
             draw_interval(ax, row_index, row["lo"], row["hi"], colour, thick=False)

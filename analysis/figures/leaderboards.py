@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -183,6 +184,10 @@ def pairwise(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
     figure = sheet.blank_figure(0.9 + row_height * n)
     ax = figure.subplots()
     values = _ValueText.fitting(rows, score.digits, _cell_width(sheet, n))
+    narrow_values = _ValueText.fitting(rows, score.digits, _cell_width(Sheet(narrow=True), n))
+    narrow_note = ""
+    if narrow_values.is_rounded and not values.is_rounded:
+        narrow_note = " In one column they are rounded."
     largest = max(abs(row["value"]) for row in rows) or 1.0
     for row in rows:
         _draw_difference(ax, sheet, row, agents, largest, values)
@@ -193,7 +198,7 @@ def pairwise(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
         caption=(
             f"Row minus column, {score.titled}, paired by task, with the half-width of the 95 %"
             f" interval for new tasks{values.note}. {values.significance}: p < .05 after Holm"
-            " over all pairs."
+            f" over all pairs.{narrow_note}"
         ),
         description=(
             f"Differences of {score.name} between {n} agents; {n_significant} of {len(rows)} pairs"
@@ -235,18 +240,14 @@ class _ValueText(NamedTuple):
         return forms[-1]
 
     def write(self, value: float, significant: bool) -> str:
-        text = format_signed(value, self.digits).replace("0.", ".") if self.is_below_one else ""
-        text = text or format_signed(value, self.digits)
+        text = format_signed(value, self.digits)
+        if self.is_rounded:
+            text = re.sub(r"^(\D?)0\.", r"\1.", text)  # +.3 for +0.3
         return f"{text}*" if significant and self.has_stars else text
 
     @property
-    def is_below_one(self) -> bool:
-        """Whether the zero before the point can be left out, as scores reach from 0 to 1."""
-        return self.is_rounded and self.digits > 0
-
-    @property
     def note(self) -> str:
-        return ", rounded (the table has the decimals)" if self.is_rounded else ""
+        return ", rounded" if self.is_rounded else ""
 
     @property
     def significance(self) -> str:

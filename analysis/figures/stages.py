@@ -39,7 +39,7 @@ def stage_profile(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet
     stages = stage_columns(selected_runs)[:MAX_STAGES]
     cells = _stage_means(selected_runs, stages)
     agents = _agents_by_gap(cells)[:MAX_AGENTS]
-    row_height = 0.78 if sheet.narrow else 0.5
+    row_height = 0.72 if sheet.narrow else 0.5
     figure = sheet.blank_figure(
         0.75 + row_height * len(agents), max(sheet.width, 0.68 * len(stages))
     )

@@ -156,9 +156,11 @@ def _members(names: str) -> str:
 
 
 def _days(runs: pl.DataFrame) -> str:
-    first, last = runs["first_verdict"].min(), runs["last_verdict"].max()
-    if first is None or last is None:
+    first_days = runs["first_verdict"].drop_nulls().to_list()
+    last_days = runs["last_verdict"].drop_nulls().to_list()
+    if not first_days or not last_days:
         return UNKNOWN
+    first, last = min(first_days), max(last_days)
     days = str(first) if first == last else f"{first} to {last}"
     n_unknown = runs["first_verdict"].null_count()
     return f"{days}, {UNKNOWN} for {_count(n_unknown, 'run')}" if n_unknown else days
@@ -251,7 +253,7 @@ def _policy(runs: pl.DataFrame) -> str:
     parts = []
     for column, wording in wordings:
         if runs[column].count():
-            parts.append(_values(runs, column, lambda value, words=wording: words[value]))
+            parts.append(_values(runs, column, wording.__getitem__))
     return f"Scores follow {'; '.join(parts)}." if parts else ""
 
 

@@ -51,12 +51,14 @@ def test_the_paragraph_has_what_decided_the_verdicts(judged: Path, capsys) -> No
     judge = texts(analysis)["Judge"]
     assert judge.startswith(f"The judge `{JUDGE}` scored 2 runs (")
     for part in (
+        f"served model `{JUDGE}`",
         "temperature 0.5",
         "samples of each answer 2",
         f"prompts `{card.judge.prompt_sha256[:12]}`",
         f"days of the verdicts {' to '.join(days)}",
     ):
         assert part in judge
+    assert "unknown" not in judge
     rubric = texts(analysis)["Rubric"]
     assert f"`{card.rubric.id}` {card.rubric.version} (`{card.rubric.sha256[:12]}`)" in rubric
     capsys.readouterr()
