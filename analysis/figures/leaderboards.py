@@ -183,8 +183,8 @@ def pairwise(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
     row_height = 0.64 if sheet.narrow else 0.5
     figure = sheet.blank_figure(0.9 + row_height * n)
     ax = figure.subplots()
-    values = _ValueText.fitting(rows, score.digits, _cell_width(sheet, n))
-    narrow_values = _ValueText.fitting(rows, score.digits, _cell_width(Sheet(narrow=True), n))
+    values = ValueText.fitting(rows, score.digits, _cell_width(sheet, n))
+    narrow_values = ValueText.fitting(rows, score.digits, _cell_width(Sheet(narrow=True), n))
     narrow_note = ""
     if narrow_values.is_rounded and not values.is_rounded:
         narrow_note = " In one column they are rounded."
@@ -211,7 +211,7 @@ def _is_significant(row: Row) -> bool:
     return row["p_holm"] is not None and row["p_holm"] < SIGNIFICANCE_LEVEL
 
 
-class _ValueText(NamedTuple):
+class ValueText(NamedTuple):
     """How differences are written into the cells of the matrix."""
 
     size: float
@@ -223,7 +223,7 @@ class _ValueText(NamedTuple):
     has_stars: bool = True
 
     @classmethod
-    def fitting(cls, rows: list[Row], digits: int, cell_width: float) -> _ValueText:
+    def fitting(cls, rows: list[Row], digits: int, cell_width: float) -> ValueText:
         """The largest form in which every difference fits into a cell. `cell_width`: points."""
         fewer_digits = max(0, digits - 1)
         forms = [
@@ -267,7 +267,7 @@ def _cell_width(sheet: Sheet, n: int) -> float:
 
 
 def _draw_difference(
-    ax: Axes, sheet: Sheet, row: Row, agents: list[str], largest: float, values: _ValueText
+    ax: Axes, sheet: Sheet, row: Row, agents: list[str], largest: float, values: ValueText
 ) -> None:
     """Draw a pair's difference in both of its cells, with opposite signs.
 
@@ -284,7 +284,7 @@ def _draw_difference(
 
 
 def _write_difference(
-    ax: Axes, x: float, middle: float, value: float, row: Row, values: _ValueText
+    ax: Axes, x: float, middle: float, value: float, row: Row, values: ValueText
 ) -> None:
     """Write a difference into its cell, above the half-width of its interval if it has one."""
     significant = _is_significant(row)

@@ -253,8 +253,17 @@ def _policy(runs: pl.DataFrame) -> str:
     parts = []
     for column, wording in wordings:
         if runs[column].count():
-            parts.append(_values(runs, column, wording.__getitem__))
+            parts.append(_values(runs, column, _in_words(wording)))
     return f"Scores follow {'; '.join(parts)}." if parts else ""
+
+
+def _in_words(wording: dict[Any, str]) -> Callable[[Any], str]:
+    """A choice in words; one that we do not know, from a frame of somebody else's, by its name."""
+
+    def words(choice: Any) -> str:
+        return wording.get(choice) or _name(choice)
+
+    return words
 
 
 _INTERVALS = (

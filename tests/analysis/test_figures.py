@@ -13,6 +13,7 @@ import pytest
 from ambjudge.analysis import TABLES, all_tables, simulate
 from ambjudge.analysis.figures import FIGURES, Figure, draw, draw_all, draw_on_sheet, write
 from ambjudge.analysis.figures.figure_result import NothingToDraw
+from ambjudge.analysis.figures.leaderboards import ValueText
 from ambjudge.analysis.figures.rendering import LAYOUT_DIGITS, fix_layout, inline
 from ambjudge.analysis.figures.style import (
     INK,
@@ -333,3 +334,21 @@ def test_a_pdf_holds_text_in_fonts_that_journals_take(tables, runs) -> None:
 )
 def test_labels_stay_distinct(names: list[str], expected: list[str]) -> None:
     assert distinct_labels(names, 10) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "is_rounded", "text"),
+    [
+        pytest.param(10.5, 1, False, "+10.5", id="as in the table"),
+        pytest.param(10.54, 1, True, "+10.5", id="a zero within stays"),
+        pytest.param(-0.34, 1, True, "−.3", id="a zero before the point goes"),
+        pytest.param(-0.34, 2, False, "−0.34", id="unless there is room"),
+        pytest.param(0.3, 0, True, "0", id="nothing but zero"),
+    ],
+)
+def test_a_difference_keeps_its_size_in_a_narrow_cell(
+    value: float, digits: int, is_rounded: bool, text: str
+) -> None:
+    form = ValueText(7, digits, is_rounded=is_rounded)
+    assert form.write(value, significant=False) == text
+    assert form.write(value, significant=True) == f"{text}*"

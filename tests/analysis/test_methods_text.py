@@ -181,6 +181,9 @@ def frame(**columns: Any) -> pl.DataFrame:
             id="two policies",
         ),
         pytest.param(
+            {"missing_policy": ["halve"] * 4}, "Rules of scoring", "`halve`", id="unheard-of policy"
+        ),
+        pytest.param(
             {"judge_calls": [1] * 4, "judge_input_tokens": [1000] * 4, "judge_cost_usd": [0.5] * 4},
             "Cost of judging",
             "took 4 calls, 4,000 input and unknown output tokens, cost US$ 2.00",
