@@ -303,6 +303,12 @@
       data.codes.forEach(function (code) { heading(head, code, "num", function () { define(code); }, code + ": what it means"); });
     });
     heading(shareHead, "E2–E5 : E1", "num");
+    const notes = element("code-notes");
+    notes.textContent = "";
+    codes[everyone].slice(0, data.codes.length).forEach(function (numbers) {
+      const rate = numbers[3];
+      if (valueOf(rate) === null && rate.length > 6) { notes.append(make("p", "", data.notes[rate[6]] + ".")); }
+    });
     labels.forEach(function (label) {
       const own = label === everyone ? "" : filterOf[state.by].get(label);
       const name = function () {
@@ -418,6 +424,7 @@
       rows = [];
       ["board", "rates", "shares", "stages", "means"].forEach(clear);
       element("notes").textContent = "";
+      element("code-notes").textContent = "";
       element("charts").textContent = "";
       return;
     }

@@ -118,6 +118,11 @@ def key_of(data: dict[str, Any], selection: Selection) -> str:
     return f"{track} {task} {tier}"
 
 
+def cells_of_codes(data: dict[str, Any]) -> dict[int, list[Any]]:
+    """The codes of the whole cohort by agent's label."""
+    return {int(label): numbers for label, numbers in data["cells"]["- - -"][2][0][1].items()}
+
+
 def in_unit(value: float | None, measure: list[Any]) -> float | None:
     """A number as the board shows it, worked out from the measure's name and unit."""
     key, _, unit, digits = measure[:4]
@@ -298,6 +303,14 @@ def test_outcomes_of_another_harness_are_columns(mixed: pl.DataFrame) -> None:
         assert rows[line["agent"]][7][place][0] == float(fixed(line["value"], 1))
 
 
+def test_a_code_that_was_not_read_says_in_how_many_runs_it_fired(boards: dict[str, Any]) -> None:
+    data = boards["recorded"]
+    numbers = cells_of_codes(data)[data["labels"].index("(all)")][data["codes"].index("E3")]
+    assert numbers[0] is None
+    assert numbers[3][0] is None
+    assert "it fired in 8 of all" in data["notes"][numbers[3][6]]
+
+
 def test_partly_read_runs_have_a_range_and_no_point() -> None:
     runs = frame(str(CARDS)).with_columns(
         S3=pl.lit(None, dtype=pl.Float64),
@@ -334,6 +347,11 @@ def test_the_filter_of_a_row_finds_exactly_its_runs(
             for label, row in rows[grouping].items():
                 matches = compile_query(" ".join([filters[label], *terms]))
                 assert sum(map(matches, listed)) == row[1], (selection, label)
+    everyone = cells_of_codes(data)[data["labels"].index("(all)")]
+    for k, code in enumerate(data["codes"]):
+        fired = everyone[k][0]
+        if fired is not None:
+            assert sum(map(compile_query(f"code:{code}"), listed)) == fired
 
 
 def test_a_cohort_without_runs_has_an_empty_board(tmp_path: Path) -> None:
