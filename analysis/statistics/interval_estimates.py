@@ -119,9 +119,10 @@ def error_for_new_tasks(se_new: float, df_new: float, se_same: float, df_same: f
 
     New tasks vary in all that the same tasks vary in, so Var(new) >= Var(same); an estimate below
     comes from too few tasks. The least error is se_same max(1, t_same / t_new), with the quantiles
-    t_.975 of the two degrees of freedom. An error that has no interval (MIN_DF, NaN) raises none.
+    t_.975 of the two degrees of freedom. An error that has no interval (NaN, below one degree of
+    freedom, or MIN_DF for the same tasks) raises none.
     """
-    has_intervals = df_new >= MIN_DF and df_same >= MIN_DF
+    has_intervals = df_new >= 1 and df_same >= MIN_DF
     if not (has_intervals and math.isfinite(se_new) and math.isfinite(se_same)):
         return se_new
     probability = (1 + LEVEL) / 2
@@ -166,11 +167,13 @@ def t_estimate(
     level: float = LEVEL,
     test: bool = True,
     limits: tuple[float, float] = NO_LIMITS,
+    min_df: float = MIN_DF,
 ) -> Estimate:
     """An Estimate with the interval value ± t_(1+level)/2,df · se, cut at the scale's `limits`.
 
     The interval is None, and `reason` says why, if `se` or `df` is missing, if `df` is below
-    MIN_DF, or if the units do not vary at all, which is not certainty. `test`: whether to report p.
+    `min_df`, or if the units do not vary at all, which is not certainty. `test`: whether to report
+    p.
     """
     value = finite_or_none(value)
     se = finite_or_none(se)
@@ -183,7 +186,7 @@ def t_estimate(
     if value is None:
         reason = reason or "not defined for these runs"
         return Estimate(estimand, population, None, reason=reason, **counts)
-    if se is None or df is None or df < MIN_DF:
+    if se is None or df is None or df < min_df:
         few = "too few independent units for an interval"
         if df is not None and math.isfinite(df):
             few = too_few_units(population, df, n_clusters)

@@ -22,6 +22,7 @@ import polars as pl
 
 from ..tables.codes_read import CODES
 from .interval_estimates import (
+    MIN_DF,
     Bools,
     Estimate,
     Floats,
@@ -290,6 +291,9 @@ class FittedEffects:
             "limits": runs.difference_limits,
             **overrides,
         }
+        if population == "new" and len(fit.tasks) > MIN_DF:
+            # Tasks of unequal weight leave fewer degrees of freedom than as many equal ones.
+            arguments["min_df"] = 1
         if population == "new" and len(fit.tasks) < 2:
             arguments["reason"] = "one task only: the variation of the effect over tasks is unknown"
         return t_estimate(label, population, fit.value[outcome], se, df, **arguments)
