@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,10 +122,29 @@ def run(
     passed_over = [path for path in passed_over if path not in files_beside]
     if passed_over:
         parts.append(_passed_over(passed_over))
+    endings = _other_endings(format_name, sources)
+    if endings:
+        parts.append(endings)
     console.note(", ".join(parts), obj["quiet"])
     if not imported:
         return 2
     return 1 if failed else 0
+
+
+def _other_endings(format_name: str, sources: tuple[str, ...]) -> str:
+    """How many files of the folders have endings that no importer, or not this one, reads."""
+    from ..trajectories.importers.files import other_endings
+    from ..trajectories.importers.recognise import known_suffixes
+
+    suffixes = known_suffixes() if format_name == AUTO else IMPORTERS.get(format_name).suffixes
+    if not suffixes:
+        return ""
+    endings: Counter[str] = Counter()
+    for source in map(Path, sources):
+        endings.update(other_endings(source, suffixes))
+    names = ", ".join(ending[:20] for ending, _ in endings.most_common(_MAX_NAMES))
+    more = ", ..." if len(endings) > _MAX_NAMES else ""
+    return f"{endings.total()} with other endings ({names}{more})" if endings else ""
 
 
 def _passed_over(paths: list[Path]) -> str:
@@ -210,7 +230,9 @@ def _drafts_of(
                 raise draft
             is_empty = False
             yield path, draft
-        if is_empty and is_file(source):
+        if is_empty and not is_file(source):
+            yield path, None
+        elif is_empty:
             raise InputError(
                 "does not begin a run: it continues one that begins in another file beside it",
                 f"give that file or the folder: ambjudge import {name} {path.parent}",

@@ -200,7 +200,9 @@ def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: 
     )
     assert code == 0
     assert len(text.splitlines()) == 8
-    assert err.splitlines()[-1] == "8 runs imported, 3 other files skipped"
+    assert err.splitlines()[-1] == (
+        "8 runs imported, 2 other files passed over (notes.json, config.json)"
+    )
     assert "sums_1_epoch_1: no Task score from 'reward' (outcomes: match, steps.made)" in err
     assert out("-q", "score", "runs", "--out", "cards.jsonl")[0] == 1
     cards = {

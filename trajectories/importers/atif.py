@@ -100,6 +100,7 @@ def _sub_agents(
     for position, reference in enumerate(references, len(trajectories) + 1):
         file = _beside(path, reference.get("trajectory_path"))
         if file is not None:
+            draft.files_beside += (file,)
             yield from _sub_agent(draft, as_object(read_json(file)), file, position)
         elif as_id(reference.get("trajectory_id")) not in embedded - {None}:
             draft.lost["trajectories of sub-agents"] += 1

@@ -111,6 +111,8 @@ class Draft:
     """What is carried over and needs a look, likewise."""
     files_beside: tuple[Path, ...] = ()
     """Further files of the source that were read for this run."""
+    n_empty_turns: int = 0
+    """Turns with neither text, call nor reasoning."""
     n_unread_calls: int = 0
     """Calls of the source whose shape is unknown."""
     _turns: list[_Turn] = field(default_factory=list)
@@ -264,6 +266,7 @@ class Draft:
         has_calls = calls or stated_calls or message.get("function_call")
         if not has_calls and not message_text(message).strip():
             self.odd["turns with neither text nor call"] += 1
+            self.n_empty_turns += not message_reasoning(message)
         self.messages.append(message)
         turn = _Turn({}, calls)
         self._turns.append(turn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,6 +56,17 @@ def source_name(path: Path) -> str:
 def has_suffix(name: str, suffixes: tuple[str, ...]) -> bool:
     """Whether a file has one of these suffixes, compressed or not."""
     return name.lower().removesuffix(".gz").endswith(suffixes)
+
+
+def other_endings(source: Path, suffixes: tuple[str, ...]) -> Counter[str]:
+    """The files below a folder that have none of these suffixes, counted by their ending."""
+    endings: Counter[str] = Counter()
+    for _, subfolders, names in os.walk(source):
+        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+        for name in names:
+            if not name.startswith(".") and not has_suffix(name, suffixes):
+                endings[Path(name).suffix.lower() or name] += 1
+    return endings
 
 
 class WrongFormat(InputError):

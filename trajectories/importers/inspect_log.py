@@ -25,7 +25,7 @@ from .draft import Draft, parse_call
 from .fields import as_id, as_object, as_objects, unwrap_text
 from .files import draft_or_error, source_name
 from .recognise import has_keys
-from .usage import sum_tokens, usage_tokens
+from .usage import sum_tokens, usage_cost, usage_tokens
 
 _EXPECTED = "expected an Inspect log: `eval` and `samples`, or a .eval file"
 _ZSTANDARD = 93
@@ -234,6 +234,9 @@ def _add_usage(draft: Draft, sample: dict[str, Any]) -> None:
         role: usage_tokens(usage, cache="beside")
         for role, usage in as_object(sample.get("role_usage")).items()
     }
+    costs = [usage_cost(usage) for usage in as_object(sample.get("model_usage")).values()]
+    if not by_role and len(costs) == 1:  # with graders, the cost is not the agent's alone
+        draft.add_totals(cost_usd=costs[0])
     if not by_role and draft.model in by_model:
         others = sum_tokens([usage for model, usage in by_model.items() if model != draft.model])
         draft.add_totals(**sum_tokens([by_model[draft.model]]))
@@ -320,6 +323,7 @@ class _Events:
         self.replies[message_id] = {
             "ts": ended,
             "tokens": usage_tokens(output.get("usage"), cache="beside"),
+            "cost_usd": usage_cost(output.get("usage")),
             "finish": choice.get("stop_reason"),
         }
 

@@ -22,7 +22,7 @@ from .draft import Call, Draft
 from .fields import as_id, as_object, as_objects, parse_object
 from .files import read_runs
 from .recognise import has_keys
-from .usage import usage_tokens
+from .usage import usage_cost, usage_tokens
 
 _EXPECTED = "expected responses (`output`), requests (`input`), or lists of items with `type`"
 _SERVER_RESULT_KEYS = ("output", "outputs", "result", "results", "error")
@@ -135,7 +135,7 @@ class ItemReader:
                 ts=self._ts,
                 reasoning=self._thoughts,
                 tokens=usage_tokens(usage),
-                cost_usd=cost_usd,
+                cost_usd=usage_cost(usage) if cost_usd is None else cost_usd,
             )
             for call_id, result, kind in self._server_results:
                 self.draft.result(call_id, result, kind=kind)

@@ -72,6 +72,12 @@ def conversation(draft: Draft, source: Path) -> dict[str, Any]:
         raise InputError(
             f"{draft.name[:80]}: holds no assistant message", "there is nothing to judge", source
         )
+    if draft.n_empty_turns == draft.turns:
+        raise InputError(
+            f"{draft.name[:80]}: none of its {draft.turns} turns holds text or a call",
+            "its messages may have a shape of their own: name the format, or convert it",
+            source,
+        )
     if draft.n_unread_calls and not draft.n_calls:
         raise InputError(
             f"{draft.name[:80]}: none of its {draft.n_unread_calls} calls can be read",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..reading.json_bytes import amount
 from ..token_counts import CallTokens, Placement, call_tokens
 from .fields import as_object, sum_counts
 
@@ -47,19 +48,7 @@ _DETAIL_CACHE_READ = ("cached_tokens", "cache_read")
 _DETAIL_CACHE_WRITE = ("cache_write_tokens", "cache_creation", "cache_creation_tokens")
 _DETAIL_REASONING = ("reasoning_tokens", "reasoning")
 
-READ_KEYS = frozenset(
-    (
-        *_INPUT,
-        *_OUTPUT,
-        *_TOTAL,
-        *_CACHE_READ,
-        *_CACHE_WRITE,
-        *_REASONING,
-        *_INPUT_DETAILS,
-        *_OUTPUT_DETAILS,
-    )
-)
-"""Keys of a usage that are read."""
+_COST = ("total_cost", "cost", "cost_usd", "total_cost_usd")
 
 
 def usage_tokens(
@@ -94,6 +83,12 @@ def sum_tokens(parts: list[CallTokens | None]) -> dict[str, int | None]:
         "input_tokens": sum_counts(*(part.input for part in counted)),
         "output_tokens": sum_counts(*(part.output for part in counted)),
     }
+
+
+def usage_cost(usage: Any) -> float | None:
+    """The cost in dollars that a `usage` states; None without one."""
+    value = as_object(usage)
+    return amount(_first(value, _COST))
 
 
 def _details(usage: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
