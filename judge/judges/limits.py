@@ -306,9 +306,10 @@ class Budget:
 
 
 def _dollars(amount: float) -> str:
-    """An amount with two digits that count: $1.50, $0.0031."""
-    digits = 2 if amount >= 1 or amount == 0 else 2 - math.floor(math.log10(amount)) - 1
-    return f"${amount:.{max(2, min(digits, 6))}f}"
+    """An amount with at least two digits that count: $1.50, $0.05, $0.0031."""
+    digits = 2 if amount >= 1 or amount == 0 else 1 - math.floor(math.log10(amount))
+    whole, _, fraction = f"{amount:.{max(2, min(digits, 6))}f}".partition(".")
+    return f"${whole}.{fraction.rstrip('0'):0<2}"
 
 
 class SharedBudget:

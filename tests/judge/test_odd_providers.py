@@ -215,7 +215,7 @@ async def test_a_refusal_says_what_a_call_may_cost_and_what_is_left(prepared) ->
     assert outcomes(reply) == {"budget"}
     detail = reply.results[0].detail
     assert re.fullmatch(
-        r"not asked: a single call may cost up to \$0\.0\d+; \$0\.0010 of \$0\.0010 is unspent"
+        r"not asked: a single call may cost up to \$0\.0\d+; \$0\.001 of \$0\.001 is unspent"
         r" \(--max-cost\)",
         detail,
     ), detail

@@ -113,15 +113,25 @@ class Account:
         self.system_fingerprints: dict[str, None] = {}
         self._provider, self._request = provider, request
         self._estimate = 0
-        self._reply = ReplyLimit(0, 0, 0)
+        self._is_longer = False
+        self._reply = provider.limits.first(request)
         self.limit = 0
         """The most output tokens of the last try's reply."""
         self._reserved: PlannedCall | None = None
         self._goes_first = False
 
-    def plan(self, input_estimate: int, reply: ReplyLimit) -> None:
-        """Plan the next call: the estimated tokens of its prompt, and the limits of its reply."""
-        self._estimate, self._reply = input_estimate, reply
+    def plan(self, input_estimate: int, *, longer: bool = False) -> None:
+        """Plan the next call: the estimated tokens of its prompt.
+
+        `longer`: its reply may be as long as any, as a shorter one was cut.
+        """
+        self._estimate, self._is_longer = input_estimate, longer
+        self._reply = self._reply_limit()
+
+    def _reply_limit(self) -> ReplyLimit:
+        """The limits of the planned call's reply, by what is known of replies now."""
+        limits = self._provider.limits
+        return limits.longer(self._request) if self._is_longer else limits.first(self._request)
 
     @property
     def planned_limit(self) -> int:
@@ -140,6 +150,7 @@ class Account:
             return self.limit
         if allowance.cap is not None:
             self._goes_first = await self._provider.first_call.enter()
+            self._reply = self._reply_limit()
         try:
             leave = await allowance.reserve(self._planned_call())
             if leave.call is None:

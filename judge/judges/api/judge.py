@@ -334,11 +334,11 @@ class ApiJudge(Messages):
         NoCompletion if no call brought one; JudgeError if no other call can succeed either.
         """
         limits = self._provider.limits
-        account.plan(input_estimate, limits.first(request))
+        account.plan(input_estimate)
         completion = await self._call(messages, request, account)
         raw.append(_raw_text(completion))
         if completion.is_cut and account.limit < limits.longest:
-            account.plan(input_estimate, limits.longer(request))
+            account.plan(input_estimate, longer=True)
             try:
                 longer = await self._call(messages, request, account)
             except NoCompletion:
