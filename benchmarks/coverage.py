@@ -175,14 +175,20 @@ def rows_with_truth(
     return pairs
 
 
-def add_effects(tally: Tally, rows: pl.DataFrame, truth: dict[Any, float], quantity: str) -> None:
+def add_effects(
+    tally: Tally,
+    rows: pl.DataFrame,
+    truth: dict[Any, float],
+    quantity: str,
+    target: tuple[float, float] = COVERAGE,
+) -> None:
     """The coverage of each code's effect, and whether missed ones were warned of.
 
     `quantity` is a template with {code}.
     """
     for row, covers in rows_with_truth(rows, truth, "code"):
         name = quantity.format(code=row["code"])
-        tally.add(name, COVERAGE, [float(covers)])
+        tally.add(name, target, [float(covers)])
         if not covers:
             tally.add(f"{name} {WARNED}", JOINT_COVERAGE, [float(bool(row["warnings"]))])
 
@@ -296,13 +302,14 @@ def effects(tally: Tally, seed: int) -> None:
         sim, frame = draw(design, seed)
         table = code_effects(frame, prepare=False)
         if name in ("baseline", *CONFOUNDED):
-            target = FALSE_FINDINGS if name in CONFOUNDED else JOINT_COVERAGE
+            claims_target = FALSE_FINDINGS if name in CONFOUNDED else JOINT_COVERAGE
             quantity = f"an effect is claimed where codes have effects, {name}"
-            tally.add(quantity, target, [claims_effect(table)])
+            tally.add(quantity, claims_target, [claims_effect(table)])
         if name in CONFOUNDED:
             continue
         new_tasks = table.filter(pl.col("population") == "new")
-        add_effects(tally, new_tasks, effect_truth(name), f"effect of {{code}}, {name}")
+        target = FLOORED if name in FEW_TASKS else COVERAGE
+        add_effects(tally, new_tasks, effect_truth(name), f"effect of {{code}}, {name}", target)
         if name == "baseline":
             covers = additive_interval_covers(sim, effect_truth(name)["E5"])
             tally.add("effect of E5, additive codes: wrong", KNOWN_WRONG, [float(covers)])
