@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..console import cells, paint, say, style_of, table, wrap
@@ -19,6 +19,8 @@ from ..judge.card.view import (
 from ..judge.card.view_parts import UNKNOWN, Bounds, Item, Role, Section, bar, score_text
 from ..sanitize import sanitize_line
 from ..trajectories.stages import STAGES
+from ..views.outcome_columns import OutcomeColumn, outcome_columns
+from ..views.run_columns import cost_text, model_text
 
 if TYPE_CHECKING:
     from ..judge.card.read_share import Standing
@@ -165,18 +167,31 @@ def _print_details(item: Item, roles: Iterable[Role], verbose: bool, indent: str
         say(wrap(line.text, f"{indent}      ", f"{indent}    {bullet}"))
 
 
-UNITS = (
-    "Stages, Agentic and Task 0-1, Overall 0-100; E1-E5 fired error codes, – none (ambjudge score"
-    " RUN says why)"
-)
+_CODES_MEANING = "E1-E5 fired error codes, – none (ambjudge score RUN says why)"
 
 
-def unread(runs: Mapping[Standing, int], share: float | None) -> str:
+def units(columns: Collection[str], has_stages: bool, has_outcomes: bool) -> str:
+    """What the numbers of a table with these columns mean."""
+    from_0_to_1 = [name for name in ("Agentic", "Task") if name in columns]
+    if has_stages:
+        from_0_to_1.insert(0, "Stages")
+    parts = []
+    if from_0_to_1:
+        *others, last = from_0_to_1
+        names = f"{', '.join(others)} and {last}" if others else last
+        scales = f"{names} 0-1"
+        parts.append(f"{scales}, Overall 0-100" if "Overall" in columns else scales)
+    if has_outcomes:
+        parts.append("outcomes as their harness recorded them")
+    return "; ".join([*parts, _CODES_MEANING])
+
+
+def unread(runs: Mapping[Standing, int], share: float | None, has_ranges: bool = True) -> str:
     """Why scores of these runs are ranges or rest on presumed criteria, and what to do about it.
 
-    `share`: of the weight of S1-S3 that was judged, on average.
+    `share`: of the weight of S1-S3 that was judged, on average. `has_ranges`: ranges are shown.
     """
-    reasons = standing_reasons(runs, share)
+    reasons = standing_reasons(runs, share, has_ranges)
     return "\n".join(wrap(f"{reason}: {JUDGE_HINT}", "   ", "") for reason in reasons)
 
 
@@ -228,6 +243,14 @@ class Row:
     doubt: str
     """Quotes that were not found, and verdicts that facts contradict."""
     ended: str
+    model: str = ""
+    outcomes: Mapping[str, bool | float | str] = field(default_factory=dict)
+    """By name in lower case."""
+    turns: str = ""
+    failed_steps: str = ""
+    cost: str = ""
+    has_total: bool = True
+    """Whether Agentic says anything: a point, or the range of a run of the benchmark."""
 
 
 def row(card: ScoreCard) -> Row:
@@ -259,6 +282,12 @@ def row(card: ScoreCard) -> Row:
         codes=" ".join(codes) or "–",
         doubt=" ".join(doubts),
         ended=card.status.ended,
+        model=model_text(card.run.model, card.run.agent),
+        outcomes={name.lower(): outcome.value for name, outcome in card.outcomes.items()},
+        turns=str(card.run.turns),
+        failed_steps=str(len(card.episodes)),
+        cost=cost_text(card.resources.cost_usd),
+        has_total=card.run.track is not None or card.standing != "open",
     )
 
 
@@ -269,25 +298,42 @@ class _Column:
     styles: list[str | None] | None = None
     right: bool = False
 
+    @property
+    def has_value(self) -> bool:
+        return any(cell not in ("", UNKNOWN) for cell in self.cells) or self.name == "Codes"
 
-def rows(scored: Sequence[Row]) -> None:
-    """Print the table of several runs; its stages are those of their rubrics, S1-S5 first."""
+
+def rows(scored: Sequence[Row]) -> bool:
+    """Print the table of several runs; whether it shows Agentic.
+
+    A column in which no run has a value is left out. Outcomes of other harnesses stand first, then
+    the stages of the runs' rubrics, S1-S5 before groups of one's own.
+    """
     stages = sorted(
         {name for row in scored for name in row.stages}, key=lambda name: (name not in STAGES, name)
     )
+    outcomes = outcome_columns(row.outcomes for row in scored)
     columns = [
         _Column("Run", [row.run for row in scored]),
         _Column("Task id", [row.task_id for row in scored]),
         _Column("Tier", [row.tier for row in scored]),
+        _Column("Model", [row.model for row in scored]),
+        *(_outcome_column(outcome, scored) for outcome in outcomes),
         *(_stage_column(name, scored) for name in stages),
         _Column("Agentic", [row.agentic for row in scored], right=True),
         _Column("Task", [row.task for row in scored], right=True),
         _Column("Overall", [row.overall for row in scored], ["bold"] * len(scored), right=True),
         _Column("Codes", [row.codes for row in scored]),
         _Column("Doubt", [row.doubt for row in scored], ["bad"] * len(scored)),
+        _Column("Failed steps", [row.failed_steps for row in scored], right=True),
+        _Column("Turns", [row.turns for row in scored], right=True),
+        _Column("Cost", [row.cost for row in scored], right=True),
         _Column("Ended", [row.ended for row in scored], [_ended_style(row) for row in scored]),
     ]
-    columns = [column for column in columns if column.name != "Doubt" or any(column.cells)]
+    has_total = any(row.has_total for row in scored)
+    columns = [
+        column for column in columns if column.has_value and (has_total or column.name != "Agentic")
+    ]
     names = [column.name for column in columns]
     plain: list[str | None] = [None] * len(scored)
     table(
@@ -295,12 +341,32 @@ def rows(scored: Sequence[Row]) -> None:
         list(zip(*(column.cells for column in columns), strict=True)),
         right=[place for place, column in enumerate(columns) if column.right],
         flexible=names.index("Run"),
-        spare=[names.index(name) for name in ("Tier", "Task id", "Ended", "Task", "Agentic")],
+        spare=[
+            names.index(name)
+            for name in (*_SPARE, *(outcome.title for outcome in reversed(outcomes[1:])))
+            if name in names
+        ],
         styles=list(zip(*(column.styles or plain for column in columns), strict=True)),
     )
-    say(wrap(UNITS, "   ", ""))
+    has_stages = any(name in names for name in stages)
+    say(wrap(units(names, has_stages, bool(outcomes)), "   ", ""))
     if any("?" in row.codes.split() for row in scored):
         say("?  codes that nobody read, or that the judge could not tell")
+    return "Agentic" in names
+
+
+_SPARE = ("Cost", "Turns", "Failed steps", "Model", "Tier", "Task id", "Ended", "Task", "Agentic")
+"""Columns that a narrow terminal does without, the least worth first."""
+
+
+def _outcome_column(outcome: OutcomeColumn, scored: Sequence[Row]) -> _Column:
+    values = [row.outcomes.get(outcome.name) for row in scored]
+    styles: list[str | None] = []
+    for value in values:
+        style = "good" if value else "bad"
+        styles.append(style if isinstance(value, bool) else None)
+    texts = [outcome.text(value) for value in values]
+    return _Column(outcome.title, texts, styles, right=not outcome.is_text)
 
 
 def _stage_column(name: str, scored: Sequence[Row]) -> _Column:

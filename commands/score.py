@@ -430,11 +430,11 @@ class _OutcomeSink:
             return
         if not self.rows:
             return
-        rows(self.rows)
+        has_ranges = rows(self.rows)
         if self.standings.keys() - {"read"}:
             shares = self.read_shares
             mean_share = sum(shares) / len(shares) if shares else None
-            console.say(unread(self.standings, mean_share))
+            console.say(unread(self.standings, mean_share, has_ranges))
         evidence = proof(self.quotes, self.quotes_found, self.contradictions, self.strict_evidence)
         if evidence:
             console.say(evidence)

@@ -136,6 +136,7 @@ class RunsScreen(Screen[None]):
     def _add(self, batch: list[RunRow]) -> None:
         first = len(self.rows)
         self.rows += batch
+        self.table.choose_columns(self.rows)
         new = [index for index in range(first, len(self.rows)) if self._predicate(self.rows[index])]
         self.table.show(self.rows, self.table.order + new)
         self._status()
@@ -156,6 +157,7 @@ class RunsScreen(Screen[None]):
         """Take over rows of runs that were scored, here or on the screen of a run."""
         for row in changed:
             self.rows[row.number] = row
+        self.table.choose_columns(self.rows)
         if self.query_one("#filter", Input).value.strip() or self.table.sorting[0] is not None:
             self._apply()
         else:
@@ -283,7 +285,7 @@ class RunsScreen(Screen[None]):
     # Views, sorting, help.
 
     def action_sort(self) -> None:
-        columns = run_columns.COLUMNS
+        columns = self.table.columns
 
         def sort(place: int | None) -> None:
             if place is not None:
@@ -329,7 +331,10 @@ class RunsScreen(Screen[None]):
     def use_view(self, view: View) -> None:
         """Filter and sort like a view."""
         self.query_one("#filter", Input).value = view.query
-        if view.sort is not None and run_columns.column_named(view.sort) is None:
+        if (
+            view.sort is not None
+            and run_columns.column_named(view.sort, self.table.columns) is None
+        ):
             self.notify(f"There is no column {view.sort!r} to sort by", severity="warning")
         elif view.sort is not None:
             self.table.sort_on(view.sort, view.descending)

@@ -21,7 +21,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ..sanitize import sanitize_line
-from ..views.run_columns import RunColumn, column_named, fit_columns, sort_rows
+from ..views.run_columns import RunColumn, column_named, columns_of, fit_columns, sort_rows
 from ..views.run_rows import RunRow
 
 
@@ -85,6 +85,8 @@ class RunsTable(ScrollView, can_focus=True):
         self.cursor = 0
         self.sorting: tuple[str | None, bool] = None, False
         """Key of the column that rows are sorted by, and whether descending."""
+        self.columns: Sequence[RunColumn] = columns_of(())
+        """The columns in which some run has a value."""
         self._columns: list[tuple[RunColumn, int]] = []
         """The columns that fit, with their widths."""
 
@@ -121,7 +123,7 @@ class RunsTable(ScrollView, can_focus=True):
     def sort_column(self) -> RunColumn | None:
         """The column that rows are sorted by; None for the order of the collection."""
         key = self.sorting[0]
-        return None if key is None else column_named(key)
+        return None if key is None else column_named(key, self.columns)
 
     @property
     def sorted_by(self) -> str:
@@ -216,8 +218,17 @@ class RunsTable(ScrollView, can_focus=True):
     # Drawing.
 
     def on_resize(self, event: events.Resize) -> None:
-        self._columns = fit_columns(self.scrollable_size.width)
+        self._fit()
         self._resize()
+
+    def choose_columns(self, rows: Sequence[RunRow]) -> None:
+        """Draw the columns in which some of these runs has a value."""
+        self.columns = columns_of(rows)
+        self._fit()
+        self.refresh()
+
+    def _fit(self) -> None:
+        self._columns = fit_columns(self.scrollable_size.width, self.columns)
 
     def _resize(self) -> None:
         self.virtual_size = Size(self.scrollable_size.width, len(self.order) + 1)

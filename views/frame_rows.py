@@ -17,24 +17,18 @@ from ..trajectories.stages import STAGES
 from .run_rows import RunRow
 
 
-def rows_of_frame(
-    table: pl.DataFrame, first: int
-) -> Iterator[tuple[RunRow, tuple[tuple[str, float], ...]]]:
-    """Yield a row for each run of a frame, numbered from `first`, and its group scores.
-
-    Group scores are those of criteria groups other than S1-S5, as (name, score).
-    """
+def rows_of_frame(table: pl.DataFrame, first: int) -> Iterator[RunRow]:
+    """Yield a row for each run of a frame, numbered from `first`."""
     outcome_columns = [name for name in table.columns if name.startswith(OUTCOME)]
     group_columns = [name for name in table.columns if name.startswith(GROUP)]
     rows = table.with_columns(_too_few_judged=insufficiently_read()).iter_rows(named=True)
     for number, row in enumerate(rows, first):
-        groups = tuple(
-            (name.removeprefix(GROUP), row[name]) for name in group_columns if row[name] is not None
-        )
-        yield _row(number, row, outcome_columns), groups
+        yield _row(number, row, outcome_columns, group_columns)
 
 
-def _row(number: int, row: dict[str, Any], outcome_columns: list[str]) -> RunRow:
+def _row(
+    number: int, row: dict[str, Any], outcome_columns: list[str], group_columns: list[str]
+) -> RunRow:
     readings = {code: row.get(f"{code}_read") for code in CODES}
     is_point = not row["_too_few_judged"]
     # A range is shown for a score that is no point, or that rests on presumed criteria.
@@ -62,6 +56,7 @@ def _row(number: int, row: dict[str, Any], outcome_columns: list[str]) -> RunRow
         ended=row["ended"],
         disqualified=bool(row["disqualified"]),
         failed_calls=row["failed_calls"],
+        failed_steps=row["failed_steps"],
         contradictions=row["contradictions"] or 0,
         unscored=sum(row[f"{stage}_method"] == "unscored" for stage in STAGES),
         unverified=(row["quotes"] or 0) - (row["quotes_found"] or 0),
@@ -74,6 +69,9 @@ def _row(number: int, row: dict[str, Any], outcome_columns: list[str]) -> RunRow
         read=any(readings[code] in ("absent", "cannot_tell") for code in BY_READING),
         presumed=int((row["presumed"] or 0) > 0),
         span=(low, high) if has_range else None,
+        groups={
+            name.removeprefix(GROUP): row[name] for name in group_columns if row[name] is not None
+        },
         outcomes={
             name.removeprefix(OUTCOME).lower(): row[name]
             for name in outcome_columns

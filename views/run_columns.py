@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
+from ..console import cells, fit
 from ..judge.card.view_parts import UNKNOWN, grade, score_text
 from ..rounding import fixed
+from ..sanitize import sanitize_line
 from ..trajectories.stages import STAGES
+from .outcome_columns import OutcomeColumn, outcome_columns, outcome_order
 from .run_fields import NUMBER_FIELDS, TEXT_FIELDS
 from .run_rows import RunRow
 
@@ -17,6 +21,8 @@ _ENDINGS = {"submitted": "sub", "stopped": "stop", "breach": "BRCH", "cut": "cut
 """Short forms of `Status.ended`."""
 _TIERS = {"standard": "std"}
 """Short forms of tiers; the others are short enough."""
+OUTCOME, GROUP = "outcome.", "group."
+"""Before the names of outcomes and groups in keys, as in the columns of run frames."""
 MAX_GROWN_WIDTH = 60
 """Most cells of a column that grows."""
 
@@ -160,9 +166,26 @@ def flags_text(row: RunRow) -> str:
     return "".join(sign for sign, count in signs if count)
 
 
+def model_text(model: str | None, agent: str | None) -> str:
+    """The agent's model; "" if the agent is named after it."""
+    return "" if model is None or model == agent else model
+
+
+def cost_text(cost: float | None) -> str:
+    """What a run cost, in US dollars; "" if unknown."""
+    return "" if cost is None else f"${fixed(cost, 2)}"
+
+
+def _count_text(count: int | None) -> str:
+    return "" if count is None else str(count)
+
+
 COLUMNS: tuple[RunColumn, ...] = (
     _text_column("run", "Run", 14, grows=True),
     _text_column("agent", "Agent", 12, drop_rank=4),
+    _text_column(
+        "model", "Model", 14, drop_rank=8, text=lambda row: model_text(row.model, row.agent)
+    ),
     _text_column("task", "Task", 18, drop_rank=6),
     _text_column(
         "tier", "Tier", 5, drop_rank=5, text=lambda row: _TIERS.get(row.tier or "", row.tier or "")
@@ -210,12 +233,19 @@ COLUMNS: tuple[RunColumn, ...] = (
         drop_rank=2,
     ),
     _number_column(
-        "turns",
-        "Turns",
-        5,
-        lambda row: "" if row.turns is None else str(row.turns),
-        drop_rank=7,
+        "turns", "Turns", 5, lambda row: _count_text(row.turns), drop_rank=7, align_right=True
+    ),
+    _number_column(
+        "failedsteps",
+        "Steps✗",
+        6,
+        lambda row: _count_text(row.failed_steps),
+        drop_rank=9,
         align_right=True,
+        long_title="Failed steps",
+    ),
+    _number_column(
+        "cost", "Cost", 7, lambda row: cost_text(row.cost), drop_rank=10, align_right=True
     ),
     RunColumn(
         "flags",
@@ -229,14 +259,95 @@ COLUMNS: tuple[RunColumn, ...] = (
 )
 
 
-def column_named(key: str) -> RunColumn | None:
-    """The column with this key; None if there is none."""
-    return next((column for column in COLUMNS if column.key == key), None)
+"""The columns that any run may have a value in; outcomes and groups of criteria come with runs."""
+_ALWAYS = ("run", "codes")
+_FIRST_STAGE, _LAST_STAGE = STAGES[0].lower(), STAGES[-1].lower()
+_KEPT_GROUPS = 6
+"""Groups of criteria that narrow screens keep."""
 
 
-def fit_columns(width: int) -> list[tuple[RunColumn, int]]:
-    """The columns that fit into a table of `width` cells, each with its own width."""
-    columns = list(COLUMNS)
+def columns_of(rows: Sequence[RunRow]) -> tuple[RunColumn, ...]:
+    """The columns in which some run has a value; before any run is scored, all of `COLUMNS`.
+
+    Outcomes stand before the stages, groups of criteria of rubrics of one's own behind them.
+    """
+    scored = [row for row in rows if row.state == "scored"]
+    if not scored:
+        return COLUMNS
+    outcomes = map(_outcome_column, outcome_columns(row.outcomes for row in scored), count())
+    names = dict.fromkeys(name for row in scored for name in row.groups)
+    groups = map(_group_column, names, count())
+    columns: list[RunColumn] = []
+    for column in COLUMNS:
+        columns += outcomes if column.key == _FIRST_STAGE else ()
+        columns.append(column)
+        columns += groups if column.key == _LAST_STAGE else ()
+    return tuple(column for column in columns if has_value(column, scored))
+
+
+def has_value(column: RunColumn, rows: Sequence[RunRow]) -> bool:
+    """Whether the column says anything of any of these runs."""
+    if column.key in _ALWAYS:
+        return True
+    return any(
+        column.sort_key(row) is not None and column.text(row) not in ("", UNKNOWN) for row in rows
+    )
+
+
+def _outcome_column(outcome: OutcomeColumn, place: int) -> RunColumn:
+    """The column of an outcome, which is the `place`-th in worth."""
+
+    def value(row: RunRow) -> bool | float | str | None:
+        return row.outcomes.get(outcome.name)
+
+    def style(row: RunRow) -> str:
+        flag = value(row)
+        if isinstance(flag, bool):
+            return "good" if flag else "bad"
+        return "unknown" if flag is None else ""
+
+    return RunColumn(
+        f"{OUTCOME}{outcome.name}",
+        outcome.title,
+        max(cells(outcome.title), min(outcome.width, 12)),
+        lambda row: outcome.text(value(row)),
+        lambda row: outcome_order(value(row)),
+        style,
+        drop_rank=3 * place,
+        align_right=not outcome.is_text,
+        long_title=outcome.name,
+    )
+
+
+def _group_column(name: str, place: int) -> RunColumn:
+    """The column of a group of criteria."""
+
+    def score(row: RunRow) -> float | None:
+        return row.groups.get(name)
+
+    title = fit(sanitize_line(name), 10)
+    return RunColumn(
+        f"{GROUP}{name}",
+        title,
+        max(4, cells(title)),
+        lambda row: meter(score(row)),
+        score,
+        lambda row: grade(score(row)),
+        drop_rank=0 if place < _KEPT_GROUPS else 10 + place,
+        long_title=name,
+    )
+
+
+def column_named(key: str, columns: Sequence[RunColumn] | None = None) -> RunColumn | None:
+    """The column with this key among these, or all; None if there is none."""
+    return next((column for column in columns or COLUMNS if column.key == key), None)
+
+
+def fit_columns(
+    width: int, columns: Sequence[RunColumn] | None = None
+) -> list[tuple[RunColumn, int]]:
+    """Those of the columns that fit into a table of `width` cells, each with its own width."""
+    columns = list(columns or COLUMNS)
     while _table_width(columns) > width:
         least_needed = max(columns, key=lambda column: column.drop_rank)
         if least_needed.drop_rank == 0:

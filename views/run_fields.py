@@ -53,6 +53,7 @@ NUMBER_FIELDS: dict[str, RunField] = {
     "overall": RunField("overall"),
     "turns": RunField("turns"),
     "failed": RunField("failed_calls"),
+    "failedsteps": RunField("failed_steps"),
     "cost": RunField("cost"),
     "repeat": RunField("repeat"),
 }

@@ -46,7 +46,7 @@ class RunQuery:
         """Whether the filter lets each row of a run frame through."""
         from .frame_rows import rows_of_frame
 
-        return [self.accepts_row(row) for row, _ in rows_of_frame(frame, 0)]
+        return [self.accepts_row(row) for row in rows_of_frame(frame, 0)]
 
     def _holding(self, words: str) -> _RunsHolding:
         return _RunsHolding(self, words)

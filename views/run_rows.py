@@ -50,6 +50,8 @@ class RunRow(NamedTuple):
     ended: str | None = None
     disqualified: bool = False
     failed_calls: int | None = None
+    failed_steps: int | None = None
+    """Steps that failed, overcome or not; one step may fail several times."""
     contradictions: int = 0
     unscored: int = 0
     """Criteria without a verdict, and stages without a score."""
@@ -69,6 +71,8 @@ class RunRow(NamedTuple):
     """Number of criteria whose presumed values are part of the scores."""
     outcomes: Mapping[str, bool | float | str] = MappingProxyType({})
     """Outcomes that another harness reported, by name in lower case."""
+    groups: Mapping[str, float] = MappingProxyType({})
+    """Scores (0-1) of the groups of criteria of a rubric of one's own, which are no S1-S5."""
     span: tuple[float, float] | None = None
     """Bounds of Overall if it is only a range, or a point that rests on presumed criteria."""
 
@@ -119,6 +123,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         ended=_text(status["ended"]),
         disqualified=bool(status["disqualified"]),
         failed_calls=_integer(resources["failed_calls"]),
+        failed_steps=len(card["episodes"]),
         contradictions=len(card["contradictions"]),
         unscored=_count_status(criteria, "unscored") + unscored_stages,
         unverified=_count_unverified(criteria),
@@ -129,6 +134,11 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         read=_was_read_for_codes(card),
         presumed=_count_status(criteria, "presumed"),
         outcomes={str(name).lower(): outcome["value"] for name, outcome in outcomes.items()},
+        groups={
+            str(name): float(stage["score"])
+            for name, stage in stages.items()
+            if name not in STAGES and stage["score"] is not None
+        },
         span=overall_range,
     )
 

@@ -43,17 +43,18 @@
   };
   const rowsOf = function (data) {
     return data.rows.map(function (values, number) {
-      const row = { number: number, rubricNumber: values[data.fields.length], signs: values[data.fields.length + 1], groups: new Map(values[data.fields.length + 2]) };
+      const row = { number: number, rubricNumber: values[data.fields.length], signs: values[data.fields.length + 1] };
       data.fields.forEach(function (name, at) { row[name] = values[at]; });
+      row.groups = new Map(Object.entries(row.groups));
       return row;
     });
   };
 
-  // S1 to S5 as far as some row has a score, and the groups of criteria of rubrics of one's own.
+  // The stages of which some row has a score, and the groups of criteria of rubrics of one's own.
   const MOST_GROUPS = 12;
   const partsOf = function (rows) {
     const groups = Array.from(new Set(rows.flatMap(function (r) { return Array.from(r.groups.keys()); }))).slice(0, MOST_GROUPS);
-    const stages = [0, 1, 2, 3, 4].filter(function (i) { return !groups.length || rows.some(function (r) { return r.stages[i] !== null; }); });
+    const stages = [0, 1, 2, 3, 4].filter(function (i) { return rows.some(function (r) { return r.stages[i] !== null; }); });
     return stages.map(function (i) {
       return { name: "S" + (i + 1), read: i < 3, of: function (r) { return r.stages[i]; } };
     }).concat(groups.map(function (name) {
@@ -106,25 +107,44 @@
       return { name: name, kind: kind, key: function (r) { return r[field]; }, cell: function (r, td) { td.textContent = text(r[field]); } };
     };
     const flags = function (r) { return (r.contradictions ? "!" : "") + (r.unscored ? "?" : "") + (r.unverified ? "≠" : "") + (r.presumed ? "~" : ""); };
-    const columns = [
-      { name: "Run", kind: "name", key: function (r) { return r.id; }, cell: function (r, td) {
+    // As views/outcome_columns.py writes them: yes, no, figures, or the text itself.
+    const outcome = function (spec) {
+      const valueOf = function (r) { return Object.hasOwn(r.outcomes, spec.name) ? r.outcomes[spec.name] : null; };
+      return { name: spec.title, title: spec.name, kind: "num outcome", key: function (r) { const value = valueOf(r); return typeof value === "boolean" ? Number(value) : value; }, cell: function (r, td) {
+        const value = valueOf(r);
+        if (typeof value === "boolean") { td.textContent = value ? "yes" : "no"; td.classList.add(value ? "good" : "bad"); return; }
+        td.textContent = typeof value === "string" ? value : figure(value, spec.digits, false);
+      } };
+    };
+    const allColumns = [
+      { name: "Run", kind: "name", always: true, key: function (r) { return r.id; }, cell: function (r, td) {
         const link = make(r.page ? "a" : "span", "", r.id);
         if (r.page) { link.href = "pages/" + r.page + ".html"; }
         td.append(link, make("span", "sub", [r.agent, r.task, r.tier].filter(Boolean).join(" · ")));
       } },
-      plain("Agent", "agent", "wide1 text agent"), plain("Task", "task", "wide1 text"), plain("Tier", "tier", "wide2"),
-      ...parts.map(stage),
+      plain("Agent", "agent", "wide1 text agent"),
+      { name: "Model", kind: "wide3 text", key: function (r) { return r.model === r.agent ? null : r.model; }, cell: function (r, td) { td.textContent = r.model === r.agent ? "" : text(r.model); } },
+      plain("Task", "task", "wide1 text"), plain("Tier", "tier", "wide2"),
+      ...window.AMBJUDGE.outcomes.map(outcome), ...parts.map(stage),
       { name: "Stages", kind: "bars", key: lowest, cell: function (r, td) { td.append(bars(scores(r))); } },
       score("Agentic", "agentic", 2, 1, true), score("Task score", "task_score", 2, 1, false), score("Overall", "overall", 1, 100, true),
-      { name: "Codes", kind: "codes", key: function (r) { return r.codes.join(" ") || (r.read && !r.unknown.length ? "" : null); }, cell: function (r, td) {
+      { name: "Codes", kind: "codes", always: true, key: function (r) { return r.codes.join(" ") || (r.read && !r.unknown.length ? "" : null); }, cell: function (r, td) {
         td.append(make("span", "code", r.codes.join(" ")), make("span", "unknown", r.unknown.length ? " ?" : ""));
       } },
       { name: "End", kind: "wide2", key: function (r) { return r.ended; }, cell: function (r, td) {
         td.textContent = text(r.ended); if (r.disqualified || r.ended === "cut" || r.ended === "breach") { td.classList.add("bad"); }
       } },
-      plain("Turns", "turns", "num wide2"), plain("Judge", "judge", "wide3"),
+      plain("Turns", "turns", "num wide2"), plain("Failed steps", "failed_steps", "num wide3"),
+      { name: "Cost", kind: "num wide3", key: function (r) { return r.cost; }, cell: function (r, td) { td.textContent = r.cost === null ? "" : "$" + fixed(r.cost, 2); } },
+      plain("Judge", "judge", "wide3"),
       { name: "Flags", kind: "flags", key: function (r) { return flags(r) || null; }, cell: function (r, td) { td.textContent = flags(r); } },
     ];
+    // A column in which no run has a value is not drawn.
+    let columns = allColumns.filter(function (column) {
+      return column.always || rows.some(function (r) { const key = column.key(r); return (key !== null && key !== "") || (column.name === "Overall" && r.span); });
+    });
+    // A table of few columns has room for all of them on narrower screens.
+    if (columns.length <= 14) { columns = columns.map(function (column) { return Object.assign({}, column, { kind: (column.kind || "").replace("wide3", "wide2") }); }); }
     const order = new Intl.Collator(undefined, { numeric: true });
     const compare = function (a, b) {
       if (a === null || b === null) { return a === b ? 0 : a === null ? 1 : -1; }
@@ -181,6 +201,7 @@
     columns.forEach(function (column, number) {
       const head = make("th", column.kind);
       const button = make("button", "", column.name);
+      if (column.title && column.title !== column.name) { button.title = column.title; }
       button.type = "button";
       head.scope = "col";
       head.append(button);

@@ -27,9 +27,10 @@ from ..rubrics.load import builtin_ids, load_rubric
 from ..sanitize import sanitize
 from ..trajectories.reading.layout import resolve_run_path
 from ..trajectories.reading.load import load_conversation
-from ..trajectories.stages import STAGE_NAMES, STAGES
+from ..trajectories.stages import STAGE_NAMES
 from ..version import __version__
 from ..views.frame_rows import rows_of_frame
+from ..views.outcome_columns import outcome_columns
 from ..views.run_fields import filter_fields
 from ..views.run_filter import FILTER_HELP
 from ..views.run_rows import RunRow, row_of
@@ -74,6 +75,7 @@ FIELDS = (
     "ended",
     "disqualified",
     "failed_calls",
+    "failed_steps",
     "contradictions",
     "unscored",
     "unverified",
@@ -84,6 +86,7 @@ FIELDS = (
     "presumed",
     "read",
     "outcomes",
+    "groups",
     "span",
 )
 """The fields of `RunRow` that the table of the site holds, and the page of the run."""
@@ -96,8 +99,8 @@ class _SiteRow:
     row: RunRow
     page: str
     """Name of the run's page; "" for a run of a frame, which has numbers and no words."""
-    more: tuple[int, list[str], Any]
-    """Number of the list of criteria, their marks, and the scores of other groups."""
+    more: tuple[int, list[str]]
+    """Number of the list of criteria, and their marks."""
 
 
 class Site:
@@ -143,8 +146,7 @@ class Site:
         criteria = self._criteria_of(card, tuple(result.id for result in results))
         self._note_rubric(card)
         marks = [criterion_mark(result).text for result in results]
-        groups = [(name, stage.score) for name, stage in card.stages.items() if name not in STAGES]
-        self._rows.append(_SiteRow(row, name, (criteria, marks, _cell(tuple(groups)))))
+        self._rows.append(_SiteRow(row, name, (criteria, marks)))
 
     def add_frame(self, table: pl.DataFrame) -> None:
         """Write the rows of a run frame; its runs have no pages."""
@@ -152,8 +154,8 @@ class Site:
         for id, version in table.select("rubric", "rubric_version").unique().sort(pl.all()).rows():
             if id:
                 self._note_rubric_of_frame(id, version or "")
-        for row, groups in rows_of_frame(table, len(self._rows)):
-            self._rows.append(_SiteRow(row, "", (no_criteria, [], _cell(groups))))
+        for row in rows_of_frame(table, len(self._rows)):
+            self._rows.append(_SiteRow(row, "", (no_criteria, [])))
 
     def select(self, numbers: Sequence[int], ids: Sequence[str]) -> None:
         """Keep only these of the added rows, in this order, under the ids that the analysis uses.
@@ -237,8 +239,20 @@ class Site:
                 values = [*row_values(row.row, row.page), *row.more]
                 data.write(separator + json.dumps(values, separators=(",", ":")))
                 separator = ",\n"
-            data.write(f"\n], rubrics: {json.dumps(self._criteria)}}};\n")
+            rubrics, outcomes = json.dumps(self._criteria), json.dumps(self._outcomes())
+            data.write(f"\n], rubrics: {rubrics}, outcomes: {outcomes}}};\n")
         new.keep()
+
+    def _outcomes(self) -> list[dict[str, str | int]]:
+        """The columns of outcomes, as the script of the table draws them."""
+        return [
+            {
+                "name": sanitize(outcome.name),
+                "title": sanitize(outcome.title),
+                "digits": outcome.digits,
+            }
+            for outcome in outcome_columns(row.row.outcomes for row in self._rows)
+        ]
 
     def _page_name(self, card: ScoreCard) -> str:
         """A unique file name for the page of a card: the same each time, safe on all systems."""

@@ -392,6 +392,7 @@ def _run_row(card: ScoreCard) -> dict[str, Any]:
         "turns": resources.turns,
         "calls": resources.calls,
         "failed_calls": resources.failed_calls,
+        "failed_steps": len(card.episodes),
         "wall_time_s": resources.wall_time_s,
         "input_tokens": resources.input_tokens,
         "output_tokens": resources.output_tokens,

@@ -82,6 +82,7 @@ RUN_SCHEMA: dict[str, Any] = {
     "turns": _WHOLE,
     "calls": _WHOLE,
     "failed_calls": _WHOLE,
+    "failed_steps": _WHOLE,
     "wall_time_s": _REAL,
     "input_tokens": _WHOLE,
     "output_tokens": _WHOLE,

@@ -38,6 +38,7 @@ _AMOUNTS = frozenset(
         "turns",
         "calls",
         "failed_calls",
+        "failed_steps",
         "wall_time_s",
         "input_tokens",
         "output_tokens",

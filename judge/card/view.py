@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...error_codes.models import Contradiction, EpisodeInfo, FiredCode
 from ...error_codes.output_facts import StageChecks
+from ...rounding import fixed
 from ...trajectories.record.facts import FactInfo
 from ...trajectories.record.quotes import Evidence
 from ...trajectories.stages import stage_title
@@ -33,6 +34,7 @@ from .view_parts import (
     Text,
     Turns,
     Value,
+    outcome_text,
     score_text,
     value_text,
 )
@@ -48,7 +50,7 @@ def scorecard_view(card: ScoreCardFields, rubric: Rubric | None = None) -> list[
     """
     criteria = {item.id: item for item in rubric.criteria()} if rubric else {}
     sections = [_run(card), _totals(card)]
-    sections += [_stage(card, name, criteria) for name in card.stages]
+    sections += [_stage(card, name, criteria) for name in card.stages if _applies(card, name)]
     sections.append(_codes(card))
     optional = (
         _bare_facts(card),
@@ -103,20 +105,30 @@ def ending(ended: str, track: str | None, imported: str | None) -> str:
     return _ENDINGS[ended]
 
 
+def _applies(card: ScoreCardFields, name: str) -> bool:
+    """Whether a stage says anything: a run without a track has no outputs that can be checked."""
+    stage = card.stages[name]
+    is_empty = stage.score is None and not stage.criteria
+    return card.run.track is not None or not is_empty
+
+
 def _run(card: ScoreCardFields) -> Section:
     run = card.run
     agent = run.agent or "unknown agent"
     if run.model and run.model != run.agent:
         agent += f" ({run.model})"
-    facts = [
-        run.task or "unknown task",
-        run.track or "unknown track",
-        run.tier or "unknown tier",
-        agent,
-    ]
+    facts = [run.task or "unknown task"]
+    if run.track is not None or run.tier is not None:
+        facts += [run.track or "unknown track", run.tier or "unknown tier"]
+    facts.append(agent)
     if run.repeat is not None:
         facts.append(f"repeat {run.repeat}")
     facts.append(f"{run.turns} turn{'' if run.turns == 1 else 's'}")
+    if card.episodes:
+        count = len(card.episodes)
+        facts.append(f"{count} failed step{'' if count == 1 else 's'}")
+    if card.resources.cost_usd is not None:
+        facts.append(f"${fixed(card.resources.cost_usd, 2)}")
     facts.append(ending(card.status.ended, run.track, card.imported))
     about_run: tuple[Part, ...] = (Text(" · ".join(facts)),)
     if card.status.disqualified:
@@ -216,23 +228,21 @@ def _totals(card: ScoreCardFields) -> Section:
     parts: list[Part] = [
         Text("Agentic ", "dim"),
         Value(agentic, card.agentic if is_point else None),
-        Text("   Task ", "dim"),
-        Value(score_text(card.task), card.task),
     ]
-    if card.task_from in _TASK_NOTES:
-        parts.append(Text(_TASK_NOTES[card.task_from], "dim"))
-    parts += [Text("   Overall ", "dim"), Value(overall, overall_share)]
-    low, high = card.overall_bounds
-    range_is_in_total = card.standing != "read" and card.overall is not None
-    if high - low > 0.05 and not range_is_in_total:
-        parts += [Text(" [", "dim"), Bounds(low, high, digits=1), Text("]", "dim")]
-    parts.append(Text(" of 100", "dim"))
+    # A run without a track has no Task, unless the user names an outcome that stands for it.
+    if card.run.track is not None or card.task is not None:
+        parts += [Text("   Task ", "dim"), Value(score_text(card.task), card.task)]
+        if card.task_from in _TASK_NOTES:
+            parts.append(Text(_TASK_NOTES[card.task_from], "dim"))
+        parts += [Text("   Overall ", "dim"), Value(overall, overall_share)]
+        low, high = card.overall_bounds
+        range_is_in_total = card.standing != "read" and card.overall is not None
+        if high - low > 0.05 and not range_is_in_total:
+            parts += [Text(" [", "dim"), Bounds(low, high, digits=1), Text("]", "dim")]
+        parts.append(Text(" of 100", "dim"))
     lines = [Line(tuple(parts))]
     if card.outcomes:
-        outcomes = ", ".join(
-            f"{name} {_outcome_text(outcome.value)}" for name, outcome in card.outcomes.items()
-        )
-        lines.append(Line((Text(f"Outcomes of {card.imported or 'the run'}: {outcomes}"),)))
+        lines.append(_outcomes(card))
     if card.standing != "read":
         reason = standing_reasons({card.standing: 1}, card.read_share)[0]
         lines.append(Line((Text(reason, "unknown"),)))
@@ -245,10 +255,13 @@ def _totals(card: ScoreCardFields) -> Section:
     return Section("totals", "Totals", lines=tuple(lines))
 
 
-def standing_reasons(runs: Mapping[Standing, int], share: float | None) -> list[str]:
+def standing_reasons(
+    runs: Mapping[Standing, int], share: float | None, has_ranges: bool = True
+) -> list[str]:
     """Why scores of so many runs are ranges, or rest on presumed criteria.
 
-    `share`: of the weight of the judged criteria (S1-S3), what was judged on average.
+    `share`: of the weight of the judged criteria (S1-S3), what was judged on average. `has_ranges`:
+    ranges are shown.
     """
     judged = ""
     if share is not None:
@@ -259,9 +272,9 @@ def standing_reasons(runs: Mapping[Standing, int], share: float | None) -> list[
         reasons.append(f"~  {subject} on presumed criteria{judged}")
     if count := runs.get("open"):
         subject = "the run has" if count == 1 else f"{count} runs have"
+        ranges = "; the range covers every possible verdict" if has_ranges else ""
         reasons.append(
-            f"{UNKNOWN}  {subject} too few judged criteria for a point score{judged};"
-            " the range covers every possible verdict"
+            f"{UNKNOWN}  {subject} too few judged criteria for a point score{judged}{ranges}"
         )
     return reasons
 
@@ -275,12 +288,22 @@ def evidence_words(quotes: int, verified: int, contradicted: int) -> str:
     return "; ".join(parts)
 
 
-def _outcome_text(value: bool | float | str) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}"
+_MAX_OUTCOMES = 16
+"""Outcomes that a scorecard shows; the others are counted."""
+
+
+def _outcomes(card: ScoreCardFields) -> Line:
+    """What another harness says of the run."""
+    parts: list[Part] = [Text(f"Outcomes of {card.imported or 'the run'}: ", "dim")]
+    for number, (name, outcome) in enumerate(list(card.outcomes.items())[:_MAX_OUTCOMES]):
+        value = outcome.value
+        style = ""
+        if isinstance(value, bool):
+            style = "good" if value else "bad"
+        parts += [Text(f"{', ' if number else ''}{name} "), Text(outcome_text(value), style)]
+    if len(card.outcomes) > _MAX_OUTCOMES:
+        parts.append(Text(f" and {len(card.outcomes) - _MAX_OUTCOMES} more", "dim"))
+    return Line(tuple(parts))
 
 
 # Stages and criteria.

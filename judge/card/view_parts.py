@@ -54,6 +54,17 @@ def value_text(value: float) -> str:
     return "½" if value == 0.5 else f"{value:g}"
 
 
+def outcome_text(value: bool | float | str | None, digits: int | None = None) -> str:
+    """A value of an outcome in words; a number with so many decimals, else those that it has."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if digits is None else fixed(value, digits)
+
+
 def grade(score: float | None) -> str:
     """The style of a score in [0, 1]: good from .8, warn from .4, bad below, unknown for None."""
     if score is None:

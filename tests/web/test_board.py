@@ -332,7 +332,7 @@ def test_the_filter_of_a_row_finds_exactly_its_runs(
 ) -> None:
     table, data = cohorts[cohort], boards[cohort]
     runs = board_runs(table)
-    listed = [row for row, _ in rows_of_frame(table, 0)]
+    listed = list(rows_of_frame(table, 0))
     for selection in selections(runs):
         track, task, tier = (
             int(part) if part != "-" else None for part in key_of(data, selection).split()
