@@ -99,11 +99,14 @@ VERDICTS: dict[str, Any] = {
     "call_input_tokens": _WHOLE,
     "call_output_tokens": _WHOLE,
     "call_cost_usd": _REAL,
+    "call_estimated_requests": _WHOLE,
+    "call_served_model": _TEXT,
 }
 """One row a stored verdict, superseded ones included. `agent` to `repeat` are of the run that it
 was judged for (others with the same evidence share it); `judge` is the model. The `call_` columns
 are of the whole call, which answers `call_criteria` criteria: count each `call_id` once when adding
-up."""
+up. `call_estimated_requests` are those that the provider did not count, `call_served_model` is the
+model that it says answered."""
 LABELS: dict[str, Any] = {
     "run_id": _TEXT,
     "annotator": _TEXT,
@@ -199,6 +202,8 @@ def verdict_rows(
             verdict.call_id,
             call.criteria,
             *astuple(call.usage)[:4],
+            call.usage.estimated_calls,
+            ", ".join(verdict.served_models) or None,
         )
 
 

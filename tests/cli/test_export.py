@@ -156,6 +156,7 @@ def test_old_verdicts_and_their_cost_are_told(out, judge_server, tmp_path: Path)
     assert sum(r["call_cost_usd"] for r in calls.values()) > 0
     assert len(calls) == 2 * card["judge"]["calls"]
     assert {r["call_criteria"] for r in calls.values()} >= {1, 3, 5}
+    assert {(r["call_served_model"], r["call_estimated_requests"]) for r in found} == {("good", 0)}
 
 
 def test_scorecards_come_out_as_they_went_in(
