@@ -312,7 +312,7 @@ def _check_verdicts(
     run = prepared.run
     verdicts = stage_verdicts(prepared.rubric, run.tier, replies)
     if not run.has_tools:
-        verdicts |= without_tools(verdicts)
+        verdicts = {**verdicts, **without_tools(verdicts)}
     contradictions = find_contradictions(run, verdicts)
     if not prepared.scoring.policy.strict_evidence:
         return verdicts, contradictions

@@ -203,7 +203,9 @@ def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: 
     assert err.splitlines()[-1] == (
         "8 runs imported, 2 other files passed over (notes.json, config.json)"
     )
-    assert "sums_1_epoch_1: no Task score from 'reward' (outcomes: match, steps.made)" in err
+    assert (
+        "sums_1_epoch_1: no Task score from 'reward' (outcomes: has_error, has_limit, match," in err
+    )
     assert out("-q", "score", "runs", "--out", "cards.jsonl")[0] == 1
     cards = {
         card["run"]["id"]: card

@@ -17,6 +17,7 @@ from typing import Any
 from ...errors import InputError
 from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import loads, number, text_or_none
+from ..reading.messages import is_readable_call
 from . import Importer
 from .draft import Call, Draft, parse_call
 from .fields import as_id, as_object, as_objects, first_nonempty, first_of
@@ -167,7 +168,8 @@ def _add_result(draft: Draft, message: dict[str, Any]) -> None:
 def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
     """The tool calls of an assistant message."""
     for call in as_objects(message.get("tool_calls")):
-        yield parse_call(call)
+        if is_readable_call(call):
+            yield parse_call(call)
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         yield parse_call(legacy)

@@ -155,7 +155,8 @@ class ItemReader:
     def _add_result(self, item: dict[str, Any], ts: float | None) -> None:
         call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
         output = item.get("output")
-        exit_code, seconds, kind = self.executions.get(call_id or "", Execution())
+        execution = self.executions.get(call_id or "", Execution())
+        exit_code, seconds, kind = execution.exit_code, execution.seconds, execution.kind
         body = parse_object(output)
         if isinstance(body.get("output"), str):  # a shell's output, with metadata beside it
             output, metadata = body["output"], as_object(body.get("metadata"))
@@ -164,7 +165,9 @@ class ItemReader:
         elif "success" in body:  # Codex wraps a result with its mark
             output = body.get("content", output)
             kind = kind or ("ok" if body["success"] is True else "failed")
-        outcomes = [as_object(part.get("outcome")) for part in as_objects(output)]
+        outcomes = [
+            part["outcome"] for part in as_objects(output) if as_object(part.get("outcome"))
+        ]
         if outcomes and exit_code is None:  # the API's own shell: one outcome a command
             exit_code = outcomes[-1].get("exit_code")
             kind = kind_of_word(outcomes[-1].get("type"))

@@ -1,0 +1,393 @@
+"""Whose a reply is, which shapes are read, and how formats are recognised, class by class."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import ambjudge
+import polars as pl
+import pytest
+from ambjudge.cli import run as run_command
+from ambjudge.trajectories.importers.recognise import recognise
+from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.record.assembly import make_record
+from ambjudge.trajectories.turns.segment import segment
+
+DATA = Path(__file__).parents[1] / "data"
+IMPORTS, CASES = DATA / "imports", DATA / "cases"
+
+
+def _write(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".jsonl":
+        text = "".join(json.dumps(line) + "\n" for line in value)
+    else:
+        text = json.dumps(value)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def _import(source: Path, out: Path, format: str = "auto", code: int = 0) -> dict[str, Run]:
+    """The imported runs by the paths of their folders."""
+    assert run_command(["import", format, str(source), "--out", str(out)]) == code
+    runs = [load_run(path) for path in sorted(out.rglob("conversation.json"))]
+    return {str(run.path.parent.parent.relative_to(out)): run for run in runs}
+
+
+# Whose a reply is.
+
+
+def _claude(role: str, text: str, uuid: str, **fields: Any) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": role, "content": [{"type": "text", "text": text}]}
+    if role == "assistant":
+        message |= {"id": f"m-{uuid}", "usage": {"input_tokens": 10, "output_tokens": 1}}
+    return {"type": role, "uuid": uuid, "sessionId": "own", "message": message, **fields}
+
+
+def test_what_a_session_copied_from_another_is_no_turn(tmp_path: Path) -> None:
+    """A resumed session names the other one; a forked one says so at each entry."""
+    for name, mark in (("resumed", {"sessionId": "other"}), ("forked", {"forkedFrom": {"a": 1}})):
+        entries = [
+            _claude("user", "Earlier.", "1", **mark),
+            _claude("assistant", "Long ago.", "2", **mark),
+            _claude("user", "Now.", "3"),
+            _claude("assistant", "Done.", "4"),
+        ]
+        path = _write(tmp_path / name / "own.jsonl", entries)
+        run = _import(path, tmp_path / f"{name}-out")["own"]
+        assert [turn.text for turn in run.turns] == ["Done."]
+        assert run.resources.input_tokens == 10
+        assert "[earlier assistant]\nLong ago." in run.brief
+
+
+def test_files_of_sub_agents_are_parts_of_their_session(tmp_path: Path) -> None:
+    """Also where the sub-agent's file comes first; a search for runs finds the session alone."""
+    main = [_claude("user", "Go.", "1"), _claude("assistant", "Done.", "2")]
+    side = [{**_claude("assistant", "Helped.", "3"), "isSidechain": True, "agentId": "a1"}]
+    for name in ("agent-a1.jsonl", "own/subagents/agent-a1.jsonl"):
+        folder = tmp_path / name.replace("/", "-")
+        _write(folder / "own.jsonl", main)
+        _write(folder / name, side)
+        runs = _import(folder, tmp_path / f"{name}-out")
+        assert set(runs) == {"own", "own/parts/agent-a1"}
+        assert runs["own/parts/agent-a1"].part_of == "own"
+        assert [run.id for run in ambjudge.iter_runs(tmp_path / f"{name}-out")] == ["own"]
+
+
+def _inspect(path: Path, *samples: dict[str, Any], task: str = "t") -> Path:
+    log = {"eval": {"task": task, "model": "m", "run_id": "r"}, "samples": list(samples)}
+    return _write(path, log)
+
+
+def _sample(number: int, uuid: str, **fields: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
+    return {"id": number, "epoch": 1, "uuid": uuid, "messages": messages, **fields}
+
+
+def test_a_sample_that_a_retry_holds_again_counts_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _inspect(tmp_path / "logs" / "1.json", _sample(1, "u1"), _sample(2, "u2", error={"m": "x"}))
+    _inspect(tmp_path / "logs" / "2.json", _sample(1, "u1"), _sample(2, "u3"))
+    runs = _import(tmp_path / "logs", tmp_path / "out")
+    assert set(runs) == {"t_1_epoch_1", "t_2_epoch_1", "t_2_epoch_1-2"}
+    assert "1 held by another file already" in capsys.readouterr().err
+    assert [run.outcomes["has_error"].value for run in runs.values()] == [False, True, False]
+
+
+def test_examples_of_a_dataset_are_no_turns(tmp_path: Path) -> None:
+    example = {"role": "assistant", "content": "An example.", "source": "input"}
+    sample = _sample(1, "u")
+    sample["messages"].insert(1, example)
+    run = _import(_inspect(tmp_path / "log.json", sample), tmp_path / "out")["t_1_epoch_1"]
+    assert [turn.text for turn in run.turns] == ["A"]
+
+
+def test_who_spoke_stands_in_the_record(tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "content": "Q"},
+        {"role": "assistant", "name": "Orchestrator", "content": "You first."},
+        {"role": "assistant", "name": "Web\nSurfer]", "content": "Nothing there."},
+    ]
+    run = _import(_write(tmp_path / "a.json", {"messages": messages}), tmp_path / "out")["a"]
+    assert [turn.speaker for turn in run.turns] == ["Orchestrator", "Web\nSurfer]"]
+    text = make_record(run, segment(run)).text
+    assert ", by Orchestrator]" in text
+    assert ", by Web␤Surfer)]" in text
+
+
+def _span(
+    trace: str, span: str, parent: str, kind: str, start: int, **attributes: Any
+) -> dict[str, Any]:
+    return {
+        "context": {"trace_id": trace, "span_id": span},
+        "parent_id": parent or None,
+        "span_kind": kind,
+        "name": attributes.pop("name", span),
+        "start_time": f"2026-05-01T10:00:{start:02}+00:00",
+        "end_time": f"2026-05-01T10:00:{start + 1:02}+00:00",
+        "attributes": attributes,
+    }
+
+
+def _call(span: str, parent: str, start: int, text: str, said: str) -> dict[str, Any]:
+    attributes = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": text,
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": said,
+    }
+    return _span("t", span, parent, "LLM", start, **attributes)
+
+
+AGENTS: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
+    "no agent": ([_call("1", "", 1, "q", "a")], {"t": ["a"]}),
+    "one agent": (
+        [_span("t", "A", "", "AGENT", 0), _call("1", "A", 1, "q", "a")],
+        {"t": ["a"]},
+    ),
+    "an agent in itself is itself": (
+        [
+            _span("t", "A", "", "AGENT", 0, name="main"),
+            _span("t", "B", "A", "AGENT", 0, name="main"),
+            _call("1", "B", 1, "q", "a"),
+            _call("2", "A", 3, "r", "b"),
+        ],
+        {"t": ["a", "b"]},
+    ),
+    "agents that hand over": (
+        [
+            _span("t", "W", "", "AGENT", 0, name="workflow"),
+            _span("t", "A", "W", "AGENT", 0, name="first"),
+            _span("t", "B", "W", "AGENT", 3, name="second"),
+            _call("1", "A", 1, "q", "a"),
+            _call("2", "B", 4, "r", "b"),
+        ],
+        {"t": ["first: a", "second: b"]},
+    ),
+    "an agent as a tool": (
+        [
+            _span("t", "A", "", "AGENT", 0, name="main"),
+            _call("1", "A", 1, "q", "a"),
+            _span("t", "T", "A", "TOOL", 2),
+            _span("t", "B", "T", "AGENT", 2, name="helper"),
+            _call("2", "B", 3, "r", "b"),
+            _span("t", "C", "B", "AGENT", 4, name="third"),
+            _call("3", "C", 5, "s", "c"),
+        ],
+        {"t": ["a"], "t/parts/t-B": ["b"], "t/parts/t-B/parts/t-C": ["c"]},
+    ),
+    "one call, traced twice": (
+        [_call("1", "", 1, "q", "a"), _call("2", "1", 1, "q", "a")],
+        {"t": ["a"]},
+    ),
+    "a span in a circle": ([_call("1", "1", 1, "q", "a")], {"t": ["a"]}),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_agents_of_a_trace(name: str, tmp_path: Path) -> None:
+    spans, expected = AGENTS[name]
+    runs = _import(_write(tmp_path / "spans.jsonl", spans), tmp_path / "out", "otel")
+    texts = {}
+    for folder, run in runs.items():
+        names = [f"{turn.speaker}: " if turn.speaker else "" for turn in run.turns]
+        texts[folder] = [a + turn.text for a, turn in zip(names, run.turns, strict=True)]
+    assert texts == expected
+
+
+def test_a_reply_that_only_the_next_input_shows_is_that_call_s(tmp_path: Path) -> None:
+    first, second = _call("1", "", 1, "q", "a"), _call("2", "", 3, "q", "b")
+    for key in ("llm.output_messages.0.message.role", "llm.output_messages.0.message.content"):
+        del first["attributes"][key]
+    second["attributes"] |= {
+        "llm.input_messages.1.message.role": "assistant",
+        "llm.input_messages.1.message.content": "a",
+    }
+    run = _import(_write(tmp_path / "s.jsonl", [first, second]), tmp_path / "out", "otel")["t"]
+    assert [(turn.text, turn.time_s) for turn in run.turns] == [("a", 1.0), ("b", 3.0)]
+
+
+# Shapes.
+
+
+def test_inspect_s_calls_are_read_wherever_they_stand(tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": "bash", "arguments": {"command": "ls"}}
+    error = {"type": "timeout", "message": "no"}
+    messages = [
+        {"role": "user", "content": "Q"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "", "error": error},
+    ]
+    columns = {
+        "transcript_id": "tr1",
+        "task_set": "arith",
+        "task_id": "7",
+        "task_repeat": 2,
+        "messages": json.dumps(messages),
+        "success": True,
+    }
+    pl.DataFrame([columns]).write_parquet(tmp_path / "scout.parquet")
+    sources = {
+        "tr1": tmp_path / "scout.parquet",
+        "bare": _write(tmp_path / "bare.json", messages),
+    }
+    for name, path in sources.items():
+        run = _import(path, tmp_path / f"{name}-out")[name]
+        (action,) = run.turns[0].actions
+        assert (action.code, action.language) == ("ls", "bash")
+        assert action.observation is not None
+        assert action.observation.kind == "timeout"
+    run = load_run(tmp_path / "tr1-out" / "tr1")
+    assert (run.task, run.repeat, run.outcomes["success"].value) == ("arith/7", 2, True)
+
+
+def test_outputs_that_are_blocks_keep_their_text(tmp_path: Path) -> None:
+    items = [
+        {"type": "function_call", "name": "bash", "call_id": "c", "arguments": "{}"},
+        {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": [
+                {"type": "input_text", "text": "a.txt"},
+                {"type": "input_text", "text": "b"},
+            ],
+        },
+    ]
+    run = _import(_write(tmp_path / "items.json", items), tmp_path / "out", "responses")["items"]
+    observation = run.turns[0].actions[0].observation
+    assert observation is not None
+    assert (observation.text, observation.kind) == ("a.txt\nb", "unknown")
+
+
+UNREADABLE: dict[str, tuple[str, Any, str]] = {
+    "calls of an unknown shape": (
+        "openai",
+        {"messages": [{"role": "assistant", "content": "x", "tool_calls": [{"tool": "bash"}]}]},
+        "none of its 1 calls can be read",
+    ),
+    "turns of an unknown shape": (
+        "openai",
+        {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "body": "x"}]},
+        "none of its 1 turns holds text or a call",
+    ),
+    "events of an unknown shape": (
+        "openhands",
+        [{"source": "agent", "kind": "Mystery", "payload": 1}],
+        "holds no OpenHands events",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_an_unknown_shape_is_no_run(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    format, value, words = UNREADABLE[name]
+    _import(_write(tmp_path / "a.json", value), tmp_path / "out", format, code=2)
+    assert words in capsys.readouterr().err
+
+
+def test_the_first_events_of_openhands_keep_their_commands(tmp_path: Path) -> None:
+    """Their arguments, exit codes and thoughts stood beside the names; pairs were one item."""
+    action = {"action": "run", "command": "ls", "thought": "I look."}
+    answer = {"observation": "run", "content": "a.txt", "exit_code": 2}
+    for name, history in (
+        ("pairs", [[action, answer]]),
+        ("objects", [{"action": action, "observation": answer}]),
+    ):
+        line = {"instance_id": name, "history": history}
+        run = _import(_write(tmp_path / f"{name}.jsonl", [line]), tmp_path / name, "openhands")[
+            name
+        ]
+        assert (run.turns[0].text, run.turns[0].code) == ("I look.", "ls")
+        observation = run.turns[0].actions[0].observation
+        assert observation is not None
+        assert (observation.exit_code, observation.text) == (2, "a.txt")
+
+
+def test_an_agent_without_tools_has_neither_set_up_nor_trial(tmp_path: Path) -> None:
+    card_of: dict[str, Any] = {}
+    for name, tools in (("none", []), ("unused", [{"name": "bash"}])):
+        event = {"event": "model", "tools": tools, "output": {"choices": []}}
+        path = _inspect(tmp_path / f"{name}.json", _sample(1, name, events=[event]), task=name)
+        run = _import(path, tmp_path / f"{name}-out")[f"{name}_1_epoch_1"]
+        card_of[name] = ambjudge.score(run, track="segmentation", tier="lite")
+    for stage in ("S2", "S3"):
+        assert card_of["none"].stages[stage].score is None
+        results = card_of["none"].stages[stage].criteria
+        assert {result.status for result in results} == {"not_applicable"}
+        assert card_of["unused"].stages[stage].score == 0
+
+
+# Recognition.
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "imports/anthropic.json",
+        "imports/claude-code.jsonl",
+        "imports/codex/rollout-2026-01-05T10-00-00-0199.jsonl",
+        "imports/inspect.json",
+        "imports/mini-swe-agent/kidney.traj.json",
+        "imports/openai.json",
+        "imports/openhands.json",
+        "imports/otel/traces.json",
+        "imports/responses.json",
+        "imports/swe-agent.traj",
+    ],
+)
+def test_a_format_is_recognised_packed_and_behind_a_banner(place: str, tmp_path: Path) -> None:
+    path = DATA / place
+    packed = tmp_path / f"{path.name}.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert recognise(packed) == recognise(path)
+    plain_runs = _import(path, tmp_path / "plain")
+    packed_runs = _import(packed, tmp_path / "packed")
+    assert list(packed_runs) == list(plain_runs)
+    for name, run in plain_runs.items():
+        assert run.turns == packed_runs[name].turns
+    if path.suffix == ".jsonl":
+        banner = tmp_path / path.name
+        banner.write_text("[notice] a newer version\n" + path.read_text("utf-8"), "utf-8")
+        assert recognise(banner) == recognise(path)
+
+
+def test_auto_uses_the_format_that_a_reader_names(tmp_path: Path) -> None:
+    """The first 64 kB of this file are like any chat; its tool blocks come later."""
+    filler = [{"role": "user", "content": "q " * 20_000}, {"role": "assistant", "content": "a"}]
+    late = json.loads((IMPORTS / "anthropic.json").read_text("utf-8"))["messages"]
+    path = _write(tmp_path / "late.json", {"messages": [*filler * 2, *late]})
+    assert recognise(path) == "openai"
+    run = _import(path, tmp_path / "out")["late"]
+    assert run.imported == "anthropic"
+    assert sum(len(turn.actions) for turn in run.turns) == 1
+
+
+@pytest.mark.parametrize("exporter", ["openai", "anthropic"])
+def test_what_is_exported_can_be_imported(exporter: str, tmp_path: Path) -> None:
+    """By its own name and by `auto`, with the same turns, calls and failures."""
+    runs = sorted((DATA / "recorded").rglob("conversation.json"))[:12]
+    assert runs
+    for position, conversation in enumerate(runs):
+        # Results that only the files beside it have are not exported.
+        process = tmp_path / "runs" / f"case{position}" / "process"
+        process.mkdir(parents=True)
+        shutil.copy(conversation, process)
+    command = ["import", "conversation", str(tmp_path / "runs"), "--to", exporter]
+    assert run_command([*command, "--out", str(tmp_path / "chats")]) == 0
+    for format in (exporter, "auto"):
+        back = _import(tmp_path / "chats", tmp_path / format, format)
+        assert len(back) == len(runs)
+        for name, run in back.items():
+            original = load_run(tmp_path / "runs" / name)
+            assert [len(turn.actions) for turn in run.turns] == [
+                len(turn.actions) for turn in original.turns
+            ]
+            assert run.resources.failed_calls == original.resources.failed_calls
