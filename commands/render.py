@@ -23,6 +23,7 @@ from ..views.outcome_columns import OutcomeColumn, outcome_columns
 from ..views.run_columns import cost_text, model_text
 
 if TYPE_CHECKING:
+    from ..judge.card.fields import JudgeInfo
     from ..judge.card.read_share import Standing
     from ..judge.card.scorecard import ScoreCard
     from ..judge.card.view import Usage
@@ -33,6 +34,18 @@ MAX_LINES = 12
 """Lines of a list of problems that are shown without --verbose."""
 JUDGE_HINT = "--judge MODEL has them judged"
 EVIDENCE_HINT = "a policy with strict_evidence leaves out verdicts without proof"
+
+
+def other_models(judge: JudgeInfo) -> list[str]:
+    """The models that answered in place of those that were asked, as the provider names them."""
+    from ..judge.judges.api.model_names import is_same_model
+
+    asked = judge.members or (judge.name,)
+    return [
+        served
+        for served in (judge.served_model or "").split(", ")
+        if served and not any(is_same_model(name, served) for name in asked)
+    ]
 
 
 def bill(usage: Usage) -> str:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
     from ..judge.card.fields import Gist
     from ..judge.card.read_share import Standing
-    from ..judge.card.scorecard import ScoreCard
+    from ..judge.card.scorecard import CardLine, ScoreCard
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.run_sources import RunSource
     from ..judge.runner import Progress
@@ -342,6 +342,8 @@ class _OutcomeSink:
         """Shares of the runs of which the judge read only a part."""
         self.missing_criteria: Counter[str] = Counter()
         """Criteria without a verdict, by reason."""
+        self.other_models: Counter[str] = Counter()
+        """Runs by the model that answered in place of the one that was asked."""
 
     @property
     def retriable(self) -> dict[str, int]:
@@ -363,6 +365,7 @@ class _OutcomeSink:
             return
         self.scored += 1
         self._count(outcome.scored.gist)
+        self._note_other_models(outcome.scored)
         if self.as_json or self.file is not None:
             line = outcome.scored.to_json()
             if self.file is not None:
@@ -375,6 +378,17 @@ class _OutcomeSink:
             if self.scored == 1:
                 self.first_card = outcome.card
             self.rows.append(row(outcome.card))
+
+    def _note_other_models(self, scored: ScoreCard | CardLine) -> None:
+        """Note models that answered for this card in place of the one that was asked.
+
+        A line comes from the store or a worker, and is not parsed for this.
+        """
+        from ..judge.card.scorecard import CardLine
+        from .render import other_models
+
+        if not isinstance(scored, CardLine):
+            self.other_models.update(other_models(scored.judge))
 
     def _count(self, gist: Gist) -> None:
         """Add one scorecard to the totals."""
@@ -459,6 +473,12 @@ class _OutcomeSink:
             console.note(
                 f"judged {console.counted(session.foreign_track_runs, 'run')} of another track than"
                 " the given rubric by the rubric of their own track",
+                self.quiet,
+            )
+        for model, runs in self.other_models.items():
+            console.note(
+                f"the provider says that {model} answered, another model than the one that was"
+                f" asked ({console.counted(runs, 'run')})",
                 self.quiet,
             )
         if session.usage.calls:

@@ -19,6 +19,7 @@ from ambjudge.judge.base import Reply, Request, Usage, total_usage
 from ambjudge.judge.engine import PreparedRun, ask_all, prepare
 from ambjudge.judge.judges.api.circuit_breaker import CircuitBreaker
 from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.model_names import is_same_model
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.limits import Budget, GuardedJudge, Pacer
@@ -241,6 +242,26 @@ def judge_limit(judge: ApiJudge, request: Request) -> int:
     return judge.request_bodies(request)[0]["max_tokens"] // 2
 
 
+NAMES = [
+    ("gpt-4o", "gpt-4o-2024-08-06", True),
+    ("openai/gpt-4o", "gpt-4o", True),
+    ("gpt-4o", "gpt-4o-mini", False),
+    ("gpt-4", "gpt-4.1", False),
+    ("gpt-4", "gpt-4-0613", True),
+    ("anthropic/claude-sonnet-latest", "claude-sonnet-20250929", True),
+    ("openrouter/deepseek/deepseek-chat:free", "deepseek/deepseek-chat", True),
+    ("openai/qwen3", "/models/Qwen3.gguf", True),
+    ("openai/a", "b", False),
+    ("openai/mockm", "cheap-fallback-1b", False),
+    ("", "x", False),
+]
+
+
+@pytest.mark.parametrize(("requested", "served", "is_same"), NAMES)
+def test_which_names_are_versions_of_one_model(requested, served, is_same) -> None:
+    assert is_same_model(requested, served) is is_same
+
+
 # On the command line.
 
 
@@ -294,7 +315,8 @@ def test_no_endpoint_for_the_form_of_the_reply_is_asked_for_less(score) -> None:
 
 def test_another_model_is_kept_with_the_verdicts_and_named(score, tmp_path: Path) -> None:
     with odd_provider("other model") as provider:
-        _, card, _ = score(provider)
+        _, card, err = score(provider)
+        assert err.count("cheap-fallback-1b answered, another model than the one that was") == 1
         assert card["judge"]["served_model"] == "cheap-fallback-1b"
         assert "openai/judge: the provider says that cheap-fallback-1b answered" in card["warnings"]
         _, again, _ = score(provider, "--policy", "harness")
