@@ -145,7 +145,7 @@ def _print_section(section: Section, verbose: bool) -> None:
         say(wrap(line.text, "    ", "  "))
     if len(section.lines) > len(lines):
         say(f"  … and {len(section.lines) - len(lines)} more (--json shows all)")
-    roles: tuple[Role, ...] = ("evidence", "facts")
+    roles: tuple[Role, ...] = ("reading", "evidence", "facts")
     if verbose:
         roles += ("origin",)
     for item in section.items:

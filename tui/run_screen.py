@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static, Tabs
 from textual.worker import get_current_worker
 
-from ..judge.card.view import code_target, totals
+from ..judge.card.view import code_target, supports, totals
 from ..judge.card.view_parts import Target
 from ..sanitize import replaced, sanitize_line
 from ..trajectories.stages import Stage, stage_title
@@ -264,6 +264,8 @@ class RunScreen(ReadingScreen):
             return
         self._code_place = _next_place(self._code_place, step, len(stops))
         turn, number = stops[self._code_place]
+        # A reading of the same thing as a finding stands on the finding's line.
+        number = supports(codes).get(number, number)
         code = card.codes[number]
         if self._tab != "Scorecard":
             self._choose_tab("Scorecard")

@@ -32,11 +32,17 @@ def _turns(ctx: CodeContext) -> tuple[int, ...]:
 def _describe(facts: tuple[OutputIssue, ...]) -> str:
     """The most common issue with its number of cases."""
     cases = {fact.case for fact in facts if fact.case}
-    text, count = Counter(fact.text for fact in facts).most_common(1)[0]
+    text, count = Counter(map(_sentence, facts)).most_common(1)[0]
     description = " ".join(text.split())[:140].rstrip(".")
     if len(cases) > 1:
         description += f" in {len(cases)} cases"
     return f"{description} (most common)" if count < len(facts) else description
+
+
+def _sentence(fact: OutputIssue) -> str:
+    """The text of an issue; one that begins with its verb gets the file as its subject."""
+    lacks_subject = fact.text.startswith(("has ", "is ", "holds "))
+    return f"{fact.file} {fact.text}" if lacks_subject and fact.file else fact.text
 
 
 @detector("missing_files", code="E5", stage="S5", independence="from_files", fact="file")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ...error_codes.models import Contradiction, EpisodeInfo, FiredCode
@@ -318,7 +319,8 @@ def _stage(card: ScoreCardFields, name: str, criteria: Mapping[str, Criterion]) 
     elif high - low > 0.005 or stage.score is None:
         head += [Text(" "), Bounds(low, high)]
     if stage.failure:
-        head += [Text(" "), Name(stage.failure, "code")]
+        # Another taxonomy than that of the error codes below.
+        head += [Text(" harness ", "dim"), Name(stage.failure, "code")]
     lines = []
     if stage.method == "policy":
         lines.append(Line((Text("0 by the breach policy", "warn"),)))
@@ -476,13 +478,14 @@ def _file_problems(card: ScoreCardFields) -> tuple[Line, ...]:
 def _codes(card: ScoreCardFields) -> Section:
     head: tuple[Part, ...] = ()
     if card.primary_failure:
-        head = (Text(f" (primary failure by the harness's codes {card.primary_failure})", "dim"),)
+        text = f" (the paper's; primary failure by the harness's codes {card.primary_failure})"
+        head = (Text(text, "dim"),)
     return Section(
         "codes",
         "Error codes",
         head,
         lines=() if card.codes else (Line((Text("none fired", "dim"),)),),
-        items=tuple(code_item(code, number) for number, code in enumerate(card.codes)),
+        items=tuple(_merged_items(card.codes)),
         notes=tuple(codes_not_fired(card.codes_read)),
     )
 
@@ -512,6 +515,49 @@ def code_target(code: FiredCode, number: int, *, proven: bool = True) -> Target:
     quotes = tuple(_quote_in(code.quote, turn) for turn in code.turns)
     prefix = "" if proven else "?"
     return Target("code", f"{prefix}{code.code}.{number}", code.turns, quotes)
+
+
+def supports(codes: Sequence[FiredCode]) -> dict[int, int]:
+    """Of each code that is another support of an earlier one, the place of that one.
+
+    A reading says the same as a finding of a detector that names the code, too, for one of its
+    turns.
+    """
+    same: dict[int, int] = {}
+    for place, code in enumerate(codes):
+        is_reading = code.by.startswith("judge:")
+        for other_place, other in enumerate(codes):
+            is_other_kind = other.by.startswith("judge:") != is_reading
+            shares_turns = bool(set(code.turns) & set(other.turns))
+            if is_reading and is_other_kind and other.code == code.code and shares_turns:
+                same[place] = other_place
+                break
+    return same
+
+
+def _merged_items(codes: Sequence[FiredCode]) -> Iterator[Item]:
+    """A line for each code; a finding and a reading of the same thing are one line."""
+    same = supports(codes)
+    readings: dict[int, list[int]] = {}
+    for reading, finding in same.items():
+        readings.setdefault(finding, []).append(reading)
+    for place, code in enumerate(codes):
+        if place in same:
+            continue
+        item = code_item(code, place)
+        for reading in readings.get(place, ()):
+            item = _with_reading(item, code, codes[reading])
+        yield item
+
+
+def _with_reading(item: Item, finding: FiredCode, reading: FiredCode) -> Item:
+    """The line of a finding with what a judge read of the same thing."""
+    quote = reading.quote
+    turns = tuple(sorted({*finding.turns, *reading.turns}))
+    target = Target("code", item.id, turns, tuple(_quote_in(quote, turn) for turn in turns))
+    said = Line((Text(f"{reading.by} reads: ", "dim"), Text(reading.why)), "reading")
+    details = (said, *code_item(reading).details, *item.details)
+    return replace(item, details=details, target=target)
 
 
 def _quote_in(quote: Evidence | None, turn: int) -> str:

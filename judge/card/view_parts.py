@@ -242,7 +242,7 @@ class Target:
     quotes: tuple[str, ...] = ()
 
 
-Role = Literal["", "reason", "level", "asks", "evidence", "vote", "origin", "facts"]
+Role = Literal["", "reason", "level", "asks", "evidence", "vote", "origin", "facts", "reading"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,6 +173,13 @@ def _read_zstandard(info: zipfile.ZipInfo, path: Path) -> bytes:
 def _draft(log: dict[str, Any], sample: Any, path: Path, location: str) -> Draft:
     evaluation, sample = as_object(log.get("eval")), as_object(sample)
     messages = sample.get("messages")
+    error = as_object(sample.get("error"))
+    has_reply = any(message.get("role") == "assistant" for message in as_objects(messages))
+    if error and not has_reply:
+        reason = " ".join(content_text(error.get("message")).split())[:200] or "no reason given"
+        raise InputError(
+            f"{location} failed before the agent replied: {reason}", "run the sample again", path
+        )
     if not isinstance(messages, list) or not messages:
         raise InputError(f"{location} holds no messages", _EXPECTED, path)
     task = text_or_none(evaluation.get("task"))
