@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..console import fit
 from ..judge.card.view_parts import outcome_text
 from ..rounding import fixed
 
@@ -38,7 +39,7 @@ class OutcomeColumn:
         """The name; of a long one what stands after its last dot."""
         if len(self.name) <= _LONGEST_TITLE:
             return self.name
-        return self.name.rpartition(".")[2][:_LONGEST_TITLE]
+        return fit(self.name.rpartition(".")[2], _LONGEST_TITLE)
 
     def text(self, value: Value | None) -> str:
         """A value in words: yes, no, figures, or the text itself."""

@@ -108,9 +108,10 @@
     };
     const flags = function (r) { return (r.contradictions ? "!" : "") + (r.unscored ? "?" : "") + (r.unverified ? "≠" : "") + (r.presumed ? "~" : ""); };
     // As views/outcome_columns.py writes them: yes, no, figures, or the text itself.
-    const outcome = function (spec) {
+    const room = ["", " wide2"];
+    const outcome = function (spec, place) {
       const valueOf = function (r) { return Object.hasOwn(r.outcomes, spec.name) ? r.outcomes[spec.name] : null; };
-      return { name: spec.title, title: spec.name, kind: "num outcome", key: function (r) { const value = valueOf(r); return typeof value === "boolean" ? Number(value) : value; }, cell: function (r, td) {
+      return { name: spec.title, title: spec.name, kind: "num" + (place < room.length ? room[place] : " wide3"), key: function (r) { const value = valueOf(r); return typeof value === "boolean" ? Number(value) : value; }, cell: function (r, td) {
         const value = valueOf(r);
         if (typeof value === "boolean") { td.textContent = value ? "yes" : "no"; td.classList.add(value ? "good" : "bad"); return; }
         td.textContent = typeof value === "string" ? value : figure(value, spec.digits, false);

@@ -800,3 +800,19 @@ def test_a_block_of_our_own_format_whose_type_is_no_text(tmp_path: Path) -> None
     ]
     file.write_text(json.dumps({"messages": messages}), "utf-8")
     assert len(drafts("conversation", file)) == 1
+
+
+@pytest.mark.parametrize(
+    "messages", [[], [{"role": "user", "content": "Begin."}]], ids=["no-messages", "no-reply"]
+)
+def test_an_inspect_sample_that_failed_before_a_reply_is_named_with_its_error(
+    tmp_path: Path, messages: list[dict[str, str]]
+) -> None:
+    from ambjudge.trajectories.importers.inspect_log import read
+
+    error = {"message": "SandboxError: no container", "traceback": "..."}
+    log = {"eval": {"task": "t"}, "samples": [{"id": 1, "messages": messages, "error": error}]}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log), "utf-8")
+    (problem,) = read(path)
+    assert "failed before the agent replied: SandboxError: no container" in str(problem)
