@@ -12,7 +12,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from . import analysis
-    from .analysis.report.results import analyse as analyze
+    from .cohort_library import agreement, analyze, compare, leaderboard, power
     from .errors import AmbjudgeError
     from .judge.card.scorecard import ScoreCard
     from .library import ask, diagnose, iter_runs, make_judge, score, score_many, segment
@@ -23,8 +23,11 @@ _LOCATIONS = {
     "AmbjudgeError": "errors:AmbjudgeError",
     "Run": "trajectories.models:Run",
     "ScoreCard": "judge.card.scorecard:ScoreCard",
-    "analyze": "analysis.report.results:analyse",
     "load_run": "trajectories.reading.load:load_run",
+    **{
+        name: f"cohort_library:{name}"
+        for name in ("agreement", "analyze", "compare", "leaderboard", "power")
+    },
     **{
         name: f"library:{name}"
         for name in ("ask", "diagnose", "iter_runs", "make_judge", "score", "score_many", "segment")
@@ -36,13 +39,17 @@ __all__ = [
     "Run",
     "ScoreCard",
     "__version__",
+    "agreement",
     "analysis",
     "analyze",
     "ask",
+    "compare",
     "diagnose",
     "iter_runs",
+    "leaderboard",
     "load_run",
     "make_judge",
+    "power",
     "score",
     "score_many",
     "segment",

@@ -11,31 +11,18 @@ import click
 
 from .. import console
 from ..errors import ConfigError, InputError
-from .cohort_input import HIDDEN_COLUMNS, labels_of, read_cards, say_json, say_table
+from .cohort_input import labels_of, read_cards, say_json, say_table
 from .grouped_help import command as grouped_command
 from .grouped_help import option
 from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option
 from .path_types import LocalPath
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..analysis.report.results import Analysis
 
 
-SUMMARY = ("leaderboard", "corrected_leaderboard", "code_effects")
-"""Tables of the summary on a terminal; --out and --json have all. The second needs labels."""
 _METHODS_TABLES = ("cohort", "agreement")
 """Tables that a paragraph on methods with labels depends on."""
-_SUMMARY_HIDES = (
-    "name",
-    *HIDDEN_COLUMNS["overall"],
-    "loo_task",
-    "loo_min",
-    "loo_max",
-    "n",
-    "n_clusters",
-)
 
 
 @grouped_command(
@@ -128,9 +115,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     if flags["out"]:
         _write_report(analysis, Path(flags["out"]), flags["title"], flags["site"], obj["quiet"])
     if flags["as_json"]:
-        from ..analysis.report.results import to_json
-
-        say_json(to_json(analysis))
+        say_json(analysis.to_dict())
     elif flags["methods"]:
         from ..analysis.report.methods_text import methods_paragraph
 
@@ -192,32 +177,13 @@ def _show_summary(analysis: Analysis, names: Sequence[str]) -> None:
     """Print the named tables in full; without names the findings and the main tables."""
     if names:
         for name in names:
-            _show_table(analysis, name, analysis.tables[name])
+            console.say()
+            say_table(analysis.display(name))
         return
-    import polars as pl
-
-    from ..analysis.report.findings import findings
-    from ..analysis.tables.score_names import score_of
-
-    for finding in findings(analysis.tables, score_of(analysis.outcome, analysis.runs)):
-        console.say(console.wrap(finding.text, "  ", "- "))
-    for name in SUMMARY:
-        if name in analysis.tables:
-            table = analysis.tables[name]
-            if name == "leaderboard" and "scope" in table.columns:
-                table = table.filter(pl.col("scope") == "overall")
-            _show_table(analysis, name, table, hide=_SUMMARY_HIDES)
+    for finding in analysis.findings:
+        console.say(console.wrap(finding, "  ", "- "))
+    for table in analysis.summary():
+        console.say()
+        say_table(table)
     console.say()
     console.say("--out DIR writes all tables, figures and report.html; --json prints all tables.")
-
-
-def _show_table(
-    analysis: Analysis, name: str, table: pl.DataFrame, hide: Sequence[str] = ()
-) -> None:
-    """Print a table under its title, or the reason why it is empty."""
-    console.say()
-    console.say(analysis.heading(name)[0])
-    if table.columns == ["reason"] or table.is_empty():
-        console.say(f"  {table['reason'][0] if table.height else 'no rows'}")
-    else:
-        say_table(table, name, hide=hide)

@@ -17,6 +17,8 @@ from .sessions import store_place
 if TYPE_CHECKING:
     import polars as pl
 
+    from ..analysis.report.cohort_result import TitledTable
+    from ..analysis.report.display import Display
     from ..analysis.report.results import Analysis
     from ..analysis.tables.card_sources import CardReading
     from ..analysis.tables.cohorts import Cohort
@@ -30,16 +32,6 @@ R = TypeVar("R", "Cohort", "Analysis")
 
 MAX_PROBLEMS = 20
 """Inputs that are named on stderr if they cannot be read; the rest are counted."""
-_STAGES = ("S1", "S2", "S3", "S4", "S5")
-_RESOURCES = ("turns", "wall_time_s", "input_tokens", "output_tokens", "value_missing_zero")
-HIDDEN_COLUMNS = {
-    "overall": ("input_tokens", "output_tokens", "value_missing_zero"),
-    "track": (*_STAGES, *_RESOURCES),
-    "tier": ("input_tokens", "output_tokens", "value_missing_zero"),
-    "task": (*_STAGES, *_RESOURCES, "tasks"),
-    "task-tier": (*_STAGES, *_RESOURCES, "tasks"),
-}
-"""Columns of a leaderboard that only --json has."""
 
 
 def card_reading(obj: dict[str, Any], flags: Mapping[str, Any]) -> CardReading:
@@ -60,17 +52,9 @@ def card_reading(obj: dict[str, Any], flags: Mapping[str, Any]) -> CardReading:
 
 def card_choice(flags: Mapping[str, Any]) -> CardChoice:
     """The judge and the rubric whose scorecards count, as --judged-by and --rubric name them."""
-    from ..judge.card.choice import CardChoice, RubricName
-    from ..rubrics.load import load_rubric
+    from ..judge.card.choice import choice_of
 
-    rubrics = []
-    name = flags.get("rubric")
-    if name is not None and Path(name).is_file():
-        rubric = load_rubric(name)
-        rubrics.append(RubricName(rubric.id, rubric.version))
-    elif name is not None:
-        rubrics.append(RubricName.parse(name))
-    return CardChoice(flags.get("judge"), tuple(rubrics))
+    return choice_of(flags.get("judge"), flags.get("rubric"))
 
 
 def run_filter(flags: Mapping[str, Any], paths: Sequence[str] = ()) -> RunQuery | None:
@@ -95,18 +79,8 @@ def note_reading(
         )
     for state in reading.folders:
         console.note(f"reading the store {state.store}", quiet)
-        if state.unscored:
-            console.note(
-                f"left out {console.counted(state.unscored, 'run')} below {state.folder} without a"
-                f" scorecard in the store; to score: ambjudge score {state.folder}",
-                quiet,
-            )
-        if state.gone:
-            console.note(
-                f"{console.counted(state.gone, 'scorecard')} of runs that are no longer below"
-                f" {state.folder}",
-                quiet,
-            )
+        for text in state.notes():
+            console.note(text, quiet)
     if selection is not None and selection.sentence():
         console.note(f"{selection.sentence()} (--judged-by and --rubric choose)", quiet)
 
@@ -150,21 +124,15 @@ def opened(place: StorePlace, quiet: bool) -> Iterator[Store]:
 
 def labels_of(flags: Mapping[str, Any]) -> Labels:
     """The labels that --labels names; broken ones are named on stderr. InputError without any."""
-    from ..analysis.tables.label_tables import read_labels
+    from ..analysis.tables.label_tables import labels_at
 
     if not flags["labels"]:
         raise InputError("no labels given", "name their folder with --labels")
-    path = Path(flags["labels"])
-    if not path.exists():
-        raise InputError("no such file or folder", "give label files or their folder", path)
     problems: list[str] = []
-    labels = read_labels(path, on_problem=lambda error: problems.append(str(error)))
-    name_problems(problems)
-    if not labels.annotators:
-        raise InputError(
-            "holds no label of a criterion or code", "a label is described in docs/labels.md", path
-        )
-    return labels
+    try:
+        return labels_at(Path(flags["labels"]), problems)
+    finally:
+        name_problems(problems)
 
 
 def read_cards(
@@ -182,6 +150,8 @@ def read_cards(
     Progress and problems go to stderr, with a line on which scorecards count. `choice`: by default
     that of the flags. `on_item`: see `cohorts.cohort`.
     """
+    from ..analysis.tables.cohorts import Cohort
+
     reading = card_reading(obj, flags)
     progress = console.Progress("read", None, obj["quiet"])
     numbers = count(1)
@@ -206,7 +176,8 @@ def read_cards(
     finally:
         progress.clear()
     name_problems(result.problems)
-    note_reading(reading, result.selection, flags.get("policy"), obj["quiet"])
+    read_cohort = result if isinstance(result, Cohort) else result.cohort
+    note_reading(reading, read_cohort.selection, flags.get("policy"), obj["quiet"])
     return result
 
 
@@ -224,26 +195,29 @@ def say_json(data: Any) -> None:
     console.raw(json.dumps(data, ensure_ascii=False, allow_nan=False))
 
 
-def say_table(
-    table: pl.DataFrame,
-    name: str,
-    hide: Sequence[str] = (),
-    notes_above: Sequence[str] = (),
-) -> tuple[str, ...]:
-    """Print a table of the analysis and below it its numbered notes, unless the table above had the
-    same; the notes."""
-    from ..analysis.report.display import display
+def say_table(table: TitledTable, notes_above: Sequence[str] = ()) -> tuple[str, ...]:
+    """Print a table of the analysis under its title and below it its numbered notes, unless the
+    table above had the same; the notes."""
+    if table.title:
+        console.say(console.wrap(table.title))
+    notes: tuple[str, ...] = ()
+    if table.display is not None:
+        notes = _say_display(table.display, notes_above)
+    for text in table.remarks:
+        console.say(console.wrap(text, "  "))
+    return notes
 
-    displayed = display(table, name, hide=hide)
+
+def _say_display(display: Display, notes_above: Sequence[str]) -> tuple[str, ...]:
     rows = [
         [cell.text + "".join(f" [{number}]" for number in cell.notes) for cell in row]
-        for row in displayed.rows
+        for row in display.rows
     ]
-    right = [i for i, is_number in enumerate(displayed.numeric) if is_number]
-    console.table(displayed.headings, rows, right=right, spare=displayed.spare)
-    if displayed.notes and displayed.notes == notes_above:
+    right = [i for i, is_number in enumerate(display.numeric) if is_number]
+    console.table(display.headings, rows, right=right, spare=display.spare)
+    if display.notes and display.notes == notes_above:
         console.say("  (notes as above)")
-        return displayed.notes
-    for number, text in enumerate(displayed.notes, 1):
+        return display.notes
+    for number, text in enumerate(display.notes, 1):
         console.say(console.wrap(text, "      ", f"  [{number}] "))
-    return displayed.notes
+    return display.notes

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +15,7 @@ from .options import OUTCOME, cohort_options, json_option
 from .path_types import LocalPath
 
 if TYPE_CHECKING:
-    from ..analysis.statistics.comparison import By, Comparison, Side
+    from ..analysis.report.comparison_result import ComparisonResult
 
 
 @grouped_command(
@@ -61,62 +59,39 @@ def run(
     obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]
 ) -> int:
     """The exit code: 0; 1 if some inputs could not be read."""
-    from ..analysis.statistics.comparison import compare, comparison_json, comparison_sentences
-
-    sides = _sides_of_names if paths else _sides_of_paths
-    pair = sides(obj, names, paths, flags)
-    comparison = compare(
-        pair.first, pair.second, by=pair.by, outcome=flags["outcome"], margin=flags["margin"]
-    )
+    compare = _compare_names if paths else _compare_paths
+    result = compare(obj, names, paths, flags)
     if flags["as_json"]:
-        say_json(comparison_json(comparison))
+        say_json(result.to_dict())
     else:
-        for sentence in comparison_sentences(comparison):
+        for sentence in result.sentences:
             console.say(console.wrap(sentence))
-        console.say()
-        _show_tables(comparison)
-    return 0 if pair.is_complete else 1
+        for table in result.displays():
+            console.say()
+            say_table(table)
+    return 1 if result.problems else 0
 
 
-class _Pair(NamedTuple):
-    """What is compared."""
-
-    by: By
-    first: Side
-    second: Side
-    is_complete: bool
-    """Whether all inputs could be read."""
-
-
-def _sides_of_names(
+def _compare_names(
     obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]
-) -> _Pair:
+) -> ComparisonResult:
     """Two names within the scorecards of the paths."""
+    from ..analysis.report.comparison_result import choice_for_names, compare_names
     from ..analysis.report.results import read
-    from ..analysis.statistics.comparison import infer_kind, split_sides
-    from ..analysis.tables.grouping import with_row_names
-    from ..judge.card.choice import ALL_JUDGES
 
-    choice = card_choice(flags)
-    if flags["by"] in ("judge", "rubric", None):
-        # The names may be those of judges, or of versions of a rubric.
-        judge = flags["judge"] or (None if flags["by"] == "rubric" else ALL_JUDGES)
-        choice = replace(choice, judge=judge, versions=flags["by"] in ("rubric", None))
+    choice = choice_for_names(card_choice(flags), flags["by"])
     cohort = read_cards(obj, paths, flags, read, choice=choice)
-    by = flags["by"] or infer_kind(cohort.runs, names)
-    runs = cohort.runs
-    if by not in ("judge", "rubric", "release"):
-        runs = with_row_names(runs, by)
-    first, second = split_sides(runs, by, names)
-    return _Pair(by, first, second, is_complete=not cohort.problems)
+    return compare_names(
+        cohort, names, by=flags["by"], outcome=flags["outcome"], margin=flags["margin"]
+    )
 
 
-def _sides_of_paths(
+def _compare_paths(
     obj: dict[str, Any], names: tuple[str, str], _paths: tuple[str, ...], flags: dict[str, Any]
-) -> _Pair:
+) -> ComparisonResult:
     """Two sets of scorecards, stores or folders of runs."""
+    from ..analysis.report.comparison_result import compare_cohorts, side_names
     from ..analysis.report.results import read
-    from ..analysis.statistics.comparison import make_side
     from .sessions import existing_paths
 
     for name in names:
@@ -125,29 +100,12 @@ def _sides_of_paths(
                 f"no such file or folder: {name}",
                 "to compare two names, say in which scorecards: compare A B PATH",
             )
-    cohorts = [read_cards(obj, (name,), flags, read) for name in names]
-    short_names = [PurePath(name).name for name in names]
-    is_clear = all(short_names) and short_names[0] != short_names[1]
-    titles = short_names if is_clear else names
-    first, second = (
-        make_side(title, cohort.runs) for title, cohort in zip(titles, cohorts, strict=True)
+    first, second = (read_cards(obj, (name,), flags, read) for name in names)
+    return compare_cohorts(
+        first,
+        second,
+        side_names(names),
+        by=flags["by"],
+        outcome=flags["outcome"],
+        margin=flags["margin"],
     )
-    is_complete = not any(cohort.problems for cohort in cohorts)
-    return _Pair(flags["by"] or "release", first, second, is_complete)
-
-
-def _show_tables(comparison: Comparison) -> None:
-    """Print the means of both sides, then the estimates."""
-    from ..analysis.tables.number_format import number
-
-    sides = zip(
-        comparison.names, comparison.means, comparison.runs, comparison.all_runs, strict=True
-    )
-    outcome = comparison.outcome.removeprefix("outcome.")
-    console.table(
-        [comparison.by.capitalize(), f"Mean {outcome}", "Runs compared"],
-        [[name, number(mean), f"{runs} of {total}"] for name, mean, runs, total in sides],
-        right=(1, 2),
-    )
-    console.say()
-    say_table(comparison.table, "compare", hide=("first", "second", "n", "n_clusters"))

@@ -236,15 +236,11 @@ campaign_options = combined(JUDGE, model_options, MAX_COST, running_options)
 
 # Cohorts
 
-OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5")
-
 
 def _outcome_column(_context: click.Context, _option: click.Parameter, name: str) -> str:
-    """The column of an outcome: a score, a group of a rubric, or an outcome that came with the
-    runs."""
-    if name in OUTCOMES or name.startswith("group."):
-        return name
-    return f"outcome.{name.removeprefix('outcome.')}"
+    from ..analysis.tables.score_names import outcome_column
+
+    return outcome_column(name)
 
 
 OUTCOME = option(

@@ -21,6 +21,7 @@ FLOORS = (
     ("library",),
     ("analysis",),
     ("views",),
+    ("cohort_library",),
     ("tui",),
     ("web",),
     ("commands",),

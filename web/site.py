@@ -402,8 +402,9 @@ def build(
         where=where,
         only=None if report else (),
     )
-    if analysis.selection is not None:
-        site.select(analysis.selection.numbers, analysis.runs["run_id"].to_list())
+    selection = analysis.cohort.selection
+    if selection is not None:
+        site.select(selection.numbers, analysis.runs["run_id"].to_list())
     report_html = None
     if report:
         from ..analysis.figures import draw_all

@@ -257,11 +257,12 @@ def display(
     most: int | None = None,
     hide: Sequence[str] = (),
     only: Sequence[str] | None = None,
+    rows_of: str = "agent",
 ) -> Display:
     """A table of `report_tables.TABLES` as people read it.
 
     `~` marks scores that rest on presumed criteria. `hide` leaves columns out, `only` chooses and
-    orders them, `most` limits the rows.
+    orders them, `most` limits the rows; `rows_of` is the heading of the column `agent`.
     """
     data = wide(table)
     rows = data.head(data.height if most is None else most).to_dicts()
@@ -270,9 +271,9 @@ def display(
     columns = _displayed_columns(data, rows, name, hide, only)
     notes: dict[str, int] = {}
     body = tuple(_body_row(row, columns, notes) for row in rows)
-    headings = HEADINGS
+    headings = {**HEADINGS, "agent": rows_of}
     if not any(row.get("population") == "new" for row in rows):
-        headings = {**HEADINGS, "interval": "95 %"}
+        headings["interval"] = "95 %"
     return Display(
         columns=tuple(columns),
         headings=tuple(headings.get(column, column.replace("_", " ")) for column in columns),

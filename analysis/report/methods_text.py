@@ -45,8 +45,9 @@ def methods_statements(analysis: Analysis) -> list[Statement]:
     Unknown facts are said to be unknown; several judges, rubrics or versions are all listed.
     """
     runs, notes = select_runs(analysis.runs)
-    if analysis.selection is not None and not analysis.selection.is_everything:
-        notes = [f"scorecards: {analysis.selection.left_out()}", *notes]
+    selection = analysis.cohort.selection
+    if selection is not None and not selection.is_everything:
+        notes = [f"scorecards: {selection.left_out()}", *notes]
     table = analysis.cohort.all_judges.runs
     judges = basis(analysis.cohort)
     pairs = [

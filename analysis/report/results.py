@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,23 +11,40 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ...atomic_files import atomic_write
+from ...console import counted
 from ...errors import InputError
-from ...judge.card.choice import CardChoice, Selection
+from ...judge.card.choice import CardChoice
 from ...judge.card.scorecard import ScoreCard
 from ..tables.card_sources import CardFilter, CardReading
 from ..tables.cohorts import Cohort, cohort
 from ..tables.flat_tables import json_rows
 from ..tables.frames import write_frame
+from ..tables.score_names import score_of
+from .board_result import HIDDEN_COLUMNS
+from .cohort_result import TitledTable, result_html, result_text, selection_line
+from .display import display
 from .failure_texts import FailureTexts
+from .findings import findings
 from .report_tables import TABLES, all_tables
 
 if TYPE_CHECKING:
     from ..tables.label_tables import Labels
 
 SCHEMA = "ambjudge.analysis/1"
+SUMMARY = ("leaderboard", "corrected_leaderboard", "code_effects")
+"""Tables of the summary, which a terminal and a notebook show. The second needs labels."""
+_SUMMARY_HIDES = (
+    "name",
+    *HIDDEN_COLUMNS["overall"],
+    "loo_task",
+    "loo_min",
+    "loo_max",
+    "n",
+    "n_clusters",
+)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Analysis:
     """A cohort, its tables by name, and the score that they are about (a column of the runs)."""
 
@@ -44,14 +61,80 @@ class Analysis:
         return self.cohort.problems
 
     @property
-    def selection(self) -> Selection | None:
-        """Which scorecards count."""
-        return self.cohort.selection
+    def selection(self) -> str:
+        """Which scorecards count, in one line."""
+        return selection_line([self.cohort])
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The main results as sentences, from the tables that were computed."""
+        score = score_of(self.outcome, self.runs)
+        return tuple(finding.text for finding in findings(self.tables, score))
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        """A table by its name; KeyError with the names that there are."""
+        if name not in self.tables:
+            raise KeyError(f"no table {name!r}: choose from {', '.join(self.tables)}")
+        return self.tables[name]
 
     def heading(self, name: str) -> tuple[str, str]:
         """Title and note of a table."""
         table = TABLES.find(name)
         return (name, "") if table is None else table.heading(self.outcome, self.runs)
+
+    def display(self, name: str, hide: Sequence[str] = ()) -> TitledTable:
+        """A table as people read it, or the reason why it is empty."""
+        return self._titled(name, self.tables[name], hide)
+
+    def summary(self) -> Iterator[TitledTable]:
+        """The main tables in short, as far as they were computed."""
+        for name in SUMMARY:
+            if name in self.tables:
+                table = self.tables[name]
+                if name == "leaderboard" and "scope" in table.columns:
+                    table = table.filter(pl.col("scope") == "overall")
+                yield self._titled(name, table, _SUMMARY_HIDES)
+
+    def _titled(self, name: str, table: pl.DataFrame, hide: Sequence[str]) -> TitledTable:
+        title = self.heading(name)[0]
+        if table.columns == ["reason"] or table.is_empty():
+            return TitledTable(title, None, (table["reason"][0] if table.height else "no rows",))
+        return TitledTable(title, display(table, name, hide=hide))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All tables as plain values: `tables.<name>` has title, note, columns and rows."""
+        tables = {}
+        for name, table in self.tables.items():
+            title, note = self.heading(name)
+            tables[name] = {
+                "title": title,
+                "note": note,
+                "columns": table.columns,
+                "rows": json_rows(table),
+            }
+        return {
+            "schema": SCHEMA,
+            "outcome": self.outcome,
+            "runs": self.runs.height,
+            "tables": tables,
+        }
+
+    @property
+    def _title(self) -> str:
+        score = score_of(self.outcome, self.runs).titled
+        return f"Analysis of {counted(self.runs.height, 'run')} by {score}"
+
+    @property
+    def _contents(self) -> str:
+        return f"tables: {', '.join(self.tables) or 'none'}"
+
+    def __repr__(self) -> str:
+        return result_text(self._title, self.findings, self.selection, self._contents)
+
+    def _repr_html_(self) -> str:
+        """Findings and main tables in a notebook; every text of a run is escaped."""
+        lines = (self.selection, self._contents)
+        return result_html(self._title, self.findings, self.summary(), *lines)
 
 
 def read(
@@ -102,10 +185,7 @@ def analyse(
     choice: CardChoice | None = None,
     where: CardFilter | None = None,
 ) -> Analysis:
-    """Read a source once and compute its tables.
-
-        analysis = ambjudge.analyze(ambjudge.score_many("runs/"))
-        print(analysis.runs, analysis.tables["leaderboard"])
+    """Read a source once and compute its tables; `ambjudge.analyze` takes texts.
 
     `source`: scorecards, files or stores of them, frames, or a folder of runs (see
     `cohorts.cohort`); `runs` and `tables` are polars frames. `only` limits the tables by name; see
@@ -127,25 +207,6 @@ def analyse(
     return Analysis(read_cohort, tables, outcome)
 
 
-def to_json(analysis: Analysis) -> dict[str, Any]:
-    """All tables as plain values: `tables.<name>` has title, note, columns and rows."""
-    tables = {}
-    for name, table in analysis.tables.items():
-        title, note = analysis.heading(name)
-        tables[name] = {
-            "title": title,
-            "note": note,
-            "columns": table.columns,
-            "rows": json_rows(table),
-        }
-    return {
-        "schema": SCHEMA,
-        "outcome": analysis.outcome,
-        "runs": analysis.runs.height,
-        "tables": tables,
-    }
-
-
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
     """Write the tables and the run frame below a folder; return the paths.
 
@@ -161,7 +222,7 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
             write_frame(table, path)
             paths.append(path)
     path = folder / "tables.json"
-    text = json.dumps(to_json(analysis), ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(analysis.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
     with atomic_write(path) as part:
         part.write_text(text, "utf-8", "backslashreplace")
     return [*paths, path]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 import polars as pl
 from pydantic import ValidationError
 
+from ...console import counted
 from ...errors import AmbjudgeError, InputError, unexpected
 from ...judge.card.choice import ALL_JUDGES, CardChoice, CardHead, Selection, choose, head_of
 from ...judge.card.scorecard import ScoreCard
@@ -54,6 +55,18 @@ class FolderState:
     """Runs without a scorecard in the store."""
     gone: int
     """Scorecards of runs that are no longer there."""
+
+    def notes(self) -> Iterator[str]:
+        """Sentences on runs without a scorecard and scorecards without a run."""
+        if self.unscored:
+            yield (
+                f"left out {counted(self.unscored, 'run')} below {self.folder} without a scorecard"
+                f" in the store; to score: ambjudge score {self.folder}"
+            )
+        if self.gone:
+            yield (
+                f"{counted(self.gone, 'scorecard')} of runs that are no longer below {self.folder}"
+            )
 
 
 def store_of_folder(folder: Path) -> str | Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -101,6 +102,22 @@ def read_labels(source: Source, on_problem: Callable[[InputError], None] | None 
         sampling=pl.DataFrame(sampling, schema=SAMPLING_SCHEMA, orient="row"),
         n_problems=n_problems,
     )
+
+
+def labels_at(path: Path, problems: list[str]) -> Labels:
+    """The labels of a file, a folder or a store; a message for each that cannot be read is added
+    to `problems`.
+
+    InputError if there is no such place, or not a single label of a criterion or code.
+    """
+    if not path.exists():
+        raise InputError("no such file or folder", "give label files or their folder", path)
+    labels = read_labels(path, on_problem=lambda error: problems.append(str(error)))
+    if not labels.annotators:
+        raise InputError(
+            "holds no label of a criterion or code", "a label is described in docs/labels.md", path
+        )
+    return labels
 
 
 CONVENIENCE = (

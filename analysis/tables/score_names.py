@@ -50,6 +50,18 @@ _AMOUNTS = frozenset(
 _NAMES = {"overall": "Overall", "agentic": "Agentic", "task_score": "Task", "task": "Task"}
 
 
+SCORES = ("overall", "agentic", "task_score", *STAGE_NAMES)
+"""Columns of scores that every run frame has."""
+
+
+def outcome_column(name: str) -> str:
+    """The column of an outcome that a user names: a score, a group of a rubric (`group.NAME`), or
+    an outcome that came with the runs."""
+    if name in SCORES or name.startswith(GROUP):
+        return name
+    return OUTCOME + name.removeprefix(OUTCOME)
+
+
 def score_name(column: str) -> str:
     """The name of a column: Overall, Task, `S3 Validate`, or that of a group or an outcome."""
     name = _NAMES.get(column)

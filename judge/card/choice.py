@@ -95,6 +95,18 @@ class CardChoice:
     """Whether the newest scorecard by each version of a rubric counts, not only the newest."""
 
 
+def choice_of(judge: str | None = None, rubric: str | Path | None = None) -> CardChoice:
+    """The scorecards by this judge and this rubric, an `ID`, `ID@VERSION` or a YAML file."""
+    from ...rubrics.load import load_rubric
+
+    if rubric is None:
+        return CardChoice(judge)
+    if Path(rubric).is_file():
+        loaded = load_rubric(rubric)
+        return CardChoice(judge, (RubricName(loaded.id, loaded.version),))
+    return CardChoice(judge, (RubricName.parse(str(rubric)),))
+
+
 @dataclass(frozen=True)
 class Selection:
     """The scorecards that count, by their positions among those that were given."""
@@ -137,6 +149,16 @@ class Selection:
             return ""
         judge = ", ".join(str(name) for name in self.judges)
         text = f"scorecards of judge {judge}, {_rubrics_text(self.rubrics)}"
+        left_out = self.left_out()
+        return f"{text}; left out: {left_out}" if left_out else text
+
+    def __str__(self) -> str:
+        """Which scorecards count and what was left out, also if nothing was."""
+        judge = ", ".join(str(name) for name in self.judges)
+        numbered = counted(len(self.numbers), "scorecard")
+        text = f"{numbered} of judge {judge or 'unknown'}"
+        if self.rubrics:
+            text += f", {_rubrics_text(self.rubrics)}"
         left_out = self.left_out()
         return f"{text}; left out: {left_out}" if left_out else text
 

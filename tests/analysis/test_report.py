@@ -20,7 +20,7 @@ from ambjudge.analysis.report.glossary import Glossary, terms_of
 from ambjudge.analysis.report.html_report import MAX_ROWS, METHOD_HEADINGS, render, write_report
 from ambjudge.analysis.report.report_outline import SECTIONS
 from ambjudge.analysis.report.report_tables import TABLES
-from ambjudge.analysis.report.results import Analysis, analyse, to_json
+from ambjudge.analysis.report.results import Analysis, analyse
 from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.number_format import number
 from ambjudge.errors import InputError
@@ -125,7 +125,7 @@ def test_another_outcome_is_named_everywhere(runs: pl.DataFrame) -> None:
     assert "Overall" not in re.sub(
         r"<abbr.*?</abbr>|<title>.*?</title>", "", html.split('<h2 id="methods"')[0]
     )
-    assert {t["title"] for t in to_json(found)["tables"].values()} >= {
+    assert {t["title"] for t in found.to_dict()["tables"].values()} >= {
         "Leaderboard by passed (share of runs, 0–1)"
     }
 
@@ -294,7 +294,7 @@ def test_odd_cohorts_give_a_page_with_reasons(case: str) -> None:
     assert (page.open, page.wrong) == ([], [])
     assert not re.search(r"\b(nan|NaN|inf|None|Traceback)\b", page.text)
     assert not re.search(r'data-n="(nan|inf|-inf)"', html)
-    json.dumps(to_json(found), allow_nan=False)
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_an_empty_cohort_is_an_error_that_says_what_to_do(runs) -> None:
