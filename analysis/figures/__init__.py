@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...atomic_files import atomic_write
-from ..tables.score_names import score_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,6 +76,7 @@ def draw(
     `outcome`: the score that the tables are about. `narrow`: also for one column of a page. If
     there is nothing to draw, the figure has a reason instead.
     """
+    from ..tables.score_names import score_of
     from .figure_result import NothingToDraw
     from .rendering import to_pdf, to_png, to_svg
     from .style import figure_style
@@ -115,6 +115,7 @@ def draw_on_sheet(
 
     Raises NothingToDraw with the reason.
     """
+    from ..tables.score_names import score_of
     from .rendering import fix_layout
     from .sheet import Sheet
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...console import counted
 from ...errors import InputError
-from .fields import RULES
 
 if TYPE_CHECKING:
     from .scorecard import ScoreCard
@@ -238,6 +237,8 @@ def judges_by_use(judges: Iterable[str | None]) -> list[str | None]:
 
     If tied, a judge that reads runs comes before the rules, then the first by name.
     """
+    from .fields import RULES
+
     counts = Counter(judges)
     return sorted(
         counts, key=lambda judge: (judge is None, -counts[judge], judge == RULES, judge or "")
