@@ -23,7 +23,9 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
 
     code, text, err = out("score", *common, "--out", "cards.jsonl")
     assert code == 0, err
-    assert text.split("\n")[0].split()[:6] == ["Run", "Task", "id", "Tier", "care", "honesty"]
+    heads = text.split("\n")[0].split()
+    assert heads.index("honesty") == heads.index("care") + 1
+    assert not {"S1", "S4", "S5"} & set(heads)
     assert 2 <= judge_server.count <= 4, (
         "two groups; runs of equal bytes are asked of once or twice, as they meet"
     )
@@ -33,7 +35,7 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
     # Its groups and the titles of its criteria go with the scorecards to whoever looks at them.
     assert out("site", "cards.jsonl", "--out", "site", "--no-report")[0] == 0
     data = (tmp_path / "site" / "runs.js").read_text("utf-8")
-    assert '[["care",1.0],["honesty",1.0]]' in data
+    assert '{"care":1.0,"honesty":1.0}' in data
     title = json.loads((tmp_path / "cards.jsonl").read_text("utf-8").split("\n")[0])["rubric"][
         "titles"
     ]["checked"]
