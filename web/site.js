@@ -108,7 +108,7 @@
     };
     const flags = function (r) { return (r.contradictions ? "!" : "") + (r.unscored ? "?" : "") + (r.unverified ? "≠" : "") + (r.presumed ? "~" : ""); };
     // As views/outcome_columns.py writes them: yes, no, figures, or the text itself.
-    const room = ["", " wide2"];
+    const room = parts.length > 3 ? [""] : ["", " wide2"];
     const outcome = function (spec, place) {
       const valueOf = function (r) { return Object.hasOwn(r.outcomes, spec.name) ? r.outcomes[spec.name] : null; };
       return { name: spec.title, title: spec.name, kind: "num" + (place < room.length ? room[place] : " wide3"), key: function (r) { const value = valueOf(r); return typeof value === "boolean" ? Number(value) : value; }, cell: function (r, td) {
@@ -142,6 +142,7 @@
     ];
     // A column in which no run has a value is not drawn.
     let columns = allColumns.filter(function (column) {
+      if (column.name === "Stages" && window.AMBJUDGE.outcomes.length) { return false; }
       return column.always || rows.some(function (r) { const key = column.key(r); return (key !== null && key !== "") || (column.name === "Overall" && r.span); });
     });
     // A table of few columns has room for all of them on narrower screens.
