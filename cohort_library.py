@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .analysis.report.comparison_result import ComparisonResult
     from .analysis.report.power_result import LabelPlan, RunPlan
     from .analysis.report.results import Analysis
-    from .analysis.tables.card_sources import FolderState
+    from .analysis.tables.card_sources import CardReading, FolderState
     from .analysis.tables.cohorts import Cohort
     from .analysis.tables.label_tables import Labels
     from .judge.card.choice import CardChoice
@@ -41,6 +41,13 @@ class _Cards:
     judged_by: str | None
     rubric: str | Path | None
 
+    def reading(self) -> CardReading:
+        from .analysis.tables.card_sources import CardReading
+        from .judge.card.choice import rubric_to_score_with
+        from .judge.session import ScoreOptions
+
+        return CardReading(ScoreOptions(rubric=rubric_to_score_with(self.rubric)))
+
     def choice(self) -> CardChoice:
         from .judge.card.choice import choice_of
 
@@ -55,9 +62,8 @@ class _Cards:
     def read(self, source: Any, choice: CardChoice | None = None) -> Cohort:
         """The scorecards that count, one for each run."""
         from .analysis.report.results import read
-        from .analysis.tables.card_sources import CardReading
 
-        reading = CardReading()
+        reading = self.reading()
         cohort = read(
             source, reading=reading, choice=choice or self.choice(), where=self.query(source)
         )
@@ -240,11 +246,10 @@ def analyze(
     the report. ConfigError for an unknown name.
     """
     from .analysis.report.results import analyse
-    from .analysis.tables.card_sources import CardReading
     from .analysis.tables.score_names import outcome_column
 
     cards = _Cards(where, judged_by, rubric)
-    reading = CardReading()
+    reading = cards.reading()
     results = analyse(
         source,
         labels=_labels(labels),

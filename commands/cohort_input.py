@@ -38,13 +38,11 @@ def card_reading(obj: dict[str, Any], flags: Mapping[str, Any]) -> CardReading:
     """Where scorecards are, and how runs without one are scored: flags over settings."""
     from ..analysis.tables.card_sources import CardReading
     from ..config import load
+    from ..judge.card.choice import rubric_to_score_with
     from .sessions import score_options
 
     settings = load(obj["config"])
-    rubric = flags.get("rubric")
-    # A version of a rubric chooses scorecards; new ones are made with the version that there is.
-    if rubric is not None and not Path(rubric).is_file():
-        rubric = rubric.partition("@")[0]
+    rubric = rubric_to_score_with(flags.get("rubric"))
     options = score_options(settings, {**flags, "rubric": rubric})
     store = flags.get("store")
     return CardReading(options, store_of=lambda folder: store_place(settings, [folder], store))

@@ -115,6 +115,10 @@ def rank(
     `boards`: of `grouping.BOARDS`; by default over all runs and by track. ConfigError for an
     unknown name or outcome.
     """
+    if by in BOARDS:
+        raise ConfigError(
+            f"{by!r} is a board, not what a row stands for", "name it among the boards"
+        )
     for board in boards:
         if board not in BOARDS:
             raise ConfigError(f"there is no board {board!r}", f"choose from {', '.join(BOARDS)}")

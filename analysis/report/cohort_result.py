@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from ...sanitize import sanitize_line
 from .display import Cell, Display
 from .page_templates import visible_html
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MAX_HTML_ROWS = 200
 """Rows of a table that a notebook is shown; the frame has them all."""
 _MAX_LINE = 300
-"""Characters of a sentence in the text form of a result."""
+"""Characters of a cell, and of a sentence in the text form of a result."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,14 @@ def selection_line(cohorts: Iterable[Cohort]) -> str:
 
 def result_text(title: str, sentences: Sequence[str], *lines: str) -> str:
     """A result as a few lines of text."""
-    shortened = (
-        text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}…" for text in (*sentences, *lines)
-    )
-    return "\n".join([title, *(f"  {text}" for text in shortened if text)])
+    indented = [f"  {_shortened(text)}" for text in (*sentences, *lines) if text]
+    return "\n".join([_shortened(title), *indented])
+
+
+def _shortened(text: str) -> str:
+    """At most the first _MAX_LINE characters, with control characters made visible."""
+    visible = sanitize_line(text)
+    return visible if len(visible) <= _MAX_LINE else f"{visible[:_MAX_LINE]}…"
 
 
 def result_html(
@@ -133,7 +138,7 @@ def _display_html(display: Display) -> Markup:
     headings = [Cell(text) for text in display.headings]
     rows = [_row_html("th", headings, display.numeric)]
     rows += [_row_html("td", row, display.numeric) for row in display.rows[:MAX_HTML_ROWS]]
-    parts = [Markup("<table>{}</table>").format(Markup("").join(rows))]
+    parts = [Markup('<table style="margin:8px 0">{}</table>').format(Markup("").join(rows))]
     left_out = display.left_out + len(display.rows[MAX_HTML_ROWS:])
     if left_out:
         parts.append(_small(f"and {left_out:,} more rows"))
@@ -146,10 +151,9 @@ def _row_html(tag: str, cells: Sequence[Cell], numeric: Sequence[bool]) -> Marku
     columns = []
     for cell, is_number in zip(cells, numeric, strict=True):
         side = "right" if is_number else "left"
-        text = cell.text + "".join(f" [{number}]" for number in cell.notes)
-        columns.append(
-            Markup('<{0} style="text-align:{1}">{2}</{0}>').format(tag, side, visible_html(text))
-        )
+        text = _shortened(cell.text) + "".join(f" [{number}]" for number in cell.notes)
+        style = f"text-align:{side};padding:2px 8px;white-space:nowrap"
+        columns.append(Markup('<{0} style="{1}">{2}</{0}>').format(tag, style, visible_html(text)))
     return Markup("<tr>{}</tr>").format(Markup("").join(columns))
 
 

@@ -106,6 +106,16 @@ def choice_of(judge: str | None = None, rubric: str | Path | None = None) -> Car
     return CardChoice(judge, (RubricName.parse(str(rubric)),))
 
 
+def rubric_to_score_with(rubric: str | Path | None) -> str | Path | None:
+    """The rubric for runs without a scorecard, where `choice_of` takes this one.
+
+    A version chooses among scorecards; new ones are made with the version that there is.
+    """
+    if rubric is None or Path(rubric).is_file():
+        return rubric
+    return RubricName.parse(str(rubric)).id
+
+
 @dataclass(frozen=True)
 class Selection:
     """The scorecards that count, by their positions among those that were given."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import ambjudge
 import pytest
+from ambjudge.cli import run as run_command
 from ambjudge.errors import AmbjudgeError, ConfigError
 from ambjudge.judge.card.verify import parse_card
 from ambjudge.rubrics.load import load_rubric
@@ -55,12 +56,15 @@ def test_the_page_on_python_runs(
 ) -> None:
     for name in ("vqa-std-01", "kidney-lite-01"):
         shutil.copytree(RECORDED / name, tmp_path / "runs" / name)
+    shutil.copytree(RECORDED.parent / "labels", tmp_path / "labels")
     monkeypatch.chdir(tmp_path)
+    sizes = [word for size in ("agents=2", "tasks=6", "repeats=3") for word in ("--set", size)]
+    assert run_command(["-q", "simulate", "--out", "cards.jsonl", "--seed", "3", *sizes]) == 0
     judge_server.script = ["good"]
     blocks = re.findall(
         r"^```python\n(.*?)^```$", (ROOT / "docs" / "python.md").read_text("utf-8"), re.M | re.S
     )
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     world: dict[str, object] = {}
     for block in blocks:
         exec(block.replace("http://localhost:8000/v1", judge_server.url), world)  # noqa: S102
