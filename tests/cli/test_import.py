@@ -268,7 +268,7 @@ def test_a_run_of_another_harness_is_shown_with_its_outcomes(out) -> None:
         == 0
     )
     assert load_run("runs").track == "segmentation"
-    text = out("score", "runs")[1]
+    text = " ".join(out("score", "runs")[1].split())
     assert "stopped by itself" in text
     assert "without submitting" not in text
     assert "Task 0.81 " in text

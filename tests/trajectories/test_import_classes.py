@@ -247,6 +247,69 @@ def test_inspect_s_calls_are_read_wherever_they_stand(tmp_path: Path) -> None:
     assert (run.task, run.repeat, run.outcomes["success"].value) == ("arith/7", 2, True)
 
 
+_CALL = {"name": "bash", "args": {"command": "ls"}, "id": "c1", "type": "tool_call"}
+LANGCHAIN = [
+    {"type": "human", "content": "q"},
+    {"type": "ai", "content": "", "tool_calls": [_CALL]},
+    {"type": "tool", "content": "no", "tool_call_id": "c1", "status": "error"},
+    {"type": "ai", "content": "done", "usage_metadata": {"input_tokens": 9, "output_tokens": 2}},
+]
+TAU: dict[str, Any] = {
+    "task_id": 3,
+    "trial": 1,
+    "reward": 1.0,
+    "traj": [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "", "tool_calls": [_CALL]},
+        {"role": "tool", "id": "c1", "content": "no", "error": True},
+        {"role": "assistant", "content": "done"},
+    ],
+}
+TAU2 = {
+    "info": {
+        "agent_info": {"implementation": "llm_agent", "llm": "gpt-x"},
+        "environment_info": {"domain_name": "airline"},
+    },
+    "simulations": [
+        {
+            "id": "s1",
+            "task_id": "3",
+            "trial": 1,
+            "termination_reason": "user_stop",
+            "agent_cost": 0.5,
+            "duration": 60.0,
+            "reward_info": {"reward": 0.0},
+            "messages": TAU["traj"],
+        }
+    ],
+}
+_AS_DUMPS = [
+    {"lc": 1, "type": "constructor", "id": ["m", f"{name}Message"], "kwargs": message}
+    for name, message in zip(("Human", "AI", "Tool", "AI"), LANGCHAIN, strict=True)
+]
+CHATS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "LangChain": ({"messages": LANGCHAIN}, {"id": "a"}),
+    "LangChain's dumps": ({"messages": _AS_DUMPS}, {"id": "a"}),
+    "tau-bench": ([TAU], {"id": "a", "task": "3", "repeat": 1}),
+    "tau2": (
+        TAU2,
+        {"id": "s1", "task": "airline/3", "repeat": 1, "agent": "llm_agent", "model": "gpt-x"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHATS)
+def test_chats_of_other_tools(name: str, tmp_path: Path) -> None:
+    value, expected = CHATS[name]
+    (run,) = _import(_write(tmp_path / "a.json", value), tmp_path / "out").values()
+    assert {key: getattr(run, key) for key in expected} == expected
+    assert [turn.text for turn in run.turns] == ["", "done"]
+    (action,) = run.turns[0].actions
+    assert (action.code, action.failed) == ("ls", True)
+    if name == "tau2":
+        assert (run.resources.cost_usd, run.resources.wall_time_s) == (0.5, 60.0)
+
+
 def test_outputs_that_are_blocks_keep_their_text(tmp_path: Path) -> None:
     items = [
         {"type": "function_call", "name": "bash", "call_id": "c", "arguments": "{}"},

@@ -134,6 +134,10 @@ class Draft:
         """The number of calls so far that can be read."""
         return sum(len(turn.calls) for turn in self._turns)
 
+    def has_open_call(self, call_id: str | None) -> bool:
+        """Whether a call of this id has no result so far."""
+        return call_id is not None and bool(self._open_calls.get(call_id))
+
     def count_unread_call(self) -> None:
         """Count a call that is left out because its shape is unknown."""
         self.n_unread_calls += 1
@@ -198,6 +202,16 @@ class Draft:
             self._count_blocks(content)
             self.messages.append({"role": "user", "content": content})
 
+    def add_usage(self, tokens: CallTokens | None, cost_usd: Any = None) -> None:
+        """Add what the last reply took."""
+        event = self._turns[-1].event
+        if tokens is not None:
+            counts = {"input_tokens": tokens.input, "output_tokens": tokens.output}
+            counts["cached_tokens"] = tokens.cache_read or None
+            event.update({key: n for key, n in counts.items() if n is not None})
+        if amount(cost_usd):
+            event["cost_usd"] = amount(cost_usd)
+
     def message(self, message: dict[str, Any]) -> None:
         """A message that already has the chat shape and is neither a reply nor a result."""
         self._count_blocks(message.get("content"))
@@ -246,12 +260,7 @@ class Draft:
         event = self._turns[-1].event
         event.update(_time_field(ts))
         self._note_action(ts)
-        if tokens is not None:
-            counts = {"input_tokens": tokens.input, "output_tokens": tokens.output}
-            counts["cached_tokens"] = tokens.cache_read or None
-            event.update({key: n for key, n in counts.items() if n is not None})
-        if amount(cost_usd):
-            event["cost_usd"] = amount(cost_usd)
+        self.add_usage(tokens, cost_usd)
         if isinstance(finish, str) and finish:
             event["finish_reason"] = _FINISH_REASONS.get(finish, finish)
 

@@ -132,12 +132,16 @@ def read_entries(path: Path) -> tuple[list[dict[str, Any]], list[InputError]]:
 
 
 def read_runs(
-    path: Path, is_part: Callable[[Any], bool], make_draft: MakeDraft
+    path: Path,
+    is_part: Callable[[Any], bool],
+    make_draft: MakeDraft,
+    unwrap: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[Draft | InputError]:
     """The runs of a file.
 
     If each line is a part of a run (a message, an event), all lines together are one run. Else each
-    value is a run, and a list of values a list of runs.
+    value is a run, and a list of values a list of runs. `unwrap` returns the list of runs that a
+    value holds, or the value itself.
     """
     items = list(documents(path))
     values = [item for item in items if isinstance(item, Document)]
@@ -151,7 +155,8 @@ def read_runs(
         if isinstance(item, InputError):
             yield item
             continue
-        for value, position, location in _run_values(item, is_part):
+        document = Document(unwrap(item.value), item.line)
+        for value, position, location in _run_values(document, is_part):
             stem = source_name(path)
             name = stem if position is None else f"{stem}-{position}"
             yield draft_or_error(make_draft, value, name, path, location)
