@@ -216,6 +216,28 @@ def test_a_reply_that_only_the_next_input_shows_is_that_call_s(tmp_path: Path) -
 # Shapes.
 
 
+def test_a_folder_of_events_of_the_first_openhands_is_one_run(tmp_path: Path) -> None:
+    """Its files are numbered without leading zeros, and the model stands in no event."""
+    folder = tmp_path / "sessions" / "abc"
+    _write(folder / "metadata.json", {"title": "t", "llm_model": "gpt-x"})
+    action = {"source": "agent", "action": "run", "args": {"command": "ls", "thought": "I look."}}
+    answer = {"source": "agent", "observation": "run", "content": "a.txt", "cause": 9}
+    events = {
+        8: {"source": "user", "action": "message", "args": {"content": "q"}},
+        9: action,
+        10: {**answer, "extras": {"metadata": {"exit_code": 0}}},
+    }
+    for number, event in events.items():
+        _write(folder / "events" / f"{number}.json", {"id": number, **event})
+    for source in (tmp_path / "sessions", folder, folder / "events"):
+        runs = _import(source, tmp_path / f"{source.name}-out")
+        run = runs["abc"]
+        assert list(runs) == ["abc"]
+        assert (run.brief, run.turns[0].text, run.turns[0].code) == ("q", "I look.", "ls")
+        assert run.turns[0].output == "a.txt"
+        assert run.model == "gpt-x"
+
+
 def test_inspect_s_calls_are_read_wherever_they_stand(tmp_path: Path) -> None:
     call = {"id": "c", "type": "function", "function": "bash", "arguments": {"command": "ls"}}
     error = {"type": "timeout", "message": "no"}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..token_counts import CallTokens
 from . import Importer
 from .codex_events import draft_of_events, is_event
 from .draft import Draft
-from .fields import as_id, as_object, unix_time
+from .fields import as_id, as_object, parse_object, unix_time
 from .files import read_entries, source_name
 from .openai_responses import Execution, ItemReader
 from .recognise import has_keys
@@ -30,6 +31,7 @@ from .usage import usage_tokens
 
 _EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,10})$", re.MULTILINE)
 _WALL_TIME = re.compile(r"^Wall time: (\d{1,6}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
+_MAX_FIRST_LINE = 4 * 1024 * 1024
 _PAUSE_S = 0.25
 """Entries of a copy are written without a pause; a model's reply takes longer."""
 _MAX_HEADER = 400
@@ -92,17 +94,33 @@ def _copied_entries(path: Path, entries: list[dict[str, Any]], parent: str | Non
 
 def _parent_items(path: Path, parent: str) -> list[dict[str, Any]] | None:
     """The response items of the parent's file, if it lies beside; None without one."""
-    for file in sorted(path.parent.glob("*.jsonl")):
-        if file == path or not is_file(file):
+    file = _sessions(path.parent, path.parent.stat().st_mtime_ns).get(parent)
+    if file is None or file == path:
+        return None
+    try:
+        entries, _ = read_entries(file)
+    except InputError:
+        return None
+    return [item for item in map(_response_item, entries) if item]
+
+
+@lru_cache(maxsize=4)
+def _sessions(folder: Path, _modified: int) -> dict[str, Path]:
+    """The files of a folder by the session that their first line names."""
+    sessions: dict[str, Path] = {}
+    for file in sorted(folder.glob("*.jsonl")):
+        if not is_file(file):
             continue
         try:
-            entries, _ = read_entries(file)
-        except InputError:
+            with file.open("rb") as lines:
+                first_line = lines.readline(_MAX_FIRST_LINE)
+        except OSError:
             continue
-        meta = next(filter(None, map(_session_meta, entries)), {})
-        if as_id(meta.get("id")) == parent:
-            return [item for item in map(_response_item, entries) if item]
-    return None
+        meta = _session_meta(parse_object(first_line.decode("utf-8", "replace")))
+        session = as_id(meta.get("id"))
+        if session:
+            sessions.setdefault(session, file)
+    return sessions
 
 
 def _common_entries(

@@ -394,12 +394,10 @@ class Draft:
         """The text of a result; blocks without text count as lost."""
         if isinstance(content, list):
             blocks = [block for block in content if isinstance(block, dict)]
-            n_images = sum("image" in str(block.get("type")) for block in blocks)
-            n_without_text = sum(not isinstance(block.get("text"), str) for block in blocks)
-            if n_images:
-                self.lost["images in tool results"] += n_images
-            if n_without_text > n_images:
-                self.lost["blocks without text in tool results"] += n_without_text - n_images
+            for block in blocks:
+                if content_text([block]) in ("", "[image]"):
+                    kind = str(block.get("type") or "no type")[:40]
+                    self.lost[f"blocks of tool results without text ({kind})"] += 1
         return content_text(content)
 
 

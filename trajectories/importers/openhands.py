@@ -127,6 +127,8 @@ def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
     models = (
         metadata.get("llm"),
         metadata.get("llm_config"),
+        header.get("llm_config"),
+        {"model": header.get("llm_model")},
         as_object(header.get("agent")).get("llm"),
     )
     task = as_id(header.get("instance_id"))
