@@ -65,6 +65,29 @@ def test_what_a_session_copied_from_another_is_no_turn(tmp_path: Path) -> None:
         assert "[earlier assistant]\nLong ago." in run.brief
 
 
+def test_waiting_for_a_person_is_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """100 of 130 seconds pass until somebody answers; what the program writes is no answer."""
+    times = {"1": 0, "2": 10, "3": 110, "4": 120, "5": 125, "6": 130}
+    entries = [
+        _claude("user", "Go.", "1"),
+        _claude("assistant", "Which?", "2"),
+        _claude("user", "That one.", "3"),
+        _claude("assistant", "More.", "4"),
+        _claude("user", "A reminder.", "5", isMeta=True),
+        _claude("assistant", "Done.", "6"),
+    ]
+    for entry in entries:
+        minutes, seconds = divmod(times[entry["uuid"]], 60)
+        entry["timestamp"] = f"2026-05-01T10:{minutes:02}:{seconds:02}Z"
+    run = _import(_write(tmp_path / "own.jsonl", entries), tmp_path / "out")["own"]
+    assert run.resources.wall_time_s == 130
+    trace = (tmp_path / "out" / "own" / "process" / "trace.jsonl").read_text("utf-8")
+    assert json.loads(trace.splitlines()[-1])["active_time_s"] == 30
+    assert "100 s of waiting for a person in its wall time" in capsys.readouterr().err
+
+
 def test_files_of_sub_agents_are_parts_of_their_session(tmp_path: Path) -> None:
     """Also where the sub-agent's file comes first; a search for runs finds the session alone."""
     main = [_claude("user", "Go.", "1"), _claude("assistant", "Done.", "2")]
