@@ -13,6 +13,7 @@ import click
 
 from ..config import Settings, load
 from ..errors import AmbjudgeError, InputError
+from .cohort_input import card_choice
 from .grouped_help import command as grouped_command
 from .grouped_help import option
 from .options import JUDGED_BY, RUBRIC, STORE
@@ -149,11 +150,12 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
 
     InputError for a path that cannot be shown.
     """
-    from ..judge.card.choice import CardChoice
+    from ..judge.card.choice import rubric_to_score_with
     from ..views.collection import Collection
 
     def options() -> ScoreOptions:
-        return score_options(settings, flags)
+        rubric = rubric_to_score_with(flags.get("rubric"))
+        return score_options(settings, {**flags, "rubric": rubric})
 
     if any(settings.get(name, flags.get(name)) for name in ("track", "public", "rubric", "policy")):
         options()  # An error must show before the screen is taken.
@@ -173,7 +175,7 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
         store=lambda: _existing_store(place),
         new_store=None if place is None else lambda: _new_store(place),
         cards=_card_file(path, cards),
-        choice=CardChoice(flags.get("judge")),
+        choice=card_choice(flags),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,22 +18,34 @@ from .grouped_help import option
 from .options import json_option
 from .path_types import LocalPath
 
+if TYPE_CHECKING:
+    from ..rubrics.model import Rubric
+
 
 @grouped_command(
     "verify", "ambjudge score runs/ --json > cards.jsonl && ambjudge verify cards.jsonl"
 )
 @click.argument("files", nargs=-1, required=True, type=LocalPath(), metavar="FILE...")
 @option(
-    "--rubric", metavar="FILE|ID", help="The rubric that was used, if it is not a built-in one."
+    "--rubric",
+    "rubrics",
+    multiple=True,
+    metavar="FILE|ID",
+    help="A rubric that was used, if it is not a built-in one; repeatable.",
 )
 @json_option("Print one JSON line for each scorecard.")
 @click.pass_obj
-def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_json: bool) -> int:
+def command(
+    obj: dict[str, Any], files: tuple[str, ...], rubrics: tuple[str, ...], as_json: bool
+) -> int:
     """Recompute every number of scorecards (JSON or JSON Lines) from their criteria and checks,
     without any model.
 
     Exit 1 if a number differs, a scorecard is broken, or one of several files cannot be read.
     """
+    from ..rubrics.load import load_rubric
+
+    used = [load_rubric(name) for name in rubrics]
     correct = wrong = unreadable = 0
     counts: Counter[tuple[str, ...]] = Counter()
     for location, data in _read_cards(files):
@@ -41,7 +53,7 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
             unreadable += 1
             console.error(data)
             continue
-        run, problems = _check(location, data, rubric)
+        run, problems = _check(location, data, used)
         if problems:
             wrong += 1
         else:
@@ -70,7 +82,7 @@ class UnreadableError(AmbjudgeError):
     """A file of which nothing could be read, unlike a scorecard that is broken."""
 
 
-def _check(location: str, data: Any, rubric: str | None) -> tuple[str, list[str]]:
+def _check(location: str, data: Any, rubrics: Sequence[Rubric]) -> tuple[str, list[str]]:
     """The name of a scorecard's run (or its location) and the problems of the scorecard."""
     from ..judge.card.verify import parse_card, rubric_of, verify
 
@@ -79,7 +91,7 @@ def _check(location: str, data: Any, rubric: str | None) -> tuple[str, list[str]
             raise data
         card = parse_card(data, location)
         return card.run.id, [
-            str(difference) for difference in verify(card, rubric_of(card, rubric))
+            str(difference) for difference in verify(card, rubric_of(card, rubrics))
         ]
     except InputError as error:
         # Without the location, broken cards of one kind have the same words and are counted.

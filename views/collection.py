@@ -161,7 +161,8 @@ class Collection:
     def _rows_of_folder(self) -> Iterator[RunRow]:
         """A row for every conversation in the folder, scored where a scorecard names it.
 
-        Copies of a run that has a scorecard are left out.
+        Copies of a run that has a scorecard are left out. Runs that are no longer there follow, as
+        the scorecards that the store has of them count too.
         """
         from ..trajectories.reading.layout import find_conversations, run_id
 
@@ -169,20 +170,26 @@ class Collection:
         # the store knows runs by their path.
         scored = {row.id: (source, row) for source, row in self._rows_of_file()}
         copies: set[str] = set()
+        stored: dict[str, tuple[_Source, RunRow]] = {}
         if self.store is not None:
-            stored, copies = self._rows_of_store(self.store)
-            scored |= {row.path: (source, row) for source, row in stored}
+            rows, copies = self._rows_of_store(self.store, self.path)
+            stored = {row.path: (source, row) for source, row in rows}
+        scored |= stored
         number = 0
         for path in find_conversations(self.path):
             absolute, id = str(path.absolute()), run_id(path)
             if absolute in copies:
                 continue
             match = scored.get(absolute) or scored.get(id)
+            stored.pop(absolute, None)
             if match is None:
                 yield waiting(number, path, id)
             else:
                 source, row = match
                 yield self._numbered(number, source, row)._replace(path=str(path))
+            number += 1
+        for source, row in stored.values():
+            yield self._numbered(number, source, row)
             number += 1
 
     def _rows_of_cards(self) -> Iterator[RunRow]:
@@ -224,12 +231,15 @@ class Collection:
         self._sources[number] = source
         return row._replace(number=number)
 
-    def _rows_of_store(self, store: Store) -> tuple[Iterator[tuple[_Source, RunRow]], set[str]]:
+    def _rows_of_store(
+        self, store: Store, below: Path | None = None
+    ) -> tuple[Iterator[tuple[_Source, RunRow]], set[str]]:
         """The store's scorecards that count as rows without a number, and paths of copied runs.
 
-        Runs that the judge in force did not score have the scorecard of another one.
+        Runs that the judge in force did not score have the scorecard of another one. `below`: only
+        of the run at this path, or of the runs below this folder.
         """
-        heads = store.heads()
+        heads = store.heads(below)
         selection = choose([stored.head for stored in heads], self.choice)
         self.left_out = selection.sentence()
         by_path = {heads[number].path: number for number in selection.other_judges}

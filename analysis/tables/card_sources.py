@@ -5,6 +5,7 @@ A folder of runs stands for its scorecards in the store that belongs to it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ from .frames import conform, read_frame, run_columns
 if TYPE_CHECKING:
     from ...judge.session import ScoreOptions
     from ...judge.store import Store
+    from ...judge.store.scorecards import StoredHead
 
 _FRAME_SUFFIXES = (".parquet", ".csv")
 _MAX_BROKEN_LINES = 10_000
@@ -55,13 +57,21 @@ class FolderState:
     """Runs without a scorecard in the store."""
     gone: int
     """Scorecards of runs that are no longer there."""
+    changed: int
+    """Runs whose conversation has changed since the scorecard that counts was made."""
 
     def notes(self) -> Iterator[str]:
-        """Sentences on runs without a scorecard and scorecards without a run."""
+        """Sentences on runs and scorecards that do not fit each other."""
         if self.unscored:
             yield (
                 f"left out {counted(self.unscored, 'run')} below {self.folder} without a scorecard"
                 f" in the store; to score: ambjudge score {self.folder}"
+            )
+        if self.changed:
+            verb = "has" if self.changed == 1 else "have"
+            yield (
+                f"{counted(self.changed, 'run')} {verb} changed since the scorecard was made; to"
+                f" score again: ambjudge score {self.folder}"
             )
         if self.gone:
             yield (
@@ -202,7 +212,8 @@ def _from_folder_store(
     if place is None or not ("://" in str(place) or Path(place).is_file()):
         return
     with open_store(place, create=False) as store:
-        scored_paths = {stored.path for stored in store.heads(path)}
+        heads = store.heads(path)
+        scored_paths = {stored.path for stored in heads}
         if not scored_paths:
             return
         existing = _conversations(path)
@@ -211,9 +222,34 @@ def _from_folder_store(
             store=store.location,
             unscored=len(existing - scored_paths),
             gone=sum(not scored.is_file() for scored in scored_paths - existing),
+            changed=_count_changed(store, heads, choice),
         )
         reading.folders.append(state)
         yield from _from_store(store, choice, path)
+
+
+def _count_changed(store: Store, heads: Sequence[StoredHead], choice: CardChoice | None) -> int:
+    """Runs whose conversation is not the one that the scorecard in force was made from."""
+    from ...judge.store import stamps
+
+    try:
+        numbers = choose([stored.head for stored in heads], choice).numbers
+    except InputError:
+        # The judge or rubric that is asked for is in another source.
+        return 0
+    chosen = [heads[number] for number in numbers]
+    latest = store.stamped(stored.path for stored in chosen)
+    count = 0
+    for stored in chosen:
+        file = latest.get(stored.path)
+        if file is not None and stamps.unchanged(stored.path, file.stamp):
+            sha256 = file.run.sha256
+        elif stored.path.is_file():
+            sha256 = hashlib.sha256(stored.path.read_bytes()).hexdigest()
+        else:
+            continue
+        count += sha256 != stored.head.sha256
+    return count
 
 
 def _from_address(
@@ -440,7 +476,8 @@ def each_chosen_card(
     selection = choose(heads, choice, accepted)
     on_selection(selection)
     numbers = frozenset(selection.numbers)
-    for number, card in enumerate(read_cards(paths, [], [], reading, choice)):
+    again = replace(reading, folders=[])
+    for number, card in enumerate(read_cards(paths, [], [], again, choice)):
         if number >= len(heads) or head_of(card) != heads[number]:
             raise InputError("scorecards changed while they were read", "run the command again")
         if number in numbers:

@@ -6,15 +6,14 @@ by 1e-4 for stages and Agentic and by 0.01 for Overall; anything more is a diffe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from ...errors import InputError
-from ...rubrics.load import load_rubric
+from ...rubrics.load import builtin_ids, load_rubric
 from ...rubrics.model import Rubric
 from ..scoring.base import StageScore
 from ..scoring.criteria import applies
@@ -69,10 +68,11 @@ def parse_card(data: Any, location: str) -> ScoreCard:
         ) from None
 
 
-def rubric_of(card: ScoreCard, file: str | Path | None = None) -> Rubric:
-    """The rubric that a scorecard names, or that of the given file.
+def rubric_of(card: ScoreCard, rubrics: Sequence[Rubric] = ()) -> Rubric:
+    """The rubric that a scorecard was made with: one of those given, else the built-in one that it
+    names.
 
-    InputError if its hash is not the scorecard's.
+    InputError if none of them has the scorecard's hash.
     """
     if not card.rubric.sha256.strip("0"):
         raise InputError(
@@ -80,14 +80,17 @@ def rubric_of(card: ScoreCard, file: str | Path | None = None) -> Rubric:
             " recomputed",
             "the planted effects are in the .truth.json file beside it",
         )
-    rubric = load_rubric(file or card.rubric.id)
-    if rubric.sha256 != card.rubric.sha256:
-        raise InputError(
-            f"rubric {rubric.id} {rubric.version} is not the one of the scorecard ({card.rubric.id}"
-            f" {card.rubric.version}, sha256 {card.rubric.sha256[:12]}…)",
-            "give the rubric file that was used with --rubric",
-        )
-    return rubric
+    candidates = [*rubrics]
+    if not candidates or card.rubric.id in builtin_ids():
+        candidates.append(load_rubric(card.rubric.id))
+    for rubric in candidates:
+        if rubric.sha256 == card.rubric.sha256:
+            return rubric
+    raise InputError(
+        f"rubric {rubric.id} {rubric.version} is not the one of the scorecard ({card.rubric.id}"
+        f" {card.rubric.version}, sha256 {card.rubric.sha256[:12]}…)",
+        "give the rubric file that was used with --rubric",
+    )
 
 
 def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
