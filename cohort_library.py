@@ -135,6 +135,8 @@ def compare(
         cohort = cards.read(source, choice_for_names(cards.choice(), by))
         names = (str(first), str(second))
         return compare_names(cohort, names, by=by, outcome=column, margin=margin)
+    for place in (first, second):
+        _check_place(place)
     places = side_names((_place(first, "first"), _place(second, "second")))
     sides = cards.read(first), cards.read(second)
     return compare_cohorts(*sides, places, by=by, outcome=column, margin=margin)
@@ -290,6 +292,15 @@ def _folders(source: Any) -> list[Path]:
 def _place(source: Any, name: str) -> str:
     """The path of a source, or a name for one that has none."""
     return str(source) if isinstance(source, str | Path) else name
+
+
+def _check_place(source: Any) -> None:
+    """InputError for a text that is no place: it may be the name of an agent or judge."""
+    if isinstance(source, str) and "://" not in source and not Path(source).exists():
+        raise InputError(
+            f"no such file or folder: {source}",
+            "to compare two names, give the scorecards that have them as `source`",
+        )
 
 
 def _warn_of_unscored(folders: Iterable[FolderState]) -> None:

@@ -296,6 +296,7 @@ def _group_patterns(by_key: dict[str, _Pattern], most: int) -> list[_Group]:
 
 
 def _vectorizer(count: int) -> Any:
+    import numpy as np
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(
@@ -305,7 +306,7 @@ def _vectorizer(count: int) -> Any:
         max_features=3000,
         min_df=2 if count >= MIN_SHARED_FROM else 1,
         sublinear_tf=True,
-        dtype=float,
+        dtype=np.float64,
     )
 
 

@@ -27,6 +27,7 @@ from ..statistics.power_analysis import (
     power,
 )
 from ..statistics.score_variance import variance_components
+from ..tables.codes_read import CODES
 from ..tables.cohorts import Cohort
 from ..tables.flat_tables import json_rows
 from ..tables.label_tables import Labels
@@ -79,6 +80,8 @@ class PlanQuestion:
     def check(self, has_labels: bool) -> None:
         """ConfigError for a question that is incomplete, ambiguous or off the scale."""
         size = self.size
+        if self.code is not None and self.code not in CODES:
+            raise ConfigError(f"there is no code {self.code!r}", f"choose from {', '.join(CODES)}")
         if not self.is_about_labels:
             check_effect_size("effect" if self.code else "difference", size, self.outcome)
             return

@@ -156,6 +156,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("args", "call"), CASES)
+@pytest.mark.filterwarnings("error")
 def test_python_has_the_numbers_and_the_words_of_the_command(
     at_place: Path, capsys: pytest.CaptureFixture[str], args: list[str], call: Call
 ) -> None:
@@ -303,6 +304,11 @@ REFUSED = [
         "margin 500",
         id="margin",
     ),
+    pytest.param(
+        lambda: ambjudge.compare("agent-ash", "agent-elm"),
+        "no such file or folder: agent-ash .to compare two names, give",
+        id="names without scorecards",
+    ),
     pytest.param(ambjudge.agreement, "no source given", id="nothing"),
     pytest.param(
         lambda: ambjudge.agreement("cards.jsonl"), "nothing to compare", id="one judge alone"
@@ -322,6 +328,9 @@ REFUSED = [
         lambda: ambjudge.power("cards.jsonl", difference=5, code="E3", effect=5),
         "difference or effect to detect",
         id="two questions",
+    ),
+    pytest.param(
+        lambda: ambjudge.power("cards.jsonl", code="E9", effect=5), "no code 'E9'", id="code"
     ),
     pytest.param(
         lambda: ambjudge.power("cards.jsonl", half_width=2),
