@@ -476,8 +476,10 @@ def _stopped(turns: list[Turn], side_files: SideFiles) -> bool:
         has_text = bool(last.text.strip())
         if has_text or last.replies:
             return has_text and not last.replies and last.finish_reason != "length"
-    if last is not None and last.actions and message_of(last.actions[-1]) is not None:
-        return not last.replies
+    last_action = last.actions[-1] if last is not None and last.actions else None
+    if last is not None and last_action is not None and message_of(last_action) is not None:
+        is_rejected = last_action.kind == "submit" and not _is_accepted_submission(last_action)
+        return not last.replies and not is_rejected
     # The conversation may lack the last reply: look at the trace.
     calls = side_files.events("api_call")
     last_call = calls[-1] if calls else {}
