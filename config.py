@@ -40,6 +40,7 @@ SETTINGS: dict[str, Setting] = {
     "tier": Setting(str, ("lite", "standard", "pro")),
     "stages": Setting(str, ("rules", "judge", "mixed")),
     "diagnosis": Setting(bool),
+    "ask_all": Setting(bool),
     "taxonomy": Setting(str, ("paper", "harness")),
     "api_base": Setting(str),
     "temperature": Setting(float, high=2),

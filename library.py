@@ -116,6 +116,7 @@ def score(
     policy: Policy | str | Path = "paper",
     diagnosis: bool = True,
     stages: StagesFrom = "rules",
+    ask_all: bool = False,
     store: Store | str | Path | None = None,
 ) -> ScoreCard:
     """The scorecard of one run, by the rules judge unless given another.
@@ -125,12 +126,13 @@ def score(
     `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: for a run
     whose files do not name them. `public`: the folder with the public inputs. `policy`: `paper`,
     `harness`, a TOML or YAML file, or a Policy. `diagnosis`: ask a model for error codes too.
-    `stages`: who labels the turns: rules, judge or mixed. ConfigError for an unknown policy, for a
-    rubric of another track than the run's, and for a judge that cannot label turns; JudgeError if
-    the judge cannot be used at all.
+    `stages`: who labels the turns: rules, judge or mixed. `ask_all`: ask a model also about
+    criteria that facts decide. ConfigError for an unknown policy, for a rubric of another track
+    than the run's, and for a judge that cannot label turns; JudgeError if the judge cannot be used
+    at all.
     """
     loaded = _as_run(run)
-    questions = QuestionSet(diagnosis=diagnosis, stages=stages)
+    questions = QuestionSet(diagnosis=diagnosis, stages=stages, ask_all=ask_all)
     options = _score_options(
         rubric=rubric,
         track=track,
@@ -156,6 +158,7 @@ def score_many(
     policy: Policy | str | Path = "paper",
     diagnosis: bool = True,
     stages: StagesFrom = "rules",
+    ask_all: bool = False,
     store: Store | str | Path | None = None,
     concurrency: int = 8,
     max_cost: float | None = None,
@@ -173,7 +176,7 @@ def score_many(
     it never stops the others.
     """
     cards: list[ScoreCard] = []
-    questions = QuestionSet(diagnosis=diagnosis, stages=stages)
+    questions = QuestionSet(diagnosis=diagnosis, stages=stages, ask_all=ask_all)
     options = _score_options(
         rubric=rubric,
         track=track,

@@ -48,7 +48,13 @@ def labelled_cohort(sim: Simulation) -> tuple[Cohort, Labels]:
                 "status": np.where(credited, "credited", "scored"),
             }
         )
-        judged.append(criterion.with_columns(judge=pl.lit("simulated"), rubric=pl.lit("simulated")))
+        judged.append(
+            criterion.with_columns(
+                judge=pl.lit("simulated"),
+                rubric=pl.lit("simulated"),
+                by=pl.lit(None, dtype=pl.String),
+            )
+        )
         gold.append(
             pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": true_value}).filter(
                 pl.Series(~credited)

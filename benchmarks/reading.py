@@ -133,7 +133,10 @@ def _source(
 
 
 def prepared(source: Source, name: str) -> PreparedRun:
-    questions = QuestionSet(stages="judge" if "stages" in source.questions else "rules")
+    # The replies were recorded before facts decided anything: they answer every criterion.
+    questions = QuestionSet(
+        stages="judge" if "stages" in source.questions else "rules", ask_all=True
+    )
     return prepare(load_run(source.runs[name]), public=source.public, questions=questions)
 
 

@@ -124,6 +124,12 @@ DIAGNOSIS = option(
     default=None,
     help="Ask a model for error codes too.  [yes]",
 )
+ASK_ALL = option(
+    "--ask-all/--no-ask-all",
+    heading="Judge",
+    default=None,
+    help="Ask a model what facts decide too.  [no]",
+)
 model_options = combined(
     option(
         "--api-base", heading="Judge", metavar="URL", help="Call this OpenAI-compatible server."

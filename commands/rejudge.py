@@ -18,6 +18,7 @@ from .forecast import forecast_json, note_forecast, show_forecast
 from .grouped_help import command as grouped_command
 from .grouped_help import option
 from .options import (
+    ASK_ALL,
     DIAGNOSIS,
     PATHS,
     POLICY,
@@ -60,6 +61,7 @@ _STORED_OPTIONS = {
 @campaign_options
 @STAGES_FROM
 @DIAGNOSIS
+@ASK_ALL
 @WHERE
 @RUBRIC
 @run_facts_options

@@ -31,6 +31,7 @@ from .forecast import show_forecast
 from .grouped_help import command as grouped_command
 from .grouped_help import option
 from .options import (
+    ASK_ALL,
     DIAGNOSIS,
     JSON,
     PATHS_OR_ADDRESSES,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 @campaign_options
 @STAGES_FROM
 @DIAGNOSIS
+@ASK_ALL
 @WHERE
 @RUBRIC
 @run_facts_options

@@ -177,5 +177,6 @@ def score_options(settings: Settings, flags: Mapping[str, Any]) -> ScoreOptions:
         questions=QuestionSet(
             diagnosis=value("diagnosis") is not False,
             stages=value("stages") or "rules",
+            ask_all=value("ask_all") or False,
         ),
     )

@@ -8,7 +8,7 @@ detectors and `scoring` do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,22 +27,34 @@ from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, extra_qu
 from .card.fields import Policy, RunInfo
 from .card.provenance import card_warnings, judge_info, packages, rubric_info
 from .card.scorecard import ScoreCard
+from .card.stage_results import CriterionResult
 from .checks.check_outputs import OutputCheck, check_outputs
 from .checks.grades import grades
 from .checks.public_inputs import demanded_format
 from .facts.contradictions import find_contradictions, strict_result
+from .facts.decided import (
+    ProvenValues,
+    decided_results,
+    proofs,
+    proven_rulings,
+    proven_values,
+    ruling_facts,
+    without_decided,
+)
 from .facts.diagnosis import Detected, detect, diagnose
 from .facts.run_facts import run_facts
-from .judges.rules import RULES, RulesJudge
+from .judges.rules import RULES, RuleFacts, RulesJudge, Ruling
 from .questions.items import QuestionSet, StagesFrom, is_unsure, unsure_below
 from .runner import run_sync
 from .scoring.base import Scoring
+from .scoring.criteria import split_criteria
 from .scoring.harness import choose_scoring
 from .scoring.run_scores import (
     STAGES_WITH_TOOLS,
     Verdicts,
     run_scores,
     stage_verdicts,
+    with_requirements,
     without_tools,
 )
 
@@ -92,6 +104,36 @@ class PreparedRun:
         )
 
     @cached_property
+    def rulings(self) -> Mapping[str, Ruling]:
+        """What facts prove that may decide criteria, by the name of the rule."""
+        return proven_rulings(RuleFacts(self.run, self.public, self.check))
+
+    @property
+    def proven_values(self) -> ProvenValues:
+        """The values of `rulings`, which do not depend on the rubric."""
+        return proven_values(self.rulings)
+
+    @cached_property
+    def ruling_facts(self) -> Mapping[str, Fact]:
+        """The fact that each of `rulings` states."""
+        return ruling_facts(self.rulings, self.facts)
+
+    def decided(self, judge: Judge) -> Mapping[str, CriterionResult]:
+        """The results of criteria that facts decide instead of this judge, by id."""
+        if not self.questions.leaves_to_facts(judge.name):
+            return {}
+        return decided_results(self.rubric, self.run.tier, self.rulings, self.ruling_facts)
+
+    def proven(self) -> Mapping[str, Ruling]:
+        """What facts prove of criteria that the tier does not decide, by id, whoever is asked."""
+        rulings = {}
+        for stage in self.rubric.judged_stages:
+            criteria = split_criteria(self.rubric.stages[stage], self.run.tier).to_judge
+            for id, name in proofs(criteria, self.proven_values).items():
+                rulings[id] = self.rulings[name]
+        return rulings
+
+    @cached_property
     def memo(self) -> dict[Hashable, Any]:
         """What judges compute about the run (`Request.memoised`)."""
         return {}
@@ -102,6 +144,8 @@ class PreparedRun:
         items = self.questions.items(extra, self.rubric, self.run.tier, self.run.track)
         if not self.run.has_tools:
             items = {name: asked for name, asked in items.items() if name not in STAGES_WITH_TOOLS}
+        if self.questions.leaves_to_facts(judge.name):
+            items = without_decided(items, self.proven_values)
         if self.questions.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
             items.pop("stages", None)
         # A judge that answers criteria alone chooses itself what it looks at in the run.
@@ -267,7 +311,7 @@ def assemble(
         codes=diagnosis.codes,
         codes_read=dict(diagnosis.codes_read),
         unproven=diagnosis.unproven,
-        facts=_card_facts(prepared, (*diagnosis.codes, *diagnosis.unproven)),
+        facts=_card_facts(prepared, (*diagnosis.codes, *diagnosis.unproven), verdicts),
         plan=diagnosis.plan,
         primary_failure=diagnosis.primary_failure,
         episodes=diagnosis.episodes,
@@ -309,25 +353,41 @@ def _check_verdicts(
     Contradictions are listed under every policy; under strict evidence, verdicts that it does not
     count are unscored too.
     """
-    run = prepared.run
-    verdicts = stage_verdicts(prepared.rubric, run.tier, replies)
+    run, rubric = prepared.run, prepared.rubric
+    by_rules = judge.name == RULES
+    verdicts = stage_verdicts(rubric, run.tier, replies, prepared.decided(judge))
     if not run.has_tools:
         verdicts = {**verdicts, **without_tools(verdicts)}
-    contradictions = find_contradictions(run, verdicts)
-    if not prepared.scoring.policy.strict_evidence:
-        return verdicts, contradictions
-    contradicted = {contradiction.criterion for contradiction in contradictions}
-    by_rules = judge.name == RULES
-    strict_verdicts = {
-        stage: tuple(strict_result(result, contradicted, by_rules) for result in results)
-        for stage, results in verdicts.items()
-    }
-    return strict_verdicts, contradictions
+    contradictions = find_contradictions(run, verdicts, {} if by_rules else prepared.proven())
+    if prepared.scoring.policy.strict_evidence:
+        contradicted = {contradiction.criterion for contradiction in contradictions}
+        verdicts = {
+            stage: tuple(strict_result(result, contradicted, by_rules) for result in results)
+            for stage, results in verdicts.items()
+        }
+    # Only now, as a 0 that strict evidence does not count must not zero other criteria.
+    return with_requirements(verdicts, rubric), contradictions
 
 
-def _card_facts(prepared: PreparedRun, codes: Sequence[FiredCode]) -> tuple[FactInfo, ...]:
-    """The facts that codes rest on, and those that say something by themselves."""
+def _card_facts(
+    prepared: PreparedRun, codes: Sequence[FiredCode], verdicts: Verdicts
+) -> tuple[FactInfo, ...]:
+    """The facts that codes rest on, those that decided criteria, and those that say something by
+    themselves."""
     facts = prepared.facts
     ids = {fact_id for code in codes for fact_id in code.facts}
     ids |= {fact.id for fact in bare_facts(prepared.detected.context, facts)}
-    return tuple(fact for fact in facts if fact.id in ids)
+    deciding = {fact.id: fact for fact in _deciding_facts(prepared, verdicts)}
+    selected = {fact.id: fact for fact in facts if fact.id in ids or fact.id in deciding}
+    return tuple((selected | deciding).values())
+
+
+def _deciding_facts(prepared: PreparedRun, verdicts: Verdicts) -> Iterator[Fact]:
+    """The facts that decided criteria of these results."""
+    by_facts = {
+        result.id for results in verdicts.values() for result in results if result.by == "facts"
+    }
+    if by_facts:
+        criteria = [item for item in prepared.rubric.criteria() if item.id in by_facts]
+        for name in proofs(criteria, prepared.proven_values).values():
+            yield prepared.ruling_facts[name]

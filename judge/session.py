@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .rejudge.staleness import Need
     from .store import Store
     from .store.card_cache import CardCache
+    from .store.connection import EvidenceRow
 
 
 @dataclass(frozen=True)
@@ -382,6 +383,7 @@ class StoringScorer(RunScorer):
             self._stored_rubrics.add(rubric.sha256)
             self.store.add_rubric(rubric)
         items = sum(len(request.criteria) for request in prepared.requests(self.judge))
+        facts = self._facts_row(prepared)
         # Only a card with a final verdict on every item is what the same command would make again.
         key = None
         settled = None
@@ -389,8 +391,19 @@ class StoringScorer(RunScorer):
             key = self._card_keys.key(run.path, run.content_sha256)
             questions = self._questions.sha256(rubric, run.tier, run.track)
             settled = SettledRow(run.content_sha256, questions, items)
-        new_card = NewCard(run_ref=run_ref, path=path, card=card, key=key, settled=settled)
+        new_card = NewCard(run_ref, path, card, key, settled, facts)
         await self._cards.submit(new_card)
+
+    def _facts_row(self, prepared: PreparedRun) -> EvidenceRow | None:
+        """What facts prove of the run, so that a plan need not read it; None if nobody asks."""
+        from .facts.decided import FACTS, encode
+        from .store.connection import EvidenceRow
+
+        if not self.options.questions.leaves_to_facts(self.judge.name):
+            return None
+        run = prepared.run
+        context = self._questions.context(FACTS, run.track, run.tier)
+        return EvidenceRow(run.content_sha256, context, FACTS, encode(prepared.proven_values))
 
     def _load(self, path: Path) -> tuple[Run, str | None]:
         from .store import stamps

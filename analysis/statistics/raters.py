@@ -581,8 +581,9 @@ def _judged_runs(cards: Cohort) -> pl.DataFrame:
 
 
 def _scored(cards: Cohort) -> pl.DataFrame:
-    """The criteria that a judge scored itself."""
+    """The criteria that a judge scored itself; facts, which decided the others, are no rater."""
     scored = (pl.col("status").cast(pl.String) == "scored") & pl.col("value").is_not_null()
+    scored &= pl.col("by").is_null()
     return cards.criteria.filter(scored).with_columns(pl.col("criterion").cast(pl.String))
 
 

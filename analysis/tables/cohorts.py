@@ -44,6 +44,7 @@ CRITERIA_SCHEMA: dict[str, Any] = {
     "value": _REAL,
     "status": pl.Categorical,
     "reason": pl.Categorical,
+    "by": _TEXT,
 }
 CODES_SCHEMA: dict[str, Any] = {
     "run_id": _TEXT,
@@ -225,6 +226,7 @@ class CardTables:
                     value=item.judged,
                     status=item.status,
                     reason=item.reason,
+                    by=item.by,
                     counted=item.value,
                 )
         for code in card.codes:

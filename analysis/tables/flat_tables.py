@@ -42,12 +42,13 @@ CRITERIA: dict[str, Any] = {
     "value": _REAL,
     "status": _TEXT,
     "reason": _TEXT,
+    "by": _TEXT,
     "detail": _TEXT,
     "rationale": _TEXT,
     **_EVIDENCE,
 }
-"""One row a criterion of a scorecard. `value` in [0, 1]; `evidence_turns` as cited, turn 0 being
-the plan."""
+"""One row a criterion of a scorecard. `value` in [0, 1]; `by`: facts where these decided it;
+`evidence_turns` as cited, turn 0 being the plan."""
 CODES: dict[str, Any] = {
     "run_id": _TEXT,
     "path": _TEXT,
@@ -137,7 +138,7 @@ def criterion_rows(card: ScoreCard) -> Iterator[Row]:
     head = card.run.id, card.run.path, card.judge.name, card.rubric.id
     for stage, result in card.stages.items():
         for item in result.criteria:
-            verdict = item.judged, item.status, item.reason, item.detail, item.rationale
+            verdict = item.judged, item.status, item.reason, item.by, item.detail, item.rationale
             yield (*head, stage, item.id, *verdict, *_evidence(item))
 
 

@@ -142,8 +142,8 @@ class Policy(Frozen):
     malformed: Literal["formula", "zero"] = "formula"
     """S5 of a malformed submission: by its formula, or 0 as the paper's text says."""
     strict_evidence: bool = False
-    """Whether a criterion judged met counts only if its quote was found and no fact contradicts it;
-    otherwise it is unscored."""
+    """Whether a verdict counts only if no fact contradicts it and, of a criterion judged met, a
+    quote was found; otherwise the criterion is unscored."""
 
 
 class PartScore(Frozen):
@@ -246,8 +246,8 @@ class ScoreCardFields(Frozen):
     unproven: tuple[FiredCode, ...] = ()
     """Readings whose quote was not found in the run: listed, not fired."""
     facts: tuple[FactInfo, ...] = ()
-    """The facts that `codes` and `unproven` name, and those that speak for themselves: the last run
-    of tests failed, say."""
+    """The facts that `codes`, `unproven` and criteria decided by facts name, and those that speak
+    for themselves: the last run of tests failed, say."""
     plan: tuple[PlanItem, ...] = ()
     """The promises of the plan and their fates, as read; empty if nobody read the run or there is
     no plan."""
@@ -272,7 +272,7 @@ class ScoreCardFields(Frozen):
     plugins: tuple[str, ...] = ()
     """Packages that took part: what each added, its name, version and SHA-256 of the module."""
     contradictions: tuple[Contradiction, ...] = ()
-    """Verdicts that facts contradict; with `strict_evidence` they are unscored."""
+    """Verdicts that facts contradict, met or not met; with `strict_evidence` they are unscored."""
     warnings: tuple[str, ...] = ()
     """What a reader of this scorecard should know, in sentences."""
 
@@ -305,8 +305,14 @@ class ScoreCardFields(Frozen):
         """Number of quotes that criteria and codes rest on, and of those found in the run.
 
         A criterion that a model judged met without a quote counts as a quote that was not found.
+        What facts decided rests on no judge's quotes.
         """
-        results = [result for stage in self.stages.values() for result in stage.criteria]
+        results = [
+            result
+            for stage in self.stages.values()
+            for result in stage.criteria
+            if result.by is None
+        ]
         quotes = [quote for result in results for quote in result.evidence]
         quotes += [code.quote for code in (*self.codes, *self.unproven) if code.quote is not None]
         unquoted = sum(self._lacks_quote(result) for result in results)

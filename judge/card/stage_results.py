@@ -55,6 +55,9 @@ class CriterionResult(Frozen):
     """0 to 1, on the criterion's scale."""
     status: CriterionStatus
     """How it got its value, or that it has none."""
+    by: Literal["facts"] | None = Field(default=None, exclude_if=lambda by: by is None)
+    """Whose verdict it is. facts: facts decided it and no judge was asked; `rationale` names the
+    fact. Null: the scorecard's judge, if it is anybody's."""
     reason: UnscoredReason | None = None
     """Why it is unscored."""
     detail: str = ""

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from ...errors import InputError
 from ...rubrics.load import builtin_ids, load_rubric
-from ...rubrics.model import Rubric
+from ...rubrics.model import Criterion, Rubric
+from ..facts.decided import may_decide
 from ..scoring.base import StageScore
 from ..scoring.criteria import applies
 from ..scoring.formulas import UNKNOWN_BOUNDS, Bounds, Cap, s4_bounds, s5_bounds
@@ -208,10 +209,28 @@ class _Verification:
         )
 
     def _criteria(self) -> None:
-        scales = {criterion.id: criterion.values for criterion in self.rubric.criteria()}
+        criteria = {criterion.id: criterion for criterion in self.rubric.criteria()}
         for stage in self.card.stages.values():
             for result in stage.criteria:
-                self._criterion(result, scales.get(result.id))
+                criterion = criteria.get(result.id)
+                self._criterion(result, None if criterion is None else criterion.values)
+                if result.by == "facts" and criterion is not None:
+                    self._decided(result, criterion)
+
+    def _decided(self, result: CriterionResult, criterion: Criterion) -> None:
+        """A criterion that facts decided is one that they may decide, and names its fact."""
+        decided_by = {
+            other.id
+            for stage in self.card.stages.values()
+            for other in stage.criteria
+            if other.by == "facts" and other.value == 0
+        }
+        is_zeroed = result.value == 0 and not decided_by.isdisjoint(criterion.requires)
+        if not (is_zeroed or may_decide(criterion, result.value)):
+            self.add(f"{result.id}.by", "facts", "a judge, as no fact decides it so")
+        names_fact = any(f"{fact.id}: {fact.text}" in result.rationale for fact in self.card.facts)
+        if result.status != "scored" or result.votes or not names_fact:
+            self.add(f"{result.id}.rationale", result.rationale, "a fact of the scorecard")
 
     def _criterion(self, result: CriterionResult, scale: Collection[float] | None) -> None:
         field, value, status = result.id, result.value, result.status

@@ -390,7 +390,8 @@ def criterion_item(result: CriterionResult, criterion: Criterion | None, title: 
     if any(evidence.check != "verified" for evidence in result.evidence):
         head.append(Text(" ≠", "bad"))
     reason = result.rationale or result.detail or "no reason given"
-    details = [Line((_state(result), Text(f": {reason}")), "reason")]
+    whose = " (by facts)" if result.by == "facts" else ""
+    details = [Line((_state(result), Text(f"{whose}: {reason}")), "reason")]
     if criterion is not None:
         for level in criterion.scale:
             if level.value == result.value and result.status in ("scored", "presumed"):

@@ -15,31 +15,47 @@ from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
 from ..card.fields import RULES
 from ..card.stage_results import CriterionResult
+from ..judges.rules import Ruling
 
 
 def find_contradictions(
-    run: Run, results: Mapping[str, Sequence[CriterionResult]]
+    run: Run,
+    results: Mapping[str, Sequence[CriterionResult]],
+    proven: Mapping[str, Ruling],
 ) -> tuple[Contradiction, ...]:
-    """The judged criteria that a fact of the run contradicts.
+    """The judged criteria that a fact of the run contradicts, met or not met.
 
-    Only criteria that were judged met can be contradicted: credited and unscored ones claim
-    nothing.
+    `proven`: what facts prove of criteria, by id. Credited, presumed and unscored criteria claim
+    nothing, and those that facts decided are no claim of the judge's.
     """
-    met = {
-        result.id
+    judged = {
+        result.id: result.value
         for stage_results in results.values()
         for result in stage_results
-        if result.status == "scored" and result.value is not None and result.value > 0
+        if result.status == "scored" and result.by is None and result.value is not None
     }
+    denied = [id for id, ruling in proven.items() if judged.get(id, ruling.value) != ruling.value]
     track = TRACKS.find(run.track)
     items = PLAN_ITEMS if track is None else track.items
-    claims = {claim: criterion for claim, criterion in items.items() if criterion in met}
+    claims = {
+        claim: criterion
+        for claim, criterion in items.items()
+        if judged.get(criterion) and criterion not in proven
+    }
     turns = features(run)
     return (
-        *_plan_contradictions(run, turns, claims),
-        *_environment_contradictions(turns, claims),
+        *(_denial(id, proven[id]) for id in denied),
         *_model_contradictions(turns, claims),
         *_pilot_contradictions(turns, claims),
+    )
+
+
+def _denial(criterion: str, ruling: Ruling) -> Contradiction:
+    """The fact that a verdict denies, in the words of the rule that proves it."""
+    reason = ruling.rationale.rstrip(".")
+    turns = {evidence.actual_turn for evidence in ruling.evidence} - {0}
+    return Contradiction(
+        criterion=criterion, fact=reason[:1].lower() + reason[1:], turns=tuple(sorted(turns))
     )
 
 
@@ -48,17 +64,17 @@ def strict_result(
 ) -> CriterionResult:
     """The result under strict evidence.
 
-    A criterion judged met counts only if one of its quotes was found in the run and no fact
-    contradicts it; otherwise it is unscored. `by_rules`: the rules judge gave the verdict, which is
-    a fact with or without a quote. `contradicted` are ids of criteria.
+    A verdict that a fact contradicts does not count, and neither does a criterion judged met of
+    which no quote was found in the run: both are unscored. `by_rules`: the rules judge gave the
+    verdict, which needs no quote; nor does one by facts. `contradicted` are ids of criteria.
     """
-    if result.status != "scored" or not result.value:
+    if result.status != "scored" or result.value is None or result.by == "facts":
         return result
     from_rules = by_rules or any(vote.judge == RULES and vote.value for vote in result.votes)
     quote_found = any(evidence.check != "not_found" for evidence in result.evidence)
     if result.id in contradicted:
         reason = "a fact of the run speaks against it"
-    elif from_rules or quote_found:
+    elif result.value == 0 or from_rules or quote_found:
         return result
     else:
         reason = "no quoted words were found in the run"
@@ -66,33 +82,6 @@ def strict_result(
     return result.model_copy(
         update={"value": None, "status": "unscored", "reason": "no_evidence", "detail": detail}
     )
-
-
-def _plan_contradictions(
-    run: Run, turns: Sequence[TurnFeatures], claims: Mapping[str, str]
-) -> Iterator[Contradiction]:
-    if "plan" in claims and not run.plan.exists:
-        yield Contradiction(
-            criterion=claims["plan"],
-            fact="no plan.md came with the run and no execution that wrote one succeeded",
-            turns=tuple(turn.turn for turn in turns if turn.writes_plan),
-        )
-    if "picture" in claims and not run.plan.image_exists:
-        yield Contradiction(
-            criterion=claims["picture"],
-            fact="no plan.png came with the run and no execution wrote one",
-        )
-
-
-def _environment_contradictions(
-    turns: Sequence[TurnFeatures], claims: Mapping[str, str]
-) -> Iterator[Contradiction]:
-    if "environment" in claims and turns and not any(map(_ran, turns)):
-        yield Contradiction(
-            criterion=claims["environment"],
-            fact="no execution of the run succeeded",
-            turns=tuple(turn.turn for turn in turns if turn.failed),
-        )
 
 
 def _model_contradictions(

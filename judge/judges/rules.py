@@ -1,27 +1,35 @@
-"""The rules judge: S1-S3 criteria that files, exit codes and counts decide on their own.
+"""The rules judge: S1-S3 criteria that can be answered without reading a sentence.
 
-It is the default judge. A rule gives a value only where facts leave no other value possible, and
-quotes the turns that show it. Every other criterion is `unscored` with the reason `not_read`: it
-takes a judge that reads. (`card.presumed` fills such a criterion in a scorecard meanwhile.)
+It is the default judge. A rule gives a value where what was executed, delivered and counted speaks
+for it, and quotes the turns that show it. Every other criterion is `unscored` with the reason
+`not_read`: it takes a judge that reads. (`card.presumed` fills such a criterion in a scorecard
+meanwhile.)
 
-rules.yaml binds each rule to criteria of the shipped rubrics (`rubrics.bindings`).
+Some rulings are proofs: files, exit codes or the harness leave no other value possible, whatever
+the programs of the run mean. `facts.decided` scores criteria by these alone, under every judge.
+
+rules.yaml binds each rule to criteria of the shipped rubrics (`rubrics.bindings`), and says which
+of them a proof decides, and in which direction.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from ...package_data import read_package_yaml
 from ...rubrics.bindings import Binding, BindingKey, binding_key
 from ...rubrics.model import Criterion
 from ...tracks import TRACKS
-from ...trajectories.models import Run, Turn
+from ...trajectories.models import Action, ActionKind, Run, Turn
+from ...trajectories.record.facts import FactSource
 from ...trajectories.record.quotes import PLAN_TURN, Evidence, QuoteIndex
-from ...trajectories.turns.failures import Failure, failures
+from ...trajectories.turns.failures import Failure, Family, failures
 from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
 from ..base import Reply, Request
@@ -30,7 +38,7 @@ from ..card.stage_results import CriterionResult
 from ..checks.check_outputs import OutputCheck, check_outputs
 from ..scoring.formulas import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
 
-VERSION = "8"
+VERSION = "9"
 """Part of every verdict's key: raise it when a rule or its binding changes, so that stored verdicts
 of the old rules go stale."""
 MAX_ENVIRONMENT_FAILURES = 5
@@ -40,18 +48,33 @@ MIN_FAILURE_CONFIDENCE = 0.6
 MAX_SINGLED_OUT_CASES = 2
 """A turn that names at most this many cases may have tried the pipeline on them; a turn that lists
 the inputs names more."""
+NOTHING_EXECUTED = "No call of the run executed any code or command."
+"""As the facts of the record say it (`error_codes.trace_facts`)."""
 MAX_QUOTE_CHARS = 160
 MAX_EVIDENCE = 4
 BINDINGS_FILE = Path(__file__).with_name("rules.yaml")
 
 
+_PNG_HEADER = re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR(?!\0{4}).{4}(?!\0{4}).{4}", re.DOTALL)
+"""The beginning of a PNG file with a width and a height above 0."""
+_NOT_EXECUTING: frozenset[ActionKind] = frozenset({"write", "edit", "todo", "submit"})
+"""Calls that certainly execute nothing; any other one may."""
+_SURE_FAMILIES: frozenset[Family] = frozenset({"package", "device", "memory", "disk", "network"})
+"""Failures that are the environment's whatever the agent's own code is. A path, a permission or a
+model that cannot be read may be a mistake of that code."""
+_SURE_CONFIDENCE = 0.9
+
+
 @dataclass(frozen=True)
 class Ruling:
-    """What facts decide: a value on the criterion's scale, the reason, and quotes that show it."""
+    """What a rule says: a value on the criterion's scale, the reason, and quotes that show it."""
 
     value: float
     rationale: str
     evidence: tuple[Evidence, ...] = ()
+    proof: FactSource | None = None
+    """What leaves no other value possible, for those criteria that rules.yaml lets it decide. None:
+    the ruling rests on what programs seem to do, so that a reader may see more."""
 
 
 class RulesJudge:
@@ -95,26 +118,52 @@ class RulesJudge:
         return facts
 
 
+class BoundRule(NamedTuple):
+    """A rule in a row of rules.yaml."""
+
+    name: str
+    binding: Binding
+    decides: frozenset[float]
+    """The values that a proof by this rule decides these criteria with: 1 (met), 0 (not met)."""
+
+    @property
+    def rule(self) -> Rule:
+        return RULES_BY_NAME[self.name]
+
+
 def rule_for(criterion: Criterion) -> Rule | None:
     """The rule for this criterion; None if rules.yaml binds none to its words and meaning."""
+    bound = bound_rule(criterion)
+    return None if bound is None else bound.rule
+
+
+def bound_rule(criterion: Criterion) -> BoundRule | None:
+    """The row of rules.yaml about this criterion, by its words and meaning; None without one."""
     return _rules_by_key().get(binding_key(criterion))
 
 
-def bindings() -> list[tuple[str, Binding]]:
-    """Every binding of rules.yaml, with the name of its rule."""
+_DIRECTIONS = {"met": 1.0, "not_met": 0.0}
+
+
+def bindings() -> list[BoundRule]:
+    """Every row of rules.yaml."""
     rows_by_rule = read_package_yaml(BINDINGS_FILE)
     return [
-        (rule_name, Binding.from_row(row))
+        BoundRule(
+            rule_name,
+            Binding.from_row(row),
+            frozenset(_DIRECTIONS[direction] for direction in row.get("decides", ())),
+        )
         for rule_name, rows in rows_by_rule.items()
         for row in rows
     ]
 
 
 @cache
-def _rules_by_key() -> Mapping[BindingKey, Rule]:
-    rules: dict[BindingKey, Rule] = {}
-    for rule_name, binding in bindings():
-        rules.update(dict.fromkeys(binding.bound_keys(), RULES_BY_NAME[rule_name]))
+def _rules_by_key() -> Mapping[BindingKey, BoundRule]:
+    rules: dict[BindingKey, BoundRule] = {}
+    for bound in bindings():
+        rules.update(dict.fromkeys(bound.binding.bound_keys(), bound))
     return rules
 
 
@@ -205,6 +254,59 @@ class RuleFacts:
             if failure.environment and failure.confidence >= MIN_FAILURE_CONFIDENCE
         )
 
+    @cached_property
+    def executing_calls(self) -> Mapping[tuple[int, int], Action]:
+        """Every call that may have executed something, by turn and its number in the turn."""
+        return {
+            (turn.index, number): action
+            for turn in self.run.turns
+            for number, action in enumerate(turn.actions)
+            if action.kind not in _NOT_EXECUTING
+        }
+
+    @property
+    def nothing_executed(self) -> bool:
+        """Whether no call of the run can have executed anything."""
+        return not self.executions and not self.executing_calls
+
+    @property
+    def everything_failed(self) -> bool:
+        """Whether something was executed, and each such call was answered as failed.
+
+        That is by its exit code, or by the harness: a time limit, a block.
+        """
+        calls = self.executing_calls.values()
+        return bool(calls) and all(action.failed for action in calls)
+
+    @cached_property
+    def possible_failures(self) -> int:
+        """How many executions may have failed for any reason: all but those that ended well and
+        whose output has no trace of an error."""
+        with_error = {(failure.turn, failure.action) for failure in failures(self.run)}
+        return sum(
+            not _ended_well(action) or place in with_error
+            for place, action in self.executing_calls.items()
+        )
+
+    @cached_property
+    def certain_environment_failures(self) -> int:
+        """How many executions failed, and certainly because of the environment."""
+        calls = self.executing_calls
+        return sum(
+            failure.family in _SURE_FAMILIES
+            and failure.confidence >= _SURE_CONFIDENCE
+            and _has_failed(calls.get((failure.turn, failure.action)))
+            for failure in self.environment_failures
+        )
+
+    def names(self, name: str) -> bool:
+        """Whether a call that may have had an effect names this file, anywhere."""
+        return any(
+            name in f"{action.code}\n{action.path}\n{action.arguments}".lower()
+            for _, action in self.run.actions()
+            if not action.failed
+        )
+
     def quote_turns(self, turns: Iterable[int]) -> tuple[Evidence, ...]:
         """A quote from each turn: the last line of its output, else the first line of its code.
 
@@ -238,6 +340,25 @@ Rule = Callable[[RuleFacts], Ruling | None]
 """A rule returns None where facts do not decide the criterion."""
 
 
+def _ended_well(action: Action) -> bool:
+    return action.observation is not None and action.observation.kind == "ok"
+
+
+def _has_failed(action: Action | None) -> bool:
+    if action is None or action.observation is None:
+        return False
+    return action.observation.kind == "failed"
+
+
+def _is_picture(path: Path) -> bool:
+    """Whether a file begins like a PNG of some size."""
+    try:
+        with path.open("rb") as file:
+            return _PNG_HEADER.match(file.read(24)) is not None
+    except OSError:
+        return False
+
+
 def _succeeded(turn: Turn) -> bool:
     return not turn.failed and all(action.observation is not None for action in turn.actions)
 
@@ -257,7 +378,13 @@ def _met(facts: RuleFacts, rationale: str, *turns: TurnFeatures) -> Ruling:
 
 
 def nothing_ran(facts: RuleFacts) -> Ruling | None:
-    """0 if no execution succeeded: the criterion takes one that worked."""
+    """0 if no execution succeeded: the criterion takes one that worked.
+
+    That is a proof only where nothing was executed at all: a program that failed in the end may
+    have done, before that, what the criterion asks for.
+    """
+    if facts.nothing_executed:
+        return Ruling(0.0, NOTHING_EXECUTED, proof="trace")
     if facts.successes:
         return None
     first_attempts = facts.executions[:2]
@@ -269,32 +396,47 @@ def nothing_ran(facts: RuleFacts) -> Ruling | None:
 
 
 def plan_exists(facts: RuleFacts) -> Ruling:
-    """plan.md came with the run, or an execution that did not fail wrote it."""
+    """plan.md came with the run, or an execution that did not fail wrote it.
+
+    Its text proves that it came, and so does the exit code 0 of the call that wrote it; that no
+    call names it proves that there is none.
+    """
     plan = facts.run.plan
     if not plan.exists:
         return Ruling(
-            0.0, "No plan.md came with the run and no execution that succeeded wrote one."
+            0.0,
+            "No plan.md came with the run and no execution that succeeded wrote one.",
+            proof=None if facts.names("plan.md") else "file",
         )
+    quotes = facts.quote_turns([PLAN_TURN])
     if plan.source == "file":
-        origin = "came with the run"
-    else:
-        origin = "was written by an execution that succeeded"
-    return Ruling(1.0, f"plan.md {origin}.", facts.quote_turns([PLAN_TURN]))
+        has_text = bool((plan.text or "").strip())
+        return Ruling(1.0, "plan.md came with the run.", quotes, "file" if has_text else None)
+    ended_well = plan.turn is not None and all(
+        _ended_well(action) for action in facts.run.turn(plan.turn).actions
+    )
+    reason = "plan.md was written by an execution that succeeded."
+    return Ruling(1.0, reason, quotes, "exit" if ended_well else None)
 
 
 def plan_image_exists(facts: RuleFacts) -> Ruling:
-    """plan.png came with the run, or an execution that did not fail saved it."""
+    """plan.png came with the run, or an execution that did not fail saved it.
+
+    The picture proves that it came; that no call names it proves that there is none. What a program
+    that names it saves takes a reader.
+    """
     plan = facts.run.plan
     if not plan.image_exists:
         return Ruling(
-            0.0, "No plan.png came with the run and no execution that succeeded saved one."
+            0.0,
+            "No plan.png came with the run and no execution that succeeded saved one.",
+            proof=None if facts.names("plan.png") else "file",
         )
-    if plan.image_path is not None:
-        origin = "came with the run"
-    else:
-        origin = "was saved by an execution that succeeded"
-    image_turns = [plan.image_turn] if plan.image_turn else []
-    return Ruling(1.0, f"plan.png {origin}.", facts.quote_turns(image_turns))
+    quotes = facts.quote_turns([plan.image_turn] if plan.image_turn else [])
+    if plan.image_path is None:
+        return Ruling(1.0, "plan.png was saved by an execution that succeeded.", quotes)
+    proof: FactSource | None = "file" if _is_picture(plan.image_path) else None
+    return Ruling(1.0, "plan.png came with the run.", quotes, proof)
 
 
 def weights_obtained(facts: RuleFacts) -> Ruling | None:
@@ -311,7 +453,13 @@ def weights_obtained(facts: RuleFacts) -> Ruling | None:
 
 
 def environment_works(facts: RuleFacts) -> Ruling | None:
-    """The pipeline's own code ran, so what it needs was installed."""
+    """The pipeline's own code ran, so what it needs was installed.
+
+    That everything failed proves that it was not.
+    """
+    if facts.everything_failed:
+        attempts = facts.quote_turns(turn.turn for turn in facts.executions[:2])
+        return Ruling(0.0, "No execution of the run succeeded.", attempts, "exit")
     working = _first(t for t in facts.successes if _runs_pipeline(t) or t.loads_model)
     if working is None:
         return nothing_ran(facts)
@@ -322,19 +470,30 @@ def environment_works(facts: RuleFacts) -> Ruling | None:
 def few_environment_failures(facts: RuleFacts) -> Ruling:
     """At most five executions failed because of the environment.
 
-    That is packages, downloads, devices, memory, disk or network.
+    That is packages, downloads, devices, memory, disk or network. It is a proof where the count is
+    on the same side of the limit whatever the reasons of the failures are.
     """
     failed = facts.environment_failures
     quotes = [facts.quote_failure(failure) for failure in failed[:MAX_EVIDENCE]]
     verified = tuple(quote for quote in quotes if quote is not None)
+    proof: FactSource | None = None
     if len(failed) > MAX_ENVIRONMENT_FAILURES:
+        if facts.certain_environment_failures > MAX_ENVIRONMENT_FAILURES:
+            proof = "exit"
         rationale = f"{len(failed)} executions failed because of the environment, more than five."
-        return Ruling(0.0, rationale, verified)
+        return Ruling(0.0, rationale, verified, proof)
+    if facts.nothing_executed:
+        return Ruling(0.0, NOTHING_EXECUTED, proof="trace")
     if not facts.executions:
         return Ruling(0.0, "Nothing was executed, so no environment was set up.")
     working = facts.quote_turns(turn.turn for turn in facts.successes[:1])
+    quotes_shown = (*working, *verified[:3])
+    if facts.successes and facts.possible_failures <= MAX_ENVIRONMENT_FAILURES:
+        total = len(facts.executing_calls)
+        rationale = f"{facts.possible_failures} of {total} executions failed or show an error."
+        return Ruling(1.0, rationale, quotes_shown, "exit")
     rationale = f"{len(failed) or 'No'} executions failed because of the environment."
-    return Ruling(1.0, rationale, (*working, *verified[:3]))
+    return Ruling(1.0, rationale, quotes_shown)
 
 
 def model_works(facts: RuleFacts) -> Ruling | None:
@@ -392,10 +551,16 @@ def _may_be_pilot(turn: TurnFeatures) -> bool:
 
 
 def answers_piloted(facts: RuleFacts) -> Ruling | None:
-    """S3 of vqa: 0 if placeholders dominate the answers, at most 0.2 if there are some of them."""
-    rate = facts.output_check.s4_checks.placeholder_rate
+    """S3 of vqa: 0 if placeholders dominate the answers, at most 0.2 if there are some of them.
+
+    What the delivered answers say of themselves proves that they are placeholders.
+    """
+    checks = facts.output_check.s4_checks
+    rate = checks.placeholder_rate
     if rate is not None and rate > PLACEHOLDER_DOMINATED:
-        return Ruling(0.0, f"{rate:.0%} of the delivered answers are placeholders.")
+        source: FactSource = "file" if checks.source == "files" else "harness"
+        reason = f"{rate:.0%} of the delivered answers are placeholders."
+        return Ruling(0.0, reason, proof=source)
     no_model_call = _no_model_call(facts)
     if no_model_call is not None:
         return no_model_call
@@ -427,7 +592,10 @@ def pilot_writes(facts: RuleFacts) -> Ruling | None:
 
 
 def reports_delivered(facts: RuleFacts) -> Ruling | None:
-    """S2a and S2e of reports: a case has a report.txt, and a successful execution wrote outputs."""
+    """S2a and S2e of reports: a case has a report.txt, and a successful execution wrote outputs.
+
+    If no tool that writes files names it, executed code must have written it.
+    """
     reports = [
         file
         for file in facts.run.outputs.files
@@ -436,7 +604,14 @@ def reports_delivered(facts: RuleFacts) -> Ruling | None:
     writer = _first(turn for turn in facts.successes if turn.writes_outputs)
     if not reports or writer is None:
         return nothing_ran(facts)
-    return _met(facts, f"{reports[0].case}/{reports[0].name} was delivered.", writer)
+    ruling = _met(facts, f"{reports[0].case}/{reports[0].name} was delivered.", writer)
+    by_tool = any(
+        "report.txt" in f"{action.path}\n{action.arguments}".lower()
+        for _, action in facts.run.actions()
+        if action.kind in ("write", "edit")
+    )
+    has_text = any(file.size > 0 for file in reports)
+    return replace(ruling, proof="file" if has_text and not by_tool else None)
 
 
 RULES_BY_NAME: Mapping[str, Rule] = {

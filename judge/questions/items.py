@@ -17,6 +17,7 @@ from ...rubrics.model import Criterion, Level, Rubric
 from ...tracks import TRACKS
 from ...trajectories.models import Segmentation, Tier, TrackName
 from ..base import Judge, QuestionName, extra_questions, is_criteria
+from ..card.fields import RULES
 from ..scoring.criteria import split_criteria
 
 PLAN_ITEM = "plan"
@@ -157,6 +158,15 @@ class QuestionSet:
     """Who labels the stage of each turn: the rules, the judge, or the judge where the rules are
     unsure (`mixed`)."""
     ask: AskItem | None = None
+    ask_all: bool = False
+    """Whether a judge is also asked about criteria that facts decide (`facts.decided`)."""
+
+    def leaves_to_facts(self, judge: str) -> bool:
+        """Whether the judge of this name is not asked what facts decide.
+
+        Rules are: they state the same facts, and cost nothing.
+        """
+        return self.criteria and not self.ask_all and judge != RULES
 
     def items(
         self,
@@ -167,8 +177,8 @@ class QuestionSet:
     ) -> dict[QuestionName, tuple[Criterion, ...]]:
         """The items of each question, in the order of asking, for a judge that supports these.
 
-        `stages` is among them also if `mixed` decides by the run (`is_unsure`). Questions without
-        items are left out.
+        `stages` is among them also if `mixed` decides by the run (`is_unsure`), and so are criteria
+        that facts of a run decide. Questions without items are left out.
         """
         items: dict[QuestionName, tuple[Criterion, ...]] = {}
         if self.stages != "rules":

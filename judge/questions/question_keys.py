@@ -63,6 +63,10 @@ class QuestionKeys:
             for question, items in self.items(rubric, tier, track).items():
                 item_hashes = sorted(self.key_maker(item).sha256("") for item in items)
                 parts.append([self.context(question, track, tier), item_hashes])
-            text = canonical_json([self._questions.stages, parts])
+            settings: list[object] = [self._questions.stages]
+            # A run may be settled without verdicts on what its facts decide.
+            if self._questions.leaves_to_facts(self.judge.judge):
+                settings.append("facts decide")
+            text = canonical_json([*settings, parts])
             self._hashes[kind] = hashlib.sha256(text.encode()).hexdigest()
         return self._hashes[kind]

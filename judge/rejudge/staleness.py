@@ -26,6 +26,7 @@ from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Tier, TrackName
 from ...trajectories.reading.load import load_conversation
 from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, extra_questions
+from ..facts.decided import FACTS, ProvenValues, decode, encode, without_decided
 from ..questions.question_keys import QuestionKeys
 from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, identity
 from ..scope import Scope
@@ -151,10 +152,12 @@ class _RunInfo:
     """Question -> hash of what the judge would be shown."""
     requests: Requests | None = None
     """The questions on a run that was read; None for one that was not."""
+    proven: ProvenValues | None = None
+    """What facts prove of the run, where the judge is not asked about that; None if unknown."""
     description: tuple[Mapping[str, Any], str | None] = ({}, None)
     """What the store is to remember of a run that was read, and the stamp of its files."""
-    settled: bool = False
-    """Whether the store knows that every item has a verdict."""
+    settled: int | None = None
+    """The number of items, if the store knows that every one has a verdict."""
 
 
 class _ExpectedVerdict(NamedTuple):
@@ -175,6 +178,7 @@ class _Planner:
         self.keys = QuestionKeys(
             self.identity, extra_questions(judge), scope.questions, scope.public
         )
+        self.leaves_to_facts = scope.questions.leaves_to_facts(judge.name)
         self.needs: list[Need] = []
         self.errors: list[tuple[Path, AmbjudgeError]] = []
         self.estimate = Estimate()
@@ -220,11 +224,16 @@ class _Planner:
         if not runs:
             return
         self.store.add_runs([run.description for run in runs])
-        self.store.add_evidence(
+        rows = [
             EvidenceRow(run.content_sha256, self._context(run, question), question, evidence)
             for run in runs
             for question, evidence in run.evidence.items()
-        )
+        ]
+        for run in runs:
+            if run.proven is not None:
+                context = self._context(run, FACTS)
+                rows.append(EvidenceRow(run.content_sha256, context, FACTS, encode(run.proven)))
+        self.store.add_evidence(rows)
         self._compare_with_store(runs)
 
     # Runs from the store or from their files
@@ -241,15 +250,21 @@ class _Planner:
             {self._questions_sha256(run) for run in runs.values()},
         )
         for run in runs.values():
-            run.settled = (run.content_sha256, self._questions_sha256(run)) in settled_pairs
-        settled = {path: run for path, run in runs.items() if run.settled}
+            run.settled = settled_pairs.get((run.content_sha256, self._questions_sha256(run)))
+        settled = {path: run for path, run in runs.items() if run.settled is not None}
         # Whether a run is asked for its stages shows only when it is read.
         if self.scope.questions.stages == "mixed":
             return settled
-        unsettled = [run for run in runs.values() if not run.settled]
+        unsettled = [run for run in runs.values() if run.settled is None]
         self._add_stored_evidence(unsettled)
-        complete = {run.path for run in unsettled if run.evidence.keys() >= self._items(run).keys()}
-        return {path: run for path, run in runs.items() if run.settled or path in complete}
+        complete = {run.path: run for run in unsettled if self._is_complete(run)}
+        return {path: run for path, run in runs.items() if path in settled or path in complete}
+
+    def _is_complete(self, run: _RunInfo) -> bool:
+        """Whether the store knows all that planning must know of a run."""
+        if self.leaves_to_facts and run.proven is None:
+            return False
+        return run.evidence.keys() >= self._items(run).keys()
 
     def _unchanged_runs(self, paths: Sequence[Path]) -> dict[Path, _RunInfo]:
         """Runs whose files are as the store last saw them."""
@@ -269,21 +284,26 @@ class _Planner:
         return runs
 
     def _add_stored_evidence(self, runs: Sequence[_RunInfo]) -> None:
-        """Add the evidence hashes that the store knows."""
+        """Add the evidence hashes that the store knows, and what facts prove."""
         contexts = {self._context(run, question) for run in runs for question in self._items(run)}
+        contexts |= {self._context(run, FACTS) for run in runs}
         evidence = self.store.evidence({run.content_sha256 for run in runs}, contexts)
         for run in runs:
             for question in self._items(run):
                 sha256 = evidence.get((run.content_sha256, self._context(run, question)))
                 if sha256 is not None:
                     run.evidence[question] = sha256
+            proven = evidence.get((run.content_sha256, self._context(run, FACTS)))
+            if self.leaves_to_facts and proven is not None:
+                run.proven = decode(proven)
 
     def _read_run(self, path: Path) -> _RunInfo:
         read_at = time.time_ns()
         loaded = load_conversation(path)
         self.counts["read"] += 1
         run = self.scope.apply(loaded)
-        requests = self.scope.requests(run, self.judge)
+        prepared = self.scope.prepare(run)
+        requests = {request.question: request for request in prepared.requests(self.judge)}
         return _RunInfo(
             path=path,
             content_sha256=run.content_sha256,
@@ -295,6 +315,7 @@ class _Planner:
                 for question, request in requests.items()
             },
             requests=requests,
+            proven=prepared.proven_values if self.leaves_to_facts else None,
             description=(self.store.describe(loaded), stamps.take(loaded, read_at)),
         )
 
@@ -306,8 +327,8 @@ class _Planner:
         for run in runs:
             if self.scope.rubric is not None and run.rubric is not self.scope.rubric:
                 self.counts["foreign_track_runs"] += 1
-            if run.settled:
-                self.counts["current"] += self._item_count(run)
+            if run.settled is not None:
+                self.counts["current"] += run.settled
             else:
                 expected += self._expected_verdicts(run)
         stored = self.store.keys_with_verdict(verdict.key for verdict in expected)
@@ -317,7 +338,7 @@ class _Planner:
         self.store.settle(
             SettledRow(run.content_sha256, self._questions_sha256(run), self._item_count(run))
             for run in runs
-            if not run.settled and run.path not in with_stale
+            if run.settled is None and run.path not in with_stale
         )
         if stale:
             self._add_needs(stale)
@@ -411,7 +432,8 @@ class _Planner:
     def _items(self, run: _RunInfo) -> Mapping[QuestionName, tuple[Criterion, ...]]:
         if run.requests is not None:
             return {question: request.criteria for question, request in run.requests.items()}
-        return self.keys.items(run.rubric, run.tier, run.track)
+        items = self.keys.items(run.rubric, run.tier, run.track)
+        return items if run.proven is None else without_decided(items, run.proven)
 
     def _item_count(self, run: _RunInfo) -> int:
         return sum(len(items) for items in self._items(run).values())

@@ -114,6 +114,7 @@ def _zeroed(result: CriterionResult, required: str) -> CriterionResult:
         update={
             "value": 0.0,
             "status": "scored",
+            "by": None,
             "reason": None,
             "rationale": rationale,
             "detail": "",

@@ -35,17 +35,22 @@ class RunScores:
     shares: Shares
 
 
-def stage_verdicts(rubric: Rubric, tier: Tier | None, replies: Mapping[str, Reply]) -> Verdicts:
-    """The results of all criteria of the judged stages.
+def stage_verdicts(
+    rubric: Rubric,
+    tier: Tier | None,
+    replies: Mapping[str, Reply],
+    decided: Mapping[str, CriterionResult],
+) -> Verdicts:
+    """The results of all criteria of the judged stages, before `with_requirements`.
 
-    They come from the tier, which credits and excludes criteria, from the judge, or are presumed
-    because nobody read them; requirements are applied.
+    They come from the tier, which credits and excludes criteria, from facts (`decided`, by id),
+    from the judge, or are presumed because nobody read them.
     """
     verdicts = {}
     for name in rubric.judged_stages:
         reply = replies.get(name)
         judged = () if reply is None else reply.results
-        verdicts[name] = _verdicts(rubric.stages[name], tier, judged)
+        verdicts[name] = _verdicts(rubric.stages[name], tier, judged, decided)
     return verdicts
 
 
@@ -62,14 +67,25 @@ def without_tools(verdicts: Verdicts) -> Verdicts:
     }
 
 
+def with_requirements(verdicts: Verdicts, rubric: Rubric) -> Verdicts:
+    """The results with each criterion set to 0 that requires one which is 0."""
+    return {
+        name: apply_requires(results, rubric.stages[name].criteria)
+        for name, results in verdicts.items()
+    }
+
+
 def _verdicts(
-    stage: StageRubric, tier: Tier | None, judged: Sequence[CriterionResult]
+    stage: StageRubric,
+    tier: Tier | None,
+    judged: Sequence[CriterionResult],
+    decided: Mapping[str, CriterionResult],
 ) -> tuple[CriterionResult, ...]:
     split = split_criteria(stage, tier)
     by_id = {result.id: result for result in unscored(stage.criteria, "judge_error", _NO_RESULT)}
     by_id |= {result.id: result for result in (*split.credited, *split.not_applicable, *judged)}
-    results = [presume(by_id[criterion.id], criterion) for criterion in stage.criteria]
-    return apply_requires(results, stage.criteria)
+    by_id |= decided
+    return tuple(presume(by_id[criterion.id], criterion) for criterion in stage.criteria)
 
 
 STAGES_WITH_TOOLS = ("S2", "S3")

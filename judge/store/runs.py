@@ -115,14 +115,19 @@ class RunIndex(StorePart):
             with self._write() as connection:
                 self._insert_evidence(connection, rows)
 
-    def settled(self, contents: Iterable[str], questions: Collection[str]) -> set[tuple[str, str]]:
-        """The (run content, question hash) pairs whose every item is known to have a verdict."""
+    def settled(
+        self, contents: Iterable[str], questions: Collection[str]
+    ) -> dict[tuple[str, str], int]:
+        """The (run content, question hash) pairs whose every item is known to have a verdict.
+
+        Each with the number of its verdicts.
+        """
         table = schema.settled
-        query = sa.select(table.c.content_sha256, table.c.question).where(
+        query = sa.select(table.c.content_sha256, table.c.question, table.c.verdicts).where(
             table.c.question.in_(list(questions))
         )
         rows: Iterator[Any] = self._in_chunks(query, table.c.content_sha256, contents)
-        return {(content, question) for content, question in rows}
+        return {(content, question): verdicts for content, question, verdicts in rows}
 
     def settle(self, rows: Iterable[SettledRow]) -> None:
         """Note that runs are settled. Verdicts are never deleted, so this remains true."""

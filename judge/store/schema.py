@@ -99,7 +99,8 @@ evidence = Table(
     Column("created_at", String(32), nullable=False),
     Index("evidence_by_sha", "evidence_sha256"),
 )
-"""Evidence hashes by run content and context (`verdict_keys.EvidenceContexts`)."""
+"""Evidence hashes by run content and context (`verdict_keys.EvidenceContexts`); under the question
+`facts`, what facts prove of the run instead of a hash (`facts.decided.encode`)."""
 
 settled = Table(
     "settled",

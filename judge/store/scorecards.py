@@ -20,7 +20,7 @@ from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose
 from ..card.fields import Gist, Policy
 from ..card.scorecard import CardLine, ScoreCard
 from . import schema
-from .connection import SettledRow, StorePart, clean_row, clean_text, now, to_json
+from .connection import EvidenceRow, SettledRow, StorePart, clean_row, clean_text, now, to_json
 
 _PAGE = 200
 """Scorecards in memory at a time."""
@@ -63,6 +63,8 @@ class NewCard:
     """Hash of everything that decided it; None while an item has no verdict."""
     settled: SettledRow | None = None
     """The run is settled if every item has a verdict."""
+    facts: EvidenceRow | None = None
+    """What facts prove of the run (`facts.decided`)."""
 
 
 class Archive(StorePart):
@@ -84,10 +86,12 @@ class Archive(StorePart):
         """
         rows = [self._card_row(card) for card in cards]
         settled = [card.settled for card in cards if card.settled is not None]
+        facts = {card.facts for card in cards if card.facts is not None}
         with self._write() as connection:
             for row in rows:
                 self._insert_card(connection, row)
             self._insert_settled(connection, settled)
+            self._insert_evidence(connection, sorted(facts))
         return [None] * len(rows)
 
     def _insert_card(self, connection: Connection, row: Mapping[str, Any]) -> None:

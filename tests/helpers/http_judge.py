@@ -127,14 +127,18 @@ def make_runs(folder: Path, count: int) -> None:
 
 
 def work(store: str, runs: str, url: str, concurrency: int) -> None:
+    from ambjudge.judge.questions.items import QuestionSet
     from ambjudge.judge.rejudge.execute import execute_plan
     from ambjudge.judge.rejudge.staleness import plan_rejudge
+    from ambjudge.judge.scope import Scope
     from ambjudge.judge.store import open_store
     from ambjudge.trajectories.reading.layout import find_conversations
 
     judge = HttpJudge(url)
     with open_store(store) as opened:
-        planned = plan_rejudge(opened, find_conversations(Path(runs)), judge)
+        # All criteria, though the facts of runs as small as these decide most of them.
+        scope = Scope(questions=QuestionSet(ask_all=True))
+        planned = plan_rejudge(opened, find_conversations(Path(runs)), judge, scope)
         print("ready", flush=True)
         asyncio.run(execute_plan(planned, opened, judge, concurrency=concurrency))
     print("done", flush=True)

@@ -177,7 +177,8 @@ async def test_a_reader_that_cries_wolf_and_one_that_does_not(judge_server) -> N
     labels = labels_by_run(GOLD)
     judge_server.script = ["codes:E5"]
     chosen = Selection(
-        labels, Scope(public=RECORDED / "public", questions=QuestionSet(stages="judge"))
+        labels,
+        Scope(public=RECORDED / "public", questions=QuestionSet(stages="judge", ask_all=True)),
     )
     result = (await against_labels(judge, runs, chosen)).all_runs
     assert result.usage.calls == judge_server.count == 2 * 5

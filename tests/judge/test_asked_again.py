@@ -19,7 +19,7 @@ from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Rubric
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
-RUNS = ("crc-lite-01", "crc-lite-02")
+RUNS = ("crc-lite-02", "crc-std-01")
 RUBRIC = load_rubric("classification")
 QUESTIONS = {"S1", "S2", "S3", "diagnosis"}
 DEAR = Price(2.0, 8.0, "test", "2026-01-01", cached=0.2, cache_write=2.5)

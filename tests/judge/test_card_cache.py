@@ -103,7 +103,7 @@ OTHER = RUBRIC.model_copy(update={"sha256": "e" * 64, "version": "2"})
         ),
         pytest.param(None, {"policy": Policy(missing="zero")}, {}, "abc", "", id="the policy"),
         pytest.param(None, {}, {"name": "another"}, "abc", "abc", id="the judge"),
-        pytest.param(None, {}, {"script": {"S1a": 1.0}}, "abc", "abc", id="the judge's parameters"),
+        pytest.param(None, {}, {"script": {"S2b": 0.0}}, "abc", "abc", id="the judge's parameters"),
     ],
 )
 async def test_what_decides_a_card_makes_it_anew(

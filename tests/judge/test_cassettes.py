@@ -40,7 +40,9 @@ async def test_a_recorded_reader_finds_the_codes_and_proves_them(
 ) -> None:
     gold = json.loads((DATA / "recorded" / "labels" / "gold" / f"{name}.json").read_text("utf-8"))
     run = load_run(DATA / "recorded" / "runs" / name)
-    ready = prepare(run, public=DATA / "recorded" / "public", questions=QuestionSet(stages="judge"))
+    # The replies were recorded before facts decided anything: they answer every criterion.
+    questions = QuestionSet(stages="judge", ask_all=True)
+    ready = prepare(run, public=DATA / "recorded" / "public", questions=questions)
     judge = played(name)
     replies = await ask_all(judge, ready.requests(judge))
     card = assemble(ready, judge, replies)

@@ -109,7 +109,15 @@ async def test_facts_stand_where_the_reader_failed(judge_server, behaviour):
     assert card.codes == alone.codes != ()
     assert card.codes_read == alone.codes_read
     assert card.codes_read["E5"] == "present"
-    assert all(card.stages[stage].score is None for stage in ("S2", "S3"))
+    scored = {
+        (result.id, result.by)
+        for stage in ("S1", "S2", "S3")
+        for result in card.stages[stage].criteria
+        if result.status == "scored"
+    }
+    by_facts = {("S1a", "facts"), ("S1e", "facts"), ("S2d", "facts")}
+    assert scored == by_facts, "no criterion that takes a reader"
+    assert card.standing == "open"
 
 
 async def test_facts_stand_beside_a_reader_that_denies_them(judge_server):

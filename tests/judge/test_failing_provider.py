@@ -14,9 +14,10 @@ from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.limits import Budget
-from ambjudge.judge.questions.items import PLAN_ITEM
+from ambjudge.judge.questions.items import PLAN_ITEM, QuestionSet
 from ambjudge.judge.rejudge.execute import execute_plan
 from ambjudge.judge.rejudge.staleness import plan_rejudge
+from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.reading.layout import find_conversations
 from ambjudge.trajectories.reading.load import load_run
@@ -38,6 +39,7 @@ FAILURES = [
 ]
 RUNS = 20
 QUESTIONS = 4
+EVERYTHING = Scope(questions=QuestionSet(ask_all=True))
 """S1, S2, S3 and the diagnosis."""
 
 
@@ -93,7 +95,7 @@ async def test_a_fifth_of_failures(folder, judge_server, loopback):
     with open_store(folder / "s.db") as store:
         judge = make_judge(judge_server)
         paths = list(find_conversations(folder / "runs"))
-        first = plan_rejudge(store, paths, judge)
+        first = plan_rejudge(store, paths, judge, EVERYTHING)
         done = await execute_plan(first, store, judge, concurrency=16, signals=False)
         assert (done.summary.done, first.calls) == (RUNS, QUESTIONS * RUNS)
         assert done.scored + done.unscored.total() == first.stale
@@ -101,7 +103,7 @@ async def test_a_fifth_of_failures(folder, judge_server, loopback):
         assert done.throttles > 0
         assert_said(store, loopback.says_highest)
         for _ in range(6):
-            again = plan_rejudge(store, paths, judge)
+            again = plan_rejudge(store, paths, judge, EVERYTHING)
             if not again.calls:
                 break
             assert {why for need in again.needs for why in need.reasons.values()} == {("failed",)}
@@ -119,7 +121,7 @@ async def test_the_cost_limit_holds(folder, judge_server):
     judge_server.script = ["good"]
     judge = make_judge(judge_server)
     with open_store(folder / "s.db") as store:
-        planned = plan_rejudge(store, find_conversations(folder / "runs"), judge)
+        planned = plan_rejudge(store, find_conversations(folder / "runs"), judge, EVERYTHING)
         cap = 0.3
         assert planned.estimate.high.cost_usd > cap
         done = await execute_plan(
@@ -127,5 +129,5 @@ async def test_the_cost_limit_holds(folder, judge_server):
         )
         assert 0 < done.usage.cost_usd <= cap
         assert done.unscored["budget"] + done.scored == planned.stale
-        again = plan_rejudge(store, find_conversations(folder / "runs"), judge)
+        again = plan_rejudge(store, find_conversations(folder / "runs"), judge, EVERYTHING)
         assert again.stale == done.unscored["budget"]

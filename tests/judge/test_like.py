@@ -18,6 +18,7 @@ from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.card.verify import verify
 from ambjudge.judge.engine import make_scorecard
+from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.scoring.scoring_rules import LIKE, Rules
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.testing import ScriptedJudge, Step, tiny_run
@@ -41,6 +42,7 @@ SMOKE = {
 }
 RECORD = {"question_id": "q", "raw_model_output": "It is left.", "predicted_answer": "left"}
 LOAD, CALL = "m = VLM.from_pretrained('/w')", "print(m.generate(x))"
+EVERY = QuestionSet(ask_all=True)
 ALL = {f"S{n}{letter}": 1.0 for n in (1, 2) for letter in "abcdefghijk"} | {"S3": 1.0}
 BLOCKED = "BLOCKED: path /data/private is not allowed"
 
@@ -282,7 +284,7 @@ def cards(tmp_path: Path, made: dict, change) -> tuple[ScoreCard, ScoreCard]:
     )
     public = tmp_path / "public" if (tmp_path / "public").exists() else None
     return tuple(
-        make_scorecard(run, judge, policy=Policy(like=like), public=public)
+        make_scorecard(run, judge, policy=Policy(like=like), public=public, questions=EVERY)
         for like in ("paper", "harness")
     )
 

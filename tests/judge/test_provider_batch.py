@@ -234,7 +234,7 @@ async def test_a_batch_that_the_provider_does_not_know_stays_open_and_is_said(
 async def test_split_by_lines_and_bytes(server, store: Store, runs: list[Path]) -> None:
     judge = judge_of(server)
     sent = await send(store, runs, judge, max_lines=2)
-    assert [b.lines for b in sent.batches] == [2] * (sent.sent // 2)
+    assert [b.lines for b in sent.batches] == [2] * (sent.sent // 2) + [1] * (sent.sent % 2)
     await collect(store, judge, options=OPTIONS)
     other = judge_of(server, temperature=0.5)
     by_size = await send(store, runs, other, max_bytes=max(map(len, server.files.values())))
@@ -473,7 +473,7 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     """Codes, stages and a question of one's own are kept with the batch as they were put."""
     judge = judge_of(server)
     question = ask_item("What did it load?", Answer("choice", ("a model", "a table", "nothing")))
-    scope = Scope(questions=QuestionSet(stages="judge", ask=question))
+    scope = Scope(questions=QuestionSet(stages="judge", ask=question, ask_all=True))
     server.lines = ["codes:E3"]
     sent = await submit(
         store, judge, planned_requests(plan_rejudge(store, runs, judge, scope), judge), OPTIONS

@@ -34,6 +34,12 @@ from ambjudge.trajectories.reading.load import load_conversation, load_run
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUBRIC = load_rubric("segmentation")
 RUNS = 10
+ALL = QuestionSet(ask_all=True)
+"""Every criterion, though the facts of runs without any execution decide most of them."""
+
+
+def asking(rubric) -> Scope:
+    return Scope(rubric, questions=ALL)
 
 
 def by_criterion(planned):
@@ -131,7 +137,12 @@ def age(folder: Path) -> None:
 def score_all(store, paths, judge, scope) -> None:
     async def all_of_them() -> None:
         for path in paths:
-            await judge_run(load_conversation(path), StoredJudge(judge, store), rubric=scope.rubric)
+            await judge_run(
+                load_conversation(path),
+                StoredJudge(judge, store),
+                rubric=scope.rubric,
+                questions=scope.questions,
+            )
 
     asyncio.run(all_of_them())
 
@@ -160,7 +171,7 @@ def judged(tmp_path_factory):
     folder = tmp_path_factory.mktemp("judged")
     paths = make_runs(folder, RUNS)
     with open_store(folder / ".ambjudge" / "ambjudge.db") as store:
-        score_all(store, paths, LengthJudge(), Scope(RUBRIC))
+        score_all(store, paths, LengthJudge(), asking(RUBRIC))
     return folder, paths
 
 
@@ -179,24 +190,29 @@ CRITERIA = len(RUBRIC.criteria())
 @pytest.mark.parametrize(
     ("judge", "scope", "calls", "stages", "reason"),
     [
-        pytest.param(LengthJudge(), Scope(RUBRIC), 0, set(), None, id="nothing"),
+        pytest.param(LengthJudge(), asking(RUBRIC), 0, set(), None, id="nothing"),
         pytest.param(
             LengthJudge(),
-            Scope(edited("S3", "S3", text="Was it tried?")),
+            asking(edited("S3", "S3", text="Was it tried?")),
             RUNS,
             {"S3"},
             "criterion",
             id="text",
         ),
         pytest.param(
-            LengthJudge(), Scope(edited("S3", "S3", weight=3.0)), 0, set(), None, id="weight"
+            LengthJudge(), asking(edited("S3", "S3", weight=3.0)), 0, set(), None, id="weight"
         ),
         pytest.param(
-            LengthJudge(), Scope(edited("S1", "S1b", requires=())), 0, set(), None, id="requirement"
+            LengthJudge(),
+            asking(edited("S1", "S1b", requires=())),
+            0,
+            set(),
+            None,
+            id="requirement",
         ),
         pytest.param(
             LengthJudge(model="length-2"),
-            Scope(RUBRIC),
+            asking(RUBRIC),
             3 * RUNS,
             {"S1", "S2", "S3"},
             "judge",
@@ -204,7 +220,7 @@ CRITERIA = len(RUBRIC.criteria())
         ),
         pytest.param(
             LengthJudge(prompt="p2"),
-            Scope(RUBRIC),
+            asking(RUBRIC),
             3 * RUNS,
             {"S1", "S2", "S3"},
             "prompt",
@@ -212,7 +228,7 @@ CRITERIA = len(RUBRIC.criteria())
         ),
         pytest.param(
             LengthJudge(temperature=1.0),
-            Scope(RUBRIC),
+            asking(RUBRIC),
             3 * RUNS,
             {"S1", "S2", "S3"},
             "parameters",
@@ -250,12 +266,17 @@ async def test_what_was_scored_is_settled(tmp_path):
     with open_store(tmp_path / "s.db", root=tmp_path) as store:
         for judge, expected in ((RulesJudge(), len(paths)), (Mute(), 0)):
             await run_session(
-                paths, judge, ScoreOptions(), lambda _: None, store=store, signals=False
+                paths,
+                judge,
+                ScoreOptions(questions=ALL),
+                lambda _: None,
+                store=store,
+                signals=False,
             )
             contents = [run.content_sha256 for run in store.iter_runs()]
             assert len(store.settled(contents, questions(judge, paths))) == expected
-        assert plan_rejudge(store, paths, RulesJudge()).calls == 0
-        again = plan_rejudge(store, paths, Mute())
+        assert plan_rejudge(store, paths, RulesJudge(), Scope(questions=ALL)).calls == 0
+        again = plan_rejudge(store, paths, Mute(), Scope(questions=ALL))
         assert again.read == 0
         assert again.calls == 3 * len(paths)
 
@@ -280,7 +301,7 @@ class Mute:
 
 
 def questions(judge, paths) -> set[str]:
-    ask, hashes = QuestionKeys(identity(judge), extra_questions(judge), QuestionSet()), set()
+    ask, hashes = QuestionKeys(identity(judge), extra_questions(judge), ALL), set()
     for path in paths:
         run = load_run(path)
         hashes.add(ask.sha256(rubric_for(run.track, run.task), run.tier, run.track))
@@ -289,14 +310,14 @@ def questions(judge, paths) -> set[str]:
 
 def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, judged, tmp_path):
     store, paths = stored
-    first = plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC))
+    first = plan_rejudge(store, paths, LengthJudge(), asking(RUBRIC))
     assert first.read == RUNS  # score_run noted the runs without stamps
-    assert plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC)).read == 0
-    assert plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC), verify=True).read == RUNS
+    assert plan_rejudge(store, paths, LengthJudge(), asking(RUBRIC)).read == 0
+    assert plan_rejudge(store, paths, LengthJudge(), asking(RUBRIC), verify=True).read == RUNS
     text = paths[7].read_text()
     try:
         paths[7].write_text(text.replace("patient", "pacient"))
-        planned = plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC))
+        planned = plan_rejudge(store, paths, LengthJudge(), asking(RUBRIC))
         assert planned.read == 1
         assert {need.path for need in planned.needs} == {paths[7]}
         assert {reason for need in planned.needs for reason in need.reasons.values()} == {
@@ -305,22 +326,22 @@ def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, judged, tmp_pa
     finally:
         paths[7].write_text(text)
         age(judged[0])
-    assert plan_rejudge(store, paths, LengthJudge(), Scope(RUBRIC)).calls == 0
+    assert plan_rejudge(store, paths, LengthJudge(), asking(RUBRIC)).calls == 0
 
 
 def test_failures_are_planned_again_as_failures(tmp_path):
     paths = make_runs(tmp_path / "runs", 2)
     broken, well = LengthJudge(fail={"S2b"}), LengthJudge()
     with open_store(tmp_path / "s.db") as store:
-        score_all(store, paths, broken, Scope(RUBRIC))
-        planned = plan_rejudge(store, paths, well, Scope(RUBRIC))
+        score_all(store, paths, broken, asking(RUBRIC))
+        planned = plan_rejudge(store, paths, well, asking(RUBRIC))
         assert by_criterion(planned) == {("segmentation", "S2b"): Counter({"failed": 2})}
         execute(store, planned, well)
         assert well.requests == [
             ("runs/run-00000", "S2", ("S2b",)),
             ("runs/run-00001", "S2", ("S2b",)),
         ]
-        assert plan_rejudge(store, paths, well, Scope(RUBRIC)).calls == 0
+        assert plan_rejudge(store, paths, well, asking(RUBRIC)).calls == 0
 
 
 def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
@@ -330,7 +351,7 @@ def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
     (broken,) = make_runs(tmp_path / "broken", 1)
     broken.write_text("{")
     planned = plan_rejudge(
-        store, [*paths, new, broken, tmp_path / "gone.json"], LengthJudge(), Scope(RUBRIC)
+        store, [*paths, new, broken, tmp_path / "gone.json"], LengthJudge(), asking(RUBRIC)
     )
     assert planned.runs == RUNS + 3
     assert [path for path, _ in planned.errors] == [broken, tmp_path / "gone.json"]

@@ -61,7 +61,7 @@ def test_every_builtin_criterion_that_takes_no_reader_has_its_rule(id: str) -> N
 
 
 def all_bindings():
-    return [binding for _, binding in bindings()] + [p.binding for p in presumptions()]
+    return [bound.binding for bound in bindings()] + [p.binding for p in presumptions()]
 
 
 def test_every_binding_has_its_criterion_and_no_criterion_has_two_rules() -> None:
@@ -75,7 +75,7 @@ def test_every_binding_has_its_criterion_and_no_criterion_has_two_rules() -> Non
         " the rubrics: read each rule against the new text, then raise `meaning` there and"
         " VERSION in rules.py, or take the rubric out of the row"
     )
-    for rows in ([binding for _, binding in bindings()], [p.binding for p in presumptions()]):
+    for rows in ([bound.binding for bound in bindings()], [p.binding for p in presumptions()]):
         bound = [(rubric, row.criterion) for row in rows for rubric in row.rubrics]
         assert len(bound) == len(set(bound))
 

@@ -8,6 +8,7 @@ import pytest
 from ambjudge.judge.base import Reply
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import assemble, prepare
+from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.rejudge.score_change import mean_split, rank_changes, split_change
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
@@ -38,7 +39,7 @@ def card(values: dict[str, float | None], rubric=RUBRIC, judge: str = "fixed", r
     # them.
     key = (id(run), id(rubric))
     if key not in _PREPARED:
-        _PREPARED[key] = prepare(run, rubric=rubric)
+        _PREPARED[key] = prepare(run, rubric=rubric, questions=QuestionSet(ask_all=True))
     ready = _PREPARED[key]
     replies = {}
     for request in ready.requests(FixedJudge(judge)):

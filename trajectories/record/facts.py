@@ -24,7 +24,7 @@ class FactInfo(Frozen):
     """
 
     id: str
-    """`F1`, `F2`, as the judge was shown them."""
+    """`F1`, `F2`, as the judge was shown them; facts that only decided criteria follow."""
     source: FactSource
     """What showed it."""
     text: str
