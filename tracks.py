@@ -20,15 +20,9 @@ Output = Literal["masks", "boxes", "images", "labels", "texts", "answers", "file
 Bands = Mapping[str, Mapping[str, float]]
 """Rating, best first -> metric of the report -> lowest value for it. `score` is the headline
 metric; a run below all bands is rated F."""
-PLAN_ITEMS: Mapping[str, str] = {
-    "plan": "S1a",
-    "picture": "S1e",
-    "environment": "S2c",
-    "model": "S2e",
-    "pilot": "S3",
-}
-"""What the facts of a run can contradict -> id of the criterion about it, in rubrics that follow
-the shared workflow."""
+PLAN_ITEMS: Mapping[str, str] = {"model": "S2e", "pilot": "S3"}
+"""What no execution of a run may even look like -> id of the criterion about it, in rubrics that
+follow the shared workflow. (What facts prove is bound to criteria in `judge/judges/rules.yaml`.)"""
 
 
 def score_bands(good: float, okay: float) -> Mapping[str, Bands]:
@@ -112,8 +106,7 @@ class Track:
     """How the track's branch of the public harness adds up scores; None: it has no branch, and
     `--policy harness` changes nothing."""
     items: Mapping[str, str] = field(default_factory=dict)
-    """Like `PLAN_ITEMS`, for the track's own rubric; criteria left out are never contradicted by
-    facts."""
+    """Like `PLAN_ITEMS`, for the track's own rubric."""
 
     @property
     def one_output_suffices(self) -> bool:

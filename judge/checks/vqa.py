@@ -219,5 +219,5 @@ TRACK = CheckedTrack(
         "breakdown.body_system": "body system",
         "breakdown.medical_task": "medical task",
     },
-    items={name: item for name, item in PLAN_ITEMS.items() if name != "picture"},
+    items=PLAN_ITEMS,
 )

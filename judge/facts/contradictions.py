@@ -1,5 +1,9 @@
 """Verdicts that observable facts of the run contradict.
 
+What a proof decides (`decided`) may not be denied, in either direction. Beside that, a model or a
+pilot that was judged to be there is contradicted where no execution even looks like one: what code
+seems to do is no proof that something is there, but that none of it is seen speaks against it.
+
 The verdict stands and the contradiction is shown beside it, unless evidence is taken strictly
 (`strict_result`).
 """

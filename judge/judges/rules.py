@@ -490,7 +490,8 @@ def few_environment_failures(facts: RuleFacts) -> Ruling:
     quotes_shown = (*working, *verified[:3])
     if facts.successes and facts.possible_failures <= MAX_ENVIRONMENT_FAILURES:
         total = len(facts.executing_calls)
-        rationale = f"{facts.possible_failures} of {total} executions failed or show an error."
+        failed_at_most = facts.possible_failures or "None"
+        rationale = f"{failed_at_most} of {total} executions failed or printed an error."
         return Ruling(1.0, rationale, quotes_shown, "exit")
     rationale = f"{len(failed) or 'No'} executions failed because of the environment."
     return Ruling(1.0, rationale, quotes_shown)
