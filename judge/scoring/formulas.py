@@ -128,10 +128,10 @@ def stage_score(
     `results` have been through `apply_requires`; `digits` rounds the score. Unscored criteria, also
     those without any result, are left out of the mean (`renormalize`) or count 0 (`zero`). A
     presumed criterion counts as its value under either policy. The score is None if no criterion
-    has a verdict: credits alone do not score a stage, else a lite run whose judge failed would get
-    a full S1. Only if the tier credits every applicable criterion, so that there is nothing to
-    judge, do the credits count. Bounds: unscored and presumed criteria at 0 and at 1; in the worst
-    case whatever requires one of them is 0 too.
+    has a verdict: credits and what facts decided alone do not score a stage, else a lite run whose
+    judge failed would get a full S1. Only if they are all applicable criteria, so that there is
+    nothing to judge, do they count. Bounds: unscored and presumed criteria at 0 and at 1; in the
+    worst case whatever requires one of them is 0 too.
     """
     values, credited, presumed = _applicable(results, criteria)
     if not values:
@@ -145,9 +145,10 @@ def stage_score(
     high = _mean((weight[name], value) for name, value in best.items())
 
     counted = {name: value for name, value in values.items() if value is not None}
-    has_verdict = bool(counted.keys() - credited)
-    # Credits alone do not score a stage in which something was left to judge.
-    if not has_verdict and len(credited) < len(values):
+    unjudged = credited | {result.id for result in results if result.by == "facts"}
+    has_verdict = bool(counted.keys() - unjudged)
+    # These alone do not score a stage in which something was left to judge.
+    if not has_verdict and not unjudged >= values.keys():
         return None, (low, high)
     if missing == "zero":
         score = _mean((weight[name], counted.get(name, 0.0)) for name in values)

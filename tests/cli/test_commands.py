@@ -421,7 +421,11 @@ def test_failed_judge_leaves_stages_unscored_with_a_reason_and_exit_1(
     for stage in ("S1", "S2", "S3"):
         assert card["stages"][stage]["score"] is None
         assert card["stages"][stage]["method"] == "unscored"
-        judged = [c for c in card["stages"][stage]["criteria"] if c["status"] != "credited"]
+        judged = [
+            c
+            for c in card["stages"][stage]["criteria"]
+            if c["status"] != "credited" and c.get("by") != "facts"
+        ]
         assert {(c["status"], c["reason"], c["value"]) for c in judged} == {
             ("unscored", "refused", None)
         }
@@ -477,12 +481,12 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(
     runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02", "crc-std-01")
     judge = ("--judge", "good", "--api-base", judge_server.url)
     plan = json.loads(out("rejudge", runs, *judge, "--dry-run", "--json")[1])
-    assert plan["calls"] == 12
+    assert plan["calls"] == 11, "a run without a plan has no S1 to judge"
     diagnosis = [c["criterion"] for c in plan["by_criterion"] if c["question"] == "diagnosis"]
     assert diagnosis == [*CODES, "plan"]
     assert "E1, E2, E3, E4, E5, plan" in out("rejudge", runs, *judge, "--dry-run")[1]
     out("score", runs, *judge, "--json")
-    assert judge_server.count == 12
+    assert judge_server.count == 11
     assert json.loads(out("rejudge", runs, *judge, "--dry-run", "--json")[1])["calls"] == 0
 
     source = (files("ambjudge.rubrics") / "classification.yaml").read_text("utf-8")
@@ -497,9 +501,9 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(
     assert [(c["criterion"], c["stale"], c["reasons"]) for c in plan["by_criterion"]] == [
         ("S3", 3, {"criterion": 3})
     ]
-    assert judge_server.count == 12
+    assert judge_server.count == 11
     code, text, _ = out("rejudge", runs, *judge, "--rubric", own)
-    assert (code, judge_server.count) == (0, 15)
+    assert (code, judge_server.count) == (0, 14)
     assert "3 verdicts made in 3 calls" in text
     assert "3 scorecards renewed" in text
 
@@ -509,11 +513,11 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(
         == 0
     )
     _, text, _ = out("rejudge", runs, *judge, "--rubric", own)
-    assert judge_server.count == 15
+    assert judge_server.count == 14
     assert "3 scorecards renewed" in text
     other = ("--judge", "lowest", "--api-base", judge_server.url)
     plan = json.loads(out("rejudge", runs, *other, "--rubric", own, "--dry-run", "--json")[1])
-    assert (plan["calls"], plan["current"]) == (12, 0)
+    assert (plan["calls"], plan["current"]) == (11, 0)
 
 
 def test_a_rubric_given_for_one_track_leaves_the_others_alone(out, stored, tmp_path: Path) -> None:
@@ -554,7 +558,7 @@ def batch_server(loopback):
 
 def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, batch_server) -> None:
     """Sent, collected later by the same command, and never asked live."""
-    runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02")
+    runs = _collection(tmp_path, "bccd-lite-01", "crc-lite-02")
     judge = ("--judge", "good", "--api-base", batch_server.url, "--batch")
     code, text, err = out("rejudge", runs, *judge)
     assert code == 1
@@ -573,7 +577,7 @@ def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, batch_ser
 def test_score_through_a_provider_batch(out, stored, tmp_path: Path, batch_server) -> None:
     """The first commands print no scorecard, as nothing is answered yet; the last one prints them
     all, from the answers."""
-    runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02")
+    runs = _collection(tmp_path, "bccd-lite-01", "crc-lite-02")
     (runs / "broken").mkdir()
     (runs / "broken" / "conversation.json").write_text("{")
     command = (
@@ -596,7 +600,7 @@ def test_score_through_a_provider_batch(out, stored, tmp_path: Path, batch_serve
     assert code == 1, "one of the runs cannot be read"
     assert "broken" in err
     cards = lines(text)
-    assert [c["run"]["id"] for c in cards] == ["crc-lite-01", "crc-lite-02"]
+    assert [c["run"]["id"] for c in cards] == ["bccd-lite-01", "crc-lite-02"]
     assert all(c["stages"][s]["score"] is not None for c in cards for s in ("S1", "S2", "S3"))
     code, _, err = out("score", runs, "--judge", "good", "--batch", "--store", "none")
     assert code != 0
@@ -676,6 +680,7 @@ def test_selftest_says_the_gain_over_the_rules_judge(
     out, judge_server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AMBJUDGE_API_BASE", judge_server.url)
+    monkeypatch.setenv("AMBJUDGE_ASK_ALL", "true")
     runs = [RECORDED / "runs" / name for name in ("bccd-std-01", "crc-lite-01")]
     args = ("--labels", RECORDED / "labels" / "gold", "--json")
     (own,) = lines(out("selftest", *runs, *args)[1])

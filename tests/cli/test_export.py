@@ -140,6 +140,7 @@ def test_old_verdicts_and_their_cost_are_told(out, judge_server, tmp_path: Path)
         "-q",
         "score",
         RUNS / "crc-lite-01",
+        "--ask-all",
         "--json",
         "--judge",
         "good",

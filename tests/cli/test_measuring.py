@@ -31,16 +31,16 @@ def test_the_second_report_asks_nothing(out, judge_server, tmp_path: Path) -> No
     )
     code, text, _ = out("selftest", *args, "--dry-run", "--json")
     plan = json.loads(text)
-    assert (code, plan["runs"], plan["calls"], judge_server.count) == (0, 3, 12, 0)
+    assert (code, plan["runs"], plan["calls"], judge_server.count) == (0, 3, 11, 0)
     code, text, _ = out("selftest", *args, "--json")
     first = json.loads(text)
-    assert (code, judge_server.count, first["usage"]["calls"]) == (0, 12, 12)
+    assert (code, judge_server.count, first["usage"]["calls"]) == (0, 11, 11)
     code, text, _ = out("selftest", *args, "--json", "--split", "dev")
     assert code == 0
     assert list(json.loads(text)["labels"]["splits"]) == ["dev"]
     code, text, _ = out("selftest", *args, "--json")
     second = json.loads(text)
-    assert (code, judge_server.count, second["usage"]["calls"]) == (0, 12, 0)
+    assert (code, judge_server.count, second["usage"]["calls"]) == (0, 11, 0)
     for split in ("dev", "test"):
         old, new = first["labels"]["splits"][split], second["labels"]["splits"][split]
         assert {**old, "usage": None} == {**new, "usage": None}
@@ -69,7 +69,7 @@ def test_the_second_report_asks_nothing(out, judge_server, tmp_path: Path) -> No
         "Confidence in a code",
     ):
         assert words in text
-    assert judge_server.count == 12
+    assert judge_server.count == 11
 
 
 def test_the_split_is_by_content_and_its_share_is_stated(out) -> None:

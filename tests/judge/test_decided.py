@@ -471,4 +471,4 @@ async def test_what_facts_decided_is_no_agreement_of_judges(judge_server) -> Non
         assert set(pairs["item"]) & {"S1a", "S2d"} == expected
         assert {"S2a", "S3"} <= set(pairs["item"])
         by = dict(table.criteria.filter(criterion="S2d").group_by("by").len().iter_rows())
-        assert by == ({None: 4} if questions is ALL else {"facts": 4})
+        assert by.keys() == {None if questions is ALL else "facts"}

@@ -117,7 +117,7 @@ async def test_facts_stand_where_the_reader_failed(judge_server, behaviour):
     }
     by_facts = {("S1a", "facts"), ("S1e", "facts"), ("S2d", "facts")}
     assert scored == by_facts, "no criterion that takes a reader"
-    assert card.standing == "open"
+    assert all(card.stages[stage].score is None for stage in ("S2", "S3"))
 
 
 async def test_facts_stand_beside_a_reader_that_denies_them(judge_server):
