@@ -58,7 +58,7 @@ class FolderState:
     gone: int
     """Scorecards of runs that are no longer there."""
     changed: int
-    """Runs whose conversation has changed since the scorecard that counts was made."""
+    """Runs whose conversation has changed since their scorecard by the judge in force was made."""
 
     def notes(self) -> Iterator[str]:
         """Sentences on runs and scorecards that do not fit each other."""
@@ -229,23 +229,25 @@ def _from_folder_store(
 
 
 def _count_changed(store: Store, heads: Sequence[StoredHead], choice: CardChoice | None) -> int:
-    """Runs whose conversation is not the one that the scorecard in force was made from."""
+    """Runs whose conversation is not the one that their scorecard by the judge in force was made
+    from; among them copies that have become runs of their own."""
     from ...judge.store import stamps
 
     try:
-        numbers = choose([stored.head for stored in heads], choice).numbers
+        selection = choose([stored.head for stored in heads], choice)
     except InputError:
         # The judge or rubric that is asked for is in another source.
         return 0
-    chosen = [heads[number] for number in numbers]
-    latest = store.stamped(stored.path for stored in chosen)
+    scored = {stored.path: stored for stored in heads if stored.head.judge in selection.judges}
+    scored |= {heads[number].path: heads[number] for number in selection.numbers}
+    latest = store.stamped(scored)
     count = 0
-    for stored in chosen:
-        file = latest.get(stored.path)
-        if file is not None and stamps.unchanged(stored.path, file.stamp):
+    for path, stored in scored.items():
+        file = latest.get(path)
+        if file is not None and stamps.unchanged(path, file.stamp):
             sha256 = file.run.sha256
-        elif stored.path.is_file():
-            sha256 = hashlib.sha256(stored.path.read_bytes()).hexdigest()
+        elif path.is_file():
+            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         else:
             continue
         count += sha256 != stored.head.sha256

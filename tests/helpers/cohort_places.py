@@ -74,6 +74,11 @@ class Desk:
         }
         return [str(part) for pair in chosen.items() if pair[1] is not None for part in pair]
 
+    @property
+    def arguments(self) -> dict[str, str | None]:
+        """The same choice for functions of Python."""
+        return {"judged_by": self.judge, "rubric": self.rubric, "where": self.where}
+
     def call(self, *args: str | Path, code: Iterable[int] = (0,)) -> tuple[str, str]:
         """Run a command line in this process; stdout and stderr."""
         stdout = io.TextIOWrapper(io.BytesIO(), "utf-8")
@@ -164,12 +169,20 @@ def python_frame(desk: Desk) -> Numbers:
 
 
 def python_analyze(desk: Desk) -> Numbers:
-    """`ambjudge.analyze`."""
-    if desk.flags:
+    """`ambjudge.analyze`, which has no other store than that of the folder."""
+    if desk.store is not None:
         return Numbers()
-    analysis = ambjudge.analyze(desk.runs, only=["leaderboard"])
+    analysis = ambjudge.analyze(desk.runs, only=["leaderboard"], **desk.arguments)
     board = analysis.tables["leaderboard"].to_dicts()
     return Numbers(_frame_rows(analysis.runs), _board_rows(board), analysis.runs.height)
+
+
+def python_leaderboard(desk: Desk) -> Numbers:
+    """`ambjudge.leaderboard`."""
+    if desk.store is not None:
+        return Numbers()
+    board = ambjudge.leaderboard(desk.runs, **desk.arguments)
+    return Numbers(agents=_board_rows(board.table.to_dicts()), n_runs=board.basis["runs"])
 
 
 def export_jsonl(desk: Desk) -> Numbers:
@@ -283,12 +296,13 @@ def single_runs(desk: Desk) -> Numbers:
         codes, _ = desk.call("codes", folder, "--json", code=(0, 1))
         if "of an earlier state of this run" in err:
             continue
-        total = re.search(r"Agentic ~?(\S+).*? Task (\S+).*? Overall ~?(\S+)", text)
-        assert total is not None, text
-        cells: Row = {"agentic": total[1], "task_score": total[2], "overall": total[3]}
+        totals = dict(re.findall(r"\b(Agentic|Task|Overall) ~?(\S+)", text.partition("\n\n")[2]))
+        names = {"agentic": "Agentic", "task_score": "Task", "overall": "Overall"}
+        cells: Row = {name: totals[word] for name, word in names.items() if word in totals}
         fired = {code["code"] for code in json.loads(codes)["codes"]}
         cells["codes"] = " ".join(sorted(code for code in fired if code.startswith("E")))
-        if "–" not in total[1]:
+        # A range is no score.
+        if "–" not in totals["Agentic"]:
             rows[row["run_id"]] = cells
     return Numbers(rows)
 
@@ -378,9 +392,9 @@ def site_board(desk: Desk) -> Numbers:
 
 
 def _text_board(text: str) -> dict[str, Row]:
-    """The first table of agents in the text of a terminal."""
-    lines = iter(text.splitlines())
-    heading = next((line for line in lines if line.startswith("rank")), None)
+    """The board below a title, in the text of a terminal."""
+    lines = iter(text.partition("\n\n")[0].splitlines())
+    heading = next((line for line in lines if " estimate " in line), None)
     if heading is None:
         return {}
     names = re.split(r"\s{2,}", heading.strip())
@@ -443,6 +457,7 @@ QUICK: tuple[Callable[[Desk], Numbers], ...] = (
 MEDIUM: tuple[Callable[[Desk], Numbers], ...] = (
     python_frame,
     python_analyze,
+    python_leaderboard,
     export_csv,
     export_parquet,
     export_scorecards,
