@@ -192,6 +192,89 @@ def _mini_swe_agent(**extra: Any) -> Any:
     return {"info": {"mini_version": "2", "exit_status": "x"}, "messages": messages}
 
 
+def _tau_bench(**answer: Any) -> Any:
+    messages = _openai()["messages"]
+    messages[-1] |= answer
+    return [{"task_id": 1, "trial": 0, "reward": 0.0, "info": {}, "traj": messages}]
+
+
+def _tau2(**answer: Any) -> Any:
+    call = {"id": "c1", "name": "bash", "arguments": {"command": COMMAND}, "requestor": "assistant"}
+    messages = [
+        {"role": "user", "content": BRIEF},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "id": "c1", "requestor": "assistant", "content": REASON, **answer},
+    ]
+    return {"task_id": "1", "termination_reason": "max_steps", "messages": messages}
+
+
+def _langchain(**marks: Any) -> Any:
+    call = {"name": "bash", "args": {"command": COMMAND}, "id": "c1", "type": "tool_call"}
+    return [
+        {"type": "human", "content": BRIEF},
+        {"type": "ai", "content": "", "tool_calls": [call]},
+        {"type": "tool", "content": REASON, "tool_call_id": "c1", **marks},
+    ]
+
+
+def _gemini_cli(status: str, response: dict[str, Any]) -> Any:
+    result = {"functionResponse": {"id": "c1", "name": "run_shell_command", "response": response}}
+    call = {"id": "c1", "name": "run_shell_command", "args": {"command": COMMAND}}
+    return {
+        "sessionId": "s",
+        "projectHash": "p",
+        "messages": [
+            {"id": "1", "type": "user", "content": BRIEF},
+            {
+                "id": "2",
+                "type": "gemini",
+                "content": "",
+                "toolCalls": [{**call, "status": status, "result": [result]}],
+            },
+        ],
+    }
+
+
+def _gemini_history(response: dict[str, Any]) -> Any:
+    call = {"name": "run_shell_command", "args": {"command": COMMAND}}
+    answer = {"name": "run_shell_command", "response": response}
+    return [
+        {"role": "user", "parts": [{"text": BRIEF}]},
+        {"role": "model", "parts": [{"functionCall": call}]},
+        {"role": "user", "parts": [{"functionResponse": answer}]},
+    ]
+
+
+def _gemini_stream(status: str, **answer: Any) -> Any:
+    call = {"tool_name": "run_shell_command", "parameters": {"command": COMMAND}}
+    return [
+        {"type": "init", "session_id": "s", "model": "m", "timestamp": "2026-01-05T10:00:00Z"},
+        {"type": "message", "role": "user", "content": BRIEF},
+        {"type": "tool_use", "tool_id": "c1", **call},
+        {"type": "tool_result", "tool_id": "c1", "status": status, **answer},
+    ]
+
+
+def _autogen(**marks: Any) -> Any:
+    call = {"id": "c1", "name": "bash", "arguments": ARGUMENTS}
+    answer = {"call_id": "c1", "name": "bash", "content": REASON, **marks}
+    return {
+        "stop_reason": None,
+        "messages": [
+            {"type": "TextMessage", "source": "user", "content": BRIEF},
+            {"type": "ToolCallRequestEvent", "source": "a", "content": [call]},
+            {"type": "ToolCallExecutionEvent", "source": "a", "content": [answer]},
+        ],
+    }
+
+
+def _smolagents(**step: Any) -> Any:
+    function = {"name": "bash", "arguments": {"command": COMMAND}}
+    call = {"id": "c1", "type": "function", "function": function}
+    action = {"step_number": 1, "model_output": "Now.", "tool_calls": [call], "observations": None}
+    return [{"task": BRIEF, "task_images": None}, {**action, **step}]
+
+
 ANSWERS: list[tuple[str, str, str, Any, str]] = [
     # format, the mark, file name, content, kind
     ("openai", "status", "a.json", _openai(status="error"), "failed"),
@@ -281,6 +364,31 @@ ANSWERS: list[tuple[str, str, str, Any, str]] = [
         "a.traj.json",
         _mini_swe_agent(returncode=-1, exception_type="TimeoutExpired"),
         "timeout",
+    ),
+    ("tau-bench", "text", "a.json", _tau_bench(content=f"Error: {REASON}"), "failed"),
+    ("tau-bench", "error", "a.json", _tau2(error=True), "failed"),
+    ("tau-bench", "no error", "a.json", _tau2(error=False), "ok"),
+    ("langchain", "status", "a.json", _langchain(status="error"), "failed"),
+    ("langchain", "success", "a.json", _langchain(status="success"), "ok"),
+    ("gemini-cli", "status", "a.json", _gemini_cli("error", {"error": REASON}), "failed"),
+    ("gemini-cli", "cancelled", "a.json", _gemini_cli("cancelled", {"error": REASON}), "cancelled"),
+    ("gemini-cli", "success", "a.json", _gemini_cli("success", {"output": REASON}), "ok"),
+    ("gemini-cli", "response", "a.json", _gemini_history({"error": REASON}), "failed"),
+    (
+        "gemini-cli",
+        "stream",
+        "a.jsonl",
+        _gemini_stream("error", error={"type": "x", "message": REASON}),
+        "failed",
+    ),
+    ("autogen", "is_error", "a.json", _autogen(is_error=True), "failed"),
+    ("autogen", "no error", "a.json", _autogen(is_error=False), "ok"),
+    (
+        "smolagents",
+        "error",
+        "a.json",
+        _smolagents(error={"type": "AgentToolExecutionError", "message": REASON}),
+        "failed",
     ),
 ]
 WITHOUT_MARKS = {"swe-agent", "terminal-bench"}

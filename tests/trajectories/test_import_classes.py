@@ -335,7 +335,7 @@ _AS_DUMPS = [
 CHATS: dict[str, tuple[Any, dict[str, Any]]] = {
     "LangChain": ({"messages": LANGCHAIN}, {"id": "a"}),
     "LangChain's dumps": ({"messages": _AS_DUMPS}, {"id": "a"}),
-    "tau-bench": ([TAU], {"id": "a", "task": "3", "repeat": 1}),
+    "tau-bench": ([TAU], {"id": "a-task-3-trial-1", "task": "3", "repeat": 1}),
     "tau2": (
         TAU2,
         {"id": "s1", "task": "airline/3", "repeat": 1, "agent": "llm_agent", "model": "gpt-x"},
@@ -449,6 +449,14 @@ def test_an_agent_without_tools_has_neither_set_up_nor_trial(tmp_path: Path) -> 
         "imports/otel/traces.json",
         "imports/responses.json",
         "imports/swe-agent.traj",
+        "imports/autogen/result.json",
+        "imports/autogen/stream.jsonl",
+        "imports/gemini-cli/session-2026-01-05T10-00-b1d2c3e4.jsonl",
+        "imports/gemini-cli/stream.jsonl",
+        "imports/langchain/history.json",
+        "imports/langchain/updates.jsonl",
+        "imports/smolagents/result.json",
+        "imports/tau2/2026-01-05_telecom_llm_agent_gpt-x.json",
     ],
 )
 def test_a_format_is_recognised_packed_and_behind_a_banner(place: str, tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ ALL = SAMPLES | {
     "mini-swe-agent": "mini-swe-agent/kidney.traj.json",
     "otel": "otel/traces.json",
     "terminal-bench": "terminal-bench/kidney/kidney.1-of-1.run-a/results.json",
+    "tau-bench": "tau2/2026-01-05_telecom_llm_agent_gpt-x.json",
+    "langchain": "langchain/state.json",
+    "gemini-cli": "gemini-cli/session-2026-01-05T10-00-b1d2c3e4.jsonl",
+    "autogen": "autogen/result.json",
+    "smolagents": "smolagents/result.json",
 }
 
 

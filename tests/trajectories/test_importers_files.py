@@ -22,6 +22,15 @@ from ambjudge.trajectories.reading.load import load_run
 
 IMPORTS = Path(__file__).parents[1] / "data" / "imports"
 CODE, OUT, BRIEF = "python run.py --all", "dice 0.81\n12 cases\n", "Segment the kidneys."
+TAU = "tool-calling-gpt-x-0.0_range_0-1_user-gpt-y-llm_0105100000"
+AUTOGEN: dict[str, Any] = {
+    "model": None,
+    "reasoning": "Now all cases.",
+    "times": [5.0, 19.0],
+    "tokens": (130, 20),
+    "totals": (260, 40, None, 19.0),
+}
+STOP_REASON = {"stop_reason": "Text 'Done.' mentioned"}
 TRIAL = "terminal-bench/kidney/kidney.1-of-1.run-a"
 
 
@@ -195,6 +204,109 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "otel",
         "t-1",
         {"times": [4.0, 11.0], "tokens": (100, 20), "totals": (250, 30, None, 11.0)},
+    ),
+    f"tau-bench/{TAU}.json": (
+        "tau-bench",
+        f"{TAU}-task-7-trial-1",
+        {
+            "agent": "tool-calling",
+            "task": "retail/7",
+            "repeat": 1,
+            "outcomes": {
+                "reward": 1.0,
+                "source": "user",
+                "user_cost": 0.002,
+                "reward_info.reward": 1.0,
+                "reward_info.info.r_actions": 1.0,
+                "reward_info.info.gt_data_hash": "0f3a",
+            },
+        },
+    ),
+    "tau2/2026-01-05_telecom_llm_agent_gpt-x.json": (
+        "tau-bench",
+        "5f0e-1",
+        {
+            "agent": "llm_agent",
+            "task": "telecom/kidneys",
+            "repeat": 1,
+            "reasoning": "All at once?",
+            "outcomes": {
+                "reward": 0.0,
+                "reward_breakdown.DB": 0.0,
+                "termination_reason": "user_stop",
+                "user_cost": 0.01,
+            },
+            "times": [5.0, 11.0, 18.0],
+            "tokens": (130, 20),
+            "totals": (390, 60, 0.05, 20.5),
+        },
+    ),
+    "tau2/simulations/5f0e-2.json": (
+        "tau-bench",
+        "5f0e-2",
+        {
+            "agent": "llm_agent",
+            "task": "telecom/kidneys",
+            "repeat": 0,
+            "reasoning": "All at once?",
+            "outcomes": {"termination_reason": "user_stop", "user_cost": 0.01},
+            "times": [5.0, 11.0, 18.0],
+            "tokens": (130, 20),
+            "totals": (390, 60, 0.05, 20.5),
+        },
+    ),
+    "langchain/state.json": (
+        "langchain",
+        "state",
+        {
+            "reasoning": "All at once?",
+            "outcomes": {"remaining_steps": 22.0},
+            "tokens": (130, 20),
+            "totals": (260, 40, None, None),
+        },
+    ),
+    "langchain/history.json": (
+        "langchain",
+        "thread-1",
+        {
+            "reasoning": "All at once?",
+            "tokens": (130, 20),
+            "totals": (260, 40, None, None),
+        },
+    ),
+    "gemini-cli/session-2026-01-05T10-00-b1d2c3e4.jsonl": (
+        "gemini-cli",
+        "b1d2c3e4-0001",
+        {
+            "agent": "gemini-cli",
+            "model": "gemini-x",
+            "exit_code": 1,
+            "reasoning": "Planning\nAll at once?",
+            "times": [5.0, 19.0],
+            "tokens": (130, 20),
+            "totals": (260, 40, None, 19.0),
+        },
+    ),
+    "gemini-cli/checkpoint-kidney.json": (
+        "gemini-cli",
+        "checkpoint-kidney",
+        {"agent": "gemini-cli", "model": None, "reasoning": "All at once?"},
+    ),
+    "autogen/result.json": ("autogen", "result", AUTOGEN | {"outcomes": STOP_REASON}),
+    "autogen/stream.jsonl": ("autogen", "stream", AUTOGEN | {"outcomes": STOP_REASON}),
+    "autogen/team-state.json": ("autogen", "team-state", AUTOGEN),
+    "smolagents/result.json": (
+        "smolagents",
+        "result",
+        {
+            "agent": "smolagents",
+            "model": None,
+            "ended": "submitted",
+            "outcomes": {"state": "success"},
+            "times": [9.0, 12.0, 20.0],
+            "tokens": (130, 20),
+            "totals": (390, 60, None, 20.0),
+        },
     ),
     f"{TRIAL}/results.json": (
         "terminal-bench",

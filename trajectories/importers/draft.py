@@ -134,10 +134,6 @@ class Draft:
         """The number of calls so far that can be read."""
         return sum(len(turn.calls) for turn in self._turns)
 
-    def has_open_call(self, call_id: str | None) -> bool:
-        """Whether a call of this id has no result so far."""
-        return call_id is not None and bool(self._open_calls.get(call_id))
-
     def count_unread_call(self) -> None:
         """Count a call that is left out because its shape is unknown."""
         self.n_unread_calls += 1

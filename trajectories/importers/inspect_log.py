@@ -18,7 +18,15 @@ from typing import Any
 
 from ...errors import InputError
 from ..reading.answer_marks import kind_of_error
-from ..reading.json_bytes import MAX_BYTES, decode, number, parse_json, read_json, text_or_none
+from ..reading.json_bytes import (
+    MAX_BYTES,
+    decode,
+    loads,
+    number,
+    parse_json,
+    read_json,
+    text_or_none,
+)
 from ..reading.messages import content_text
 from . import Importer
 from .draft import Draft, parse_call
@@ -226,6 +234,91 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, location: str) -> Draft
         _add_score(draft, str(scorer), as_object(score))
     draft.add_outcomes(sample.get("metadata"), "metadata", "metadata")
     return draft
+
+
+def transcript_draft(columns: dict[str, Any], name: str, path: Path, location: str) -> Draft:
+    """A transcript of a database of Inspect Scout; `columns` are those of its row.
+
+    InputError if it holds no messages. Messages and events are JSON text. Source: inspect_scout
+    0.6.2 `_transcript/database/schema.py`.
+    """
+    messages, events = _json_column(columns, "messages"), _json_column(columns, "events")
+    if not isinstance(messages, list) or not messages:
+        raise InputError(f"{location}the transcript holds no messages", _EXPECTED, path)
+    transcript_id = as_id(columns.get("transcript_id"))
+    unit = (as_id(columns.get("task_set")), as_id(columns.get("task_id")))
+    repeat = columns.get("task_repeat")
+    draft = Draft(
+        transcript_id or name,
+        "inspect",
+        source_id=transcript_id,
+        agent=text_or_none(columns.get("agent")),
+        model=text_or_none(columns.get("model")),
+        task="/".join(part for part in unit if part) or None,
+        repeat=repeat if isinstance(repeat, int) else None,
+    )
+    for key in ("source_type", "source_id", "source_uri", "date"):
+        if text_or_none(columns.get(key)):
+            draft.origin[key] = columns[key]
+    event_times = _Events({"events": events}, draft)
+    for message in messages:
+        _add(draft, as_object(message), event_times)
+    draft.has_tools = event_times.has_tools
+    draft.wall_time_s = number(columns.get("total_time"))
+    for key in ("error", "limit"):
+        draft.add_outcomes(bool(columns.get(key)), "transcript", f"has_{key}")
+        if columns.get(key):
+            draft.origin[key] = columns[key]
+    score = _json_column(columns, "score")
+    if score is not None:
+        _add_score(draft, "score", {"value": score})
+    others = {key: item for key, item in columns.items() if key not in _TRANSCRIPT_COLUMNS}
+    metadata = {key: _json_column(others, key) for key in others}
+    draft.add_outcomes(metadata, "transcript")
+    for key in ("timelines", "score_explanation"):
+        if columns.get(key):
+            draft.lost[f"column {key}"] += 1
+    return draft
+
+
+_TRANSCRIPT_COLUMNS = {
+    "transcript_id",
+    "task_set",
+    "task_id",
+    "task_repeat",
+    "agent",
+    "agent_args",
+    "model",
+    "model_options",
+    "source_type",
+    "source_id",
+    "source_uri",
+    "date",
+    "score",
+    "score_explanation",
+    "message_count",
+    "total_time",
+    "error",
+    "limit",
+    "trust_content",
+    "messages",
+    "events",
+    "timelines",
+    "events_data",
+    "filename",
+}
+"""Columns of a transcript that are read, or that say nothing about the run."""
+
+
+def _json_column(columns: dict[str, Any], name: str) -> Any:
+    """The value of a column that may be JSON text; other text as it is."""
+    value = columns.get(name)
+    if not isinstance(value, str):
+        return value
+    try:
+        return loads(value)
+    except ValueError:
+        return value
 
 
 def _add_usage(draft: Draft, sample: dict[str, Any]) -> None:

@@ -2,11 +2,10 @@
 
 A conversation is an object with `messages`, or the bare list. Training datasets use other names for
 the same, which are read too: `conversations` of `from` and `value` (ShareGPT), `trajectory` of
-`role` and `text`, `traj` of tau-bench, `simulations` of tau2. So are LangChain's messages (`type`
-human and ai, plain or as `lc` dumps), batch requests (`body.messages`, `custom_id`) and logs of one
-message a line. Other fields of a conversation (`resolved`, `score`) become outcomes. Messages stay
-as they are; only results of tools become the harness's JSON. Source: OpenAI API reference, chat
-completions; tau2-bench `data_model/simulation.py`; LangChain `messages`.
+`role` and `text`. So are batch requests (`body.messages`, `custom_id`) and logs of one message a
+line. Other fields of a conversation (`resolved`, `score`) become outcomes. Messages stay as they
+are; only results of tools become the harness's JSON. Source: OpenAI API reference, chat
+completions.
 """
 
 from __future__ import annotations
@@ -26,15 +25,7 @@ from .files import WrongFormat, read_runs
 from .recognise import has_keys
 from .usage import usage_tokens
 
-MESSAGE_KEYS = (
-    "messages",
-    "conversations",
-    "conversation",
-    "trajectory",
-    "history",
-    "turns",
-    "traj",
-)
+MESSAGE_KEYS = ("messages", "conversations", "conversation", "trajectory", "history", "turns")
 """What datasets call the list of messages."""
 _EXPECTED = "expected objects with `messages`, or lists of messages with `role`"
 _ROLES = {
@@ -45,17 +36,6 @@ _ROLES = {
     "observation": "tool",
     "function_response": "tool",
     "function_call": "assistant",
-}
-_LANGCHAIN_TYPES = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-    "tool": "tool",
-    "HumanMessage": "user",
-    "AIMessage": "assistant",
-    "AIMessageChunk": "assistant",
-    "SystemMessage": "system",
-    "ToolMessage": "tool",
 }
 _ROLE_KEYS = ("role", "from")
 _TEXT_KEYS = ("content", "value", "text", "system_prompt")
@@ -82,23 +62,7 @@ _NOT_OUTCOMES = {
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every conversation of the file."""
-    return read_runs(path, _is_message, conversation_draft, _simulations)
-
-
-def _simulations(value: Any) -> Any:
-    """The conversations in a result of tau2, each with the agent and the domain; else the value."""
-    header = as_object(value)
-    simulations = as_objects(header.get("simulations"))
-    if not simulations:
-        return value
-    info = as_object(header.get("info"))
-    agent = as_object(info.get("agent_info"))
-    shared = {
-        "agent": agent.get("implementation"),
-        "model": agent.get("llm"),
-        "task_set": as_object(info.get("environment_info")).get("domain_name"),
-    }
-    return [{**shared, **simulation} for simulation in simulations]
+    return read_runs(path, _is_message, conversation_draft)
 
 
 def conversation_draft(value: Any, name: str, path: Path, location: str) -> Draft:
@@ -122,9 +86,6 @@ def conversation_draft(value: Any, name: str, path: Path, location: str) -> Draf
     if not is_request:
         outcomes = {key: item for key, item in header.items() if key not in _NOT_OUTCOMES}
         draft.add_outcomes(outcomes, "")
-    if "termination_reason" in header:  # tau2
-        draft.add_totals(cost_usd=header.get("agent_cost"))
-        draft.wall_time_s = number(header.get("duration"))
     if text_or_none(header.get("system")):
         draft.system(header["system"])
     for message in messages:
@@ -168,20 +129,12 @@ def _message_list(header: dict[str, Any]) -> Any:
 def _is_message(value: Any) -> bool:
     if not isinstance(value, dict) or "messages" in value:
         return False
-    is_langchain = value.get("type") in _LANGCHAIN_TYPES and "content" in value
-    return is_langchain or isinstance(value.get("role", value.get("from")), str)
+    return isinstance(value.get("role", value.get("from")), str)
 
 
 def _chat_message(value: Any) -> Any:
-    """A message in chat shape, if it is one of LangChain, ShareGPT or another dataset."""
-    if not isinstance(value, dict):
-        return value
-    if value.get("lc") and isinstance(value.get("kwargs"), dict):  # LangChain's own dump
-        names = value.get("id")
-        value = {"type": names[-1] if isinstance(names, list) and names else "", **value["kwargs"]}
-    if "role" not in value and str(value.get("type")) in _LANGCHAIN_TYPES:
-        return {**value, "role": _LANGCHAIN_TYPES[value["type"]]}
-    if "from" not in value and "content" in value:
+    """A message in chat shape, if it is one of ShareGPT or of another dataset."""
+    if not isinstance(value, dict) or ("from" not in value and "content" in value):
         return value
     role = str(value.get("role", value.get("from")))
     others = {key: item for key, item in value.items() if key not in (*_ROLE_KEYS, *_TEXT_KEYS)}
@@ -196,11 +149,8 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, location: str) -> No
         draft.system(content)
     elif role == "assistant":
         draft.chat_assistant(message, list(chat_calls(message)))
-        metadata = as_object(message.get("response_metadata"))
-        usage = first_of(message, "usage", "usage_metadata") or metadata.get("token_usage")
-        draft.add_usage(usage_tokens(usage), first_of(message, "cost", "cost_usd"))
-    elif message.get("requestor") == "user":
-        draft.lost["calls of a simulated user"] += 1
+        cost = first_of(message, "cost", "cost_usd")
+        draft.add_usage(usage_tokens(message.get("usage")), cost)
     elif role in ("tool", "function"):
         _add_result(draft, message)
     else:
@@ -212,11 +162,9 @@ def _add_result(draft: Draft, message: dict[str, Any]) -> None:
     names = ("content", "tool_call_id", "role")
     extra = {key: value for key, value in message.items() if key not in names}
     call_id, kind = as_id(message.get("tool_call_id")), stated_kind(message)
-    if call_id is None and draft.has_open_call(as_id(message.get("id"))):
-        call_id = as_id(message.get("id"))
     draft.result(call_id, message.get("content"), kind=kind, extra=extra)
     draft.messages[-1]["role"] = message["role"]
-    if call_id is None and "tool_call_id" not in message:
+    if "tool_call_id" not in message:
         del draft.messages[-1]["tool_call_id"]
 
 
@@ -233,15 +181,5 @@ def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
 IMPORTER = Importer(
     read,
     (".json", ".jsonl"),
-    has_keys(
-        "messages.role",
-        "body.messages.role",
-        "role content",
-        "conversations.from",
-        "traj.role",
-        "simulations.messages.role",
-        "messages.type=human",
-        "messages.kwargs.content",
-        "type=human content",
-    ),
+    has_keys("messages.role", "body.messages.role", "role content", "conversations.from"),
 )

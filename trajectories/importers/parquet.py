@@ -2,7 +2,8 @@
 
 A row is read like OpenAI chat. Its messages are in `messages`, `conversations`, `trajectory` ... (a
 list, or JSON text); its other columns (`resolved`, `reward`, `exit_status`) become outcomes. Keys
-that a file fills with null, because all rows share one type, are left out.
+that a file fills with null, because all rows share one type, are left out. A row of a database of
+Inspect Scout (`transcript_id`) has Inspect's messages and is read like a sample of its logs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..reading.table_errors import table_errors
 from . import Importer
 from .draft import Draft
 from .files import draft_or_error, source_name
+from .inspect_log import transcript_draft
 from .openai_chat import MESSAGE_KEYS, conversation_draft
 
 if TYPE_CHECKING:
@@ -94,9 +96,9 @@ def _count_rows(frame: pl.LazyFrame, path: Path) -> int:
 
 def _draft(row: dict[str, Any], row_index: int, path: Path) -> Draft:
     number = row_index + 1
-    draft = conversation_draft(
-        _as_json(row), f"{source_name(path)}-{number}", path, f"row {number}: "
-    )
+    columns, name, location = _as_json(row), f"{source_name(path)}-{number}", f"row {number}: "
+    make_draft = transcript_draft if "transcript_id" in row else conversation_draft
+    draft = make_draft(columns, name, path, location)
     draft.format = "parquet"
     return draft
 

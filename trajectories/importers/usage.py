@@ -27,6 +27,7 @@ _CACHE_READ = (
     "input_cache_read",
     "prompt_cache_hit_tokens",
     "cachedContentTokenCount",
+    "cached",
 )
 _CACHE_WRITE = (
     "cache_creation_input_tokens",
@@ -41,6 +42,7 @@ _REASONING = (
     "output_reasoning_tokens",
     "output_reasoning",
     "thoughtsTokenCount",
+    "thoughts",
 )
 _INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details", "output_token_details")
