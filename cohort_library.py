@@ -4,7 +4,8 @@ A `source` is what the commands take: a file of scorecards (.jsonl, .json), a fr
 or a polars DataFrame), a folder of these, a store, a folder of runs (its scorecards in its store;
 without one the rules judge scores the runs first), a list of any of them, or scorecards themselves.
 One scorecard of each run counts. `where` is a filter of runs as in `--where`; `judged_by` and
-`rubric` (ID, ID@VERSION or a YAML file) choose scorecards as the options of these names do.
+`rubric` (ID, ID@VERSION or a YAML file) choose scorecards as the options of these names do;
+`store` names the store of folders of runs, by default the one that belongs to each.
 What cannot be read is a warning and stands in `problems` of the result. No settings file is read.
 """
 
@@ -40,13 +41,17 @@ class _Cards:
     where: str | None
     judged_by: str | None
     rubric: str | Path | None
+    store: str | Path | None
 
     def reading(self) -> CardReading:
         from .analysis.tables.card_sources import CardReading
         from .judge.card.choice import rubric_to_score_with
         from .judge.session import ScoreOptions
 
-        return CardReading(ScoreOptions(rubric=rubric_to_score_with(self.rubric)))
+        reading = CardReading(ScoreOptions(rubric=rubric_to_score_with(self.rubric)))
+        if self.store is not None:
+            reading.store_of = lambda folder: self.store
+        return reading
 
     def choice(self) -> CardChoice:
         from .judge.card.choice import choice_of
@@ -80,6 +85,7 @@ def leaderboard(
     where: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
+    store: str | Path | None = None,
 ) -> Leaderboard:
     """Rank agents, or what `by` makes a row of, with intervals and the ranks that stay possible.
 
@@ -94,7 +100,7 @@ def leaderboard(
     from .analysis.tables.score_names import outcome_column
 
     names = (boards,) if isinstance(boards, str) else tuple(boards)
-    cohort = _Cards(where, judged_by, rubric).read(source)
+    cohort = _Cards(where, judged_by, rubric, store).read(source)
     return rank(cohort, by, names, outcome_column(outcome))
 
 
@@ -109,6 +115,7 @@ def compare(
     where: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
+    store: str | Path | None = None,
 ) -> ComparisonResult:
     """The paired difference of two agents, judges or rubrics of a source, or of two sources.
 
@@ -129,7 +136,7 @@ def compare(
     )
     from .analysis.tables.score_names import outcome_column
 
-    cards = _Cards(where, judged_by, rubric)
+    cards = _Cards(where, judged_by, rubric, store)
     column = outcome_column(outcome)
     if source is not None:
         cohort = cards.read(source, choice_for_names(cards.choice(), by))
@@ -151,6 +158,7 @@ def agreement(
     where: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
+    store: str | Path | None = None,
 ) -> Agreement:
     """How far a judge agrees with people, judges with one another, or two annotators.
 
@@ -169,7 +177,7 @@ def agreement(
         agreement_with_labels,
     )
 
-    cards = _Cards(where, judged_by, rubric)
+    cards = _Cards(where, judged_by, rubric, store)
     read_labels = _labels(labels)
     if against is not None:
         if read_labels is None:
@@ -196,6 +204,7 @@ def power(
     where: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
+    store: str | Path | None = None,
 ) -> RunPlan | LabelPlan:
     """The tasks, repeats and labels that detect a difference or an effect, planned from a pilot.
 
@@ -221,7 +230,7 @@ def power(
         outcome=outcome_column(outcome),
     )
     question.check(has_labels=labels is not None)
-    cohort = _Cards(where, judged_by, rubric).read(source)
+    cohort = _Cards(where, judged_by, rubric, store).read(source)
     return plan(cohort, question, labels=_labels(labels), target=target)
 
 
@@ -235,6 +244,7 @@ def analyze(
     where: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
+    store: str | Path | None = None,
 ) -> Analysis:
     """All tables of the analysis, and the findings as sentences.
 
@@ -250,7 +260,7 @@ def analyze(
     from .analysis.report.results import analyse
     from .analysis.tables.score_names import outcome_column
 
-    cards = _Cards(where, judged_by, rubric)
+    cards = _Cards(where, judged_by, rubric, store)
     reading = cards.reading()
     results = analyse(
         source,

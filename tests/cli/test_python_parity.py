@@ -36,7 +36,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(folder / "demo" / "labels", folder / "labels")
         patched.chdir(folder / "demo")
         for name, judge in (("cards", "replay:answers"), ("rules", "rules")):
-            options = ["--judge", judge, "--store", "none", "--out", str(folder / f"{name}.jsonl")]
+            options = ["--judge", judge, "--store", str(folder / "all.db")]
+            options += ["--out", str(folder / f"{name}.jsonl")]
             assert run(["-q", "score", "runs", *options]) == 0
         patched.chdir(folder)
         options = ["--store", "none", "--out", "recorded.jsonl"]
@@ -79,6 +80,11 @@ CASES = [
         ["leaderboard", "demo/runs", "--rubric", "classification@1.1"],
         lambda: ambjudge.leaderboard("demo/runs", rubric="classification@1.1"),
         id="board of runs that are scored first",
+    ),
+    pytest.param(
+        ["leaderboard", "demo/runs", "--store", "all.db", "--judged-by", "rules"],
+        lambda: ambjudge.leaderboard("demo/runs", store="all.db", judged_by="rules"),
+        id="board of runs with a store elsewhere",
     ),
     pytest.param(
         ["compare", "agent-ash", "agent-elm", "cards.jsonl", "--margin", "5"],

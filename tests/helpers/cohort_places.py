@@ -75,9 +75,10 @@ class Desk:
         return [str(part) for pair in chosen.items() if pair[1] is not None for part in pair]
 
     @property
-    def arguments(self) -> dict[str, str | None]:
-        """The same choice for functions of Python."""
-        return {"judged_by": self.judge, "rubric": self.rubric, "where": self.where}
+    def arguments(self) -> dict[str, Any]:
+        """The same for functions in Python."""
+        names = {"judged_by": self.judge, "rubric": self.rubric, "where": self.where}
+        return {**names, "store": self.store}
 
     def call(self, *args: str | Path, code: Iterable[int] = (0,)) -> tuple[str, str]:
         """Run a command line in this process; stdout and stderr."""
@@ -169,18 +170,14 @@ def python_frame(desk: Desk) -> Numbers:
 
 
 def python_analyze(desk: Desk) -> Numbers:
-    """`ambjudge.analyze`, which has no other store than that of the folder."""
-    if desk.store is not None:
-        return Numbers()
+    """`ambjudge.analyze`."""
     analysis = ambjudge.analyze(desk.runs, only=["leaderboard"], **desk.arguments)
-    board = analysis.tables["leaderboard"].to_dicts()
+    board = analysis["leaderboard"].to_dicts()
     return Numbers(_frame_rows(analysis.runs), _board_rows(board), analysis.runs.height)
 
 
 def python_leaderboard(desk: Desk) -> Numbers:
     """`ambjudge.leaderboard`."""
-    if desk.store is not None:
-        return Numbers()
     board = ambjudge.leaderboard(desk.runs, **desk.arguments)
     return Numbers(agents=_board_rows(board.table.to_dicts()), n_runs=board.basis["runs"])
 
