@@ -9,6 +9,7 @@ AutoGen 0.2 have roles and are read as `openai`. Source: autogen-agentchat 0.7.5
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,9 @@ def _thread(value: dict[str, Any]) -> list[Any] | None:
     for key in ("messages", "message_thread"):
         if isinstance(value.get(key), list) and value[key]:
             return list(value[key])
+    if _is_known(value.get("chat_message")):  # the answer of one agent
+        inner = value.get("inner_messages")
+        return [*(inner if isinstance(inner, list) else []), value["chat_message"]]
     context = as_object(value.get("llm_context"))
     if isinstance(context.get("messages"), list):
         return list(context["messages"])
@@ -218,7 +222,9 @@ def _chat_content(content: Any) -> Any:
     """Content in chat shape: texts and images of a list become blocks, an object its JSON text."""
     if isinstance(content, list):
         return [_block(item) for item in content]
-    return content if content is None or isinstance(content, str) else content_text(content)
+    if content is None or isinstance(content, str):
+        return content
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _block(item: Any) -> dict[str, Any]:

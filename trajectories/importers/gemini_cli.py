@@ -135,8 +135,9 @@ class _Session:
         if text_or_none(self._header.get("summary")):
             draft.origin["summary"] = self._header["summary"]
         draft.elapsed(self._header.get("startTime"))
+        answered: set[str] = set()
         for key, entry in self._entries.items():
-            _add_entry(draft, entry, is_model_reply=key not in self._written_later)
+            _add_entry(draft, entry, answered, is_model_reply=key not in self._written_later)
         if self._n_rewinds:
             draft.odd["rewinds; what they took back stays"] += self._n_rewinds
         if self._n_unknown:
@@ -149,33 +150,31 @@ class _Session:
         return (older,) if self._path.suffix == ".jsonl" and is_file(older) else ()
 
 
-def _add_entry(draft: Draft, entry: dict[str, Any], *, is_model_reply: bool) -> None:
+def _add_entry(
+    draft: Draft, entry: dict[str, Any], answered: set[str], *, is_model_reply: bool
+) -> None:
+    """Add an entry; `answered` are the ids of calls whose results came with their reply."""
     kind, ts = entry["type"], draft.elapsed(entry.get("timestamp"))
     parts = _Parts(entry.get("content"))
     if kind in _NOTICES:
         _keep_notice(draft, kind, parts.content)
     elif kind == "user":
-        answered = {as_id(part.get("id")) for part in parts.results}
         for part in parts.results:
-            if not _is_answered(draft, part):
+            if as_id(part.get("id")) not in answered:
                 _add_response(draft, part, ts=ts)
-        draft.user(parts.content, None if answered else ts)
+        draft.user(parts.content, None if parts.results else ts)
     elif not is_model_reply:
         draft.context("assistant", parts.content, len(as_objects(entry.get("toolCalls"))))
     else:
         _add_reply(draft, entry, parts, ts)
+        records = as_objects(entry.get("toolCalls"))
+        answered.update(as_id(record.get("id")) or "" for record in records if record.get("result"))
 
 
 def _keep_notice(draft: Draft, kind: str, text: Any) -> None:
     """Keep what the program said to its user, which the model does not see."""
     draft.origin.setdefault("notices", []).append({"type": kind, "text": content_text(text)})
     draft.odd[f"notices of the program ({kind[:20]})"] += 1
-
-
-def _is_answered(draft: Draft, part: dict[str, Any]) -> bool:
-    """Whether the results of a turn have this one already."""
-    call_id = as_id(part.get("id"))
-    return any(message.get("tool_call_id") == call_id for message in draft.messages if call_id)
 
 
 def _add_reply(draft: Draft, entry: dict[str, Any], parts: _Parts, ts: float | None) -> None:

@@ -200,8 +200,8 @@ def _add_reply(draft: Draft, message: dict[str, Any], speaker: str | None) -> No
         [*_calls(draft, message, more), *(parse_call(call) for call in invalid)],
         reasoning=thoughts or thought,
         tokens=usage_tokens(message.get("usage_metadata"))
-        or usage_tokens(first_of(metadata, "token_usage", "usage")),
-        finish=first_of(metadata, "finish_reason", "stop_reason", "done_reason"),
+        or usage_tokens(first_of(metadata, "token_usage", "tokenUsage", "usage")),
+        finish=first_of(metadata, *_FINISH),
         speaker=speaker,
     )
     for call in invalid:  # they never reach a tool
@@ -209,6 +209,7 @@ def _add_reply(draft: Draft, message: dict[str, Any], speaker: str | None) -> No
         draft.result(as_id(call.get("id")), error, kind="failed")
 
 
+_FINISH = ("finish_reason", "finishReason", "stop_reason", "done_reason")
 _SIDES = ("additional_kwargs", "response_metadata")
 
 

@@ -48,7 +48,7 @@ _MESSAGE_KEYS = (
 _MESSAGE_TOOL = re.compile(
     r"(?i)(?:^|_|\b)(?:finish|finished|final|final_?answer|answer|submit|submission|done|complete"
     r"|completion|message|respond|response|reply|say|send_message|message_user|notify_user|ask_user"
-    r"|talk|end|terminate|exit|conclude|report)(?:$|_|\b)"
+    r"|talk|end|terminate|exit|conclude|report|transfer_to_human)(?:$|_|\b)"
 )
 _PATCH = re.compile(
     r"(?m)^(?:\*\*\* (?:Begin Patch|(?:Add|Update|Delete) File: )|--- \S|diff --git |@@ |\+\+\+ \S"
