@@ -145,6 +145,10 @@ REFUSED = {
         "more than the 50,000",
     ),
     "no roles": (b'{"messages": [{"content": "a"}]}', "without any `role`"),
+    "types of another tool": (
+        b'{"messages": [{"type": "TextMessage", "content": "a"}, {"type": 3}]}',
+        "without any `role`",
+    ),
 }
 
 

@@ -43,7 +43,7 @@ from .json_bytes import (
     text_or_none,
 )
 from .layout import TRACE_NAMES, RunFolder, find_conversations, find_outputs, run_folder, run_id
-from .messages import TurnBuilder
+from .messages import TurnBuilder, has_role
 from .plan_files import read_plan
 from .side_files import SideFiles, add_to_digest
 
@@ -187,7 +187,7 @@ def _read_run(path: Path) -> Run:
 def _parse_conversation(value: Any, path: Path) -> _Conversation:
     """The conversation in a file's JSON value; InputError says what the value is instead."""
     if isinstance(value, list):
-        if value and not _has_message(value):
+        if value and not any(map(has_role, value)):
             kind = type(value[0]).__name__
             raise InputError(f"is a list of {kind} without `role`", _EXPECTED, path)
         return _Conversation("list", {}, value)
@@ -202,14 +202,9 @@ def _parse_conversation(value: Any, path: Path) -> _Conversation:
             first_keys = sorted(map(str, value))[:6]
             content = f"keys {', '.join(first_keys) or '(none)'}"
         raise InputError(f"is an object with {content[:120]}", _EXPECTED, path)
-    if messages and not _has_message(messages):
+    if messages and not any(map(has_role, messages)):
         raise InputError("has `messages` without any `role`", _EXPECTED, path)
     return _Conversation("object", value, messages)
-
-
-def _has_message(items: list[Any]) -> bool:
-    """Whether any item looks like a message: with `role`, or `type` in its place."""
-    return any(isinstance(item, dict) and ("role" in item or "type" in item) for item in items)
 
 
 def _build_turns(messages: list[Any], path: Path, warnings: list[str]) -> TurnBuilder:

@@ -20,19 +20,24 @@ _TOOL_NAMES: dict[ActionKind, str] = {
     "execute": (
         "execute_code bash shell sh python ipython run exec execute run_command terminal"
         " execute_bash run_python execute_python jupyter local_shell code_interpreter"
-        " container.exec run_ipython execute_ipython_cell"
+        " container.exec run_ipython execute_ipython_cell run_shell_command python_interpreter"
     ),
     "write": "write write_file create_file create save_file notebookwrite",
     "edit": (
         "edit multiedit edit_file str_replace str_replace_editor str_replace_based_edit_tool"
         " apply_patch patch notebookedit insert replace"
     ),
-    "read": "read read_file cat view open open_file view_image bashoutput notebookread",
-    "search": "ls glob grep search find list_dir list_files codebase_search search_files",
-    "todo": "todowrite todoread todo update_plan todo_write think plan",
-    "web": "webfetch websearch web_search browse fetch browser",
+    "read": "read read_file cat view open open_file view_image bashoutput notebookread"
+    " read_many_files",
+    "search": "ls glob grep search find list_dir list_files codebase_search search_files"
+    " list_directory search_file_content grep_search",
+    "todo": "todowrite todoread todo update_plan todo_write think plan write_todos",
+    "web": "webfetch websearch web_search browse fetch browser web_fetch google_web_search",
     "submit": "submit_results submit finish complete attempt_completion",
 }
+_REPLY_ROLES = ("assistant", "ai", "model")
+_RESULT_ROLES = ("tool", "function")
+_TEXT_ROLES = ("user", "human", "system", "developer")
 _KINDS = {name: kind for kind, names in _TOOL_NAMES.items() for name in names.split()}
 MAX_TEXT = 1_000_000
 """Characters kept of a program or an output, half from each end: no judge is shown as many."""
@@ -410,16 +415,16 @@ class TurnBuilder:
             )
             return
         role = message.get("role") or message.get("type")
-        if role in ("assistant", "ai", "model"):
+        if role in _REPLY_ROLES:
             self._add_turn(position, message)
-        elif role in ("tool", "function"):
+        elif role in _RESULT_ROLES:
             call_id = message.get("tool_call_id")
             self._add_result(position, call_id, message.get("content"), stated_kind(message))
         elif role == "context":
             text = content_text(message.get("content"))
             if text:
                 self._add_text(f"[earlier {message.get('from')}]\n{text}")
-        elif role in ("user", "human", "system", "developer"):
+        elif role in _TEXT_ROLES:
             for block in _blocks(message, "tool_result"):
                 call_id = block.get("tool_use_id")
                 self._add_result(position, call_id, block.get("content"), stated_kind(block))
@@ -533,6 +538,14 @@ class TurnBuilder:
             if turn.actions[slot].observation is None:
                 return turn, slot
         return None
+
+
+def has_role(message: Any) -> bool:
+    """Whether a value is a message: it has a `role`, or one in its `type`."""
+    if not isinstance(message, dict):
+        return False
+    roles = (*_REPLY_ROLES, *_RESULT_ROLES, *_TEXT_ROLES)
+    return "role" in message or message.get("type") in roles
 
 
 def is_readable_call(call: Any) -> bool:
