@@ -372,6 +372,20 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
 }
 
 
+def test_telemetry_of_gemini_cli_names_the_session_instead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a row of indented objects, as its exporter writes them."""
+    names = ("gemini_cli.user_prompt", "gemini_cli.tool_call")
+    records = [
+        json.dumps({"hrTime": [1, 2], "attributes": {"event.name": n}}, indent=2) for n in names
+    ]
+    path = tmp_path / "telemetry.json"
+    path.write_text("\n".join(records) + "\n", "utf-8")
+    assert run_command(["import", "auto", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "has no outputs of tools (give the session" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_shape_that_is_unknown_is_named(name: str, tmp_path: Path) -> None:
     format, value, words = REFUSED[name]

@@ -4,7 +4,8 @@ A session (`chats/session-*.json`, later `.jsonl`) has one entry a reply, with i
 results, thoughts and tokens; later lines with the id of an earlier one replace it. What was
 rewound stays: the agent did it. A compressed history brings replies that no model wrote; they are
 context. A checkpoint (`/chat save`) is the history as it goes to the API. The files of sub-agents
-stand in a folder that has the name of their session. Source: google-gemini/gemini-cli
+stand in a folder that has the name of their session. Telemetry names calls without their outputs
+and is refused. Source: google-gemini/gemini-cli
 `packages/core/src/services/chatRecordingTypes.ts`, `chatRecordingService.ts`, `output/types.ts`.
 """
 
@@ -23,7 +24,7 @@ from . import Importer
 from .draft import Call, Draft
 from .fields import as_id, as_object, as_objects
 from .files import Document, documents, draft_or_error, source_name
-from .recognise import has_keys
+from .recognise import has_keys, head_of
 from .usage import sum_tokens, usage_tokens
 
 _EXPECTED = "expected a session (`sessionId`, `messages`), a checkpoint, or events of stream-json"
@@ -41,6 +42,12 @@ _SUBAGENT = "subagent"
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The run of the file; none of a session that goes on in a newer file beside it."""
+    if _is_telemetry(head_of(path)):
+        raise InputError(
+            "is telemetry of Gemini CLI, which has no outputs of tools",
+            "give the session that it is about: ~/.gemini/tmp/<project>/chats/session-*",
+            path,
+        )
     if path.suffix == ".json" and is_file(path.with_suffix(".jsonl")):
         return
     values = []
@@ -50,6 +57,10 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         else:
             values.append(document)
     yield draft_or_error(_draft, values, path)
+
+
+def _is_telemetry(head: bytes) -> bool:
+    return b'"event.name"' in head and b'"gemini_cli.' in head
 
 
 def _draft(items: list[Document], path: Path) -> Draft:
@@ -404,15 +415,18 @@ class _Stream:
         self.draft.add_outcomes(event.get("error"), "result", "error")
 
 
-IMPORTER = Importer(
-    read,
-    (".json", ".jsonl"),
-    has_keys(
-        "sessionId projectHash",
-        "role=model parts",
-        "history.role=model history.parts",
-        "clientHistory.parts",
-        "type=init session_id model timestamp",
-        "type=tool_use tool_name parameters",
-    ),
+_has_keys = has_keys(
+    "sessionId projectHash",
+    "role=model parts",
+    "history.role=model history.parts",
+    "clientHistory.parts",
+    "type=init session_id model timestamp",
+    "type=tool_use tool_name parameters",
 )
+
+
+def _recognises(head: bytes, name: str) -> bool:
+    return _has_keys(head, name) or _is_telemetry(head)
+
+
+IMPORTER = Importer(read, (".json", ".jsonl"), _recognises)
