@@ -38,6 +38,9 @@ def main() -> int:
                 run_sequence(number, args.steps, done)
             except Exception as error:
                 faults += 1
+                if isinstance(error, BaseExceptionGroup):
+                    # Hypothesis runs a failure twice; one that comes and goes stands in a group.
+                    error = error.exceptions[0]
                 print(f"seed {number}: {error}", flush=True)
                 frames = traceback.extract_tb(error.__traceback__)
                 for frame in frames[-3:]:

@@ -153,6 +153,7 @@ def _frame_rows(frame: pl.DataFrame) -> dict[str, Row]:
         rubric = f"{row['rubric']} {row['rubric_version']}"
         about = {"judge": row["judge"], "rubric": rubric, "agent": row["agent"]}
         assert row["run_id"] not in rows, f"{row['run_id']} counts twice"
+        numbers["contradictions"] = row["contradictions"]
         rows[row["run_id"]] = {**about, **numbers, "codes": codes}
     return rows
 
@@ -223,6 +224,7 @@ def export_scorecards(desk: Desk) -> Numbers:
             "task_score": card["task"],
             "overall": card["overall"],
             "codes": " ".join(sorted(codes)),
+            "contradictions": len(card["contradictions"]),
         }
     return Numbers(rows)
 
@@ -270,7 +272,8 @@ def site_rows(desk: Desk) -> Numbers:
 
 def _run_row(row: Mapping[str, Any]) -> Row:
     """A row of the browser or the site; a score that is only a range there is left out."""
-    cells: Row = {name: row[name] for name in ("judge", "rubric", "agent", "task_score")}
+    names = ("judge", "rubric", "agent", "task_score", "contradictions")
+    cells: Row = {name: row[name] for name in names}
     cells |= dict(zip(STAGES, row["stages"], strict=True))
     cells["codes"] = " ".join(sorted(code for code in row["codes"] if re.fullmatch("E[1-5]", code)))
     if row["agentic"] is not None:

@@ -193,7 +193,11 @@ class Workshop:
         flags = [] if judge is None else ["--judge", judge]
         flags += ["--api-base", self.server.url] if judge != "rules" else []
         flags += [] if self.store is None else ["--store", str(self.store)]
-        n_good = len(self.server.script) - 1 if self.server.script else None
+        n_good = None
+        if self.server.script:
+            n_good = len(self.server.script) - 1
+            # A call under way when another one is refused is lost, and rightly made again.
+            more = (*more, "--concurrency", "1")
         try:
             return self.desk().call(*args, *flags, *more, code=code)
         finally:

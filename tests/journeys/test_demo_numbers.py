@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from cohort_places import (
 )
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "docs/tutorial.md")
+_BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_DECIMAL = re.compile(r"(?<![\w.,/-])[-−]?\d+\.\d+(?![\w.]|\.\d)|(?<![\w.])\.\d{2,3}\b")
+_COUNTS = re.compile(r"\b\d+ of \d+ (?:quotes|cases|criteria)\b")
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +59,71 @@ def test_each_place_shows_numbers(desk: Desk, place) -> None:
 def test_a_part_has_the_same_numbers_everywhere(desk: Desk, choice: dict[str, str]) -> None:
     part = Desk(desk.runs, desk.scratch, **choice)
     assert_same_numbers(part, [*QUICK, leaderboard_text, site_board])
+
+
+def block_lines(page: str) -> list[tuple[str, list[str]]]:
+    """Each command that a page shows after `$`, with the lines of output below it."""
+    shown: list[tuple[str, list[str]]] = []
+    for block in _BLOCK.findall((ROOT / page).read_text("utf-8")):
+        command: list[str] | None = None
+        for line in block.splitlines():
+            if line.startswith("$ ambjudge "):
+                command = []
+                shown.append((line.removeprefix("$ ambjudge "), command))
+            elif line.startswith("$ "):
+                command = None
+            elif command is not None and line.strip():
+                command.append(line)
+    return shown
+
+
+def output_of(desk: Desk, line: str) -> str:
+    """What a command of a page prints, on stdout and stderr."""
+    args = shlex.split(line)
+    if args[0] in ("demo", "cd"):
+        return ""
+    return "\n".join(desk.call(*args, code=(0, 1)))
+
+
+@pytest.fixture(scope="module")
+def printed(desk: Desk) -> dict[str, str]:
+    """What the commands of README and tutorial print, by command."""
+    # What writes files and shows nothing would only take time.
+    lines = [
+        line
+        for page in ("README.md", "docs/tutorial.md")
+        for line, output in block_lines(page)
+        if output or "--out" not in line
+    ]
+    return {line: output_of(desk, line) for line in dict.fromkeys(lines)}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_pages_show_what_the_commands_print(page: str, printed: dict[str, str]) -> None:
+    """Each line of output that a page shows; it may leave out columns."""
+    for command, lines in block_lines(page):
+        if not lines:
+            continue
+        rows = [line.split() for line in printed[command].splitlines()]
+        for line in lines:
+            assert any(is_in_order(line.split(), row) for row in rows), f"{command}: {line}"
+
+
+def is_in_order(words: list[str], row: list[str]) -> bool:
+    """Whether the row has all these words in this order."""
+    cells = iter(row)
+    return all(word in cells for word in words)
+
+
+def test_prose_of_the_tutorial_has_the_numbers_of_the_commands(
+    desk: Desk, printed: dict[str, str]
+) -> None:
+    """Every number with decimals and every count, wherever the tutorial mentions it."""
+    text = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
+    prose = _BLOCK.sub("", text)
+    everything = " ".join(" ".join(printed.values()).split())
+    everything += output_of(desk, "score runs/")
+    numbers = {*_DECIMAL.findall(prose), *_COUNTS.findall(prose)}
+    assert len(numbers) > 8
+    missing = sorted(number for number in numbers if number not in everything)
+    assert not missing

@@ -19,8 +19,10 @@ from cohort_places import (
     Desk,
     Numbers,
     assert_same_numbers,
+    export_scorecards,
     python_leaderboard,
     single_runs,
+    site_rows,
 )
 from workshop import JUDGES, Workshop
 
@@ -172,6 +174,34 @@ def test_a_researcher_defends_a_number(tmp_path: Path, monkeypatch: pytest.Monke
 
     after = assert_same_numbers(Desk(desk.runs, desk.scratch), QUICK)
     assert after == before, "labels change no score"
+
+
+def test_a_judge_cannot_deny_a_proven_fact_in_silence(shop: Workshop) -> None:
+    """What a fact decides is not asked; asked all the same, a denial is a contradiction, in every
+    place."""
+    for number in range(3):
+        folder = shop.add_run(f"case-{number}")
+        plan = folder / "outputs" / "plan" / "plan.md"
+        plan.parent.mkdir(parents=True)
+        plan.write_text("# Plan\nThe network runs over every case and writes masks.\n", "utf-8")
+    shop.score("openai/lowest")
+    numbers = assert_same_numbers(shop.desk(), [*QUICK, export_scorecards])
+    assert plan_was_met(shop) == [1, 1, 1]
+    assert [row["contradictions"] for row in (numbers.runs or {}).values()] == [0, 0, 0]
+
+    shop.score("openai/lowest", "--ask-all")
+    numbers = assert_same_numbers(shop.desk(), [*QUICK, export_scorecards, site_rows])
+    assert plan_was_met(shop) == [0, 0, 0]
+    assert all(row["contradictions"] for row in (numbers.runs or {}).values())
+    text, _ = shop.desk().call("score", "runs/case-1", code=(0, 1))
+    assert "plan.md came with the run" in text
+
+
+def plan_was_met(shop: Workshop) -> list[float]:
+    """The values of S1a, whether there is a plan.md, of all runs."""
+    lines = shop.desk().read("export", "--what", "criteria").splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [row["value"] for row in rows if row["criterion"] == "S1a"]
 
 
 def words(text: str) -> str:
