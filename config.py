@@ -32,7 +32,7 @@ class Setting(NamedTuple):
 
 SETTINGS: dict[str, Setting] = {
     "judge": Setting(list),
-    "rubric": Setting(str),
+    "rubric": Setting(list),
     "store": Setting(str),
     "public": Setting(str),
     "policy": Setting(str),
@@ -198,10 +198,16 @@ def _resolve_paths(file: Path, name: str, value: Any) -> Any:
     elif name == "store":
         is_path = value != "none" and "://" not in value
     elif name == "rubric":
-        is_path = value.endswith((".yaml", ".yml"))
+        return tuple(_resolve_rubric(file, rubric) for rubric in value)
     else:
         is_path = name == "policy" and value not in _NAMED_POLICIES
     return str(file.parent / value) if is_path else value
+
+
+def _resolve_rubric(file: Path, rubric: str) -> str:
+    """A file, or a folder of files, with an absolute path; an id unchanged."""
+    is_path = rubric.endswith((".yaml", ".yml", "/")) or (file.parent / rubric).is_dir()
+    return str(file.parent / rubric) if is_path else rubric
 
 
 def _resolve_judge(file: Path, judge: str) -> str:

@@ -30,12 +30,12 @@ from .judge.questions.items import (
 )
 from .judge.run_sources import run_sources
 from .judge.runner import run_sync
+from .judge.scope import Scope
 from .judge.select import JudgeOptions
 from .judge.select import make_judge as select_judge
 from .judge.session import RunScorer, ScoreOptions, ScoreOutcome, make_scorer, run_session
 from .plugins import warn
-from .rubrics.load import rubric_for
-from .rubrics.model import Rubric
+from .rubrics.load import RubricNames
 from .tracks import TRACKS
 from .trajectories.models import Run, Segmentation, Tier
 from .trajectories.reading.load import iter_runs as iter_files
@@ -109,7 +109,7 @@ def score(
     run: Run | str | Path,
     judge: Judge | str | Sequence[str] | None = None,
     *,
-    rubric: Rubric | str | Path | None = None,
+    rubric: RubricNames = None,
     track: str | None = None,
     tier: Tier | None = None,
     public: str | Path | None = None,
@@ -123,9 +123,10 @@ def score(
 
         card = ambjudge.score("runs/vqa-std-01", judge="openai/gpt-5.4-mini", store="verdicts.db")
 
-    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: for a run
-    whose files do not name them. `public`: the folder with the public inputs. `policy`: `paper`,
-    `harness`, a TOML or YAML file, or a Policy. `diagnosis`: ask a model for error codes too.
+    `rubric`: an id, a YAML file, a folder of them, a Rubric, or several of these (default: the
+    track's). `track`, `tier`: for a run whose files do not name them. `public`: the folder with the
+    public inputs. `policy`: `paper`, `harness`, a TOML or YAML file, or a Policy. `diagnosis`: ask
+    a model for error codes too.
     `stages`: who labels the turns: rules, judge or mixed. `ask_all`: ask a model also about
     criteria that facts decide. ConfigError for an unknown policy, for a rubric of another track
     than the run's, and for a judge that cannot label turns; JudgeError if the judge cannot be used
@@ -143,7 +144,7 @@ def score(
     )
     with _open_scorer(judge, options, store) as scorer:
         check_can_label_stages(scorer.judge, questions)
-        _check_rubric(scorer.scope.rubric, loaded, track)
+        _check_rubrics(scorer.scope, loaded, track)
         return run_sync(scorer.make_card(loaded, loaded.path))
 
 
@@ -151,7 +152,7 @@ def score_many(
     paths: Paths,
     judge: Judge | str | Sequence[str] | None = None,
     *,
-    rubric: Rubric | str | Path | None = None,
+    rubric: RubricNames = None,
     track: str | None = None,
     tier: Tier | None = None,
     public: str | Path | None = None,
@@ -360,7 +361,7 @@ def _open_scorer(
 
 def _score_options(
     *,
-    rubric: Rubric | str | Path | None,
+    rubric: RubricNames,
     track: str | None,
     tier: Tier | None,
     public: str | Path | None,
@@ -386,13 +387,14 @@ def _score_options(
     )
 
 
-def _check_rubric(rubric: Rubric | None, run: Run, track: str | None) -> None:
-    """ConfigError if the rubric is for another track than the run's."""
+def _check_rubrics(scope: Scope, run: Run, track: str | None) -> None:
+    """ConfigError if the rubrics are for other tracks than the run's."""
     track = run.track or track
-    if rubric is not None and rubric_for(track, run.task, rubric) is not rubric:
+    if scope.is_foreign(scope.rubric_of(track, run.task)):
+        names = ", ".join(f"{rubric.id} is for track {rubric.track}" for rubric in scope.rubrics)
         raise ConfigError(
-            f"rubric {rubric.id} is for track {rubric.track}, the run is of {track}",
-            "give another rubric",
+            f"rubric {names}, the run is of {f'track {track}' if track else 'an unknown track'}",
+            "give another rubric" if track else "name the track of the run",
         )
 
 

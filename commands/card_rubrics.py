@@ -74,8 +74,8 @@ class CardRubrics:
         from ..config import load
         from ..rubrics.load import builtin_ids, load_rubric
 
-        own = score_options(load(self._obj["config"]), {}).scope().rubric
-        candidates = [own] if own is not None and own.id == key[0] else []
+        own = score_options(load(self._obj["config"]), {}).scope().rubrics
+        candidates = [rubric for rubric in own if rubric.id == key[0]]
         if key[0] in builtin_ids():
             candidates.append(load_rubric(key[0]))
         for rubric in candidates:

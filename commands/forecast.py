@@ -91,8 +91,8 @@ def show_forecast(plan: RejudgePlan, outdated_cards: int, as_json: bool) -> None
         console.say(f"{format_tokens(plan)}, cost {format_cost(plan, '${:.4f}')}")
     if outdated_cards:
         console.say(
-            f"{console.counted(outdated_cards, 'scorecard')} missing, or made with another version"
-            " of the rubric or another policy"
+            f"{console.counted(outdated_cards, 'scorecard')} missing, or not of the verdicts in"
+            " force"
         )
 
 

@@ -64,8 +64,9 @@ STORE = option(
 RUBRIC = option(
     "--rubric",
     heading="Scores",
-    metavar="FILE|ID",
-    help="Judge the runs of its track by this rubric.",
+    multiple=True,
+    metavar="FILE|DIR|ID",
+    help="Judge the runs of its track by this rubric; repeatable.",
 )
 WHERE = option(
     "--where",

@@ -122,10 +122,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         )
         for path, error in plan.errors:
             console.error(f"{path}: {error}")
-        cards = outdated_runs(store, files, judge, options.rubric, options.policy)
+        cards = outdated_runs(store, plan, judge, options)
         if not (run_flags.dry_run or as_json):
             note_forecast(plan, quiet)
-        work = _Rejudging(plan, cards, files, judge, options, store, as_json, quiet)
+        work = _Rejudging(plan, cards, judge, options, store, as_json, quiet)
         code = campaign(
             work,
             flags=run_flags,
@@ -185,7 +185,6 @@ class _Rejudging:
 
     forecast: RejudgePlan
     outdated_cards: tuple[Path, ...]
-    files: list[Path]
     judge: Judge
     options: ScoreOptions
     store: Store
@@ -209,10 +208,9 @@ class _Rejudging:
         from ..judge.session import make_scorer
 
         # Verdicts that an earlier batch answered may have made more scorecards outdated.
-        options = self.options
-        cards = outdated_runs(self.store, self.files, self.judge, options.rubric, options.policy)
+        cards = outdated_runs(self.store, plan, self.judge, self.options)
         stale = (*(need.path for need in plan.needs), *cards)
-        scorer = make_scorer(self.judge, without_calls(options), self.store)
+        scorer = make_scorer(self.judge, without_calls(self.options), self.store)
         updated, errors = asyncio.run(rescore(self.store, stale, self.judge, scorer))
         console.say(f"{console.counted(len(updated), 'scorecard')} renewed")
         show_changes(updated)
@@ -227,7 +225,6 @@ class _Rejudging:
         result = await update_collection(
             self.forecast,
             self.store,
-            self.files,
             self.judge,
             self.options,
             scorer=scorer,

@@ -267,8 +267,7 @@ class _Scoring:
             console.error(error)
         for path, plan_error in plan.errors:
             console.error(f"{path}: {plan_error}")
-        files, options = self._readable_files(), self.options
-        cards = outdated_runs(self.store, files, self.judge, options.rubric, options.policy)
+        cards = outdated_runs(self.store, plan, self.judge, self.options)
         show_forecast(plan, len(cards), self.as_json)
         return 1 if unreadable or plan.errors else 0
 

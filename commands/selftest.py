@@ -95,7 +95,7 @@ def _test_robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[st
     from ..config import load
     from ..judge.base import extra_questions
     from ..judge.trust.selftest import count_calls, make_cases, selftest
-    from ..rubrics.load import load_rubric
+    from ..rubrics.load import load_rubrics
     from ..trajectories.turns.segment import segment
     from .runs import each_run
 
@@ -105,9 +105,9 @@ def _test_robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[st
         if isinstance(run, AmbjudgeError):
             raise run
         runs.append((run, segment(run)))
-    rubric = load_rubric(flags["rubric"]) if flags["rubric"] else None
+    rubrics = load_rubrics(flags["rubric"])
     judge = judge_of(settings, flags)
-    planned = list(make_cases(runs or None, rubric, extra_questions(judge)))
+    planned = list(make_cases(runs or None, rubrics, extra_questions(judge)))
     all_calls = count_calls(planned)
     code_calls = count_calls([case for case in planned if case.base.question == "diagnosis"])
     forecast = f"{all_calls - code_calls} calls about stages"
@@ -121,7 +121,7 @@ def _test_robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[st
         return 0
     console.note(forecast, obj["quiet"])
     concurrency = settings.get("concurrency") or 4
-    report = asyncio.run(selftest(judge, runs or None, rubric=rubric, concurrency=concurrency))
+    report = asyncio.run(selftest(judge, runs or None, rubrics=rubrics, concurrency=concurrency))
     if flags["as_json"]:
         console.raw(json.dumps(_to_json(report), ensure_ascii=False))
     else:

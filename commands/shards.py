@@ -96,11 +96,13 @@ class Part:
         self.file = file
         self._key_file = file.with_suffix(".key")
         keys = card_keys(judge, options)
+        rubrics = " ".join(rubric.sha256 for rubric in options.scope().rubrics)
         digest = hashlib.sha256()
         for path in runs:
             stamp = path.stamp if isinstance(path, RemotePath) else inputs_stamp(run_folder(path))
             # Without a stamp nothing shows whether the run has changed: the key then never holds.
-            digest.update(keys.key(path, stamp or os.urandom(8).hex()).encode())
+            state = stamp or os.urandom(8).hex()
+            digest.update(keys.key(path, state, rubrics).encode())
         self._key = digest.hexdigest()
 
     def finished_code(self, quiet: bool) -> int | None:

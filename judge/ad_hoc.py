@@ -121,7 +121,7 @@ def ask_scope(
             f"judge {judge.name} cannot be asked: only a model reads a question",
             "name one, for example --judge openai/gpt-5.4-mini or --judge local:PATH",
         )
-    return Scope(None, track, tier, QuestionSet(criteria=False, diagnosis=False, ask=item), public)
+    return Scope((), track, tier, QuestionSet(criteria=False, diagnosis=False, ask=item), public)
 
 
 async def ask(

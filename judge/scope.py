@@ -16,9 +16,10 @@ from .questions.items import QuestionSet
 
 @dataclass(frozen=True)
 class Scope:
-    """The rubric, track, tier, questions and public inputs that a command names."""
+    """The rubrics, track, tier, questions and public inputs that a command names."""
 
-    rubric: Rubric | None = None
+    rubrics: tuple[Rubric, ...] = ()
+    """Each for the runs of its track."""
     track: TrackName | None = None
     """Of runs whose files do not say."""
     tier: Tier | None = None
@@ -27,8 +28,12 @@ class Scope:
     public: Path | None = None
 
     def rubric_of(self, track: TrackName | None, task: str | None) -> Rubric:
-        """The rubric that judges a run: the scope's if it is for that track, else the track's."""
-        return rubric_for(track, task, self.rubric)
+        """The rubric that judges a run: the scope's for that track, else the track's own."""
+        return rubric_for(track, task, self.rubrics)
+
+    def is_foreign(self, rubric: Rubric) -> bool:
+        """Whether a run's rubric is none of the scope's, though there are some."""
+        return bool(self.rubrics) and all(rubric is not given for given in self.rubrics)
 
     def apply(self, run: Run) -> Run:
         """The run with the scope's track and tier where it has none."""

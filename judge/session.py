@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import AmbjudgeError
-from ..rubrics.load import load_rubric
-from ..rubrics.model import Rubric
+from ..rubrics.load import RubricNames, load_rubrics
 from ..trajectories.models import Run, Tier, TrackName
 from ..trajectories.reading.layout import is_run
 from ..trajectories.reading.load import load_conversation
@@ -55,7 +54,8 @@ if TYPE_CHECKING:
 class ScoreOptions:
     """How runs are scored."""
 
-    rubric: Rubric | str | Path | None = None
+    rubric: RubricNames = None
+    """Rubrics, each for the runs of its track."""
     policy: Policy = field(default_factory=Policy)
     public: Path | None = None
     """Folder with the public inputs."""
@@ -83,8 +83,7 @@ class ScoreOptions:
 
     def scope(self) -> Scope:
         """The scope that a rejudge plan for the same runs has."""
-        rubric = load_rubric(self.rubric) if self.rubric else None
-        return Scope(rubric, self.track, self.tier, self.questions, self.public)
+        return Scope(load_rubrics(self.rubric), self.track, self.tier, self.questions, self.public)
 
 
 @dataclass(frozen=True)
@@ -274,7 +273,7 @@ class RunScorer:
     async def ask(self, run: Run) -> tuple[PreparedRun, dict[QuestionName, Reply]]:
         """The prepared run, and the judge's reply to each question about it."""
         prepared = self.scope.prepare(self.scope.apply(run), self.options.policy)
-        if self.scope.rubric is not None and prepared.rubric is not self.scope.rubric:
+        if self.scope.is_foreign(prepared.rubric):
             self.foreign_track_runs += 1
         async with self._computing():
             requests = prepared.requests(self.judge)
@@ -388,7 +387,7 @@ class StoringScorer(RunScorer):
         key = None
         settled = None
         if self._stored.pop_answered(run_ref) == items:
-            key = self._card_keys.key(run.path, run.content_sha256)
+            key = self._card_keys.key(run.path, run.content_sha256, rubric.sha256)
             questions = self._questions.sha256(rubric, run.tier, run.track)
             settled = SettledRow(run.content_sha256, questions, items)
         new_card = NewCard(run_ref, path, card, key, settled, facts)
@@ -437,9 +436,8 @@ def unchanged_cards(store: Store, judge: Judge, options: ScoreOptions) -> CardCa
     from .store.card_cache import CardCache
     from .trust.judge_precision import precision_by_code
 
-    rubric = options.scope().rubric
     keys = card_keys(judge, options, precision_by_code(store, judge.name))
-    return CardCache(store, judge.name, keys, rubric.sha256 if rubric else None)
+    return CardCache(store, judge.name, keys, options.scope())
 
 
 def card_keys(
@@ -451,12 +449,10 @@ def card_keys(
     """
     from .questions.verdict_keys import CardKeys, identity, inputs_stamp
 
-    rubric = options.scope().rubric
     # The order is part of the keys of stored scorecards.
     return CardKeys(
         identity(judge).model_dump(),
         repr(options.questions),
-        rubric.sha256 if rubric else None,
         options.policy.model_dump(),
         options.track,
         options.tier,

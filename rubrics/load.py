@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from .document import Document, error_at, read_document
 from .model import EVIDENCE_SCOPES, Criterion, Rubric
 from .validate import Problem, did_you_mean, find_notes, find_problems
 
+RubricNames = Rubric | str | Path | Iterable[Rubric | str | Path] | None
+"""Rubrics as a user names them: by id, file or folder of files; one, several or none."""
 _FOLDER = Path(__file__).parent
 _FALLBACK = "workflow"
 """Id of the rubric for tracks that have none, derived from the shared workflow."""
@@ -103,18 +106,18 @@ def _load_builtin(rubric_id: str) -> Rubric:
 
 
 def rubric_for(
-    track: TrackName | None, task: str | None = None, preferred: Rubric | None = None
+    track: TrackName | None, task: str | None = None, preferred: Iterable[Rubric] = ()
 ) -> Rubric:
     """The rubric of a track, or its variant whose `tasks` words begin a part of the task's name.
 
-    Tracks without a rubric get `workflow`, the rubric derived from the shared workflow. `preferred`
-    is returned instead unless the run's track is known to be another than its own: an edited rubric
-    of one track must not judge the others.
+    Tracks without a rubric get `workflow`, the rubric derived from the shared workflow. Of the
+    `preferred` ones, the first that is for this track, or for any, is returned instead: an edited
+    rubric of one track judges neither runs of another one nor runs whose track is unknown.
     """
-    if preferred is not None and (track is None or preferred.track in (None, track)):
-        return preferred
-    definition = TRACKS.find(track)
-    rubrics = [] if definition is None else [_load_track_rubric(r) for r in definition.rubrics]
+    rubrics = [rubric for rubric in preferred if rubric.track in (None, track)]
+    if not rubrics:
+        definition = TRACKS.find(track)
+        rubrics = [] if definition is None else [_load_track_rubric(r) for r in definition.rubrics]
     task_parts = f"-{task.lower().replace('_', '-')}" if task else ""
     for variant in rubrics[1:]:
         if any(f"-{word}" in task_parts for word in variant.tasks):
@@ -124,6 +127,39 @@ def rubric_for(
 
 def _load_track_rubric(rubric: str | Path) -> Rubric:
     return _load_builtin(rubric.stem if isinstance(rubric, Path) else rubric)
+
+
+def load_rubrics(names: RubricNames) -> tuple[Rubric, ...]:
+    """The rubrics of these names: ids, files, folders of files, or Rubrics; none for None.
+
+    RubricError for two rubrics that judge the same runs.
+    """
+    if names is None:
+        return ()
+    if isinstance(names, Rubric | str | Path):
+        names = [names]
+    rubrics: dict[tuple[TrackName | None, tuple[str, ...]], Rubric] = {}
+    for name in names:
+        for rubric in _load_one_or_folder(name):
+            runs = (rubric.track, rubric.tasks)
+            if runs in rubrics and rubrics[runs].sha256 != rubric.sha256:
+                raise RubricError(
+                    f"rubrics {rubrics[runs].id} {rubrics[runs].version} and {rubric.id}"
+                    f" {rubric.version} are both for track {rubric.track or 'any'}",
+                    "name one of them",
+                )
+            rubrics[runs] = rubric
+    return tuple(rubrics.values())
+
+
+def _load_one_or_folder(name: Rubric | str | Path) -> list[Rubric]:
+    """The rubric of a name, or those of the YAML files in a folder."""
+    if isinstance(name, Rubric) or not Path(name).is_dir():
+        return [load_rubric(name)]
+    files = sorted(path for path in Path(name).iterdir() if path.suffix in (".yaml", ".yml"))
+    if not files:
+        raise RubricError("holds no rubric", "give a folder of .yaml files", Path(name))
+    return [load_rubric(file) for file in files]
 
 
 def validate_file(path: str | Path) -> list[Problem]:

@@ -240,7 +240,6 @@ class Browser(App[None]):
                 update_collection(
                     plan,
                     store,
-                    paths,
                     judge,
                     self.collection.options,
                     on_calls=lambda summary: say(

@@ -97,16 +97,16 @@ class Collection:
         return self._make_options()
 
     @cached_property
-    def _own_rubric(self) -> Rubric | None:
-        from ..rubrics.load import load_rubric
+    def _own_rubrics(self) -> tuple[Rubric, ...]:
+        from ..rubrics.load import load_rubrics
 
-        return load_rubric(self.options.rubric) if self.options.rubric else None
+        return load_rubrics(self.options.rubric)
 
     def rubric_of(self, track: TrackName | None, task: str | None) -> Rubric:
         """The rubric that judges a run. RubricError if the user's rubric cannot be used."""
         from ..rubrics.load import rubric_for
 
-        return rubric_for(track, task, self._own_rubric)
+        return rubric_for(track, task, self._own_rubrics)
 
     def rubric_of_card(self, card: ScoreCard) -> Rubric | None:
         """The rubric that a scorecard names: the user's, a built-in one, else the store's.
@@ -115,10 +115,11 @@ class Collection:
         """
         from ..rubrics.load import load_rubric
 
+        for rubric in self._own_rubrics:
+            if rubric.id == card.rubric.id:
+                return rubric
         try:
-            rubric = self._own_rubric
-            if rubric is None or rubric.id != card.rubric.id:
-                rubric = load_rubric(card.rubric.id)
+            rubric = load_rubric(card.rubric.id)
         except AmbjudgeError:
             return None if self.store is None else self.store.rubric(card.rubric.sha256)
         return rubric if rubric.id == card.rubric.id else None

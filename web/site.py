@@ -23,7 +23,7 @@ from ..atomic_files import PART, NewFile, atomic_write, write_errors_named
 from ..errors import AmbjudgeError, InputError
 from ..judge.card.scorecard import ScoreCard
 from ..judge.card.view import criterion_mark
-from ..rubrics.load import builtin_ids, load_rubric
+from ..rubrics.load import builtin_ids, load_rubric, load_rubrics
 from ..sanitize import sanitize
 from ..trajectories.reading.layout import resolve_run_path
 from ..trajectories.reading.load import load_conversation
@@ -112,13 +112,13 @@ class Site:
         *,
         near: Sequence[Path] = (),
         title: str = "Runs",
-        rubric: Rubric | None = None,
+        rubrics: Sequence[Rubric] = (),
     ) -> None:
-        """`near` are folders from which scorecards may name their runs; `rubric` is the user's own.
+        """`near` are folders from which scorecards may name their runs; `rubrics` the user's own.
 
         InputError if `out` holds other files.
         """
-        self.out, self.near, self.title, self.rubric = out, near, title, rubric
+        self.out, self.near, self.title, self.rubrics = out, near, title, rubrics
         self.without_transcript = 0
         """Pages that hold the scorecard alone."""
         self._rows: list[_SiteRow] = []
@@ -311,8 +311,9 @@ class Site:
 
     def _rubric_of(self, card: ScoreCard) -> Rubric | None:
         """The rubric that a card names: the user's or a built-in one, never a file of that name."""
-        if self.rubric is not None and self.rubric.id == card.rubric.id:
-            return self.rubric
+        for rubric in self.rubrics:
+            if rubric.id == card.rubric.id:
+                return rubric
         return _builtin_rubric(card.rubric.id)
 
     def _note_rubric(self, card: ScoreCard) -> None:
@@ -384,8 +385,8 @@ def build(
         if "://" not in path:
             near += _folders_around(Path(path))
     options = reading.options if reading is not None else None
-    rubric = load_rubric(options.rubric) if options is not None and options.rubric else None
-    site = Site(out, near=near, title=title, rubric=rubric)
+    rubrics = () if options is None else load_rubrics(options.rubric)
+    site = Site(out, near=near, title=title, rubrics=rubrics)
 
     def add(item: ScoreCard | pl.DataFrame) -> None:
         on_item(item)

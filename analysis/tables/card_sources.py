@@ -398,7 +398,7 @@ def _validated(item: Any, location: str, problems: list[str]) -> Iterator[ScoreC
 def _score_runs(root: Path, problems: list[str], reading: CardReading) -> Iterator[ScoreCard]:
     """Score the runs at or below a path by rules; add a problem for each that cannot be read."""
     from ...judge.engine import make_scorecard
-    from ...rubrics.load import load_rubric, rubric_for
+    from ...rubrics.load import load_rubrics, rubric_for
     from ...trajectories.reading.load import iter_runs
 
     spooled = None if reading.spool is None else reading.spool.cards(root)
@@ -406,7 +406,7 @@ def _score_runs(root: Path, problems: list[str], reading: CardReading) -> Iterat
         yield from spooled
         return
     options = reading.options
-    rubric = load_rubric(options.rubric) if options is not None and options.rubric else None
+    rubrics = () if options is None else load_rubrics(options.rubric)
     for run in iter_runs(root):
         if isinstance(run, InputError):
             problems.append(str(run))
@@ -420,7 +420,7 @@ def _score_runs(root: Path, problems: list[str], reading: CardReading) -> Iterat
                 )
                 card = make_scorecard(
                     run,
-                    rubric=rubric_for(run.track, run.task, rubric),
+                    rubric=rubric_for(run.track, run.task, rubrics),
                     policy=options.policy,
                     public=options.public,
                 )

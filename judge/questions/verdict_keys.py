@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion
 from ...trajectories.models import Tier, TrackName
+from ...trajectories.reading.remote import RemotePath
 from ..base import Judge, QuestionName
 
 KeyPart = Literal["criterion", "evidence", "prompt", "judge", "parameters", "sample"]
@@ -168,18 +169,20 @@ class EvidenceContexts:
 class CardKeys:
     """Keys of scorecards: the hash of everything that decides one, except the run's verdicts.
 
-    `decided_by` is whatever is the same for all runs of a session (judge, questions, rubric,
-    policy, track, tier, public inputs). Our code, and what detectors of other packages add to it,
+    `decided_by` is whatever is the same for all runs of a session (judge, questions, policy, track,
+    tier, public inputs). Our code, and what detectors of other packages add to it,
     count too.
     """
 
     def __init__(self, *decided_by: object) -> None:
         self._prefix_hash = hashlib.sha256(canonical_json([*decided_by, code_sha256()]).encode())
 
-    def key(self, path: Path, content_sha256: str) -> str:
-        """The key of the scorecard of the run at this path, as the card names it."""
+    def key(self, path: Path, content_sha256: str, rubric_sha256: str) -> str:
+        """The key of the scorecard of the run at this path, wherever the command was started."""
         key_hash = self._prefix_hash.copy()
-        key_hash.update(f"\0{path}\0{content_sha256}".encode("utf-8", "backslashreplace"))
+        location = path if isinstance(path, RemotePath) else os.path.abspath(path)
+        parts = f"\0{location}\0{content_sha256}\0{rubric_sha256}"
+        key_hash.update(parts.encode("utf-8", "backslashreplace"))
         return key_hash.hexdigest()
 
 

@@ -149,7 +149,7 @@ def _local_scorer(
     """A scorer in this process, with the plan's scope."""
     scope = plan.scope
     options = ScoreOptions(
-        scope.rubric,
+        scope.rubrics,
         public=scope.public,
         track=scope.track,
         tier=scope.tier,

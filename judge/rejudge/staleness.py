@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -81,6 +81,8 @@ class RejudgePlan:
     """The least and the most that the calls would use."""
     foreign_track_runs: int = 0
     """Runs of another track than the scope's rubric; they are judged by their own rubric."""
+    contents: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+    """Hashes of the contents and of the rubric of each run that could be read, by absolute path."""
 
     @property
     def calls(self) -> int:
@@ -183,6 +185,7 @@ class _Planner:
         self.errors: list[tuple[Path, AmbjudgeError]] = []
         self.estimate = Estimate()
         self.counts = Counter[str]()
+        self.contents: dict[Path, tuple[str, str]] = {}
         self._histories: dict[QuestionName, tuple[int, Estimate]] = {}
         self._last_read: tuple[Path, Requests] | None = None
 
@@ -198,6 +201,7 @@ class _Planner:
             errors=tuple(self.errors),
             estimate=self.estimate,
             foreign_track_runs=self.counts["foreign_track_runs"],
+            contents=self.contents,
         )
 
     def add(self, paths: Sequence[Path]) -> None:
@@ -325,7 +329,8 @@ class _Planner:
         """Count the current verdicts of these runs, and add a need for the others."""
         expected: list[_ExpectedVerdict] = []
         for run in runs:
-            if self.scope.rubric is not None and run.rubric is not self.scope.rubric:
+            self.contents[run.path] = (run.content_sha256, run.rubric.sha256)
+            if self.scope.is_foreign(run.rubric):
                 self.counts["foreign_track_runs"] += 1
             if run.settled is not None:
                 self.counts["current"] += run.settled

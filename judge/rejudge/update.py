@@ -9,15 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...rubrics.load import builtin_ids, load_rubric, rubric_for
 from ...rubrics.model import Rubric
-from ...tracks import TRACKS
 from ..base import Judge, Usage
-from ..card.fields import Policy
 from ..card.scorecard import ScoreCard
 from ..runner import Progress
-from ..session import ScoreOptions, ScoreOutcome, Scorer, collect_cards, make_scorer
+from ..session import ScoreOptions, ScoreOutcome, Scorer, card_keys, collect_cards, make_scorer
 from ..store import Store
+from ..trust.judge_precision import precision_by_code
 from .execute import Execution, Spending, execute_plan
 from .score_change import CardChange, split_change
 from .staleness import RejudgePlan
@@ -44,72 +42,27 @@ class UpdateResult:
 
 
 def outdated_runs(
-    store: Store,
-    paths: Sequence[Path],
-    judge: Judge,
-    rubric: Rubric | str | Path | None,
-    policy: Policy | None = None,
+    store: Store, plan: RejudgePlan, judge: Judge, options: ScoreOptions
 ) -> tuple[Path, ...]:
-    """Runs whose scorecard by this judge is missing or outdated.
+    """Runs whose scorecard by this judge is missing, or is not of the verdicts in force.
 
-    A scorecard is outdated if it was made by another version of the rubric now in force, or by
-    other choices than `policy`. (A track without a branch of the harness is always scored by the
-    paper's rules; a branch decides all of its own choices.)
+    A scorecard is of the verdicts in force if everything that decides both is as it was when the
+    card was made (`verdict_keys.CardKeys`): the run, rubric, policy, prompt, judge and its
+    parameters, public inputs, and our code. A card that lacked a verdict when it was made has no
+    key, and is outdated too.
     """
-    policy = policy or Policy()
-    named_rubric = load_rubric(rubric) if rubric else None
-    heads = store.card_heads(judge.name)
-    # Rubric id -> hash of the rubric in force and the choices to score by; None if it is unknown.
-    current: dict[str, tuple[str, Policy] | None] = {}
-    outdated = []
-    for path in paths:
-        head = heads.get(path.absolute())
-        if head is None:
-            outdated.append(path)
-            continue
-        rubric_id, rubric_sha256, card_policy = head
-        if rubric_id not in current:
-            current[rubric_id] = _current_choices(rubric_id, named_rubric, policy)
-        if card_policy is not None and card_policy.like == "harness":
-            card_policy = _own_choices(card_policy, policy)
-        if current[rubric_id] != (rubric_sha256, card_policy):
-            outdated.append(path)
-    return tuple(outdated)
-
-
-def _current_choices(
-    rubric_id: str, named_rubric: Rubric | None, policy: Policy
-) -> tuple[str, Policy] | None:
-    """The hash of the rubric in force for cards that name this one, and the choices to score by."""
-    rubric = _rubric_in_force(rubric_id, named_rubric)
-    if rubric is None:
-        return None
-    track = TRACKS.find(rubric.track)
-    if track is None or track.branch is None:
-        policy = policy.model_copy(update={"like": "paper"})
-    return rubric.sha256, policy
-
-
-def _own_choices(card_policy: Policy, policy: Policy) -> Policy:
-    """The choices of a card scored like the harness, without those that the branch decided."""
-    own = {"like": card_policy.like, "strict_evidence": card_policy.strict_evidence}
-    return policy.model_copy(update=own)
-
-
-def _rubric_in_force(rubric_id: str, named_rubric: Rubric | None) -> Rubric | None:
-    """The rubric that now judges a run whose scorecard names this one; None if unknown."""
-    builtin = load_rubric(rubric_id) if rubric_id in builtin_ids() else None
-    if named_rubric is None or builtin is None:
-        return named_rubric or builtin
-    # The named rubric judges runs of its own track alone.
-    applies = rubric_for(builtin.track, None, named_rubric) is named_rubric
-    return named_rubric if applies else builtin
+    keys = card_keys(judge, options, precision_by_code(store, judge.name))
+    latest = store.latest_keys(plan.contents, judge.name)
+    return tuple(
+        path
+        for path, hashes in plan.contents.items()
+        if latest.get(path) != keys.key(path, *hashes)
+    )
 
 
 async def update_collection(
     plan: RejudgePlan,
     store: Store,
-    paths: Sequence[Path],
     judge: Judge,
     options: ScoreOptions,
     *,
@@ -129,7 +82,7 @@ async def update_collection(
     if execution.summary.interrupted:
         return UpdateResult(execution, (), ())
     judged = [need.path for need in plan.needs]
-    outdated = outdated_runs(store, paths, judge, options.rubric, options.policy)
+    outdated = outdated_runs(store, plan, judge, options)
     runs, errors = await rescore(store, [*judged, *outdated], judge, scorer, on_cards)
     return UpdateResult(execution, runs, errors)
 

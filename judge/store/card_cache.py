@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ...rubrics.model import Rubric
 from ...trajectories.reading.remote import RemotePath
 from ..card.scorecard import CardLine
 from ..questions.verdict_keys import CardKeys
+from ..scope import Scope
 from . import Store, stamps
 from .scorecards import LatestCard
 
@@ -19,9 +21,8 @@ class CardCache:
     time that they are read.
     """
 
-    def __init__(self, store: Store, judge: str, keys: CardKeys, rubric_sha256: str | None) -> None:
-        self._store, self._judge, self._keys = store, judge, keys
-        self._rubric_sha256 = rubric_sha256
+    def __init__(self, store: Store, judge: str, keys: CardKeys, scope: Scope) -> None:
+        self._store, self._judge, self._keys, self._scope = store, judge, keys, scope
         self.foreign_track_runs = 0
         """Runs judged by another rubric than the given one, as they are of another track."""
 
@@ -37,13 +38,18 @@ class CardCache:
             if not self._is_current(card):
                 continue
             current[card.path] = self._store.card_line(card)
-            if self._rubric_sha256 is not None and card.rubric_sha256 != self._rubric_sha256:
+            if self._scope.is_foreign(self._rubric_of(card)):
                 self.foreign_track_runs += 1
         return current
 
+    def _rubric_of(self, card: LatestCard) -> Rubric:
+        """The rubric in force for a card's run."""
+        return self._scope.rubric_of(card.track or self._scope.track, card.task)
+
     def _is_current(self, card: LatestCard) -> bool:
         path = card.path
-        if not card.stamp or card.key != self._keys.key(path, card.content_sha256):
+        rubric_sha256 = self._rubric_of(card).sha256
+        if not card.stamp or card.key != self._keys.key(path, card.content_sha256, rubric_sha256):
             return False
         if isinstance(path, RemotePath):
             return card.stamp == path.stamp

@@ -234,9 +234,12 @@ class StoredJudge(JudgeWrapper):
 
 
 def _days(verdicts: Mapping[str, StoredVerdict]) -> frozenset[date]:
-    """The days of stored verdicts."""
-    times = (verdict.created_at for verdict in verdicts.values())
-    return frozenset(datetime.fromisoformat(time).date() for time in times)
+    """The days of stored verdicts, those without a value left out as in `Reply.days`."""
+    return frozenset(
+        datetime.fromisoformat(verdict.created_at).date()
+        for verdict in verdicts.values()
+        if verdict.result.status != "unscored"
+    )
 
 
 class StoredOnly(StoredJudge):

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
+from ...trajectories.models import TrackName
 from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose
-from ..card.fields import Gist, Policy
+from ..card.fields import Gist
 from ..card.scorecard import CardLine, ScoreCard
 from . import schema
 from .connection import EvidenceRow, SettledRow, StorePart, clean_row, clean_text, now, to_json
@@ -38,7 +38,9 @@ class LatestCard(NamedTuple):
     """Of the run."""
     key: str | None
     """Hash of everything that decided the card (`verdict_keys.CardKeys`)."""
-    rubric_sha256: str
+    track: TrackName | None
+    """Of the run, as its files say."""
+    task: str | None
     gist: str
     body: bytes
 
@@ -130,7 +132,7 @@ class Archive(StorePart):
 
     def latest_cards(self, paths: Iterable[Path], judge: str) -> Iterator[LatestCard]:
         """This judge's latest scorecard of each of these runs, not parsed."""
-        cards, files = schema.cards, schema.files
+        cards, files, runs = schema.cards, schema.files, schema.runs
         other_cards = cards.alias()
         # One index look-up a run: grouping all cards would read those of every run.
         latest = sa.select(sa.func.max(other_cards.c.seq)).where(
@@ -141,15 +143,36 @@ class Archive(StorePart):
             files.c.stamp,
             files.c.content_sha256,
             cards.c.key,
-            cards.c.rubric_sha256,
+            runs.c.track,
+            runs.c.task,
             cards.c.gist,
             cards.c.body,
         )
-        query = sa.select(*columns).join_from(files, cards, cards.c.seq == latest.scalar_subquery())
+        query = (
+            sa.select(*columns)
+            .join_from(files, cards, cards.c.seq == latest.scalar_subquery())
+            .join(
+                runs,
+                sa.and_(
+                    runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256
+                ),
+            )
+        )
         by_name = {self.relative(path): path for path in paths}
         rows: Iterator[Any] = self._in_chunks(query, files.c.path, by_name)
         for name, *fields in rows:
             yield LatestCard(by_name[name], *fields)
+
+    def latest_keys(self, paths: Iterable[Path], judge: str) -> dict[Path, str | None]:
+        """The key of this judge's latest scorecard of each of these runs that has one."""
+        cards = schema.cards
+        newest = sa.select(sa.func.max(cards.c.seq)).where(cards.c.judge == judge)
+        query = sa.select(cards.c.path, cards.c.key).where(
+            cards.c.seq.in_(newest.group_by(cards.c.path))
+        )
+        by_name = {self.relative(path): path for path in paths}
+        rows: Iterator[Any] = self._in_chunks(query, cards.c.path, by_name)
+        return {by_name[name]: key for name, key in rows}
 
     def card_line(self, card: LatestCard) -> CardLine:
         """The scorecard as a line of JSON, not parsed."""
@@ -277,18 +300,6 @@ class Archive(StorePart):
             return dict(json.loads(row.parameters))
         return {}
 
-    def card_heads(self, judge: str) -> dict[Path, tuple[str, str, Policy | None]]:
-        """(rubric id, rubric hash, policy) of this judge's newest scorecard of each run, by path.
-
-        The policy is None if it cannot be read.
-        """
-        table = schema.cards
-        query = _newest(table, "path", condition=table.c.judge == judge)
-        return {
-            self.absolute(row.path): (row.rubric_id, row.rubric_sha256, _policy(row.body))
-            for row in self._pages(query, table.c.seq, _PAGE)
-        }
-
     def cards_of_rubric(self, sha256: str) -> Iterator[tuple[str, ScoreCard]]:
         """(stored path, scorecard): the newest of every (run, judge) made with this very rubric."""
         table = schema.cards
@@ -381,21 +392,6 @@ class Archive(StorePart):
         return StoreError(
             f"{self.location}: a scorecard cannot be read: {reason}", "score its run again"
         )
-
-
-def _policy(body: bytes) -> Policy | None:
-    """The policy in a stored scorecard; None if it cannot be read.
-
-    Only its part of the text is parsed, as there may be very many cards. No text inside the card
-    can be mistaken for it: the quotes would be escaped.
-    """
-    try:
-        _, marker, after_marker = zlib.decompress(body).partition(b'"policy":')
-        if not marker:
-            return None
-        return Policy.model_validate_json(after_marker[: after_marker.find(b"}") + 1])
-    except (zlib.error, ValidationError):
-        return None
 
 
 def _newest(

@@ -109,21 +109,22 @@ async def selftest(
     judge: Judge,
     runs: Sequence[SegmentedRun] | None = None,
     *,
-    rubric: Rubric | None = None,
+    rubrics: Sequence[Rubric] = (),
     concurrency: int = 4,
 ) -> Report:
     """Run every case on `judge`. JudgeError if it cannot be used at all.
 
-    `runs` default to the two built-in ones, and `rubric` to each run's own.
+    `runs` default to the two built-in ones, `rubrics` to each run's own. A single rubric is used
+    for all runs.
     """
     from ..judges.rules import RulesJudge
 
-    cases = list(make_cases(runs, rubric, extra_questions(judge)))
+    cases = list(make_cases(runs, rubrics, extra_questions(judge)))
     rows, usage = await _run_cases(judge, cases, concurrency)
     baseline: tuple[Row, ...] = ()
     null_model = RulesJudge()
     if judge.name != null_model.name:
-        cases = list(make_cases(runs, rubric, extra_questions(null_model)))
+        cases = list(make_cases(runs, rubrics, extra_questions(null_model)))
         baseline, _ = await _run_cases(null_model, cases, concurrency)
     return Report(judge.name, rows, baseline, usage)
 
@@ -135,7 +136,7 @@ def count_calls(cases: Sequence[Case]) -> int:
 
 def make_cases(
     runs: Sequence[SegmentedRun] | None = None,
-    rubric: Rubric | None = None,
+    rubrics: Sequence[Rubric] = (),
     extra: Collection[QuestionName] = ("diagnosis",),
 ) -> Iterator[Case]:
     """All cases for these runs, in a fixed order.
@@ -145,7 +146,10 @@ def make_cases(
     from ...rubrics.load import rubric_for
 
     for run, segmentation in (diligent_run(), careless_run()) if runs is None else runs:
-        run_rubric = rubric or rubric_for(run.track, run.task)
+        # A single rubric is what the user wants to test, on whatever runs there are.
+        run_rubric = rubric_for(run.track, run.task, rubrics)
+        if len(rubrics) == 1:
+            run_rubric = rubrics[0]
         for stage in run_rubric.judged_stages:
             base = Request(run, segmentation, run_rubric, stage, run_rubric.criteria(stage))
             same_ids = tuple((criterion.id, criterion.id) for criterion in base.criteria)

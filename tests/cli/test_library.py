@@ -113,7 +113,7 @@ def test_bad_runs_are_named_and_the_others_go_on(
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", track="segmentation")
     with pytest.raises(
-        ConfigError, match="rubric vqa is for track vqa, the run is of segmentation"
+        ConfigError, match="rubric vqa is for track vqa, the run is of track segmentation"
     ):
         ambjudge.score(run, rubric=load_rubric("vqa"))
     with pytest.raises(ConfigError, match="a judge has no option 'temprature'"):

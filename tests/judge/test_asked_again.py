@@ -61,12 +61,12 @@ async def test_an_edited_criterion_asks_its_stage_once_and_nothing_else(
     assert judge_server.count == first.calls == done.usage.calls == 2 * len(QUESTIONS)
     assert plan_rejudge(store, runs, judge, Scope()).calls == 0
     again, _ = await bring(
-        store, runs, judge, Scope(edited("S2b", text="Did it check the device?"))
+        store, runs, judge, Scope((edited("S2b", text="Did it check the device?"),))
     )
     assert [need.reasons for need in again.needs] == [{"S2b": ("criterion",)}] * 2
     requests = judge_server.requests[first.calls :]
     assert [list(loopback.entries_of(body)) for body in requests] == [["S2b"]] * 2
-    assert plan_rejudge(store, runs, judge, Scope(edited("S2b", weight=9.0))).calls == 0
+    assert plan_rejudge(store, runs, judge, Scope((edited("S2b", weight=9.0),))).calls == 0
 
 
 async def test_an_edited_code_asks_the_diagnosis_alone(

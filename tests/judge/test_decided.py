@@ -417,7 +417,7 @@ async def test_a_plan_makes_the_calls_that_it_forecasts(
     )
     stages = {**reworded.stages, "S1": stage.model_copy(update={"criteria": criteria})}
     edited = reworded.model_copy(update={"stages": stages, "sha256": "e" * 64})
-    after_edit = plan_rejudge(store, runs, judge, Scope(edited))
+    after_edit = plan_rejudge(store, runs, judge, Scope((edited,)))
     assert after_edit.read == 0
     assert {need.path.parts[-3]: set(need.reasons) for need in after_edit.needs} == {
         "crc-lite-01": {"S1a", "S1b", "S1c"},  # the edited S1a is no longer a fact's

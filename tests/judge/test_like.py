@@ -330,34 +330,35 @@ def test_a_judge_is_shown_the_same(tmp_path):
 
 def test_cards_of_another_choice_are_renewed(tmp_path):
     from ambjudge.judge.judges.rules import RulesJudge
+    from ambjudge.judge.rejudge.staleness import plan_rejudge
     from ambjudge.judge.rejudge.update import outdated_runs
     from ambjudge.judge.session import ScoreOptions, run_session
     from ambjudge.judge.store import open_store
 
     run = tiny_run(tmp_path / "run", **{**SEG, "outputs": masks()})
     with open_store(tmp_path / "store.db") as store:
+
+        def outdated(policy: Policy) -> tuple[Path, ...]:
+            options = ScoreOptions(policy=policy)
+            plan = plan_rejudge(store, [run.path], RulesJudge(), options.scope())
+            return outdated_runs(store, plan, RulesJudge(), options)
+
+        def score(policy: Policy) -> None:
+            session = run_session(
+                [run.path],
+                RulesJudge(),
+                ScoreOptions(policy=policy),
+                lambda _: None,
+                store=store,
+                signals=False,
+            )
+            asyncio.run(session)
+
         for like, other in (("paper", "harness"), ("harness", "paper")):
-            options = ScoreOptions(policy=Policy(like=like))
-            asyncio.run(
-                run_session(
-                    [run.path], RulesJudge(), options, lambda _: None, store=store, signals=False
-                )
-            )
-            stale = [
-                outdated_runs(store, [run.path], RulesJudge(), None, Policy(like=choice))
-                for choice in (like, other)
-            ]
-            assert stale == [(), (run.path,)]
+            score(Policy(like=like))
+            assert outdated(Policy(like=like)) == ()
+            assert outdated(Policy(like=other)) == (run.path,)
             strict = Policy(like=like, strict_evidence=True)
-            assert outdated_runs(store, [run.path], RulesJudge(), None, strict) == (run.path,)
-            asyncio.run(
-                run_session(
-                    [run.path],
-                    RulesJudge(),
-                    ScoreOptions(policy=strict),
-                    lambda _: None,
-                    store=store,
-                    signals=False,
-                )
-            )
-            assert outdated_runs(store, [run.path], RulesJudge(), None, strict) == ()
+            assert outdated(strict) == (run.path,)
+            score(strict)
+            assert outdated(strict) == ()

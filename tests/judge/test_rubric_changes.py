@@ -39,7 +39,7 @@ ALL = QuestionSet(ask_all=True)
 
 
 def asking(rubric) -> Scope:
-    return Scope(rubric, questions=ALL)
+    return Scope((rubric,), questions=ALL)
 
 
 def by_criterion(planned):
@@ -140,7 +140,7 @@ def score_all(store, paths, judge, scope) -> None:
             await judge_run(
                 load_conversation(path),
                 StoredJudge(judge, store),
-                rubric=scope.rubric,
+                rubric=scope.rubrics[0] if scope.rubrics else None,
                 questions=scope.questions,
             )
 

@@ -100,7 +100,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
 
         async with WorkerPool(2, work, engine_of) as pool:
             done = await update_collection(
-                planned, store, paths, judge, OPTIONS, scorer=pool, on_calls=kill
+                planned, store, judge, OPTIONS, scorer=pool, on_calls=kill
             )
         calls_left = plan_rejudge(store, paths, judge, OPTIONS.scope()).calls
         verdicts = [

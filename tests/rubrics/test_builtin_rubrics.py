@@ -143,12 +143,13 @@ def test_the_rubric_of_a_run(track, task, expected):
         ("vqa", "detection", "x", "detection"),
         ("vqa", "segmentation", "feta-seg-task", "segmentation-multiclass"),
         ("segmentation", "segmentation", "feta-seg-task", "segmentation"),
-        ("vqa", None, None, "vqa"),
+        ("vqa", None, None, "workflow"),
+        ("workflow", None, None, "workflow"),
         ("workflow", "detection", "x", "workflow"),
     ],
 )
 def test_a_given_rubric_judges_runs_of_its_own_track(preferred, track, task, expected):
-    assert rubric_for(track, task, load_rubric(preferred)).id == expected
+    assert rubric_for(track, task, [load_rubric(preferred)]).id == expected
 
 
 @pytest.mark.parametrize("rubric_id", IDS)
