@@ -110,7 +110,10 @@ def note_forecast(plan: RejudgePlan, quiet: bool) -> None:
 
 def _other_tracks(plan: RejudgePlan) -> str:
     runs = console.counted(plan.foreign_track_runs, "run")
-    return f"{runs} of another track than the given rubric, judged by the rubric of that track"
+    return (
+        f"{runs} of another track, or of none, than the given rubric, judged by the rubric of their"
+        " own track (--track names that of runs without one)"
+    )
 
 
 def _format_counts(reasons: Counter[str]) -> str:

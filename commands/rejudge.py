@@ -31,8 +31,14 @@ from .options import (
     run_facts_options,
 )
 from .runs import list_runs, matching_files
-from .score_changes import show_changes
-from .sessions import existing_paths, judge_options, required_store, score_options
+from .score_changes import show_renewed
+from .sessions import (
+    existing_paths,
+    judge_options,
+    required_store,
+    score_options,
+    with_rubrics_in_force,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +73,12 @@ _STORED_OPTIONS = {
 @run_facts_options
 @POLICY
 @STORE
+@option(
+    "--incomplete",
+    "replace_whole_cards",
+    is_flag=True,
+    help="Also renew scorecards that would lack verdicts.",
+)
 @option("--verify-files", is_flag=True, help="Read every run instead of trusting the files' times.")
 @option("--abandon", metavar="BATCH", help="Close a provider's batch without its answers.")
 @json_option()
@@ -106,6 +118,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
     settings, quiet, as_json = load(obj["config"]), obj["quiet"], flags["as_json"]
     options, run_flags = score_options(settings, flags), read_run_flags(settings, flags)
+    options = replace(options, replace_whole_cards=flags["replace_whole_cards"])
     with ExitStack() as stack:
         run_list = list_runs(paths)
         if not run_list.files:
@@ -114,6 +127,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         selected, options = select_shard(run_flags, matching, options)
         files = list(selected)
         store = required_store(existing_paths(paths), settings, flags["store"], stack, quiet)
+        options = with_rubrics_in_force(options, store, quiet, is_dry_run=run_flags.dry_run)
         run_flags = _with_stored_judge(run_flags, store, paths, settings, flags)
         judge = run_flags.judge()
         check_can_label_stages(judge, options.questions)
@@ -212,8 +226,7 @@ class _Rejudging:
         stale = (*(need.path for need in plan.needs), *cards)
         scorer = make_scorer(self.judge, without_calls(self.options), self.store)
         updated, errors = asyncio.run(rescore(self.store, stale, self.judge, scorer))
-        console.say(f"{console.counted(len(updated), 'scorecard')} renewed")
-        show_changes(updated)
+        show_renewed(updated)
         return 1 if errors or step.unscored or step.over_budget else 0
 
     async def carry_out(self, scorer: Scorer) -> UpdateResult:
@@ -265,8 +278,7 @@ def _show_update(result: UpdateResult) -> None:
         reasons = ", ".join(f"{reason} {n}" for reason, n in execution.unscored.most_common())
         line += f", {execution.unscored.total()} unscored: {reasons}"
     console.say(line)
-    console.say(f"{console.counted(len(result.runs), 'scorecard')} renewed")
-    show_changes(result.runs)
+    show_renewed(result.runs)
 
 
 def _to_json(plan: RejudgePlan, result: UpdateResult) -> dict[str, Any]:
@@ -279,6 +291,7 @@ def _to_json(plan: RejudgePlan, result: UpdateResult) -> dict[str, Any]:
         "scored": execution.scored,
         "unscored": dict(execution.unscored),
         "interrupted": execution.summary.interrupted,
-        "scorecards": len(result.runs),
+        "scorecards": sum(not run.kept for run in result.runs),
+        "kept": sum(run.kept for run in result.runs),
         "changes": [asdict(run.change) for run in result.runs if run.change is not None],
     }

@@ -45,7 +45,7 @@ from .options import (
 )
 from .path_types import PathOrAddress
 from .runs import has_run, list_runs, matching_files
-from .sessions import open_session_store, score_options
+from .sessions import open_session_store, score_options, with_rubrics_in_force
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
@@ -132,6 +132,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             list_runs(paths)  # names the paths without runs on stderr
             return 2
 
+        if store is not None:
+            options = with_rubrics_in_force(options, store, quiet, is_dry_run=run_flags.dry_run)
         runs: Sequence[str | RunSource] = paths
         if flags["where"]:
             matching = matching_files(obj, list_runs(paths).files, paths, flags)
@@ -472,8 +474,9 @@ class _OutcomeSink:
                 console.note(line, self.quiet)
         if session.foreign_track_runs:
             console.note(
-                f"judged {console.counted(session.foreign_track_runs, 'run')} of another track than"
-                " the given rubric by the rubric of their own track",
+                f"judged {console.counted(session.foreign_track_runs, 'run')} of another track, or"
+                " of none, than the given rubric by the rubric of their own track (--track names"
+                " that of runs without one)",
                 self.quiet,
             )
         for model, runs in self.other_models.items():

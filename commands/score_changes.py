@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     from ..judge.rejudge.update import CardUpdate
 
 
+def show_renewed(runs: Sequence[CardUpdate]) -> None:
+    """Print how many scorecards were renewed, and what changed."""
+    renewed = [run for run in runs if not run.kept]
+    console.say(f"{console.counted(len(renewed), 'scorecard')} renewed")
+    kept = len(runs) - len(renewed)
+    if kept:
+        console.say(
+            f"{console.counted(kept, 'scorecard')} kept, as the new ones would lack verdicts"
+            " (--incomplete replaces them)"
+        )
+    show_changes(renewed)
+
+
 def show_changes(runs: Sequence[CardUpdate]) -> None:
     """Print the mean change by cause, the changed verdicts by criterion, and the agents whose rank
     changed."""

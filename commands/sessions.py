@@ -144,6 +144,39 @@ def judge_of(settings: Settings, flags: Mapping[str, Any]) -> Judge:
     return make_judge(judge_names(settings, flags), judge_options(settings, flags))
 
 
+def with_rubrics_in_force(
+    options: ScoreOptions, store: Store, quiet: bool, *, is_dry_run: bool
+) -> ScoreOptions:
+    """The options with the rubrics that the user gave now, and with earlier commands.
+
+    They stay in force for the next command, unless this is a dry run. Notes name them, and those
+    whose text was edited under the same version.
+    """
+    from dataclasses import replace
+
+    from ..judge.rejudge.rubrics_in_force import edited_texts, rubrics_in_force
+
+    given = options.scope().rubrics
+    rubrics = rubrics_in_force(store, given)
+    for rubric in edited_texts(store, rubrics):
+        console.note(
+            f"rubric {rubric.id} {rubric.version} has another text than the {rubric.id}"
+            f" {rubric.version} that earlier scorecards name: give it a new version",
+            quiet,
+        )
+    if not is_dry_run:
+        store.set_rubrics_in_force(rubrics)
+    earlier = [rubric for rubric in rubrics if all(rubric is not other for other in given)]
+    for rubric in earlier:
+        console.note(
+            f"rubric {rubric.id} {rubric.version} judges the runs of track"
+            f" {rubric.track or 'any'}, as in the last command that gave it (--rubric"
+            f" {rubric.track or 'workflow'} for the built-in one)",
+            quiet,
+        )
+    return replace(options, rubric=rubrics)
+
+
 def score_options(settings: Settings, flags: Mapping[str, Any]) -> ScoreOptions:
     """How runs are scored: flags over settings over defaults.
 

@@ -69,6 +69,8 @@ class ScoreOptions:
     """USD for the whole session; items beyond it are `unscored: budget`."""
     calls_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    replace_whole_cards: bool = False
+    """Let a scorecard that lacks verdicts replace a stored one that lacks none."""
     stored_only: bool = False
     """Ask no judge: make scorecards from the verdicts that the store has."""
     questions: QuestionSet = field(default_factory=QuestionSet)
@@ -242,6 +244,8 @@ class RunScorer:
         """By code, the share of this judge's readings that labels confirm."""
         self.usage = Usage()
         self.foreign_track_runs = 0
+        self.kept_cards = 0
+        """Scorecards that lack verdicts and did not replace a stored one that lacks none."""
         self._compute_lock = asyncio.Lock()
 
     @property
@@ -390,8 +394,11 @@ class StoringScorer(RunScorer):
             key = self._card_keys.key(run.path, run.content_sha256, rubric.sha256)
             questions = self._questions.sha256(rubric, run.tier, run.track)
             settled = SettledRow(run.content_sha256, questions, items)
-        new_card = NewCard(run_ref, path, card, key, settled, facts)
-        await self._cards.submit(new_card)
+        new_card = NewCard(
+            run_ref, path, card, key, settled, facts, self.options.replace_whole_cards
+        )
+        if not await self._cards.submit(new_card):
+            self.kept_cards += 1
 
     def _facts_row(self, prepared: PreparedRun) -> EvidenceRow | None:
         """What facts prove of the run, so that a plan need not read it; None if nobody asks."""

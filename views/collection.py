@@ -93,8 +93,15 @@ class Collection:
 
     @cached_property
     def options(self) -> ScoreOptions:
-        """How runs are scored."""
-        return self._make_options()
+        """How runs are scored; by the rubrics in force in the store, if the user names no other."""
+        from dataclasses import replace
+
+        options = self._make_options()
+        if self.store is None:
+            return options
+        from ..judge.rejudge.rubrics_in_force import rubrics_in_force
+
+        return replace(options, rubric=rubrics_in_force(self.store, options.scope().rubrics))
 
     @cached_property
     def _own_rubrics(self) -> tuple[Rubric, ...]:

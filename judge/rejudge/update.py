@@ -30,6 +30,8 @@ class CardUpdate:
     after: ScoreCard
     change: CardChange | None
     """The split of the change; None if there is no earlier scorecard or a rubric is unknown."""
+    kept: bool = False
+    """Whether the earlier scorecard stays in force, as the later one lacks verdicts."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +117,23 @@ async def rescore(
         if outcome.card is None:
             errors.append(outcome)
             return
-        old = before.get(outcome.path.absolute())
-        updates.append(CardUpdate(old, outcome.card, _change(store, old, outcome.card)))
+        path = outcome.path.absolute()
+        old = before.get(path)
+        if old is not None and _stays(store, path, old, outcome.card):
+            updates.append(CardUpdate(old, outcome.card, None, kept=True))
+        else:
+            updates.append(CardUpdate(old, outcome.card, _change(store, old, outcome.card)))
 
     await collect_cards(scorer, paths, add_outcome, on_progress=on_cards)
     return tuple(updates), tuple(errors)
+
+
+def _stays(store: Store, path: Path, old: ScoreCard, new: ScoreCard) -> bool:
+    """Whether the store kept the old scorecard of a run (`Archive.add_cards`)."""
+    if not new.gist.unscored and not new.gist.codes_unread:
+        return False
+    stored = next(store.cards(path, judge=new.judge.name), None)
+    return stored is not None and stored == old != new
 
 
 def changes_between(store: Store, old: Rubric, new: Rubric) -> tuple[CardUpdate, ...]:

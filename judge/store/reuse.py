@@ -256,6 +256,7 @@ class StoredOnly(StoredJudge):
         for item in missing:
             key = lookup.keys[item.id].sha256
             by_id[item.id] = last_attempt(item.id, attempts.get(key, ()))
+        self._answered[await self.run_ref(request.run)] += len(lookup.verdicts)
         return Reply(
             tuple(by_id[item.id] for item in request.criteria),
             warnings=self._foreign_warnings(lookup.verdicts),

@@ -24,6 +24,8 @@ from .connection import EvidenceRow, SettledRow, StorePart, clean_row, clean_tex
 
 _PAGE = 200
 """Scorecards in memory at a time."""
+_RUBRICS_IN_FORCE = "rubrics_in_force"
+"""Kind of the event that says which rubrics of the user judge the runs of their tracks."""
 _RUN_COLUMNS = ("sha256", "agent", "task", "tier", "repeat", "track")
 """What a CardHead says of its run, beside its id and path."""
 
@@ -67,6 +69,8 @@ class NewCard:
     """The run is settled if every item has a verdict."""
     facts: EvidenceRow | None = None
     """What facts prove of the run (`facts.decided`)."""
+    may_replace_whole: bool = False
+    """Whether it may replace a scorecard that lacks no verdict, although it lacks some itself."""
 
 
 class Archive(StorePart):
@@ -78,38 +82,48 @@ class Archive(StorePart):
     # Scorecards.
 
     def add_card(self, run_ref: int, path: Path, card: ScoreCard) -> None:
-        """Store one scorecard (`add_cards`)."""
-        self.add_cards([NewCard(run_ref, path, card)])
+        """Store one scorecard (`add_cards`), whatever it lacks."""
+        self.add_cards([NewCard(run_ref, path, card, may_replace_whole=True)])
 
-    def add_cards(self, cards: Sequence[NewCard]) -> list[None]:
-        """Store scorecards, all in one transaction.
+    def add_cards(self, cards: Sequence[NewCard]) -> list[bool]:
+        """Store scorecards, all in one transaction; whether each is now in force.
 
-        If a card equals the last one of its run and judge, only that one's key is updated.
+        If a card equals the last one of its run and judge, only that one's key is updated. A card
+        that lacks a verdict does not replace one that has them all, unless it is told to.
         """
         rows = [self._card_row(card) for card in cards]
         settled = [card.settled for card in cards if card.settled is not None]
         facts = {card.facts for card in cards if card.facts is not None}
         with self._write() as connection:
-            for row in rows:
-                self._insert_card(connection, row)
+            are_in_force = [
+                self._insert_card(connection, row, may_replace_whole=card.may_replace_whole)
+                for row, card in zip(rows, cards, strict=True)
+            ]
             self._insert_settled(connection, settled)
             self._insert_evidence(connection, sorted(facts))
-        return [None] * len(rows)
+        return are_in_force
 
-    def _insert_card(self, connection: Connection, row: Mapping[str, Any]) -> None:
+    def _insert_card(
+        self, connection: Connection, row: Mapping[str, Any], *, may_replace_whole: bool
+    ) -> bool:
         table = schema.cards
         query = (
-            sa.select(table.c.sha256, table.c.seq)
+            sa.select(table.c.sha256, table.c.seq, table.c.key)
             .where(table.c.path == row["path"], table.c.judge == row["judge"])
             .order_by(table.c.seq.desc())
             .limit(1)
         )
         last = connection.execute(query).first()
-        if last is None or last.sha256 != row["sha256"]:
+        if last is None:
             connection.execute(table.insert(), row)
-        else:
+        elif last.sha256 == row["sha256"]:
             update = table.update().where(table.c.seq == last.seq).values(key=row["key"])
             connection.execute(update)
+        elif row["key"] is None and last.key is not None and not may_replace_whole:
+            return False
+        else:
+            connection.execute(table.insert(), row)
+        return True
 
     def _card_row(self, new: NewCard) -> dict[str, Any]:
         card = new.card
@@ -328,6 +342,34 @@ class Archive(StorePart):
         for row in self._read(query):
             return Rubric.model_validate_json(zlib.decompress(row.body))
         return None
+
+    def rubric_texts(self, id: str, version: str) -> set[str]:
+        """The hashes of all rubrics of this id and version that scorecards were made with."""
+        table = schema.rubrics
+        query = sa.select(table.c.sha256).where(table.c.id == id, table.c.version == version)
+        return {row.sha256 for row in self._read(query)}
+
+    def set_rubrics_in_force(self, rubrics: Sequence[Rubric]) -> None:
+        """Note that these rubrics judge the runs of their tracks from now on."""
+        for rubric in rubrics:
+            self.add_rubric(rubric)
+        in_force = {rubric.sha256: rubric.id for rubric in rubrics}
+        if in_force != {rubric.sha256: rubric.id for rubric in self.rubrics_in_force()}:
+            self.add_event(_RUBRICS_IN_FORCE, {"rubrics": in_force})
+
+    def rubrics_in_force(self) -> tuple[Rubric, ...]:
+        """The rubrics that were last set in force; none: those of the package."""
+        table = schema.events
+        query = (
+            sa.select(table.c.body)
+            .where(table.c.kind == _RUBRICS_IN_FORCE)
+            .order_by(table.c.seq.desc())
+            .limit(1)
+        )
+        for row in self._read(query):
+            rubrics = (self.rubric(sha256) for sha256 in json.loads(row.body)["rubrics"])
+            return tuple(rubric for rubric in rubrics if rubric is not None)
+        return ()
 
     # Labels and events.
 
