@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import console
+from ..errors import StoreError
 
 if TYPE_CHECKING:
     from ..config import Settings
@@ -71,7 +72,10 @@ def _stored_card(file: Path, settings: Settings, flag: str | None) -> ScoreCard 
     from ..judge.store import open_store
     from .sessions import store_place
 
-    place = store_place(settings, [file], flag)
+    try:
+        place = store_place(settings, [file], flag)
+    except StoreError:  # A store that came with the runs: scoring says that it is not used.
+        return None
     if place is None or not ("://" in str(place) or Path(place).is_file()):
         return None
     with open_store(place, create=False) as store:

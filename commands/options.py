@@ -66,13 +66,13 @@ RUBRIC = option(
     heading="Scores",
     multiple=True,
     metavar="FILE|DIR|ID",
-    help="Judge the runs of its track by this rubric; repeatable.",
+    help="Judge runs of its track by it; repeatable.",
 )
 WHERE = option(
     "--where",
     heading="Scores",
     metavar="FILTER",
-    help="Only runs that match, such as 'track:vqa code:E3 S3<0.5'.",
+    help="Only runs that match, as 'tier:lite S3<0.5'.",
 )
 POLICY = option(
     "--policy",

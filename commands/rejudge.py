@@ -77,9 +77,9 @@ _STORED_OPTIONS = {
     "--incomplete",
     "replace_whole_cards",
     is_flag=True,
-    help="Also renew scorecards that would lack verdicts.",
+    help="Renew scorecards that lack verdicts too.",
 )
-@option("--verify-files", is_flag=True, help="Read every run instead of trusting the files' times.")
+@option("--verify-files", is_flag=True, help="Read every run, whatever its files' times.")
 @option("--abandon", metavar="BATCH", help="Close a provider's batch without its answers.")
 @json_option()
 @click.pass_obj

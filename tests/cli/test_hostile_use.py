@@ -141,7 +141,7 @@ def runs(tmp_path: Path) -> Path:
                 "messages": [*GOOD["messages"], {"role": "assistant", "content": EVIL}],
             }
             if name == b"evil"
-            else GOOD
+            else {**GOOD, "note": f"the bytes of {name!r}"}
         )
         text = json.dumps(data, ensure_ascii=False)
         with open(os.path.join(place, b"conversation.json"), "wb") as file:
