@@ -70,11 +70,11 @@ def command(
 ) -> int:
     """Turn recorded runs of other formats into run folders, from files or folders.
 
-    FORMAT: auto, inspect, atif (Harbor), terminal-bench, claude-code, codex, responses, openhands,
-    swe-agent, mini-swe-agent, otel (also Langfuse, Phoenix), parquet (also Inspect Scout),
-    tau-bench (also tau2), langchain (also LangGraph), gemini-cli, autogen, smolagents, anthropic,
-    openai, or conversation (with --to). Texts are not changed; scores and flags become outcomes of
-    the run; sub-agents become parts of it; what could not be carried over is named.
+    FORMAT: auto, inspect, atif (Harbor), terminal-bench, claude-code, codex, vera, responses,
+    openhands, swe-agent, mini-swe-agent, otel (also Langfuse, Phoenix), parquet (also Inspect
+    Scout), tau-bench (also tau2), langchain (also LangGraph), gemini-cli, autogen, smolagents,
+    anthropic, openai, or conversation (with --to). Texts are not changed; scores and flags become
+    outcomes of the run; sub-agents become parts of it; what could not be carried over is named.
     """
     return run(obj, format_name, sources, flags)
 

@@ -273,6 +273,54 @@ def test_steps_without_calls(tmp_path: Path) -> None:
     assert run.outcomes["error.type"].value == "AgentGenerationError"
 
 
+# VERA.
+
+
+def _vera(folder: Path, *items: tuple[str, dict[str, Any]]) -> Run:
+    """A rollout of one turn with these items, each with the method of its event."""
+    events = [{"method": f"item/{state}", "payload": {"item": item}} for state, item in items]
+    receipt = {"schema": "eva.codex-turn-receipt.v1", "status": "completed", "events": events}
+    rollout = {"schema": "eva.automedbench-codex-track-rollout.v1", "track": "vqa", "run_id": "r"}
+    _write(folder / "turns" / "01-planning" / "receipt.json", receipt)
+    path = _write(folder / "rollout.json", rollout)
+    return load_run(save_run(_draft("vera", path), folder / "run", path, force=True))
+
+
+def _tool(call_id: str, **fields: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "mcpToolCall", "tool": "read", "arguments": {}, **fields}
+
+
+MARKS: dict[str, tuple[dict[str, Any], str]] = {
+    "status": ({"status": "failed"}, "failed"),
+    "isError": ({"status": "completed", "result": {"isError": True, "content": []}}, "failed"),
+    "error": ({"status": "completed", "error": {"message": "no"}}, "failed"),
+    "declined": ({"status": "declined"}, "blocked"),
+}
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_a_mark_in_a_receipt_counts(name: str, tmp_path: Path) -> None:
+    fields, kind = MARKS[name]
+    run = _vera(tmp_path, ("completed", _tool("a", **fields)))
+    observation = run.turns[0].actions[0].observation
+    assert observation is not None
+    assert (observation.kind, run.resources.failed_calls) == (kind, 1)
+
+
+def test_calls_that_overlap_are_one_reply(tmp_path: Path) -> None:
+    run = _vera(
+        tmp_path,
+        ("started", _tool("a")),
+        ("started", _tool("b")),
+        ("completed", _tool("b")),
+        ("completed", _tool("a")),
+        ("started", _tool("c")),
+        ("completed", {"id": "m", "type": "agentMessage", "text": "Done."}),
+    )
+    assert [(turn.text, len(turn.actions)) for turn in run.turns] == [("", 2), ("Done.", 1)]
+    assert (run.track, run.turns[1].actions[0].observation) == ("vqa", None)
+
+
 # Inspect Scout.
 
 

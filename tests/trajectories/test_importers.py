@@ -52,6 +52,7 @@ ALL = SAMPLES | {
     "gemini-cli": "gemini-cli/session-2026-01-05T10-00-b1d2c3e4.jsonl",
     "autogen": "autogen/result.json",
     "smolagents": "smolagents/result.json",
+    "vera": "vera/run/track-rollouts/segmentation/rollout.json",
 }
 
 

@@ -295,6 +295,25 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "autogen/result.json": ("autogen", "result", AUTOGEN | {"outcomes": STOP_REASON}),
     "autogen/stream.jsonl": ("autogen", "stream", AUTOGEN | {"outcomes": STOP_REASON}),
     "autogen/team-state.json": ("autogen", "team-state", AUTOGEN),
+    "vera/run/track-rollouts/segmentation/rollout.json": (
+        "vera",
+        "5a0c-segmentation",
+        {
+            "agent": "codex",
+            "model": "qwen-x",
+            "task": "segmentation",
+            "exit_code": 0,
+            "outcomes": {
+                "status.01-planning": "completed",
+                "status.02-setup": "interrupted",
+                "completed_requested_turns": False,
+                "error.phase": "02-setup",
+                "error.error": "turn_not_completed",
+            },
+            "seconds": 3.5,
+            "times": [None, None, None, None],
+        },
+    ),
     "smolagents/result.json": (
         "smolagents",
         "result",

@@ -44,6 +44,7 @@ _MODULES = {
     "terminal-bench": "terminal_bench",
     "claude-code": "claude_code",
     "codex": "codex",
+    "vera": "vera",
     "responses": "openai_responses",
     "openhands": "openhands",
     "swe-agent": "swe_agent",

@@ -98,7 +98,7 @@ def _call(kind: Any, item: dict[str, Any]) -> Call | None:
     """The call that an item stands for; None if it is not one."""
     call_id = as_id(item.get("id"))
     if kind == "command_execution":
-        command = _split_command(text_or_none(item.get("command")) or "")
+        command = split_command(text_or_none(item.get("command")) or "")
         return Call("shell", {"command": command}, call_id)
     if kind == "file_change":
         changes = as_objects(item.get("changes"))
@@ -125,7 +125,7 @@ def _result(kind: Any, item: dict[str, Any]) -> tuple[Any, Any]:
     return text_or_none(item.get("status")) or "", None
 
 
-def _split_command(command: str) -> list[str] | str:
+def split_command(command: str) -> list[str] | str:
     """The words that Codex joined for its log; the text itself if it is not such a line."""
     try:
         return shlex.split(command) or command
