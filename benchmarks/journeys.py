@@ -35,7 +35,7 @@ def main() -> int:
         for number in range(args.first, args.first + args.seeds):
             done: list[str] = []
             try:
-                run_sequence(number, args.steps, done)
+                run_sequence(number, args.steps, done, kills=True)
             except Exception as error:
                 faults += 1
                 if isinstance(error, BaseExceptionGroup):

@@ -58,7 +58,7 @@ class FolderState:
     gone: int
     """Scorecards of runs that are no longer there."""
     changed: int
-    """Runs whose conversation has changed since their scorecard by the judge in force was made."""
+    """Runs whose conversation has changed since their scorecard was made."""
 
     def notes(self) -> Iterator[str]:
         """Sentences on runs and scorecards that do not fit each other."""
@@ -229,8 +229,11 @@ def _from_folder_store(
 
 
 def _count_changed(store: Store, heads: Sequence[StoredHead], choice: CardChoice | None) -> int:
-    """Runs whose conversation is not the one that their scorecard by the judge in force was made
-    from; among them copies that have become runs of their own."""
+    """Runs whose conversation is not the one that their scorecard was made from.
+
+    Among them are copies that have become runs of their own, and new runs at the path of another
+    one. Of several scorecards of a run, the one in force is meant.
+    """
     from ...judge.store import stamps
 
     try:
@@ -238,7 +241,8 @@ def _count_changed(store: Store, heads: Sequence[StoredHead], choice: CardChoice
     except InputError:
         # The judge or rubric that is asked for is in another source.
         return 0
-    scored = {stored.path: stored for stored in heads if stored.head.judge in selection.judges}
+    scored = {stored.path: stored for stored in heads}
+    scored |= {stored.path: stored for stored in heads if stored.head.judge in selection.judges}
     scored |= {heads[number].path: heads[number] for number in selection.numbers}
     latest = store.stamped(scored)
     count = 0

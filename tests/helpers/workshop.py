@@ -9,6 +9,9 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,6 +188,26 @@ class Workshop:
         """The server refuses everything after so many answers, until `recover`."""
         model = [JUDGES[0].partition("/")[2]] * n_answers
         self.server.script = [*model, "401"]
+
+    def kill_while_scoring(self, n_answers: int, judge: str = JUDGES[0]) -> None:
+        """`score` in a process of its own, killed when it has this many answers and asks on."""
+        self.desk()
+        self.server.script = [*[judge.partition("/")[2]] * n_answers, "slow:60"]
+        before = self.server.count
+        args = ["score", "runs", "--judge", judge, "--api-base", self.server.url]
+        args += ["--concurrency", "1"]
+        args += [] if self.store is None else ["--store", str(self.store)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ambjudge.cli", *args],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while process.poll() is None and self.server.count <= before + n_answers:
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        self._note_questions(n_answers)
+        self.recover()
 
     def recover(self) -> None:
         self.server.script = []
