@@ -13,6 +13,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,19 @@ ALL = SAMPLES | {
     "smolagents": "smolagents/result.json",
     "vera": "vera/run/track-rollouts/segmentation/rollout.json",
 }
+
+
+SHAPES = [
+    *ALL.items(),
+    ("autogen", "autogen/team-state.json"),
+    ("autogen", "autogen/stream.jsonl"),
+    ("gemini-cli", "gemini-cli/checkpoint-kidney.json"),
+    ("gemini-cli", "gemini-cli/stream.jsonl"),
+    ("langchain", "langchain/history.json"),
+    ("langchain", "langchain/updates.jsonl"),
+    ("tau-bench", "tau-bench/tool-calling-gpt-x-0.0_range_0-1_user-gpt-y-llm_0105100000.json"),
+]
+"""Formats with samples of all their shapes that have one file."""
 
 
 def sample(place: str, **texts: str) -> Any:
@@ -632,19 +646,19 @@ def test_files_of_other_formats_never_crash_a_reader(other: str, tmp_path: Path)
         assert all(isinstance(item, Draft | InputError) for item in drafts(format, path)), format
 
 
-@pytest.mark.parametrize("format", ALL)
-def test_values_of_any_type_never_crash_a_reader(format: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("format", "place"), SHAPES)
+def test_values_of_any_type_never_crash_a_reader(format: str, place: str, tmp_path: Path) -> None:
     """One value after the other is put where it does not belong."""
-    name = Path(ALL[format]).name
+    name = Path(place).name
     odd = [None, True, -1, 10**400, 1e308, "", "x", [], [None, 3, "x", []], {}, {"type": 3}]
     rng = random.Random(1)
     for _ in range(60):
-        data = sample(ALL[format])
+        data = sample(place)
         _put(data, rng, odd)
         for item in drafts(format, written(tmp_path, name, data)):
             if isinstance(item, Draft):
                 to_openai(item), to_anthropic(item)
-                if item.turns:
+                with suppress(InputError):  # a run without turns, or whose calls are all unknown
                     load_run(save_run(item, tmp_path / "run", tmp_path, force=True))
 
 

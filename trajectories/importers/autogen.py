@@ -95,11 +95,12 @@ def _thread(value: dict[str, Any]) -> list[Any] | None:
     context = as_object(value.get("llm_context"))
     if isinstance(context.get("messages"), list):
         return list(context["messages"])
-    states = list(as_object(value.get("agent_states")).values())
-    states += [value[key] for key in ("agent_state", "inner_team_state") if value.get(key)]
-    threads = [thread for state in states if (thread := _thread(as_object(state)))]
-    of_managers = [_thread(as_object(state)) for state in states if "message_thread" in state]
-    return next(filter(None, of_managers), threads[0] if len(threads) == 1 else None)
+    states = as_objects(list(as_object(value.get("agent_states")).values()))
+    states += as_objects([value.get("agent_state"), value.get("inner_team_state")])
+    threads = [(state, _thread(state)) for state in states]
+    of_managers = (thread for state, thread in threads if thread and "message_thread" in state)
+    of_agents = [thread for _, thread in threads if thread]
+    return next(of_managers, of_agents[0] if len(of_agents) == 1 else None)
 
 
 def _draft(value: Any, name: str, path: Path, location: str) -> Draft:

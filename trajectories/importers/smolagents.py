@@ -85,11 +85,16 @@ def _add(draft: Draft, step: dict[str, Any]) -> None:
     ts = draft.elapsed(timing.get("end_time"))
     if "task" in step:
         draft.user(step["task"])
-        draft.lost["images of the task"] += len(step.get("task_images") or [])
+        draft.lost["images of the task"] += _n_images(step, "task_images")
     elif "plan" in step:
         _add_reply(draft, step, step["plan"], [], ts)
     elif "step_number" in step:
         _add_action(draft, step, ts)
+
+
+def _n_images(step: dict[str, Any], key: str) -> int:
+    images = step.get(key)
+    return len(images) if isinstance(images, list) else 0
 
 
 def _add_reply(
@@ -124,7 +129,7 @@ def _add_action(draft: Draft, step: dict[str, Any], ts: float | None) -> None:
     _add_results(draft, step, calls, error, ts)
     if step.get("is_final_answer") is True:
         draft.submitted = True
-    draft.lost["images in tool results"] += len(step.get("observations_images") or [])
+    draft.lost["images in tool results"] += _n_images(step, "observations_images")
 
 
 def _call(call: dict[str, Any]) -> Call:
