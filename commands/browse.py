@@ -16,7 +16,7 @@ from ..errors import AmbjudgeError, InputError
 from .cohort_input import card_choice
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import JUDGED_BY, RUBRIC, STORE
+from .options import JUDGED_BY, RUBRIC_OF_CARDS, STORE
 from .path_types import LocalPath
 from .sessions import judge_of, score_options, store_place
 
@@ -60,7 +60,7 @@ _CARD_FILES = ("scorecards.jsonl", "cards.jsonl")
 )
 @option("--no-score", heading="Scores", is_flag=True, help="Do not score runs without a scorecard.")
 @JUDGED_BY
-@RUBRIC
+@RUBRIC_OF_CARDS
 @STORE
 @click.pass_obj
 def command(obj: dict[str, Any], /, path: str | None, **flags: Any) -> int:

@@ -281,15 +281,16 @@ JUDGED_BY = combined(
     click.option("--judge", "_judge", hidden=True, expose_value=False, callback=_refuse_judge),
 )
 """--judged-by, as `judge`: whose scorecards are used. `--judge` is refused with a hint."""
+RUBRIC_OF_CARDS = option(
+    "--rubric",
+    heading="Scores",
+    metavar="FILE|ID[@VERSION]",
+    help="Use the scorecards by this rubric.  [the newest]",
+)
 cohort_options = combined(
     WHERE,
     JUDGED_BY,
-    option(
-        "--rubric",
-        heading="Scores",
-        metavar="FILE|ID[@VERSION]",
-        help="Use the scorecards by this rubric.  [the newest]",
-    ),
+    RUBRIC_OF_CARDS,
     POLICY,
     STORE,
 )

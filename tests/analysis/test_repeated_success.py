@@ -91,7 +91,7 @@ OBSERVERS = {
 
 def observed(names: str) -> pl.DataFrame:
     rows = [
-        (f"run-{u}", name, "", "S1", "S1a", v, "scored", None)
+        (f"run-{u}", name, "", "S1", "S1a", v, "scored", None, None)
         for name in names
         for u, v in enumerate(OBSERVERS[name])
         if v

@@ -203,7 +203,9 @@ RUN_OPTIONS = [
     pytest.param(
         ["--policy", "harness"], "", {"missing_policy": {"zero", "renormalize"}}, id="harness"
     ),
-    pytest.param(["--rubric", "segmentation"], "", {"rubric": {"segmentation"}}, id="rubric"),
+    pytest.param(
+        ["--rubric", "segmentation"], "", {"rubric": {"segmentation", "workflow"}}, id="rubric"
+    ),
     pytest.param(
         [],
         'track = "vqa"\ntier = "pro"\npolicy = "harness"\n',

@@ -86,6 +86,8 @@ def test_a_maintainer_edits_a_rubric_and_goes_back(shop: Workshop) -> None:
 
     calls = shop.server.count
     shop.rejudge(None, "--judge", judge)
+    assert assert_same_numbers(shop.desk(), QUICK).runs == third.runs, "the rubric stays in force"
+    shop.rejudge(None, "--judge", judge, "--rubric", "segmentation")
     back = assert_same_numbers(shop.desk(), [*QUICK, single_runs])
     assert shop.server.count == calls, "its verdicts are in the store"
     assert back.runs == first.runs

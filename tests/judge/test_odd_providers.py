@@ -45,7 +45,7 @@ def judge_at(provider: OddProvider, way: str, **options) -> ApiJudge:
 
 @pytest.fixture(scope="module")
 def prepared():
-    return prepare(load_run(RECORDED / "runs" / "crc-lite-02"))
+    return prepare(load_run(RECORDED / "runs" / "crc-lite-02"), questions=QuestionSet(ask_all=True))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -119,7 +119,7 @@ async def spend(
 
 
 def ready(path: Path) -> PreparedRun:
-    return prepare(load_run(path), questions=QuestionSet(diagnosis=False))
+    return prepare(load_run(path), questions=QuestionSet(diagnosis=False, ask_all=True))
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +275,7 @@ def score(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         code = run(
             [
                 *("score", str(tmp_path / "run"), "--judge", "openai/judge", "--json"),
-                *("--api-base", provider.url, "--store", str(store), "--no-diagnosis"),
+                *("--api-base", provider.url, "--store", str(store), "--no-diagnosis", "--ask-all"),
                 *("--price", "1,10,0.1", *options),
             ]
         )

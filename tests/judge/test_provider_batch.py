@@ -533,7 +533,7 @@ async def test_an_edited_rubric_does_not_lose_paid_answers_and_an_edited_run_is_
     await submit(
         store,
         judge,
-        planned_requests(plan_rejudge(store, runs, judge, Scope(rubric=rubric)), judge),
+        planned_requests(plan_rejudge(store, runs, judge, Scope(rubrics=(rubric,))), judge),
         OPTIONS,
     )
     claimed = {key for r in all_requests(store) for key in r.keys if "crc-lite-01" in r.path}
