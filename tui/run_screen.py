@@ -164,7 +164,9 @@ class RunScreen(ReadingScreen):
         self._choose_tab(self.TABS[(self.TABS.index(self._tab) + 1) % len(self.TABS)])
 
     def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
-        if event.tab.id is not None and event.tab.id != self._tab:
+        # An event may come after another tab was chosen: to obey it would choose them in turns.
+        is_current = event.tab.id == event.tabs.active
+        if event.tab.id is not None and is_current and event.tab.id != self._tab:
             self._choose_tab(event.tab.id)
 
     def _choose_tab(self, name: str) -> None:
