@@ -141,6 +141,8 @@ class Reply:
     another model than the one that was asked."""
     system_fingerprints: tuple[str, ...] = ()
     """The provider's marks of the configurations that answered, each once."""
+    verdict_keys: Mapping[str, str] = field(default_factory=dict)
+    """By item, the key under which a store keeps its verdict, if it has one."""
     stored_days: frozenset[date] | None = None
     """The days (UTC) of the verdicts, if a store says them; otherwise they are of today."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from .base import (
     Request,
     Usage,
     extra_questions,
+    is_criteria,
     total_usage,
 )
 from .card.fields import Policy
@@ -43,6 +44,7 @@ from .runner import BatchSummary, Progress
 from .scope import Scope
 
 if TYPE_CHECKING:
+    from ..rubrics.model import Criterion
     from .questions.verdict_keys import CardKeys
     from .rejudge.staleness import Need
     from .store import Store
@@ -364,6 +366,8 @@ class StoringScorer(RunScorer):
         self._card_keys = card_keys(judge, options, self.precision)
         self._cards = GroupCommit(store.add_cards)
         self._stored_rubrics: set[str] = set()
+        self._stored_items: set[Criterion] = set()
+        self._has_stored_prompts = False
 
     async def make_card(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
         """The scorecard of a loaded run; it is in the store before this returns."""
@@ -371,11 +375,17 @@ class StoringScorer(RunScorer):
         run_ref = await self._stored.run_ref(run, stamp)
         prepared, replies = await self.ask(run)
         card = assemble(prepared, self.judge, replies, self.precision)
-        await self._store_card(card, prepared, run_ref, path)
+        keys = [key for reply in replies.values() for key in reply.verdict_keys.values()]
+        await self._store_card(card, prepared, run_ref, path, keys)
         return card
 
     async def _store_card(
-        self, card: ScoreCard, prepared: PreparedRun, run_ref: int, path: Path
+        self,
+        card: ScoreCard,
+        prepared: PreparedRun,
+        run_ref: int,
+        path: Path,
+        verdict_keys: Sequence[str],
     ) -> None:
         """Store a scorecard, with its key if every item has a final verdict."""
         from .store.connection import SettledRow
@@ -385,7 +395,9 @@ class StoringScorer(RunScorer):
         if rubric.sha256 not in self._stored_rubrics:
             self._stored_rubrics.add(rubric.sha256)
             self.store.add_rubric(rubric)
-        items = sum(len(request.criteria) for request in prepared.requests(self.judge))
+        requests = prepared.requests(self.judge)
+        self._store_texts(requests)
+        items = sum(len(request.criteria) for request in requests)
         facts = self._facts_row(prepared)
         # Only a card with a final verdict on every item is what the same command would make again.
         key = None
@@ -395,10 +407,40 @@ class StoringScorer(RunScorer):
             questions = self._questions.sha256(rubric, run.tier, run.track)
             settled = SettledRow(run.content_sha256, questions, items)
         new_card = NewCard(
-            run_ref, path, card, key, settled, facts, self.options.replace_whole_cards
+            run_ref,
+            path,
+            card,
+            key,
+            settled,
+            facts,
+            self.options.replace_whole_cards,
+            tuple(verdict_keys),
         )
         if not await self._cards.submit(new_card):
             self.kept_cards += 1
+
+    def _requests(self, needs: tuple[Need, ...]) -> list[Request]:
+        requests = super()._requests(needs)
+        self._store_texts(requests)
+        return requests
+
+    def _store_texts(self, requests: Iterable[Request]) -> None:
+        """Store the judge's prompts, and the texts of items that no rubric holds."""
+        from .questions.texts import item_texts, prompt_texts
+
+        items = {
+            item
+            for request in requests
+            if not is_criteria(request.question)
+            for item in request.criteria
+        }
+        new = items - self._stored_items
+        texts = item_texts(new)
+        if not self._has_stored_prompts:
+            texts += prompt_texts(self.judge)
+        self.store.add_texts(texts)
+        self._stored_items |= new
+        self._has_stored_prompts = True
 
     def _facts_row(self, prepared: PreparedRun) -> EvidenceRow | None:
         """What facts prove of the run, so that a plan need not read it; None if nobody asks."""

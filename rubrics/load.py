@@ -240,11 +240,16 @@ def criterion_sha256(criterion: Criterion) -> str:
     reusing a verdict on words that the judge never saw would be wrong, while a needless call costs
     only a few cents.
     """
+    return hashlib.sha256(criterion_bytes(criterion)).hexdigest()
+
+
+def criterion_bytes(criterion: Criterion) -> bytes:
+    """What `criterion_sha256` is the hash of: JSON with sorted keys."""
     fields = {"id", "title", "text", "scale", "conditional", "evidence", "preamble"}
     data = _without_unset(criterion.model_dump(mode="json", include=fields))
     data["scale"] = sorted(data["scale"], key=lambda level: -float(level["value"]))
     data["evidence"] = sorted(data["evidence"])
-    return _hash(data)
+    return _canonical_bytes(data)
 
 
 def _without_unset(data: dict[str, Any]) -> dict[str, Any]:
@@ -256,10 +261,14 @@ def _without_unset(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hash(value: Any) -> str:
+    return hashlib.sha256(_canonical_bytes(value)).hexdigest()
+
+
+def _canonical_bytes(value: Any) -> bytes:
     text = json.dumps(
         value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False
     )
-    return hashlib.sha256(text.encode()).hexdigest()
+    return text.encode()
 
 
 def starter_rubric(rubric_id: str | None = None) -> str:

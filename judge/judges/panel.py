@@ -68,8 +68,13 @@ class Panel:
 
     @property
     def prompt_sha256(self) -> str | None:
-        hashes = [judge.prompt_sha256 or "" for judge in self.judges]
-        return hashlib.sha256("\n".join(hashes).encode()).hexdigest() if any(hashes) else None
+        text = self.prompt_bytes
+        return hashlib.sha256(text).hexdigest() if text.strip() else None
+
+    @property
+    def prompt_bytes(self) -> bytes:
+        """The hash of the prompts of each member, a line each."""
+        return "\n".join(judge.prompt_sha256 or "" for judge in self.judges).encode()
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:

@@ -24,17 +24,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Connection
 
-VERSION = 5
+VERSION = 6
 """Version of the schema. An older store is brought to it (`MIGRATIONS`); a newer one is refused."""
-
-MIGRATIONS: Mapping[int, tuple[str, ...]] = {
-    4: (
-        "ALTER TABLE calls ADD COLUMN served_models TEXT",
-        "ALTER TABLE calls ADD COLUMN system_fingerprints TEXT",
-        "ALTER TABLE calls ADD COLUMN estimated_calls INTEGER",
-    ),
-}
-"""By version, the statements that bring a store of it to the next one."""
 
 APPEND_ONLY = (
     "rubrics",
@@ -45,6 +36,7 @@ APPEND_ONLY = (
     "replies",
     "labels",
     "events",
+    "texts",
 )
 
 metadata = MetaData()
@@ -232,6 +224,14 @@ cards = Table(
 `key`: hash of everything that decided it (`verdict_keys.CardKeys`), NULL while an item has no
 verdict. `gist`: a `scorecard.Gist` as JSON."""
 
+card_verdicts = Table(
+    "card_verdicts",
+    metadata,
+    Column("card", Integer, ForeignKey("cards.seq"), primary_key=True),
+    Column("verdict", Integer, ForeignKey("verdicts.seq"), primary_key=True),
+)
+"""The verdicts that a scorecard rests on; cards of versions before 6 have none here."""
+
 rubrics = Table(
     "rubrics",
     metadata,
@@ -243,6 +243,18 @@ rubrics = Table(
 )
 """Every rubric that verdicts or scorecards were made with, as JSON, zlib, so that the question
 behind an old verdict remains readable."""
+
+texts = Table(
+    "texts",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("created_at", String(32), nullable=False),
+)
+"""The texts behind the hashes of verdicts that no rubric holds: prompts, and items such as error
+codes. `body`: the very bytes of the hash, zlib."""
 
 labels = Table(
     "labels",
@@ -266,6 +278,16 @@ events = Table(
     Column("created_at", String(32), nullable=False),
 )
 
+MIGRATIONS: Mapping[int, tuple[str | Table, ...]] = {
+    4: (
+        "ALTER TABLE calls ADD COLUMN served_models TEXT",
+        "ALTER TABLE calls ADD COLUMN system_fingerprints TEXT",
+        "ALTER TABLE calls ADD COLUMN estimated_calls INTEGER",
+    ),
+    5: (card_verdicts, texts),
+}
+"""By version, what brings a store of it to the next one: statements, and tables to create."""
+
 _PG_FUNCTION = """
 CREATE OR REPLACE FUNCTION ambjudge_append_only() RETURNS trigger AS $$
 BEGIN RAISE EXCEPTION 'ambjudge store: rows of %% are only ever added', TG_TABLE_NAME; END;
@@ -276,8 +298,13 @@ $$ LANGUAGE plpgsql
 def migrate(connection: Connection, version: int) -> None:
     """Bring a store of an older version to this one; the caller holds a write transaction."""
     for old_version in range(version, VERSION):
-        for statement in MIGRATIONS[old_version]:
-            connection.exec_driver_sql(statement)
+        for step in MIGRATIONS[old_version]:
+            if isinstance(step, Table):
+                step.create(connection)
+            else:
+                connection.exec_driver_sql(step)
+            if isinstance(step, Table) and step.name in APPEND_ONLY:
+                _refuse_changes(connection, step.name)
     is_version = meta.c.name == "schema"
     connection.execute(meta.update().where(is_version).values(value=str(VERSION)))
 
@@ -291,15 +318,20 @@ def create(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_PG_FUNCTION)
     for table in APPEND_ONLY:
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(
-                f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}"
-                " FOR EACH STATEMENT EXECUTE FUNCTION ambjudge_append_only()"
-            )
-        else:
-            for verb in ("UPDATE", "DELETE"):
-                connection.exec_driver_sql(
-                    f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} BEGIN"
-                    f" SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever"
-                    " added'); END"
-                )
+        _refuse_changes(connection, table)
+
+
+def _refuse_changes(connection: Connection, table: str) -> None:
+    """Add the triggers that refuse UPDATE and DELETE on a table."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(
+            f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}"
+            " FOR EACH STATEMENT EXECUTE FUNCTION ambjudge_append_only()"
+        )
+        return
+    for verb in ("UPDATE", "DELETE"):
+        connection.exec_driver_sql(
+            f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} BEGIN"
+            f" SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever"
+            " added'); END"
+        )

@@ -19,6 +19,7 @@ from ...trajectories.models import TrackName
 from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose
 from ..card.fields import Gist
 from ..card.scorecard import CardLine, ScoreCard
+from ..questions.texts import Text
 from . import schema
 from .connection import EvidenceRow, SettledRow, StorePart, clean_row, clean_text, now, to_json
 
@@ -71,6 +72,8 @@ class NewCard:
     """What facts prove of the run (`facts.decided`)."""
     may_replace_whole: bool = False
     """Whether it may replace a scorecard that lacks no verdict, although it lacks some itself."""
+    verdict_keys: tuple[str, ...] = ()
+    """The verdicts that it rests on."""
 
 
 class Archive(StorePart):
@@ -88,25 +91,25 @@ class Archive(StorePart):
     def add_cards(self, cards: Sequence[NewCard]) -> list[bool]:
         """Store scorecards, all in one transaction; whether each is now in force.
 
-        If a card equals the last one of its run and judge, only that one's key is updated. A card
-        that lacks a verdict does not replace one that has them all, unless it is told to.
+        If a card equals the last one of its run and judge and rests on the same verdicts, only that
+        one's key is updated. A card that lacks a verdict does not replace one that has them all,
+        unless it is told to.
         """
         rows = [self._card_row(card) for card in cards]
         settled = [card.settled for card in cards if card.settled is not None]
         facts = {card.facts for card in cards if card.facts is not None}
         with self._write() as connection:
             are_in_force = [
-                self._insert_card(connection, row, may_replace_whole=card.may_replace_whole)
+                self._insert_card(connection, row, card)
                 for row, card in zip(rows, cards, strict=True)
             ]
             self._insert_settled(connection, settled)
             self._insert_evidence(connection, sorted(facts))
         return are_in_force
 
-    def _insert_card(
-        self, connection: Connection, row: Mapping[str, Any], *, may_replace_whole: bool
-    ) -> bool:
+    def _insert_card(self, connection: Connection, row: Mapping[str, Any], card: NewCard) -> bool:
         table = schema.cards
+        verdicts = _verdict_numbers(connection, card.verdict_keys)
         query = (
             sa.select(table.c.sha256, table.c.seq, table.c.key)
             .where(table.c.path == row["path"], table.c.judge == row["judge"])
@@ -114,15 +117,20 @@ class Archive(StorePart):
             .limit(1)
         )
         last = connection.execute(query).first()
-        if last is None:
-            connection.execute(table.insert(), row)
-        elif last.sha256 == row["sha256"]:
+        is_equal = last is not None and last.sha256 == row["sha256"]
+        if last is not None and is_equal:
             update = table.update().where(table.c.seq == last.seq).values(key=row["key"])
             connection.execute(update)
-        elif row["key"] is None and last.key is not None and not may_replace_whole:
+            earlier = _verdicts_of_card(connection, last.seq)
+            if not earlier:
+                _insert_card_verdicts(connection, last.seq, verdicts)
+            if not earlier or earlier == verdicts:
+                return True
+        elif last is not None and _lacks_more(row["key"], last.key) and not card.may_replace_whole:
             return False
-        else:
-            connection.execute(table.insert(), row)
+        inserted = connection.execute(table.insert(), row).inserted_primary_key
+        assert inserted is not None
+        _insert_card_verdicts(connection, inserted[0], verdicts)
         return True
 
     def _card_row(self, new: NewCard) -> dict[str, Any]:
@@ -343,6 +351,38 @@ class Archive(StorePart):
             return Rubric.model_validate_json(zlib.decompress(row.body))
         return None
 
+    def add_texts(self, texts: Iterable[Text]) -> None:
+        """Store the texts behind hashes, each once."""
+        rows = [
+            {
+                "sha256": text.sha256,
+                "kind": text.kind,
+                "name": text.name,
+                "body": zlib.compress(text.body),
+                "created_at": now(),
+            }
+            for text in texts
+        ]
+        if not rows:
+            return
+        statement = self._insert(schema.texts).on_conflict_do_nothing(index_elements=["sha256"])
+        with self._write() as connection:
+            connection.execute(statement, sorted(rows, key=lambda row: str(row["sha256"])))
+
+    def texts(self, beginning: str = "") -> list[Text]:
+        """The texts whose hash begins like this, in the order in which they were stored."""
+        table = schema.texts
+        query = sa.select(table).where(_starts_with(table.c.sha256, beginning))
+        rows = self._read(query.order_by(table.c.created_at, table.c.sha256))
+        return [Text(row.kind, row.name, zlib.decompress(row.body)) for row in rows]
+
+    def rubrics(self, beginning: str = "") -> list[Rubric]:
+        """The rubrics whose hash begins like this, in the order in which they were stored."""
+        table = schema.rubrics
+        query = sa.select(table.c.body).where(_starts_with(table.c.sha256, beginning))
+        rows = self._read(query.order_by(table.c.created_at, table.c.sha256))
+        return [Rubric.model_validate_json(zlib.decompress(row.body)) for row in rows]
+
     def rubric_texts(self, id: str, version: str) -> set[str]:
         """The hashes of all rubrics of this id and version that scorecards were made with."""
         table = schema.rubrics
@@ -434,6 +474,31 @@ class Archive(StorePart):
         return StoreError(
             f"{self.location}: a scorecard cannot be read: {reason}", "score its run again"
         )
+
+
+def _lacks_more(key: str | None, earlier_key: str | None) -> bool:
+    """Whether a scorecard lacks a verdict, and so has no key, and the earlier one lacks none."""
+    return key is None and earlier_key is not None
+
+
+def _verdict_numbers(connection: Connection, keys: Sequence[str]) -> set[int]:
+    """The numbers of the verdicts with these keys; keys without a verdict are left out."""
+    if not keys:
+        return set()
+    table = schema.verdicts
+    query = sa.select(table.c.seq).where(table.c.key.in_(keys))
+    return set(connection.execute(query).scalars())
+
+
+def _verdicts_of_card(connection: Connection, card: int) -> set[int]:
+    table = schema.card_verdicts
+    return set(connection.execute(sa.select(table.c.verdict).where(table.c.card == card)).scalars())
+
+
+def _insert_card_verdicts(connection: Connection, card: int, verdicts: Iterable[int]) -> None:
+    rows = [{"card": card, "verdict": verdict} for verdict in sorted(verdicts)]
+    if rows:
+        connection.execute(schema.card_verdicts.insert(), rows)
 
 
 def _newest(

@@ -17,6 +17,7 @@ import stored
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Estimate, Reply, Usage
 from ambjudge.judge.card.stage_results import CriterionResult, Vote
+from ambjudge.judge.questions.texts import Text
 from ambjudge.judge.store import is_final, open_store
 from ambjudge.judge.store.connection import EvidenceRow
 from ambjudge.judge.store.served_models import ServedModels
@@ -329,7 +330,7 @@ def test_a_store_of_another_schema_is_refused_and_left_as_it_is(target, version,
         connection.exec_driver_sql(f"update meta set value = '{version}' where name = 'schema'")
     for create in (True, False):
         with pytest.raises(
-            StoreError, match=rf"by {words} ambjudge \(schema {version}, this version reads 5\)"
+            StoreError, match=rf"by {words} ambjudge \(schema {version}, this version reads 6\)"
         ):
             open_store(target, create=create)
 
@@ -362,12 +363,17 @@ def test_an_older_schema_is_brought_up_to_date_on_each_database(target, run):
         with store._engine.begin() as connection:
             for column in ("served_models", "system_fingerprints", "estimated_calls"):
                 connection.exec_driver_sql(f"alter table calls drop column {column}")
+            for table in ("card_verdicts", "texts"):
+                connection.exec_driver_sql(f"drop table {table}")
             connection.exec_driver_sql("update meta set value = '4' where name = 'schema'")
     for _ in range(2):
         with open_store(target, create=False) as store:
             assert len(list(store.iter_verdicts())) == 1
             assert store.served_models("tester") == set()
             assert spent(store) == Usage(1, 10, 5, 0.25)
+            store.add_texts([Text("item", "E1", b"{}")])
+            with pytest.raises(StoreError), store._write() as connection:
+                connection.exec_driver_sql("delete from texts")
 
 
 def add_served(store, ref: int, judge: str, *models: str, number: int = 77) -> None:

@@ -153,6 +153,10 @@ class ApiJudge(Messages):
         return prompts.prompt_sha256()
 
     @property
+    def prompt_bytes(self) -> bytes:
+        return prompts.prompt_bytes()
+
+    @property
     def price(self) -> Price | None:
         """List price of the model where it is served from; None if unknown."""
         return self._price

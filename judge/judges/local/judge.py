@@ -99,10 +99,16 @@ class LocalJudge:
 
     @property
     def prompt_sha256(self) -> str:
+        return prompts.prompt_sha256(self._prompt_names)
+
+    @property
+    def prompt_bytes(self) -> bytes:
+        return prompts.prompt_bytes(self._prompt_names)
+
+    @property
+    def _prompt_names(self) -> tuple[str, ...]:
         names: tuple[str, ...] = (SYSTEM_PROMPT, QUESTION_PROMPT)
-        if self.rationale:
-            names = (*names, RATIONALE_PROMPT)
-        return prompts.prompt_sha256(names)
+        return (*names, RATIONALE_PROMPT) if self.rationale else names
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:

@@ -25,10 +25,12 @@ def load(name: str) -> str:
 @cache
 def prompt_sha256(names: tuple[str, ...] = NAMES) -> str:
     """Hash of these prompt files with their names; part of every verdict's key."""
-    digest = hashlib.sha256()
-    for name in names:
-        digest.update(f"\0{name}\0{load(name)}".encode())
-    return digest.hexdigest()
+    return hashlib.sha256(prompt_bytes(names)).hexdigest()
+
+
+def prompt_bytes(names: tuple[str, ...] = NAMES) -> bytes:
+    """What `prompt_sha256` is the hash of: each name and each text after a NUL."""
+    return "".join(f"\0{name}\0{load(name)}" for name in names).encode()
 
 
 def fill(name: str, slots: Mapping[str, str]) -> str:
