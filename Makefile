@@ -64,6 +64,7 @@ bench: $(VENV)/.test data test-slow bench-statistics  ## benchmarks; figures go 
 	$(BIN)/python benchmarks/killed.py --runs 200 --ways workers,shards
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/journeys.py --seeds 50 --steps 40
+	$(BIN)/python benchmarks/edits.py --seeds 500 --steps 8
 	mkdir -p .build
 	$(BIN)/ambjudge -q simulate --out .build/cards.jsonl
 	$(BIN)/ambjudge -q site .build/cards.jsonl --out .build/pages

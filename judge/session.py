@@ -496,6 +496,7 @@ def card_keys(
 
     The public inputs are assumed to stay as they are.
     """
+    from .questions.items import diagnosis_sha256
     from .questions.verdict_keys import CardKeys, identity, inputs_stamp
 
     # The order is part of the keys of stored scorecards.
@@ -507,6 +508,7 @@ def card_keys(
         options.tier,
         inputs_stamp(options.public),
         precision,
+        diagnosis_sha256(),
         __version__,
     )
 

@@ -5,6 +5,7 @@ All of them have the form of a criterion, so that one parser, one store and one 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any, Literal
 
 from ...error_codes.taxonomy import Code, taxonomy
 from ...errors import ConfigError
+from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion, Level, Rubric
 from ...tracks import TRACKS
 from ...trajectories.models import Segmentation, Tier, TrackName
@@ -247,6 +249,16 @@ def diagnosis_items(track: TrackName | None) -> tuple[Criterion, ...]:
         ),
     )
     return (*codes, plan)
+
+
+def diagnosis_sha256() -> str:
+    """Hash of the items of the diagnosis of every track: an edited code text changes it."""
+    tracks = (None, *TRACKS.names)
+    items = (item for track in tracks for item in diagnosis_items(track))
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(criterion_sha256(item).encode())
+    return digest.hexdigest()
 
 
 def _code_item(code: Code, track: TrackName | None) -> Criterion:

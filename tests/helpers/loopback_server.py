@@ -35,6 +35,8 @@ is no script. Behaviours:
     diagnosis), else the first
     ...@run        any of these, but values are the highest or lowest, codes present or absent, as
     `says_highest` decides
+    ...@words      the same, decided by all that is asked: record, words of the item, temperature,
+    instructions; not by what is asked beside it
 """
 
 from __future__ import annotations
@@ -128,6 +130,20 @@ def record_of(body: dict) -> str:
     """The evidence between the fence lines."""
     match = re.search(r"<<<RECORD (\w+)\n(.*)\nRECORD \1>>>", prompt_of(body), re.DOTALL)
     return match.group(2) if match else ""
+
+
+def item_texts(body: dict) -> dict[str, str]:
+    """id -> the words that ask for each entry of the answer, with what is said before all items."""
+    asked = prompt_of(body).rsplit("The record has ended.", 1)[-1]
+    paragraphs = {name: _paragraph(name, asked) for name in entries_of(body)}
+    before = asked[: min(asked.index(paragraph) for paragraph in paragraphs.values())]
+    return {name: before + paragraph for name, paragraph in paragraphs.items()}
+
+
+def _paragraph(name: str, text: str) -> str:
+    match = re.search(rf"^{re.escape(name)} \(.*(?:\n.+)*", text, re.MULTILINE)
+    assert match, f"nothing asks for {name}"
+    return match[0]
 
 
 _ITEM = re.compile(r"^(S[1-3][a-z]?) \(.*\)$", re.MULTILINE)
@@ -260,8 +276,12 @@ def _content(behaviour: str, body: dict) -> str | None:
     name, _, argument = behaviour.partition(":")
     quote = quote_from(record_of(body))
     present = tuple(argument.split(",")) if name in ("codes", "false_quote") and argument else ()
-    if by_run and quote:
+    if by_run == "run" and quote:
         present = tuple(item for item in entries_of(body) if says_highest(quote[1], item))
+    if by_run == "words":
+        around = f"{body.get('temperature')} {body['messages'][0]} {record_of(body)}"
+        texts = item_texts(body)
+        present = tuple(item for item in texts if says_highest(around, texts[item]))
     pick = min if name in ("lowest", "unproven") else max
     reply = good_reply(
         body, pick, quoted=name != "unproven", present=present, told=name != "cannot_tell"

@@ -189,13 +189,15 @@ class Workshop:
         model = [JUDGES[0].partition("/")[2]] * n_answers
         self.server.script = [*model, "401"]
 
-    def kill_while_scoring(self, n_answers: int, judge: str = JUDGES[0]) -> None:
-        """`score` in a process of its own, killed when it has this many answers and asks on."""
+    def kill_while_scoring(
+        self, n_answers: int, judge: str = JUDGES[0], *more: str | Path, command: str = "score"
+    ) -> None:
+        """A command in a process of its own, killed when it has this many answers and asks on."""
         self.desk()
         self.server.script = [*[judge.partition("/")[2]] * n_answers, "slow:60"]
         before = self.server.count
-        args = ["score", "runs", "--judge", judge, "--api-base", self.server.url]
-        args += ["--concurrency", "1"]
+        args = [command, "runs", "--judge", judge, "--api-base", self.server.url]
+        args += ["--concurrency", "1", *map(str, more)]
         args += [] if self.store is None else ["--store", str(self.store)]
         process = subprocess.Popen(
             [sys.executable, "-m", "ambjudge.cli", *args],
