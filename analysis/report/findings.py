@@ -139,10 +139,18 @@ def _excludes_zero(row: Row) -> bool:
     return row["n"] >= MIN_RUNS and has_interval and row["lo"] * row["hi"] > 0
 
 
-def _significant(rows: list[Row]) -> list[Row]:
-    """The rows of a family of tests that are significant at 5 % after Holm's adjustment."""
-    adjusted = adjust_p_values([row["p"] for row in rows], "holm")
-    return [row for row, p in zip(rows, adjusted, strict=True) if p is not None and p < 0.05]
+def _significant(family: list[Row]) -> list[Row]:
+    """The rows of a family of tests that may be named.
+
+    They are significant at 5 % after Holm's adjustment over the whole family; to adjust over rows
+    that were selected by their intervals would promise too much. Their intervals exclude 0.
+    """
+    adjusted = adjust_p_values([row["p"] for row in family], "holm")
+    return [
+        row
+        for row, p in zip(family, adjusted, strict=True)
+        if p is not None and p < 0.05 and _excludes_zero(row)
+    ]
 
 
 def _extreme_group(rows: Sequence[Row], *, highest: bool) -> list[Row]:
@@ -468,9 +476,7 @@ def _claimed_effects(tables: Tables, rows: Sequence[Row]) -> list[Row]:
     claimed = [row for row in rows if _is_claimable(row) and row["code"] not in circular]
     if not _has_labels(tables):
         return claimed
-    corrected = [
-        row for row in _rows(tables, "corrected_effects", kind="corrected") if _excludes_zero(row)
-    ]
+    corrected = _rows(tables, "corrected_effects", kind="corrected")
     significant = {row["code"]: row for row in _significant(corrected)}
     return [row | significant[row["code"]] for row in claimed if row["code"] in significant]
 
@@ -527,11 +533,7 @@ def _quality_share(tables: Tables, code: str) -> str:
 
 
 def _tiers(tables: Tables, score: Score) -> list[Finding]:
-    rows = [
-        row
-        for row in _rows(tables, "tiers", agent="(all)", outcome=score.column)
-        if _excludes_zero(row)
-    ]
+    rows = _rows(tables, "tiers", agent="(all)", outcome=score.column)
     return [
         Finding(
             f"{score.name} in {row['tier']} is {_relative_change(row)} than in {row['baseline']},"
@@ -549,7 +551,6 @@ def _cost(tables: Tables, score: Score) -> list[Finding]:
         row
         for kind in wording
         for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind=kind)
-        if _excludes_zero(row)
     ]
     parts = []
     for row in _significant(rows):
