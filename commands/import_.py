@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..trajectories.importers.draft import Draft
 
 AUTO = "auto"
+_ATIF = "atif"
 _NUMBER = re.compile(r"\d+")
 _MAX_LOST_KINDS = 12
 """Kinds of things not carried over that are named for one run."""
@@ -93,7 +94,7 @@ def run(
 
     names, complaints = FolderNames(), _Complaints(format_name)
     source_ids: set[str] = set()
-    imported = failed = repeated = 0
+    imported = parts_imported = failed = repeated = 0
     passed_over: list[Path] = []
     files_beside: set[Path] = set()
     for path, item in _drafts(format_name, sources):
@@ -111,11 +112,12 @@ def run(
             folder = names.assign(item.name, item.part_of)
             _write(item, folder, path, flags, obj["quiet"])
             imported += 1
+            parts_imported += item.part_of is not None
         except InputError as error:
             failed += 1
             complaints.add(path, error)
     complaints.finish()
-    parts = [f"{console.counted(imported, 'run')} imported"]
+    parts = [_imported(imported - parts_imported, parts_imported)]
     if failed:
         parts.append(f"{failed} not")
     if repeated:
@@ -130,6 +132,16 @@ def run(
     if not imported:
         return 2
     return 1 if failed else 0
+
+
+def _imported(n_runs: int, n_parts: int) -> str:
+    """How many runs were imported, and how many parts of other agents within them."""
+    runs = console.counted(n_runs, "run")
+    return (
+        f"{runs} imported with {console.counted(n_parts, 'part')}"
+        if n_parts
+        else f"{runs} imported"
+    )
 
 
 def _other_endings(format_name: str, sources: tuple[str, ...]) -> str:
@@ -222,6 +234,7 @@ def _drafts_of(
     then it is passed over if it was not named.
     """
     from ..trajectories.importers.files import WrongFormat
+    from ..trajectories.importers.harbor_trial import join_trial
     from ..trajectories.reading.json_bytes import is_file
 
     is_empty = True
@@ -230,13 +243,15 @@ def _drafts_of(
             if isinstance(draft, WrongFormat) and is_empty:
                 raise draft
             is_empty = False
+            if name != _ATIF and not isinstance(draft, InputError):
+                join_trial(draft, path)
             yield path, draft
         if is_empty and not is_file(source):
             yield path, None
         elif is_empty:
             raise InputError(
                 "does not begin a run: it continues one that begins in another file beside it",
-                f"give that file or the folder: ambjudge import {name} {path.parent}",
+                f"give that file or the folder: ambjudge import {name} {_folder_of_run(path)}",
                 path,
             )
     except WrongFormat as error:
@@ -248,6 +263,14 @@ def _drafts_of(
             yield path, None
     except InputError as error:
         yield path, error
+
+
+def _folder_of_run(path: Path) -> Path:
+    """The folder with all files of the run that a file continues."""
+    from ..trajectories.importers.harbor_trial import trial_of
+
+    trial = trial_of(path)
+    return path.parent if trial is None else trial.folder
 
 
 def _files(format_name: str, source: Path) -> Iterator[Path]:
@@ -263,9 +286,12 @@ def _files(format_name: str, source: Path) -> Iterator[Path]:
 def _format_of(format_name: str, path: Path, source: Path) -> str | None:
     """The format to read a file as; None if it is not of the requested one. A file that the user
     names is of it."""
+    from ..trajectories.importers.harbor_trial import is_other_record
     from ..trajectories.importers.recognise import recognise
     from ..trajectories.reading.json_bytes import is_file
 
+    if format_name == AUTO and not is_file(source) and is_other_record(path):
+        return None
     if format_name != AUTO:
         is_recognisable = IMPORTERS.get(format_name).recognises is not None
         if is_file(source) or not is_recognisable:

@@ -85,7 +85,7 @@ def test_waiting_for_a_person_is_told_apart(
     assert run.resources.wall_time_s == 130
     trace = (tmp_path / "out" / "own" / "process" / "trace.jsonl").read_text("utf-8")
     assert json.loads(trace.splitlines()[-1])["active_time_s"] == 30
-    assert "100 s of waiting for a person in its wall time" in capsys.readouterr().err
+    assert "100 s of waiting for a message of the user in its wall time" in capsys.readouterr().err
 
 
 def test_files_of_sub_agents_are_parts_of_their_session(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -431,6 +432,50 @@ def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(
             == 2
         )
         assert "it continues one that begins in another file" in capsys.readouterr().err
+
+
+def test_a_trial_with_steps_is_one_run_however_its_folder_is_kept(tmp_path: Path, capsys) -> None:
+    """Resumed steps repeat the session; agents keep logs of their own; users may be simulated."""
+    jobs = tmp_path / "jobs"
+    shutil.copytree(IMPORTS / "harbor-steps", jobs)
+    trial = jobs / "kidney__s1"
+    trajectory = json.loads((trial / "steps/check/agent/trajectory.json").read_text())
+    user = {**trajectory, "session_id": "5e55", "steps": trajectory["steps"][:2]}
+    (trial / "user-agent").mkdir()
+    (trial / "user-agent" / "trajectory.json").write_text(json.dumps(user))
+
+    def imported(out: str) -> list[str]:
+        assert run_command(["import", "auto", str(jobs), "--out", str(tmp_path / out)]) == 1
+        message = capsys.readouterr().err
+        assert "trial 'kidney__s2' left no transcript (AgentSetupTimeoutError)" in message
+        assert "1 run imported" in message
+        run = load_run(tmp_path / out / "kidney__s1")
+        assert (run.task, run.agent) == ("kidney", "claude-code")
+        assert {name: outcome.value for name, outcome in run.outcomes.items()} == {
+            "reward": 0.5,
+            "steps.write.reward": 1.0,
+            "steps.check.reward": 0.0,
+            "steps.check.exception_type": "AgentTimeoutError",
+        }
+        return [turn.text for turn in run.turns]
+
+    replies = ["I let another agent look first.", "Now I write it.", "All 12 are empty."]
+    assert imported("plain") == replies
+    run = load_run(tmp_path / "plain" / "kidney__s1")
+    assert run.turns[1].actions[0].observation.exit_code == 2
+    assert (run.resources.input_tokens, run.resources.output_tokens) == (370, 37)
+    parts = tmp_path / "plain" / "kidney__s1" / "parts"
+    texts = [load_run(part).turns[0].text for part in sorted(parts.iterdir())]
+    assert texts == ["There are 12 cases.", "I let another agent look first."]
+    for file in list(jobs.rglob("*.json*")):
+        with gzip.open(f"{file}.gz", "wb") as packed:
+            packed.write(file.read_bytes())
+        file.unlink()
+    assert imported("packed") == replies
+    # Without trajectories the agent's own log is the run, with the trial's results.
+    for file in jobs.rglob("trajectory.json.gz"):
+        file.unlink()
+    assert imported("own-log") == replies[:1]
 
 
 def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere() -> None:

@@ -358,7 +358,9 @@ class Draft:
         notes = [f"{n} {label}" for label, n in (+self.odd).items()]
         notes += [total.note for total in self.run_totals().values() if total.note]
         if self._waiting_s >= _MIN_WAITING_S:
-            notes.append(f"{self._waiting_s:,.0f} s of waiting for a person in its wall time")
+            notes.append(
+                f"{self._waiting_s:,.0f} s of waiting for a message of the user in its wall time"
+            )
         return notes
 
     def _note_action(self, ts: float | None) -> None:
