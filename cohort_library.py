@@ -241,6 +241,7 @@ def analyze(
     only: Iterable[str] | None = None,
     outcome: str = "overall",
     codes_from: str = "any",
+    by: str = "agent",
     where: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
@@ -254,8 +255,9 @@ def analyze(
 
     `results["NAME"]` is a table as a polars frame, `results.runs` has a row for each run. `labels`
     add agreement and corrected numbers. `only`: names of tables. `codes_from`: any, judge,
-    detector, score, fact or independent. `ambjudge.analysis.write_report(results, folder)` writes
-    the report. ConfigError for an unknown name.
+    detector, score, fact or independent. `by`: what tables and findings about agents are about, as
+    in `leaderboard`. `ambjudge.analysis.write_report(results, folder)` writes the report.
+    ConfigError for an unknown name.
     """
     from .analysis.report.results import analyse
     from .analysis.tables.score_names import outcome_column
@@ -268,6 +270,7 @@ def analyze(
         only=only,
         outcome=outcome_column(outcome),
         code_source=codes_from,
+        by=by,
         reading=reading,
         choice=cards.choice(),
         where=cards.query(source),

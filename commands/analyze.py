@@ -39,6 +39,15 @@ _METHODS_TABLES = ("cohort", "agreement")
     help="Use human labels for agreement and corrected numbers.",
 )
 @option(
+    "--by",
+    default="agent",
+    metavar="NAME",
+    help=(
+        "Rank and count by this instead of by agent: model, agent+model or a field of runs."
+        "  [agent]"
+    ),
+)
+@option(
     "--table", "tables", multiple=True, metavar="NAME", help="Make only this table; repeatable."
 )
 @option(
@@ -110,6 +119,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         only=_tables_to_compute(flags),
         outcome=flags["outcome"],
         code_source=flags["codes_from"],
+        by=flags["by"],
     )
     analysis = _with_answers(analysis, flags["answers"])
     if flags["out"]:
@@ -182,6 +192,8 @@ def _show_summary(analysis: Analysis, names: Sequence[str]) -> None:
         return
     for finding in analysis.findings:
         console.say(console.wrap(finding, "  ", "- "))
+    for note in analysis.mixtures:
+        console.say(console.wrap(note, "  ", "- "))
     for table in analysis.summary():
         console.say()
         say_table(table)

@@ -20,6 +20,7 @@ from ...atomic_files import atomic_write
 if TYPE_CHECKING:
     import polars as pl
 
+    from ..tables.grouping import RowKind
     from ..tables.score_names import Score
     from .figure_result import FigureResult, Tables
     from .sheet import Sheet
@@ -28,7 +29,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "leaderboard": ("leaderboards", "Leaderboard by {score}"),
     "leaderboard_tracks": ("leaderboards", "Leaderboards of tracks by {score}"),
     "pairwise": ("leaderboards", "Paired differences of {score}"),
-    "stage_profile": ("stages", "Stages by agent"),
+    "stage_profile": ("stages", "Stages by {row}"),
     "code_rates": ("code_frequency", "Error codes"),
     "code_effects": ("code_effects", "What fired codes go with: {score}"),
     "cliff": ("code_frequency", "{score} by number of fired codes"),
@@ -38,7 +39,8 @@ FIGURES: dict[str, tuple[str, str]] = {
     "agreement": ("judges", "Judge against people"),
     "judge_correction": ("judges", "{score} corrected for the judge"),
 }
-"""Name of a figure -> module of this package, and title, which may name the {score}."""
+"""Name of a figure -> module of this package, and title, which may name the {score} and what a
+{row} stands for."""
 
 
 @dataclass(frozen=True)
@@ -70,27 +72,32 @@ def draw(
     png: bool = True,
     narrow: bool = False,
     pdf: bool = False,
+    rows: RowKind | None = None,
 ) -> Figure:
     """Draw one of FIGURES from tables (by name) and the run frame.
 
-    `outcome`: the score that the tables are about. `narrow`: also for one column of a page. If
-    there is nothing to draw, the figure has a reason instead.
+    `outcome`: the score that the tables are about. `narrow`: also for one column of a page. `rows`:
+    what stands in place of agents, in the runs too (`grouping.with_row_names`). If there is nothing
+    to draw, the figure has a reason instead.
     """
+    from ..tables.grouping import AGENTS
     from ..tables.score_names import score_of
     from .figure_result import NothingToDraw
     from .rendering import to_pdf, to_png, to_svg
     from .style import figure_style
 
-    title = FIGURES[name][1].format(score=score_of(outcome, runs).name)
+    rows = rows or AGENTS
+    title = rows.fill(FIGURES[name][1].replace("{score}", score_of(outcome, runs).name))
     narrow_svg = narrow_pdf = None
     try:
         with figure_style():
-            result = draw_on_sheet(name, tables, runs, outcome)
+            result = draw_on_sheet(name, tables, runs, outcome, rows=rows)
             svg = to_svg(result.figure)
             document = to_pdf(result.figure) if pdf else None
             image = to_png(result.figure) if png else None
             if narrow:
-                narrow_figure = draw_on_sheet(name, tables, runs, outcome, narrow=True).figure
+                on_narrow_sheet = draw_on_sheet(name, tables, runs, outcome, narrow=True, rows=rows)
+                narrow_figure = on_narrow_sheet.figure
                 narrow_svg = to_svg(narrow_figure)
                 narrow_pdf = to_pdf(narrow_figure) if pdf else None
     except NothingToDraw as nothing:
@@ -109,17 +116,26 @@ def draw(
 
 
 def draw_on_sheet(
-    name: str, tables: Tables, runs: pl.DataFrame, outcome: str = "overall", *, narrow: bool = False
+    name: str,
+    tables: Tables,
+    runs: pl.DataFrame,
+    outcome: str = "overall",
+    *,
+    narrow: bool = False,
+    rows: RowKind | None = None,
 ) -> FigureResult:
     """One of FIGURES as a figure of matplotlib with its layout fixed, under `figure_style`.
 
     Raises NothingToDraw with the reason.
     """
+    from ..tables.grouping import AGENTS
     from ..tables.score_names import score_of
     from .rendering import fix_layout
     from .sheet import Sheet
 
-    result = _figure_function(name)(tables, runs, score_of(outcome, runs), Sheet(narrow=narrow))
+    result = _figure_function(name)(
+        tables, runs, score_of(outcome, runs), Sheet(narrow, rows or AGENTS)
+    )
     fix_layout(result.figure)
     return result
 
@@ -139,9 +155,13 @@ def draw_all(
     png: bool = True,
     narrow: bool = False,
     pdf: bool = False,
+    rows: RowKind | None = None,
 ) -> list[Figure]:
     """Draw every figure, in order; those without data have a reason. Arguments as for `draw`."""
-    return [draw(name, tables, runs, outcome, png=png, narrow=narrow, pdf=pdf) for name in FIGURES]
+    return [
+        draw(name, tables, runs, outcome, png=png, narrow=narrow, pdf=pdf, rows=rows)
+        for name in FIGURES
+    ]
 
 
 def write(figures: list[Figure], folder: Path) -> list[Path]:

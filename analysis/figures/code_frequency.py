@@ -337,14 +337,14 @@ def recovery(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
     ax.set_xlim(0, 1)
     ax.grid(axis="x")
     ax.set_xlabel("share of runs with two or more codes\nthat reach a scored submission")
-    names = ["all agents" if _is_all_agents(row) else row["agent"] for row in rows]
+    names = [f"all {sheet.rows.plural}" if _is_all_agents(row) else row["agent"] for row in rows]
     sheet.label_rows(axes, names, columns)
     return FigureResult(
         figure,
         caption=(
             "Interval: jackknife over tasks, or Wilson's where there are few runs (the table says"
-            " which). Agents reach two codes on runs of different difficulty: this is not a fair"
-            " comparison of agents."
+            f" which). Two codes are reached on runs of different difficulty: this is not a fair"
+            f" comparison of {sheet.rows.plural}."
             f"{counted_codes_note(completion_arrays(runs))}"
         ),
         description=f"Recovery rates of {len(rows)} rows; overall {fixed(rows[0]['value'], 2)}.",

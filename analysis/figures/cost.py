@@ -115,15 +115,16 @@ def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
     figure.supxlabel(axis_title, fontsize=TEXT_SIZE)
     figure.supylabel(score.titled, fontsize=TEXT_SIZE)
     _add_agent_legend(figure, sheet, marks)
+    rows = sheet.rows.plural
     return FigureResult(
         figure,
         caption=(
-            "Small dots: runs; marks or numbers: agents (geometric mean of cost, mean score). r"
-            " over runs mixes differences between agents with those between their runs; within cell"
+            f"Small dots: runs; marks or numbers: {rows} (geometric mean of cost, mean score). r"
+            " over runs mixes differences between them with those between their runs; within cell"
             f" compares repeats of the same agent, task and tier.{sampling_note}"
         ),
         description=(
-            f"Cost against {score.name} on {len(tracks)} tracks for {len(agents)} agents."
+            f"Cost against {score.name} on {len(tracks)} tracks for {len(agents)} {rows}."
         ),
     )
 

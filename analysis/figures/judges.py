@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import polars as pl
 
 from ...console import cells
+from ..tables.grouping import RowKind
 from ..tables.score_names import Score
 from .figure_result import (
     FigureResult,
@@ -143,7 +144,7 @@ def judge_correction(
     tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet
 ) -> FigureResult:
     """Agents' means as judged and after correction by human labels, each pair joined by a line."""
-    corrections = _corrections(tidy_rows(tables, "corrected_leaderboard"))
+    corrections = _corrections(tidy_rows(tables, "corrected_leaderboard"), sheet.rows)
     height = max(3.0, 1.25 * _LABEL_INCHES * len(corrections) + 0.9)
     figure = sheet.blank_figure(height)
     ax = figure.subplots()
@@ -175,12 +176,13 @@ def judge_correction(
             " is in the table). Green: up, orange: down."
         ),
         description=(
-            f"Correction of {len(corrections)} agents’ means of {score.name} by human labels."
+            f"Correction of the means of {len(corrections)} {sheet.rows.plural} by human labels:"
+            f" {score.name}."
         ),
     )
 
 
-def _corrections(rows: list[Row]) -> list[_Correction]:
+def _corrections(rows: list[Row], kind: RowKind) -> list[_Correction]:
     """Agents with both means, in the order of the judged ones, at most MAX_AGENTS.
 
     The corrected mean is that of these very runs where there is one, else that of new tasks.
@@ -202,7 +204,7 @@ def _corrections(rows: list[Row]) -> list[_Correction]:
             corrections.append(_Correction(agent, value, corrected_row))
     if not corrections:
         rows_with_value(row for row in rows if row["kind"] == "corrected")
-        raise NothingToDraw("no agent has both a judged and a corrected mean")
+        raise NothingToDraw(f"no {kind.singular} has both a judged and a corrected mean")
     return corrections[:MAX_AGENTS]
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from ...console import cells
 from ...rounding import fixed
+from ..tables.grouping import RowKind
 from ..tables.score_names import Score
 from .figure_result import (
     FigureResult,
@@ -64,21 +65,23 @@ def leaderboard(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) 
     leader = agent_rows[0]
     return FigureResult(
         figure,
-        caption=f"Mean of runs by track, then of tracks. {_intervals_explained(agent_rows)}",
+        caption=(
+            f"Mean of runs by track, then of tracks. {_intervals_explained(agent_rows, sheet.rows)}"
+        ),
         description=(
-            f"Leaderboard of {len(pairs)} agents by {score.name}; {label(leader['agent'])} leads"
-            f" with {format_number(leader['value'], score.digits)}."
+            f"Leaderboard of {len(pairs)} {sheet.rows.plural} by {score.name};"
+            f" {label(leader['agent'])} leads with {format_number(leader['value'], score.digits)}."
         ),
     )
 
 
-def _intervals_explained(rows: list[Row]) -> str:
+def _intervals_explained(rows: list[Row], kind: RowKind) -> str:
     """What the intervals and ranks of a leaderboard are, or that the tasks are too few for them."""
     if any(row["lo"] is not None for row in rows):
         return (
             "Pale bar: 95 % interval for new tasks of the same kind; thin line: for repeats of"
             " these tasks. Ranks: those that the data leave possible for new tasks, jointly for all"
-            " agents at 95 %."
+            f" {kind.plural} at 95 %."
         )
     return (
         "Line: 95 % interval for repeats of these tasks. The tasks are too few for an interval and"
@@ -149,12 +152,13 @@ def leaderboard_tracks(
     return FigureResult(
         figure,
         caption=(
-            "Means over runs within each track, agents in the overall order. Pale bar: 95 %"
-            " interval for new tasks of the track, missing where the track has fewer than four"
-            " tasks; thin line: for repeats of these tasks."
+            f"Means over runs within each track, {sheet.rows.plural} in the overall order. Pale"
+            " bar: 95 % interval for new tasks of the track, missing where the track has fewer than"
+            " four tasks; thin line: for repeats of these tasks."
         ),
         description=(
-            f"Leaderboards of {len(tracks)} tracks for {len(agents)} agents by {score.name}."
+            f"Leaderboards of {len(tracks)} tracks for {len(agents)} {sheet.rows.plural} by"
+            f" {score.name}."
         ),
     )
 
@@ -177,8 +181,8 @@ def pairwise(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
     n = len(agents)
     if n > MAX_PAIRED_AGENTS:
         raise NothingToDraw(
-            f"{n} agents: the matrix is drawn for at most {MAX_PAIRED_AGENTS}; the table has all"
-            " pairs"
+            f"{n} {sheet.rows.plural}: the matrix is drawn for at most {MAX_PAIRED_AGENTS}; the"
+            " table has all pairs"
         )
     row_height = 0.64 if sheet.narrow else 0.5
     figure = sheet.blank_figure(0.9 + row_height * n)
@@ -201,8 +205,8 @@ def pairwise(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> 
             f" over all pairs.{narrow_note}"
         ),
         description=(
-            f"Differences of {score.name} between {n} agents; {n_significant} of {len(rows)} pairs"
-            " differ clearly."
+            f"Differences of {score.name} between {n} {sheet.rows.plural}; {n_significant} of"
+            f" {len(rows)} pairs differ clearly."
         ),
     )
 

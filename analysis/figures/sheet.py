@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...console import cells
+from ..tables.grouping import AGENTS, RowKind
 from .style import NOTE_SIZE, TEXT_SIZE, distinct_labels, set_row_names
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Sheet:
     """
 
     narrow: bool = False
+    rows: RowKind = AGENTS
+    """What the rows of the tables about agents stand for."""
 
     @property
     def width(self) -> float:

@@ -56,10 +56,10 @@ def stage_profile(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet
         figure,
         caption=(
             "Mean stage score (0–1) over the runs that have one, and its distance from the mean of"
-            " agents on the same tracks: blue above, orange below. An unscored stage is left out,"
-            " never counted as 0."
+            f" {sheet.rows.plural} on the same tracks: blue above, orange below. An unscored stage"
+            " is left out, never counted as 0."
         ),
-        description=f"Stage means of {len(agents)} agents.",
+        description=f"Stage means of {len(agents)} {sheet.rows.plural}.",
     )
 
 

@@ -12,7 +12,7 @@ from ...errors import ConfigError
 from ..statistics.ranking import boards_by
 from ..tables.cohorts import Cohort
 from ..tables.flat_tables import json_rows
-from ..tables.grouping import BOARDS, mixture_notes, with_row_names
+from ..tables.grouping import BOARDS, check_rows, mixture_notes, with_row_names
 from ..tables.score_names import score_of
 from .basis import basis, sentences
 from .cohort_result import CohortResult, TitledTable
@@ -115,10 +115,7 @@ def rank(
     `boards`: of `grouping.BOARDS`; by default over all runs and by track. ConfigError for an
     unknown name or outcome.
     """
-    if by in BOARDS:
-        raise ConfigError(
-            f"{by!r} is a board, not what a row stands for", "name it among the boards"
-        )
+    check_rows(by, cohort.runs)
     for board in boards:
         if board not in BOARDS:
             raise ConfigError(f"there is no board {board!r}", f"choose from {', '.join(BOARDS)}")

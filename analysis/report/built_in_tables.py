@@ -66,29 +66,34 @@ LEADERBOARD = Table(
     " interval is for new tasks, the narrow one for the same tasks run again. Rank sets hold"
     " jointly at 95 %.",
     lambda inputs: leaderboard(inputs.runs, inputs.outcome),
+    about="rows",
 )
 PAIRWISE = Table(
-    "Differences of {score} between agents",
+    "Differences of {score} between {rows}",
     "Paired by task; p is adjusted by Holm over all pairs. mde80 is the difference that is"
     " detected with power .8.",
     lambda inputs: pairwise(inputs.runs, inputs.outcome),
+    about="rows",
 )
 STAGES = Table(
-    "Stage profile by agent",
+    "Stage profile by {row}",
     "Means over tasks and tracks, as on the leaderboard; unscored stages are left out, never"
     " counted as 0.",
     lambda inputs: stage_profile(inputs.runs),
+    about="rows",
 )
 STAGES_BY_TRACK = Table(
-    "Stage profile by agent and track",
+    "Stage profile by {row} and track",
     "As above, within tracks.",
     lambda inputs: stage_profile(inputs.runs, ("agent", "track")),
+    about="rows",
 )
 TIERS = Table(
     "Tier contrast",
     "Change from the baseline tier in percent, on tasks with runs in both tiers. Columns that end"
     " in _free leave out criteria that a tier credits without judging.",
     lambda inputs: tier_contrast(inputs.runs),
+    about="rows",
 )
 CODES_READ = Table(
     "What was read for codes",
@@ -106,9 +111,10 @@ CODES = Table(
     lambda inputs: code_prevalence(inputs.runs, source=inputs.code_source),
 )
 CODES_BY_AGENT = Table(
-    "Fired codes by agent",
-    "As above, by agent.",
+    "Fired codes by {row}",
+    "As above, by {row}.",
     lambda inputs: code_prevalence(inputs.runs, ("agent",), source=inputs.code_source),
+    about="rows",
 )
 CODES_BY_TRACK = Table(
     "Fired codes by track",
@@ -127,12 +133,14 @@ CLIFF = Table(
     " of the one-code group. Only codes that were read in the same runs are counted; the notes"
     " name those that were not.",
     lambda inputs: cliff(inputs.runs, inputs.outcome, source=inputs.code_source),
+    about="agents",
 )
 RECOVERY = Table(
     "Recovery",
     "Among runs with two or more codes, the share that still reaches a scored submission. Compare"
-    " agents with care: agents with more codes are seen on harder runs.",
+    " {rows} with care: those with more codes are seen on harder runs.",
     lambda inputs: recovery(inputs.runs, source=inputs.code_source),
+    about="rows",
 )
 STAGES_BY_CODE = Table(
     "Stages of runs with and without a code",
@@ -146,33 +154,40 @@ CODE_EFFECTS = Table(
     " did not, in the unit of {score}. The effects are associations: codes are tagged after the"
     " outcome. If runs already differ in earlier stages (placebo p), no effect may be claimed.",
     lambda inputs: code_effects(inputs.runs, inputs.outcome, source=inputs.code_source),
+    about="agents",
 )
 EFFECT_PARTS = Table(
     "Effects on Overall by part of the score",
     "An exact decomposition into the judge part (S1-S3), the rule part (S4, S5) and the Task"
     " part. The Task part is split further into whether Task is 0 and how high it is above 0.",
     lambda inputs: decompose_effects(inputs.runs, source=inputs.code_source),
+    about="agents",
 )
 EFFECTS_BY_AGENT = Table(
-    "Effects of codes on {score} by agent",
-    "p is adjusted by BH over all agents and codes. Rank by the shrunk value only.",
-    lambda inputs: effects_by(inputs.runs, "agent", inputs.outcome, source=inputs.code_source),
+    "Effects of codes on {score} by {row}",
+    "p is adjusted by BH over all {rows} and codes. Rank by the shrunk value only.",
+    lambda inputs: effects_by(
+        inputs.named_runs, inputs.by, inputs.outcome, source=inputs.code_source
+    ),
 )
 ROBUSTNESS = Table(
     "Effects on {score} under other models",
     "How the effects change with the model; the warnings name pitfalls of a model.",
     lambda inputs: robustness(inputs.runs, inputs.outcome, source=inputs.code_source),
+    about="agents",
 )
 EXPLAINED = Table(
     "How much of {score} codes explain",
     "R² within cells, on held-out tasks.",
     lambda inputs: explained_variance(inputs.runs, inputs.outcome, source=inputs.code_source),
+    about="agents",
 )
 PLACEBO = Table(
     "Placebo: effects on earlier stages",
     "These effects should be 0. An alarm means that runs with the code differed before the code"
     " could act; one cohort in twenty raises an alarm by chance.",
     lambda inputs: placebo(inputs.runs, source=inputs.code_source),
+    about="agents",
 )
 CIRCULARITY = Table(
     "Circular codes",
@@ -180,21 +195,25 @@ CIRCULARITY = Table(
     lambda inputs: circularity(inputs.runs),
 )
 LEAVE_AGENT_OUT = Table(
-    "Effects on {score} without one agent",
-    "Whether a single agent carries a result.",
-    lambda inputs: leave_one_out(inputs.runs, inputs.outcome, source=inputs.code_source),
+    "Effects on {score} without one {row}",
+    "Whether a single {row} carries a result.",
+    lambda inputs: leave_one_out(
+        inputs.named_runs, inputs.outcome, axis=inputs.by, source=inputs.code_source
+    ),
 )
 COST = Table(
     "Cost and {score}",
     "Correlations over all runs mix differences of agents with differences of runs; within_cell"
     " compares repeats only.",
     lambda inputs: cost_score(inputs.runs, outcome=inputs.outcome),
+    about="agents",
 )
 RUN_MEANS = Table(
     "Means over all runs",
-    "What a run scored, took and cost. Within each agent, tasks and tracks have equal weights;"
-    " agents weigh by their runs.",
+    "What a run scored, took and cost. Within each {row}, tasks and tracks have equal weights;"
+    " {rows} weigh by their runs.",
     lambda inputs: run_means(board_runs(inputs.runs)),
+    about="rows",
 )
 JUDGE_COST = Table(
     "Cost of judging",
@@ -209,18 +228,21 @@ FAILURES = Table(
     " timeout (never submitted), without output, or below the lowest band (submitted, not good"
     " enough or malformed). “valid”: something scored above zero.",
     lambda inputs: failure_rates(inputs.runs, ("agent",)),
+    about="rows",
 )
 ABILITY = Table(
     "Ability and difficulty",
-    "A second opinion: a Rasch model of success, in logits. It allows for tasks that an agent"
-    " never ran, and assumes that a task is equally hard for all agents.",
+    "A second opinion: a Rasch model of success, in logits. It allows for tasks that one"
+    " of the {rows} never ran, and assumes that a task is equally hard for all.",
     lambda inputs: abilities(inputs.runs),
+    about="rows",
 )
 PASS_K = Table(
     "Success every time",
     "pass^k: the chance that k runs of a task all succeed; pass@k: that one of them does. Success"
     " is no failure by the rule of the track; tasks and tracks weigh as on the leaderboard.",
     lambda inputs: pass_k(inputs.runs),
+    about="rows",
 )
 RATINGS = Table(
     "Ratings and medals",
@@ -228,12 +250,14 @@ RATINGS = Table(
     " A and B count as resolved; F means that nothing can be rated. “shuffled” is the Task metric"
     " of the same outputs against the references of other cases.",
     lambda inputs: ratings(inputs.runs),
+    about="rows",
 )
 PARTS = Table(
     "Scores of parts",
     "The benchmark's metric by class, tissue or kind of question, if the reports have it; means"
     " over runs.",
     lambda inputs: part_scores(inputs.cohort),
+    about="rows",
 )
 FIRST_BREAKS = Table(
     "Where runs break first",
@@ -241,23 +265,27 @@ FIRST_BREAKS = Table(
     " unbroken: the share that remains after it. Disqualified runs are left out; a run is counted"
     " up to its first stage without a score.",
     lambda inputs: first_breaks(inputs.runs),
+    about="rows",
 )
 STAGE_USE = Table(
     "Turns, calls and time by stage",
     "Means per run, from the segmentation.",
     lambda inputs: stage_use(inputs.runs),
+    about="rows",
 )
 PLANNING = Table(
     "Detectable differences of {score} with more tasks or repeats",
-    "The smallest difference of two agents that is detected with power .8, from the variance"
+    "The smallest difference of two {rows} that is detected with power .8, from the variance"
     " components of this cohort.",
     lambda inputs: power(difference_noise(variance_components(inputs.runs, inputs.outcome))),
+    about="rows",
 )
 ORDER = Table(
     "Would the order by {score} hold",
-    "How often a new set of as many tasks would show the same order, and the same agent first. The"
+    "How often a new set of as many tasks would show the same order, and the same {row} first. The"
     " true means are taken to differ less than these ones, which contain chance.",
     lambda inputs: order_stability(inputs.runs, inputs.outcome),
+    about="rows",
 )
 RANK_STABILITY = Table(
     "Would fewer tasks show the order by {score}",
@@ -265,6 +293,7 @@ RANK_STABILITY = Table(
     " the same tasks differ less than new tasks would: see whether the order by {score} would"
     " hold.",
     lambda inputs: rank_stability(inputs.runs, inputs.outcome),
+    about="rows",
 )
 LABEL_PLAN = Table(
     "Which runs to label",
@@ -273,6 +302,7 @@ LABEL_PLAN = Table(
     lambda inputs: label_plan(
         inputs.runs, inputs.label_budget, source=inputs.code_source, already=inputs.labelled_runs
     ),
+    about="agents",
 )
 RELIABILITY = Table(
     "Reliability of criteria",
@@ -295,6 +325,7 @@ CORRECTED_LEADERBOARD = Table(
     " are fixed, and only the judge's error varies.",
     TableInputs.corrected_means,
     needs="labels",
+    about="rows",
 )
 CORRECTED_EFFECTS = Table(
     "Effects of codes on {score}, corrected by labels",

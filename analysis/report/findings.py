@@ -18,6 +18,8 @@ from ...trajectories.stages import STAGES
 from ..statistics.interval_estimates import MIN_RUNS, NARROWER, adjust_p_values
 from ..statistics.run_arrays import MIN_READ
 from ..tables.codes_read import CODES
+from ..tables.frames import OUTCOME
+from ..tables.grouping import AGENTS, RowKind
 from ..tables.number_format import interval, number, probability
 from ..tables.score_names import OVERALL, Score
 from .basis import sentences
@@ -26,6 +28,8 @@ Row = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]
 
 _MAX_NAMED_CHECKS = 6
+_FILTERED_BY = ("agent", "model", "task", "track", "tier", "judge", "rubric", "ended")
+"""Columns of the runs that are fields of the browser's filter."""
 MAX_FILTERED = 400
 """Runs that a filter names one by one; for more, no filter is offered."""
 
@@ -37,11 +41,14 @@ class Finding(NamedTuple):
     runs: str = ""
 
 
-def findings(tables: Tables, score: Score = OVERALL) -> list[Finding]:
-    """Sentences about a score from the tables that exist; tables without numbers give none."""
+def findings(tables: Tables, score: Score = OVERALL, row_kind: RowKind = AGENTS) -> list[Finding]:
+    """Sentences about a score from the tables that exist; tables without numbers give none.
+
+    `row_kind`: what the rows of the tables about agents stand for.
+    """
     return [
         *_basis(tables),
-        *_leaderboard(tables, score),
+        *_leaderboard(tables, score, row_kind),
         *_stages(tables),
         *_codes(tables),
         *_unread_codes(tables),
@@ -110,6 +117,23 @@ def named(field: str, name: str) -> str:
     """
     before, mark, _ = name.partition('"')
     return f'{field}:"{before}"' if mark else f'{field}="{name}"'
+
+
+def _runs_of_rows(names: Sequence[str], kind: RowKind) -> str:
+    """The filter for the runs of these rows; "" if no filter selects them."""
+    rows = [kind.values(name) for name in names]
+    if len(kind.columns) > 1 and len(rows) > 1:
+        return ""  # terms of two fields would also find the other pairs
+    terms = []
+    for row in rows:
+        for column, value in row.items():
+            if column.startswith(OUTCOME) and value is not None and '"' not in value:
+                terms.append(f'{column}:"{value}"')
+            elif column in _FILTERED_BY:
+                terms.append(f"{column}:none" if value is None else named(column, value))
+            else:
+                return ""
+    return " ".join(terms)
 
 
 def _these_runs(run_ids: Sequence[str] | None) -> str:
@@ -186,25 +210,25 @@ def _basis(tables: Tables) -> list[Finding]:
     return [Finding(" ".join(sentences(row)))] if is_flawed else []
 
 
-def _leaderboard(tables: Tables, score: Score) -> list[Finding]:
+def _leaderboard(tables: Tables, score: Score, kind: RowKind) -> list[Finding]:
     """Who is first, and whether that would hold for new tasks."""
     rows, how, remark = _leaderboard_rows(tables)
     if len(rows) < 2:
-        return [_single_agent(row, score, remark) for row in rows]
+        return [_single_row(row, score, remark, kind) for row in rows]
     if any("not comparable" in warning for row in rows for warning in row["warnings"] or ()):
         text = (
-            "Agents ran different tracks, so their overall means cannot be compared: read the"
-            " boards by track."
+            f"{kind.plural.capitalize()} have runs of different tracks, so their overall means"
+            " cannot be compared: read the boards by track."
         )
         return [Finding(text)]
     first = rows[0]
     tied = [row["agent"] for row in rows if abs(row["value"] - first["value"]) < 1e-9]
-    runs = " ".join(named("agent", agent) for agent in tied)
+    runs = _runs_of_rows(tied, kind)
     mean = f"the highest mean {score.titled}{how} {_estimate(first)}"
     if len(tied) > 1:
         return [Finding(f"{_enumerate(tied)} share {mean}{remark}.", runs)]
     caveat = _missing_scores_caveat(rows, score)
-    claim = _first_place_claim(rows, bool(caveat))
+    claim = _first_place_claim(rows, kind, bool(caveat))
     return [Finding(f"{first['agent']} has {mean}{remark}{claim}.{caveat}", runs)]
 
 
@@ -236,15 +260,15 @@ def _agents_with_interval(tables: Tables) -> set[str]:
     return set(table.filter(pl.col("lo").is_not_null())["agent"])
 
 
-def _single_agent(row: Row, score: Score, remark: str) -> Finding:
+def _single_row(row: Row, score: Score, remark: str, kind: RowKind) -> Finding:
     text = (
         f"{row['agent']} has a mean {score.titled} of {_estimate(row)} over"
         f" {_count_runs(row['runs'])}{remark}."
     )
-    return Finding(text, named("agent", row["agent"]))
+    return Finding(text, _runs_of_rows([row["agent"]], kind))
 
 
-def _first_place_claim(rows: Sequence[Row], has_caveat: bool) -> str:
+def _first_place_claim(rows: Sequence[Row], kind: RowKind, has_caveat: bool) -> str:
     """What may be said about the first place for new tasks."""
     first = rows[0]
     if first["rank_hi"] is None:
@@ -254,8 +278,8 @@ def _first_place_claim(rows: Sequence[Row], has_caveat: bool) -> str:
     rivals = sum(row["rank_lo"] == 1 for row in rows[1:])
     if rivals == 0:
         return ""
-    agents = "1 other agent" if rivals == 1 else f"{rivals} other agents"
-    return f", but for new tasks {agents} could be first: its rank is 1 to {first['rank_hi']}"
+    others = f"1 other {kind.singular}" if rivals == 1 else f"{rivals} other {kind.plural}"
+    return f", but for new tasks {others} could be first: its rank is 1 to {first['rank_hi']}"
 
 
 def _missing_scores_caveat(rows: Sequence[Row], score: Score) -> str:

@@ -91,7 +91,13 @@ def write_report(
     from ..figures import draw_all, write
 
     figures = draw_all(
-        analysis.tables, analysis.runs, analysis.outcome, png=png, narrow=True, pdf=True
+        analysis.tables,
+        analysis.runs_by_row,
+        analysis.outcome,
+        png=png,
+        narrow=True,
+        pdf=True,
+        rows=analysis.rows,
     )
     page = folder / "report.html"
     try:
@@ -139,6 +145,7 @@ class _Report:
         self.analysis = analysis
         self.figures = {figure.name: figure for figure in figures}
         self.score = score_of(analysis.outcome, analysis.runs)
+        self.rows = analysis.rows
         rubrics = analysis.runs["rubric"].unique().to_list()
         self.glossary = Glossary(terms_of(rubrics, analysis.cohort.titles))
         listed = ListedRuns(analysis.runs)
@@ -187,6 +194,9 @@ class _Report:
         counts = [_count(runs.height, "run")]
         for column in ("agent", "task", "track", "tier"):
             counts.append(_count(runs[column].drop_nulls().n_unique(), column))
+        if self.rows.by != "agent":
+            n_rows = self.analysis.runs_by_row["agent"].n_unique()
+            counts.append(f"tables about {n_rows:,} {self.rows.plural}")
         parts = [" · ".join(counts)]
         judges = runs["judge"].drop_nulls().unique().sort().to_list()[:MAX_NAMED_JUDGES]
         if judges:
@@ -195,7 +205,8 @@ class _Report:
 
     def _basis(self) -> str:
         rows = basis(self.analysis.cohort).iter_rows(named=True)
-        return " ".join(sentence for row in rows for sentence in sentences(row))
+        texts = [sentence for row in rows for sentence in sentences(row)]
+        return " ".join([*texts, *self.analysis.mixtures])
 
     def _names_first(self) -> list[tuple[str, Markup]]:
         """Names that the findings use, before they use them."""
@@ -205,7 +216,7 @@ class _Report:
         return [(kind, self._prose(", ".join(names))) for kind, names in kinds if names]
 
     def _findings(self, basis_text: str) -> list[_PageFinding]:
-        all_findings = findings(self.analysis.tables, self.score)
+        all_findings = findings(self.analysis.tables, self.score, self.rows)
         if all_findings and all_findings[0].text in basis_text:
             all_findings = all_findings[1:]  # the page has it above already
         page_findings = []
@@ -217,7 +228,7 @@ class _Report:
     def _sections(self) -> Iterator[_PageSection]:
         for section in _outline(self.analysis.tables):
             self.glossary.section()
-            intro = self._prose(section.intro)
+            intro = self._prose(self.rows.fill(section.intro))
             body = "".join(self._items(section))
             if body:
                 yield _PageSection(section.id, section.title, intro, Markup(body))
@@ -258,7 +269,7 @@ class _Report:
                 table = table.filter(pl.col(column) == value)
         title, note = self.analysis.heading(item.name)
         if item.title:
-            title = item.title.replace("{score}", self.score.titled)
+            title = self.rows.fill(item.title.replace("{score}", self.score.titled))
         note_html = self._prose(note)
         body = self._table_body(table, item)
         return str(self.items.table(item.name, title, note_html, body, item.folded))
@@ -271,7 +282,14 @@ class _Report:
                 visible_html(table["reason"][0])
             )
         hidden = (*item.hidden_columns, *item.conditions)
-        return self.html_table(display(table, item.name, most=MAX_ROWS, hide=hidden), item.name)
+        table_display = display(
+            table,
+            item.name,
+            most=MAX_ROWS,
+            hide=hidden,
+            rows_of=self.analysis.rows_of(item.name),
+        )
+        return self.html_table(table_display, item.name)
 
     def html_table(self, table_display: Display, file_name: str) -> Markup:
         """A sortable table with its numbered remarks and the names of its columns below."""

@@ -15,6 +15,7 @@ from ...judge.card.fields import REPLAY, RULES
 from ...sanitize import sanitize_line
 from ...version import __version__
 from ..statistics.run_arrays import select_runs
+from ..tables.grouping import AGENTS, RowKind
 from ..tables.score_names import score_of
 from .basis import basis
 from .cohort_tables import judge_cost
@@ -51,13 +52,13 @@ def methods_statements(analysis: Analysis) -> list[Statement]:
     table = analysis.cohort.all_judges.runs
     judges = basis(analysis.cohort)
     pairs = [
-        ("Runs", _cohort(runs, score_of(analysis.outcome, runs).titled)),
+        ("Runs", _cohort(runs, score_of(analysis.outcome, runs).titled, analysis.rows)),
         ("Judge", " ".join(_judges(judges["judge"], table))),
         ("Rubric", _rubrics(runs)),
         ("Read", _read_shares(judges.row(0, named=True))),
         ("Cost of judging", " ".join(_judging_costs(table))),
         ("Rules of scoring", _policy(runs)),
-        ("Intervals and tests", _tests(set(analysis.tables))),
+        ("Intervals and tests", _tests(set(analysis.tables), analysis.rows)),
         ("Left out", _left_out(runs, notes, len(analysis.problems))),
         ("Software", _software(table)),
     ]
@@ -101,14 +102,15 @@ def _values(runs: pl.DataFrame, column: str, form: Callable[[Any], str]) -> str:
 # The statements
 
 
-def _cohort(runs: pl.DataFrame, score: str) -> str:
+def _cohort(runs: pl.DataFrame, score: str, rows: RowKind) -> str:
     counts = {
         noun: runs[noun].drop_nulls().n_unique() for noun in ("agent", "task", "track", "tier")
     }
+    grouping = "" if rows == AGENTS else f" and compared by {rows.singular}"
     agents, tasks, tracks, tiers = (_count(count, noun) for noun, count in counts.items())
     return (
         f"{_count(runs.height, 'run')} of {agents} on {tasks} ({tracks}, {tiers}) were analysed by"
-        f" {score}."
+        f" {score}{grouping}."
     )
 
 
@@ -270,7 +272,7 @@ def _in_words(wording: dict[Any, str]) -> Callable[[Any], str]:
 _INTERVALS = (
     "Intervals are 95 % intervals for new tasks of the same kind, with tasks as clusters, unless"
     " they are headed “same tasks”: means average runs within tasks, tasks within tracks and tracks"
-    " equally; differences between agents are paired by task, with Holm’s correction over all"
+    " equally; differences between {rows} are paired by task, with Holm’s correction over all"
     " pairs; effects of error codes compare repeats of the same agent, task and tier with the same"
     " other codes (overlap weights, jackknife over tasks, Holm over the codes) and are"
     " associations."
@@ -281,9 +283,9 @@ _CORRECTIONS = (
 )
 
 
-def _tests(tables: set[str]) -> str:
+def _tests(tables: set[str], rows: RowKind) -> str:
     has_labels = bool(tables & {"agreement", "corrected_leaderboard", "corrected_effects"})
-    return _INTERVALS + (_CORRECTIONS if has_labels else "")
+    return rows.fill(_INTERVALS) + (_CORRECTIONS if has_labels else "")
 
 
 def _left_out(runs: pl.DataFrame, notes: list[str], n_problems: int) -> str:

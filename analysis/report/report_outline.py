@@ -15,7 +15,7 @@ class Item:
     conditions: dict[str, str] = field(default_factory=dict)
     """Column -> the value of the rows that are kept; the column itself is hidden."""
     title: str = ""
-    """Replaces the table's own title; may name the {score}."""
+    """Replaces the table's own title; may name the {score}, a {row} and {rows}."""
     hidden_columns: tuple[str, ...] = ()
     folded: bool = False
     """Whether the table is closed until the reader opens it."""
@@ -58,7 +58,7 @@ SECTIONS: tuple[Section, ...] = (
         "leaderboard",
         "Leaderboard",
         "Each mean has two intervals: a wide one for new tasks of the same kind, and a narrow one"
-        " for repeats of these tasks. To see whether one agent is better than another, look at"
+        " for repeats of these tasks. To see whether one {row} is better than another, look at"
         " their paired difference below.",
         (
             _figure("leaderboard"),
@@ -98,10 +98,10 @@ SECTIONS: tuple[Section, ...] = (
             _figure("stage_profile"),
             _table("stages", folded=True),
             _table("stages_by_track", folded=True),
-            _table("tiers", title="Tier contrast over all agents", agent="(all)"),
-            _table("tiers", folded=True, title="Tier contrast by agent"),
-            _table("first_breaks", title="Where runs break first, all agents", agent="(all)"),
-            _table("first_breaks", folded=True, title="Where runs break first, by agent"),
+            _table("tiers", title="Tier contrast over all {rows}", agent="(all)"),
+            _table("tiers", folded=True, title="Tier contrast by {row}"),
+            _table("first_breaks", title="Where runs break first, all {rows}", agent="(all)"),
+            _table("first_breaks", folded=True, title="Where runs break first, by {row}"),
             _table("stage_use", folded=True),
         ),
     ),

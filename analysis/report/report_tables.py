@@ -7,6 +7,7 @@ by side for display.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from ...plugins import Door
 from ..statistics.run_arrays import check_outcome
 from ..tables.cohorts import Cohort, cohort
 from ..tables.frames import conform
+from ..tables.grouping import RowKind, check_rows, row_kind
 from ..tables.label_tables import Labels
 from .failure_texts import FailureTexts
 from .table_spec import Table, TableInputs
@@ -99,13 +101,15 @@ def all_tables(
     outcome: str = "overall",
     code_source: str = "any",
     budget: int = 300,
+    by: str = "agent",
 ) -> dict[str, pl.DataFrame]:
     """Compute tables by name, in the order of TABLES.
 
     `source`: a run frame, a Cohort, or anything `cohorts.cohort` reads. `labels` and `texts` add
     the tables that need them. `only`: names of tables to compute. `budget`: number of runs that can
-    be labelled. A table that cannot be computed has one row with the `reason`. Raises ConfigError
-    for an unknown name and InputError if nothing can be read.
+    be labelled. `by`: what the rows of tables about agents stand for (`grouping.ROWS`, or a field
+    of the runs); their column is `agent`. A table that cannot be computed has one row with the
+    `reason`. Raises ConfigError for an unknown name and InputError if nothing can be read.
     """
     requested = set(TABLES.names if only is None else only)
     unknown = sorted(requested.difference(TABLES.names))
@@ -113,6 +117,7 @@ def all_tables(
         raise ConfigError(f"unknown table {unknown[0]!r}", f"choose from {', '.join(TABLES.names)}")
     analysed = source if isinstance(source, Cohort) else _read_cohort(source)
     check_outcome(analysed.runs, outcome)
+    check_rows(by, analysed.runs)
     inputs = TableInputs(
         cohort=analysed,
         labels=labels,
@@ -120,13 +125,46 @@ def all_tables(
         outcome=outcome,
         code_source=code_source,
         label_budget=budget,
+        by=by,
     )
+    by_rows, kind = inputs.by_rows(), row_kind(analysed.runs, by)
     tables: dict[str, pl.DataFrame] = {}
     for name in TABLES.names:
         table = TABLES.find(name) if name in requested else None
         if table is not None and not _lacks_input(table, inputs):
-            tables[name] = _compute(name, table, inputs)
+            if table.about != "rows" or by == "agent":
+                tables[name] = _compute(name, table, inputs)
+            else:
+                tables[name] = _in_words_of(kind, _compute(name, table, by_rows))
     return tables if labels is None else _with_label_warnings(tables)
+
+
+_AGENT_WORD = re.compile(r"(?<![\w-])agent(s?)\b(?!-)")
+"""The word for what a row stands for, in texts that the statistics write; not part of a name."""
+_OWN_TEXTS = ("reason", "method", "estimand", "kind")
+"""Columns that hold such texts, beside the lists of warnings."""
+
+
+def _in_words_of(kind: RowKind, table: pl.DataFrame) -> pl.DataFrame:
+    """The table with what a row stands for in place of the word agent in our own texts."""
+
+    def in_words(text: str) -> str:
+        if any(name in text for name in kind.members):
+            return text
+        return _AGENT_WORD.sub(lambda word: kind.plural if word[1] else kind.singular, text)
+
+    columns: list[pl.Series | pl.Expr] = []
+    for name in _OWN_TEXTS:
+        if name in table.columns:
+            texts = table[name].drop_nulls().unique().to_list()
+            columns.append(pl.col(name).replace({text: in_words(text) for text in texts}))
+    if "warnings" in table.columns:
+        lists = [
+            None if texts is None else [in_words(text) for text in texts]
+            for texts in table["warnings"].to_list()
+        ]
+        columns.append(pl.Series("warnings", lists, dtype=table.schema["warnings"]))
+    return table.with_columns(columns)
 
 
 def _lacks_input(table: Table, inputs: TableInputs) -> bool:

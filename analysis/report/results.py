@@ -19,6 +19,7 @@ from ..tables.card_sources import CardFilter, CardReading
 from ..tables.cohorts import Cohort, cohort
 from ..tables.flat_tables import json_rows
 from ..tables.frames import write_frame
+from ..tables.grouping import RowKind, mixture_notes, row_kind, with_row_names
 from ..tables.score_names import score_of
 from .board_result import HIDDEN_COLUMNS
 from .cohort_result import TitledTable, result_html, result_text, selection_line
@@ -51,6 +52,23 @@ class Analysis:
     cohort: Cohort
     tables: dict[str, pl.DataFrame]
     outcome: str = "overall"
+    by: str = "agent"
+    """What the rows of tables about agents stand for; their column is `agent`."""
+
+    @property
+    def rows(self) -> RowKind:
+        """What the rows stand for, in words."""
+        return row_kind(self.runs, self.by)
+
+    @property
+    def runs_by_row(self) -> pl.DataFrame:
+        """The run frame with what each run counts for in place of its agent."""
+        return with_row_names(self.runs, self.by)
+
+    @property
+    def mixtures(self) -> tuple[str, ...]:
+        """Rows that mix agents or models, and tiers that rows average over."""
+        return tuple(mixture_notes(self.runs, self.by))
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -69,18 +87,29 @@ class Analysis:
     def findings(self) -> tuple[str, ...]:
         """The main results as sentences, from the tables that were computed."""
         score = score_of(self.outcome, self.runs)
-        return tuple(finding.text for finding in findings(self.tables, score))
+        return tuple(finding.text for finding in findings(self.tables, score, self.rows))
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        """A table by its name; KeyError with the names that there are."""
+        """A table by its name; KeyError with the names that there are.
+
+        A row's name is in the column that is named as `by` is.
+        """
         if name not in self.tables:
             raise KeyError(f"no table {name!r}: choose from {', '.join(self.tables)}")
-        return self.tables[name]
+        table = self.tables[name]
+        if not self._is_by_rows(name) or self.by in table.columns:
+            return table
+        return table.rename({"agent": self.by}, strict=False)
+
+    def _is_by_rows(self, name: str) -> bool:
+        """Whether a table follows the grouping."""
+        table = TABLES.find(name)
+        return table is not None and table.about == "rows"
 
     def heading(self, name: str) -> tuple[str, str]:
         """Title and note of a table."""
         table = TABLES.find(name)
-        return (name, "") if table is None else table.heading(self.outcome, self.runs)
+        return (name, "") if table is None else table.heading(self.outcome, self.runs, self.rows)
 
     def display(self, name: str, hide: Sequence[str] = ()) -> TitledTable:
         """A table as people read it, or the reason why it is empty."""
@@ -99,7 +128,14 @@ class Analysis:
         title = self.heading(name)[0]
         if table.columns == ["reason"] or table.is_empty():
             return TitledTable(title, None, (table["reason"][0] if table.height else "no rows",))
-        return TitledTable(title, display(table, name, hide=hide))
+        spec = TABLES.find(name)
+        exceptions = () if spec is None else spec.exceptions(self.rows)
+        rows_of = self.rows_of(name)
+        return TitledTable(title, display(table, name, hide=hide, rows_of=rows_of), exceptions)
+
+    def rows_of(self, name: str) -> str:
+        """The heading of the column `agent` of a table."""
+        return self.by if self._is_by_rows(name) else "agent"
 
     def to_dict(self) -> dict[str, Any]:
         """All tables as plain values: `tables.<name>` has title, note, columns and rows."""
@@ -115,6 +151,8 @@ class Analysis:
         return {
             "schema": SCHEMA,
             "outcome": self.outcome,
+            "by": self.by,
+            "mixtures": list(self.mixtures),
             "runs": self.runs.height,
             "tables": tables,
         }
@@ -122,19 +160,23 @@ class Analysis:
     @property
     def _title(self) -> str:
         score = score_of(self.outcome, self.runs).titled
-        return f"Analysis of {counted(self.runs.height, 'run')} by {score}"
+        rows = "" if self.by == "agent" else f" of each {self.rows.singular}"
+        return f"Analysis of {counted(self.runs.height, 'run')}{rows} by {score}"
 
     @property
     def _contents(self) -> str:
         return f"tables: {', '.join(self.tables) or 'none'}"
 
     def __repr__(self) -> str:
-        return result_text(self._title, self.findings, self.selection, self._contents)
+        return result_text(
+            self._title, (*self.findings, *self.mixtures), self.selection, self._contents
+        )
 
     def _repr_html_(self) -> str:
         """Findings and main tables in a notebook; every text of a run is escaped."""
         lines = (self.selection, self._contents)
-        return result_html(self._title, self.findings, self.summary(), *lines)
+        sentences = (*self.findings, *self.mixtures)
+        return result_html(self._title, sentences, self.summary(), *lines)
 
 
 def read(
@@ -184,6 +226,7 @@ def analyse(
     reading: CardReading | None = None,
     choice: CardChoice | None = None,
     where: CardFilter | None = None,
+    by: str = "agent",
 ) -> Analysis:
     """Read a source once and compute its tables; `ambjudge.analyze` takes texts.
 
@@ -203,8 +246,9 @@ def analyse(
         outcome=outcome,
         code_source=code_source,
         budget=budget,
+        by=by,
     )
-    return Analysis(read_cohort, tables, outcome)
+    return Analysis(read_cohort, tables, outcome, by)
 
 
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
@@ -215,8 +259,9 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
     """
     table_folder = folder / "tables"
     table_folder.mkdir(parents=True, exist_ok=True)
+    named_tables = {name: analysis[name] for name in analysis.tables}
     paths = []
-    for name, table in {"runs": analysis.runs, **analysis.tables}.items():
+    for name, table in {"runs": analysis.runs, **named_tables}.items():
         for suffix in ("csv", "parquet"):
             path = table_folder / f"{name}.{suffix}"
             write_frame(table, path)

@@ -12,7 +12,7 @@ Packages add tables behind the door `tables` (`report_tables.TABLES`), each a `T
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import polars as pl
@@ -21,6 +21,7 @@ from ...errors import ConfigError
 from ..statistics.corrected_effects import corrected_code_effects
 from ..statistics.corrected_means import corrected_leaderboard, human_scores
 from ..tables.cohorts import Cohort
+from ..tables.grouping import AGENTS, RowKind, row_names, with_row_names
 from ..tables.label_tables import Labels, read_labels, weighted_code_labels
 from ..tables.score_names import score_of
 from .failure_texts import FailureTexts
@@ -41,11 +42,23 @@ class TableInputs:
     """Whose error codes count: `any`, `judge`, `detector`, ... (`run_arrays`)."""
     label_budget: int
     """Number of runs that can be labelled."""
+    by: str = "agent"
+    """What the rows of tables about agents stand for (`grouping.columns_of_rows`)."""
 
     @property
     def runs(self) -> pl.DataFrame:
         """The run frame: one row a run."""
         return self.cohort.runs
+
+    @property
+    def named_runs(self) -> pl.DataFrame:
+        """The run frame with a column, named as `by` is, that says what each run counts for."""
+        return self.runs.with_columns(row_names(self.runs, self.by).alias(self.by))
+
+    def by_rows(self) -> TableInputs:
+        """The same inputs with what a row stands for in place of the agent of each run."""
+        runs = with_row_names(self.runs, self.by)
+        return replace(self, cohort=replace(self.cohort, runs=runs))
 
     @property
     def required_labels(self) -> Labels:
@@ -85,14 +98,28 @@ class Table:
     """A table: its heading, its note, and how it is computed."""
 
     title: str
-    """`{score}` stands for the name of the analysed score, here and in the note."""
+    """`{score}` stands for the name of the analysed score, here and in the note, and `{row}` and
+    `{rows}` for what the rows stand for: agent and agents, unless another grouping was chosen."""
     note: str
     compute: Callable[[TableInputs], pl.DataFrame]
     """The report shows the message of an AmbjudgeError in place of the rows."""
     needs: Literal["", "labels", "texts"] = ""
     """The input without which the table is not computed."""
+    about: Literal["", "rows", "agents"] = ""
+    """rows: the table follows the grouping, its column `agent` holds what a row stands for; agents:
+    it speaks of agents whatever the grouping, and says so; "": of neither."""
 
-    def heading(self, outcome: str, runs: pl.DataFrame | None = None) -> tuple[str, str]:
-        """Title and note, with the score named in both."""
+    def heading(
+        self, outcome: str, runs: pl.DataFrame | None = None, rows: RowKind = AGENTS
+    ) -> tuple[str, str]:
+        """Title and note, with the score and what the rows stand for named in both."""
         score = score_of(outcome, runs)
-        return self.title.replace("{score}", score.titled), self.note.replace("{score}", score.name)
+        title = self.title.replace("{score}", score.titled)
+        note = self.note.replace("{score}", score.name)
+        return rows.fill(title), rows.fill(" ".join([note, *self.exceptions(rows)]))
+
+    def exceptions(self, rows: RowKind) -> tuple[str, ...]:
+        """A remark if the table cannot follow the grouping by rows of this kind."""
+        if self.about != "agents" or rows == AGENTS:
+            return ()
+        return (f"This table holds agents apart: it does not follow the grouping by {rows.by}.",)

@@ -131,16 +131,27 @@ def error_for_new_tasks(se_new: float, df_new: float, se_same: float, df_same: f
 
 
 def too_few_units(population: Population | None, df: float, n_clusters: int | None) -> str:
-    """Why an estimate with fewer than MIN_DF degrees of freedom has no interval."""
-    tenths = math.floor(10 * df) / 10
-    degrees = "1 degree" if tenths == 1 else f"{tenths:g} degrees"
+    """Why an estimate with fewer than MIN_DF degrees of freedom has no interval.
+
+    Units are counted as people count them. Each task more is taken to add a degree of freedom.
+    """
     if population == "new" and n_clusters is not None:
-        leave = "leaves" if n_clusters == 1 else "leave"
-        units = f"tasks: {n_clusters} {leave} {degrees} of freedom for an interval for new ones"
-    else:
-        nouns = {"new": "tasks", "same": "repeats", "runs": "labels", None: "independent units"}
-        units = f"{nouns[population]} for an interval: {degrees} of freedom"
-    return f"too few {units}, and {MIN_DF} are needed"
+        spread = " of several tracks or of unequal weight" if n_clusters > MIN_DF else ""
+        enough = n_clusters + math.ceil(MIN_DF - df)
+        return (
+            f"too few tasks for an interval for new ones: {n_clusters}{spread}, and at least"
+            f" {enough} are needed"
+        )
+    count = math.floor(10 * df) / 10
+    if population == "same":
+        return (
+            f"too few repeats for an interval: they count as {count:g} beyond the first of a cell,"
+            f" and {MIN_DF} are needed"
+        )
+    noun = {"new": "tasks", "runs": "labels"}.get(population or "", "independent units")
+    return (
+        f"too few {noun} for an interval: they count as {count + 1:g}, and {MIN_DF + 1} are needed"
+    )
 
 
 def two_sided_p(t: float, df: float) -> float:

@@ -176,8 +176,11 @@ class RunArrays:
         return replace(self, outcome=outcome, y=y)
 
     def axis(self, name: str) -> tuple[Ints, tuple[str, ...]]:
-        """The index of each run and the names, of `agent`, `task`, `track` or `tier`."""
-        return getattr(self, name), getattr(self, f"{name}s")
+        """The index of each run and the names, of one of DIMENSIONS or a text column."""
+        if name in DIMENSIONS:
+            return getattr(self, name), getattr(self, f"{name}s")
+        index, names = factorize(self.table[name].fill_null(UNKNOWN))
+        return index, tuple(names)
 
     def among_codes(self) -> str:
         """ " among E2, E4, E5" if only some of the codes are counted, else ""."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -36,7 +37,7 @@ def split_groupings(names: Sequence[str], runs: pl.DataFrame) -> tuple[str, tupl
     boards = tuple(name for name in names if name in BOARDS)
     rows = [name for name in names if name not in BOARDS]
     for name in rows:
-        columns_of_rows(name, runs)
+        columns_of_rows(name, runs, also=tuple(BOARDS))
     if len(rows) > 1:
         raise ConfigError(
             f"--by {rows[0]} and --by {rows[1]} both say what a row stands for", "name one of them"
@@ -44,10 +45,10 @@ def split_groupings(names: Sequence[str], runs: pl.DataFrame) -> tuple[str, tupl
     return rows[0] if rows else "agent", boards
 
 
-def columns_of_rows(name: str, runs: pl.DataFrame) -> tuple[str, ...]:
+def columns_of_rows(name: str, runs: pl.DataFrame, also: Sequence[str] = ()) -> tuple[str, ...]:
     """The columns that name a row: of ROWS, or a text field of the runs.
 
-    ConfigError for an unknown name.
+    ConfigError for an unknown name; `also`: names of other kinds that could have been given.
     """
     if name in ROWS:
         return ROWS[name]
@@ -56,17 +57,77 @@ def columns_of_rows(name: str, runs: pl.DataFrame) -> tuple[str, ...]:
             return (column,)
     raise ConfigError(
         f"--by {name}: the runs have no such field",
-        f"choose from {', '.join([*ROWS, *BOARDS])}, or a field of the runs such as judge",
+        f"choose from {', '.join([*ROWS, *also])}, or a field of the runs such as judge",
     )
+
+
+def check_rows(by: str, runs: pl.DataFrame) -> None:
+    """ConfigError if a row cannot stand for this: it is a board, or the runs have no such field."""
+    if by in BOARDS:
+        raise ConfigError(
+            f"{by!r} is a board, not what a row stands for",
+            f"choose from {', '.join(ROWS)}, or a field of the runs; `leaderboard` has boards",
+        )
+    columns_of_rows(by, runs)
+
+
+def row_names(runs: pl.DataFrame, by: str) -> pl.Series:
+    """The name of what each run is counted for; agents may be unknown (null)."""
+    columns = columns_of_rows(by, runs)
+    if columns == ("agent",):
+        return runs["agent"]
+    names = [pl.col(column).cast(pl.String).fill_null(UNKNOWN) for column in columns]
+    return runs.select(pl.concat_str(names, separator=" · ").alias(by)).to_series()
 
 
 def with_row_names(runs: pl.DataFrame, by: str) -> pl.DataFrame:
     """The runs with what a row stands for in place of the agent."""
+    return runs.with_columns(row_names(runs, by).alias("agent"))
+
+
+@dataclass(frozen=True)
+class RowKind:
+    """What the rows of tables stand for, in words and as filters of runs."""
+
+    by: str = "agent"
+    columns: tuple[str, ...] = ("agent",)
+    members: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    """Name of a row -> its values of the columns; for agents that is the name."""
+
+    @property
+    def singular(self) -> str:
+        """What one row is, as in "by agent"."""
+        return self.by.replace("+", " and ")
+
+    @property
+    def plural(self) -> str:
+        """What several rows are, as in "differences between agents"."""
+        if len(self.columns) > 1:
+            return f"pairs of {self.singular}"
+        return f"{self.by}s" if self.by in ROWS else f"values of {self.by}"
+
+    def fill(self, text: str) -> str:
+        """A text with the words in place of {row} and {rows}."""
+        return text.replace("{rows}", self.plural).replace("{row}", self.singular)
+
+    def values(self, name: str) -> dict[str, str | None]:
+        """The values of the columns that the runs of a row share."""
+        return dict(zip(self.columns, self.members.get(name, (name,)), strict=True))
+
+
+AGENTS = RowKind()
+
+
+def row_kind(runs: pl.DataFrame, by: str) -> RowKind:
+    """What the rows are if `by` names them; ConfigError for an unknown name."""
     columns = columns_of_rows(by, runs)
     if columns == ("agent",):
-        return runs
-    names = [pl.col(column).cast(pl.String).fill_null(UNKNOWN) for column in columns]
-    return runs.with_columns(agent=pl.concat_str(names, separator=" · "))
+        return AGENTS
+    named = runs.select(
+        pl.col(column).cast(pl.String).alias(str(i)) for i, column in enumerate(columns)
+    )
+    named = named.with_columns(row_names(runs, by).alias("name")).unique("name")
+    return RowKind(by, columns, {name: tuple(values) for *values, name in named.iter_rows()})
 
 
 def mixture_notes(runs: pl.DataFrame, by: str) -> list[str]:

@@ -13,6 +13,7 @@ import click
 import pytest
 import yaml
 from ambjudge.analysis.report.report_tables import TABLES
+from ambjudge.analysis.tables.grouping import AGENTS
 from ambjudge.cli import app
 from ambjudge.commands import import_
 from ambjudge.trajectories.importers import IMPORTERS
@@ -144,7 +145,10 @@ def test_the_page_names_every_table() -> None:
     page = (ROOT / "docs" / "analysis.md").read_text("utf-8")
     section = page.partition("\n## Tables\n")[2].partition("\n## ")[0]
     documented = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
-    titles = {name: TABLES.get(name).title.format(score="the score") for name in TABLES.names}
+    titles = {
+        name: AGENTS.fill(TABLES.get(name).title.replace("{score}", "the score"))
+        for name in TABLES.names
+    }
     assert documented == {name: title[:1].upper() + title[1:] for name, title in titles.items()}
 
 
