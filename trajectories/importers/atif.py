@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 from ...errors import InputError
 from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import amount, read_bytes, read_json, text_or_none
+from ..reading.layout import file_in
 from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft, parse_call
 from .fields import as_id, as_object, as_objects, first_of
-from .files import file_in, source_name
+from .files import source_name
 from .harbor_trial import Trial, add_trial, trial_of, without_transcript
 from .recognise import has_keys
 from .terminal_bench import keystrokes

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
 from ..reading.json_bytes import NestingError, decode, is_file, loads, parse_json, read_bytes
-from ..reading.layout import inside
 
 if TYPE_CHECKING:
     from .draft import Draft
@@ -52,14 +51,6 @@ def source_name(path: Path) -> str:
     """The file's name without its ending and that of its compression."""
     name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
     return Path(name).stem
-
-
-def file_in(folder: Path, name: str) -> Path | None:
-    """The file of this name in a folder, compressed or not; None without one or outside of it."""
-    for file in (folder / name, folder / f"{name}.gz"):
-        if is_file(file) and inside(folder, file):
-            return file
-    return None
 
 
 def has_suffix(name: str, suffixes: tuple[str, ...]) -> bool:

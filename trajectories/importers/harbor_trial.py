@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ..reading.json_bytes import is_file, number, read_bytes, read_json, text_or_none
+from ..reading.layout import file_in
 from .draft import Draft
 from .fields import as_object, as_objects
-from .files import file_in
 
 TRAJECTORY = "trajectory.json"
 _AGENT, _USER, _STEPS = "agent", "user-agent", "steps"

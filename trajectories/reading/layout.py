@@ -225,6 +225,14 @@ def inside(folder: Path, path: Path) -> bool:
     return Fence(folder).holds(path)
 
 
+def file_in(folder: Path, name: str) -> Path | None:
+    """The file of this name in a folder, compressed or not; None without one or outside of it."""
+    for file in (folder / name, folder / f"{name}.gz"):
+        if is_file(file) and inside(folder, file):
+            return file
+    return None
+
+
 _EntryKind = Literal["file", "folder", "link", "other"]
 
 
