@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..error_codes.detectors.answers import AnswerCode
     from ..error_codes.models import FiredCode
     from ..judge.card.scorecard import ScoreCard
+    from ..judge.card.view_parts import Item
     from ..judge.facts.diagnosis import Diagnosis
     from ..trajectories.models import Run
     from ..trajectories.record.facts import Fact, FactInfo
@@ -191,7 +192,7 @@ def with_stored_readings(by_rules: RunDiagnosis, card: ScoreCard) -> RunDiagnosi
 def show_diagnosis(run_diagnosis: RunDiagnosis, with_plan: bool) -> None:
     """Print the fired codes, the state of the others, the failed steps and, if asked for, the
     plan."""
-    from ..judge.card.view import codes_not_fired, episode_item
+    from ..judge.card.view import code_entries, code_item, codes_not_fired, episode_item
     from .render import say_item
 
     diagnosis = run_diagnosis.diagnosis
@@ -199,8 +200,8 @@ def show_diagnosis(run_diagnosis: RunDiagnosis, with_plan: bool) -> None:
     console.say(console.wrap(_head(run_diagnosis), "  ", ""))
     if not run_diagnosis.codes:
         console.say("  no error code fired")
-    for code in run_diagnosis.codes:
-        _show_code(code, facts)
+    for item, supports in code_entries(run_diagnosis.codes):
+        _show_code(item, supports, facts)
     for fact in run_diagnosis.bare_facts:
         console.say(console.wrap(f"fact: {fact.text}", "    ", "  "))
     if run_diagnosis.taxonomy == "paper":
@@ -211,7 +212,7 @@ def show_diagnosis(run_diagnosis: RunDiagnosis, with_plan: bool) -> None:
         if diagnosis.unproven:
             console.say("  Readings without proof (did not fire)")
             for code in diagnosis.unproven:
-                _show_code(code, facts)
+                _show_code(code_item(code), [code], facts)
     if diagnosis.episodes:
         overcome = sum(episode.resolved for episode in diagnosis.episodes)
         console.say(f"  Failed steps: {overcome} of {len(diagnosis.episodes)} overcome")
@@ -237,12 +238,12 @@ def _head(run_diagnosis: RunDiagnosis) -> str:
     return f"{run.id}  {' · '.join(parts)}"
 
 
-def _show_code(code: FiredCode, facts: Mapping[str, FactInfo]) -> None:
-    from ..judge.card.view import code_item
+def _show_code(item: Item, supports: Sequence[FiredCode], facts: Mapping[str, FactInfo]) -> None:
+    """Print a code with all that supports it, and the facts that readings of it name."""
     from .render import say_item
 
-    say_item(code_item(code), roles=("evidence", "origin"))
-    for name in code.facts:
+    say_item(item, roles=("reading", "evidence", "origin"))
+    for name in dict.fromkeys(name for code in supports for name in code.facts):
         text = facts[name].text if name in facts else "no fact of this run"
         console.say(console.wrap(f"{name}: {text}", "        ", "      ↳ "))
 

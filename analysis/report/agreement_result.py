@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from ...console import counted
 from ...errors import InputError
-from ..statistics.raters import agreement, judge_pairs, rater_agreement
+from ..statistics.raters import agreement, judge_pairs, rater_agreement, runs_by_judge
 from ..tables.cohorts import Cohort
 from ..tables.flat_tables import json_rows
 from ..tables.label_tables import Labels
@@ -26,6 +27,9 @@ _HEADINGS = {
 }
 _COEFFICIENTS = tuple(_HEADINGS)
 
+_MAX_NAMED = 5
+"""Labelled runs without a scorecard that a sentence names."""
+
 Items = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """The rows of two raters by item and coefficient."""
 
@@ -39,6 +43,8 @@ class Agreement(CohortResult):
     """A row for each item and coefficient; of judges for each pair too."""
     raters: tuple[str, str]
     """What the two are called in the heads of the columns."""
+    left_out: Mapping[str, tuple[str, ...]]
+    """Runs without a counterpart, as sentences; by pair of judges, else under ""."""
     cohort: Cohort | None = None
     """None for two annotators."""
 
@@ -69,12 +75,13 @@ class Agreement(CohortResult):
         pairs = self.rows.select("first", "second").unique(maintain_order=True)
         for first, second in pairs.iter_rows():
             pair = self.rows.filter((pl.col("first") == first) & (pl.col("second") == second))
-            yield self._pair_table(f"{first} / {second}", pair)
+            yield self._pair_table(_pair_name(first, second), pair)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": "ambjudge.agreement/1",
             "title": self.heading,
+            "left_out": {pair: list(sentences) for pair, sentences in self.left_out.items()},
             "rows": json_rows(self.rows),
         }
 
@@ -97,7 +104,12 @@ class Agreement(CohortResult):
             rows=tuple(_cells(item, coefficients) for item, coefficients in items.items()),
             notes=(),
         )
-        remarks = (*_methods(items), *_reasons(items), *_warnings(items))
+        remarks = (
+            *self.left_out.get(title, ()),
+            *_methods(items),
+            *_reasons(items),
+            *_warnings(items),
+        )
         return TitledTable(title, item_display, remarks)
 
 
@@ -113,13 +125,21 @@ def agreement_with_labels(
     names = ", ".join(map(str, cohort.runs["judge"].drop_nulls().unique().sort()))
     rows = agreement(cohort, labels, annotator=annotator)
     heading = f"Judge {names} against labels of {annotator}"
-    return _checked(Agreement(heading, rows, ("human", "judge"), cohort))
+    scored, labelled = set(cohort.runs["run_id"]), _labelled_runs(labels, annotator)
+    sentences = list(_without_labels(scored, labelled, annotator))
+    if rows.height and rows["n"].min() < len(scored & labelled):
+        sentences.append(
+            "An item counts in runs in which the judge scored it itself and the label has it; what"
+            " is credited, presumed, unscored, decided by facts or not read is left out."
+        )
+    return _checked(Agreement(heading, rows, ("human", "judge"), {"": tuple(sentences)}, cohort))
 
 
 def agreement_of_judges(cohort: Cohort) -> Agreement:
     """Each pair of judges on the runs that both scored; InputError without such runs."""
+    rows = judge_pairs(cohort)
     return _checked(
-        Agreement("Judge against judge", judge_pairs(cohort), ("first", "second"), cohort)
+        Agreement("Judge against judge", rows, ("first", "second"), _unpaired(cohort, rows), cohort)
     )
 
 
@@ -128,7 +148,61 @@ def agreement_of_annotators(labels: Labels, first: str | None, second: str) -> A
     first = first or labels.default_annotator
     _check_annotators(labels.annotators, first, second)
     rows = rater_agreement(labels.by_annotator(first), labels.by_annotator(second))
-    return _checked(Agreement(f"Annotator {first} against {second}", rows, ("first", "second")))
+    sentence = _one_sided(
+        (f"annotator {first}", _labelled_runs(labels, first)),
+        (f"annotator {second}", _labelled_runs(labels, second)),
+    )
+    heading = f"Annotator {first} against {second}"
+    return _checked(Agreement(heading, rows, ("first", "second"), {"": sentence}))
+
+
+def _pair_name(first: str, second: str) -> str:
+    return f"{first} / {second}"
+
+
+def _labelled_runs(labels: Labels, annotator: str) -> set[str]:
+    own = labels.by_annotator(annotator)
+    return {*own.criteria["run_id"], *own.codes["run_id"]}
+
+
+def _without_labels(scored: set[str], labelled: set[str], annotator: str) -> Iterator[str]:
+    """Scored runs without a label, and labelled runs without a scorecard."""
+    if not scored <= labelled:
+        count = len(scored & labelled)
+        yield (
+            f"{count} of {counted(len(scored), 'scored run')} have labels of {annotator}; the"
+            " others are left out."
+        )
+    unscored = sorted(labelled - scored)
+    if unscored:
+        names = ", ".join(unscored[:_MAX_NAMED])
+        more = len(unscored) - _MAX_NAMED
+        names += f" and {more} more" if more > 0 else ""
+        noun = counted(len(unscored), "labelled run")
+        verb = "is" if len(unscored) == 1 else "are"
+        yield f"{noun} without a scorecard here {verb} left out: {names}."
+
+
+def _unpaired(cohort: Cohort, rows: pl.DataFrame) -> dict[str, tuple[str, ...]]:
+    """For each pair of judges, how many runs only one of them scored."""
+    by_judge = runs_by_judge(cohort)
+    pairs = rows.select("first", "second").unique(maintain_order=True)
+    return {
+        _pair_name(first, second): _one_sided((first, by_judge[first]), (second, by_judge[second]))
+        for first, second in pairs.iter_rows()
+    }
+
+
+def _one_sided(first: tuple[str, set[str]], second: tuple[str, set[str]]) -> tuple[str, ...]:
+    """How many runs only one of two raters has; nothing if both have the same runs."""
+    (name, runs), (other_name, other_runs) = first, second
+    if runs == other_runs:
+        return ()
+    return (
+        f"{counted(len(runs & other_runs), 'run')} of both; left out are"
+        f" {counted(len(runs - other_runs), 'run')} of {name} alone and"
+        f" {counted(len(other_runs - runs), 'run')} of {other_name} alone.",
+    )
 
 
 def _checked(result: Agreement) -> Agreement:

@@ -283,11 +283,11 @@ def _coefficient_row(
     if len(defined) < MIN_DEFINED_SHARE * rated.n_tasks:
         row["reason"] = f"undefined without too many of the {rated.clusters}"
         return row
-    if value >= 1 - 1e-12:
+    if abs(value) >= 1 - 1e-12:
         at_most = min(1.0, 3 / rated.n)  # rule of three
         row["reason"] = (
-            f"no disagreement among {rated.n}: up to {at_most:.0%} may still be wrong, which no"
-            " error shows"
+            f"no {'disagreement' if value > 0 else 'agreement'} among {rated.n}: up to"
+            f" {at_most:.0%} may still be otherwise, which no error shows"
         )
         return row
     bounds = _fisher_z_interval(value, defined, df)
@@ -348,12 +348,14 @@ def _share_interval(
 
 
 def _fisher_z_interval(value: float, deleted: Floats, df: float) -> tuple[float, float] | None:
-    """t interval on z = atanh(value), which keeps its ends in (-1, 1); None without variation.
+    """t interval on z = atanh(value), which keeps its ends in (-1, 1); None without variation and
+    at either end of the scale.
 
     The error of z is that of the value over 1 - value^2 (delta method): a deletion that leaves no
     disagreement has an infinite z, and would make the interval (-1, 1).
     """
-    value = max(value, -1 + 1e-9)
+    if abs(value) >= 1 - 1e-12:
+        return None  # at the end of the scale no error can be estimated
     z = math.atanh(value)
     n_tasks = len(deleted)
     variance = (n_tasks - 1) / n_tasks * float(((deleted - value) ** 2).sum())
@@ -456,6 +458,12 @@ def judge_pairs(cards: Cohort) -> pl.DataFrame:
         for row in _rows_by_item(criteria, codes, cluster=TASK):
             rows.append({"first": first, "second": second, **row})
     return pl.DataFrame(rows, schema=PAIR_SCHEMA)
+
+
+def runs_by_judge(cards: Cohort) -> dict[str, set[str]]:
+    """The runs of each judge, by the ids under which `judge_pairs` matches them."""
+    runs = _judged_runs(_matched_by_content(cards.all_judges))
+    return {name: set(part["run_id"]) for name, part in _parts_by_name(runs, "judge").items()}
 
 
 RELIABILITY: dict[str, Any] = {

@@ -486,7 +486,7 @@ def _codes(card: ScoreCardFields) -> Section:
         "Error codes",
         head,
         lines=() if card.codes else (Line((Text("none fired", "dim"),)),),
-        items=tuple(_merged_items(card.codes)),
+        items=tuple(item for item, _ in code_entries(card.codes)),
         notes=tuple(codes_not_fired(card.codes_read)),
     )
 
@@ -536,8 +536,9 @@ def supports(codes: Sequence[FiredCode]) -> dict[int, int]:
     return same
 
 
-def _merged_items(codes: Sequence[FiredCode]) -> Iterator[Item]:
-    """A line for each code; a finding and a reading of the same thing are one line."""
+def code_entries(codes: Sequence[FiredCode]) -> Iterator[tuple[Item, tuple[FiredCode, ...]]]:
+    """An item for each code, with all that supports it: a finding and readings of the same thing
+    are one item."""
     same = supports(codes)
     readings: dict[int, list[int]] = {}
     for reading, finding in same.items():
@@ -546,9 +547,10 @@ def _merged_items(codes: Sequence[FiredCode]) -> Iterator[Item]:
         if place in same:
             continue
         item = code_item(code, place)
-        for reading in readings.get(place, ()):
-            item = _with_reading(item, code, codes[reading])
-        yield item
+        own_readings = tuple(codes[reading] for reading in readings.get(place, ()))
+        for reading_of_code in own_readings:
+            item = _with_reading(item, code, reading_of_code)
+        yield item, (code, *own_readings)
 
 
 def _with_reading(item: Item, finding: FiredCode, reading: FiredCode) -> Item:

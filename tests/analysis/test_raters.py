@@ -223,6 +223,17 @@ def test_perfect_agreement_of_few_is_not_certainty():
     assert "20%" in rows["kappa"]["reason"]
 
 
+def test_no_interval_is_a_point_at_an_end_of_the_scale():
+    """Complete agreement and complete disagreement, with any number of deletions of tasks."""
+    task = [f"t{i % 5}" for i in range(20)]
+    human = np.arange(20) % 2.0
+    for judge, end in ((human, 1.0), (1 - human, -1.0)):
+        for row in agreement_of(human, judge, task):
+            if row["coefficient"] in ("kappa", "ac1"):
+                assert (row["value"], row["lo"], row["hi"]) == (pytest.approx(end), None, None)
+                assert f"no {'disagreement' if end > 0 else 'agreement'} among 20" in row["reason"]
+
+
 BROKEN = {
     "no run": {"annotator": "a1"},
     "criteria list": {"run": "r", "criteria": []},

@@ -434,6 +434,45 @@ def test_agreement_with_people(out) -> None:
     assert "the rarer value occurs fewer than five times" in text
 
 
+@pytest.mark.parametrize("raters", ["labels", "judges", "annotators"])
+def test_agreement_counts_what_has_no_counterpart(out, cards, tmp_path, raters) -> None:
+    lines = cards.read_text("utf-8").splitlines()
+    runs = [json.loads(line)["run"]["id"] for line in lines]
+    names = {"gold": [*runs[:10], "elsewhere"], "a2": [*runs[4:6], *runs[30:40]]}
+    labels = [
+        {"run": name, "annotator": annotator, "criteria": {"S3": 1}, "codes": {}}
+        for annotator, labelled in names.items()
+        for name in labelled
+    ]
+    (tmp_path / "l.jsonl").write_text("\n".join(map(json.dumps, labels)), "utf-8")
+    other = [line.replace('"simulated"', '"other"') for line in lines[:30]]
+    (tmp_path / "other.jsonl").write_text("\n".join(other), "utf-8")
+    commands = {
+        "labels": (cards, "--labels", "l.jsonl"),
+        "judges": (cards, "other.jsonl"),
+        "annotators": ("--labels", "l.jsonl", "--annotator", "gold", "--against", "a2"),
+    }
+    sentences = {
+        "labels": [
+            f"10 of {len(runs)} scored runs have labels of gold; the others are left out.",
+            "1 labelled run without a scorecard here is left out: elsewhere.",
+        ],
+        "judges": [
+            f"30 runs of both; left out are 0 runs of other alone and {len(runs) - 30} runs of"
+            " simulated alone."
+        ],
+        "annotators": [
+            "2 runs of both; left out are 9 runs of annotator gold alone and 10 runs of annotator"
+            " a2 alone."
+        ],
+    }
+    text = " ".join(out("agreement", *commands[raters])[1].split())
+    values = json.loads(out("agreement", *commands[raters], "--json")[1])["left_out"].values()
+    for sentence in sentences[raters]:
+        assert sentence in text
+        assert any(sentence in value for value in values)
+
+
 def test_agreement_between_annotators_needs_no_runs(out) -> None:
     code, text, _ = out(
         "agreement", "--labels", RECORDED / "labels", "--annotator", "a1", "--against", "a2"

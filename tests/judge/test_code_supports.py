@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ambjudge
 import pytest
+from ambjudge.commands.codes import RunDiagnosis, show_diagnosis
 from ambjudge.error_codes.detectors.files import _describe
 from ambjudge.error_codes.models import FiredCode
 from ambjudge.error_codes.output_facts import OutputIssue
@@ -14,6 +18,7 @@ from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.card.view import scorecard_view
 
 DATA = Path(__file__).parents[1] / "data" / "tui"
+RUN = DATA.parent / "recorded" / "runs" / "bccd-lite-01"
 FACT, READING = "detector:repeated_code_failure", "judge:m"
 
 
@@ -54,6 +59,20 @@ def test_a_fact_and_a_reading_of_it_are_one_line(
     assert list(zip(names, map(len, readings), strict=True)) == lines
     texts = " ".join([item.text for item in section.items] + [r.text for e in readings for r in e])
     assert all(fired.why in texts for fired in codes), "nothing is lost"
+
+
+@pytest.mark.parametrize(("codes", "lines"), CASES.values(), ids=CASES)
+def test_the_command_has_the_same_lines(
+    capsys: pytest.CaptureFixture[str], codes: list[FiredCode], lines: list[tuple[str, int]]
+) -> None:
+    combined = replace(ambjudge.diagnose(RUN), codes=tuple(codes))
+    show_diagnosis(
+        RunDiagnosis(ambjudge.load_run(RUN), combined, "paper", "nobody read it"), with_plan=False
+    )
+    printed = capsys.readouterr().out
+    assert re.findall(r"^  (E\d) S", printed, re.MULTILINE) == [name for name, _ in lines]
+    assert printed.count(f"{READING} reads: ") == sum(count for _, count in lines)
+    assert all(fired.why in " ".join(printed.split()) for fired in codes), "nothing is lost"
 
 
 def test_codes_of_the_harness_say_so() -> None:
