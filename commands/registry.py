@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("verify", "Recompute every number of a scorecard without any model."),
     "label": ("label", "Import and export human labels; choose runs to label."),
     "selftest": ("selftest", "Measure a judge's robustness, or its agreement with labels."),
+    "store": ("store", "Look into the store, copy it, back it up or slim it."),
     "browse": ("browse", "Read, search, compare and label runs in the terminal."),
     "doctor": ("doctor", "Show what is installed, and which judges work."),
 }

@@ -33,7 +33,8 @@ from ..store import Store
 Step = Literal["planned", "uploaded", "creating", "created", "closed"]
 
 _STEP_EVENT = "provider_batch"
-_PART_EVENT = "provider_batch_part"
+PART_EVENT = "provider_batch_part"
+"""Kind of the events that hold the requests of a batch."""
 _REQUESTS_PER_PART = 1_000
 _MAX_OWNED_S = 3_600.0
 """For so long an unfinished batch belongs to the process that began it, if that process seems to
@@ -114,9 +115,9 @@ class Ledger:
         for start in range(0, len(requests), _REQUESTS_PER_PART):
             part = requests[start : start + _REQUESTS_PER_PART]
             rows = [request.model_dump() for request in part]
-            self._store.add_event(_PART_EVENT, {"requests": rows}, batch.id)
+            self._store.add_event(PART_EVENT, {"requests": rows}, batch.id)
         rubric_rows = {sha256: rubric.model_dump(mode="json") for sha256, rubric in rubrics.items()}
-        self._store.add_event(_PART_EVENT, {"rubrics": rubric_rows}, batch.id)
+        self._store.add_event(PART_EVENT, {"rubrics": rubric_rows}, batch.id)
         self.note(batch.id, "planned", **batch.model_dump(include=_PLANNED_FIELDS))
 
     def note(self, batch_id: str, step: Step, **details: Any) -> None:
@@ -141,16 +142,21 @@ class Ledger:
                 batches[batch_id] = batches[batch_id].model_copy(update=update)
         return list(batches.values())
 
+    def closed_batches(self) -> set[str]:
+        """Ids of the batches that are closed: nothing asks for their requests any more."""
+        steps = (body for _, _, body in self._store.events(_STEP_EVENT))
+        return {str(body["batch"]) for body in steps if body["step"] == "closed"}
+
     def requests(self, batch_id: str) -> Iterator[BatchRequest]:
         """The requests of a batch, in the order of its file."""
-        for _, _, body in self._store.events(_PART_EVENT, batch_id):
+        for _, _, body in self._store.events(PART_EVENT, batch_id):
             for row in body.get("requests", ()):
                 yield BatchRequest.model_validate(row)
 
     def rubrics(self, batch_id: str) -> dict[str, Rubric]:
         """The rubrics of a batch's requests, by hash; files may have been edited since."""
         rubrics: dict[str, Rubric] = {}
-        for _, _, body in self._store.events(_PART_EVENT, batch_id):
+        for _, _, body in self._store.events(PART_EVENT, batch_id):
             for sha256, data in body.get("rubrics", {}).items():
                 rubrics[sha256] = Rubric.model_validate(data)
         return rubrics

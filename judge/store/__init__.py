@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from ..base import RETRIABLE
 from . import schema
-from .opening import connect, database_url, display, file_of
+from .opening import connect, database_url, display, file_of, root_of
 from .ownership import is_own
 from .runs import FileStamp, RunIndex, StoredRun
 from .scorecards import Archive
@@ -40,15 +40,30 @@ def open_store(target: str | Path, *, root: str | Path | None = None, create: bo
     """Open a store by path or URL, creating it unless `create` is False.
 
     Paths of runs are stored relative to `root`, so that a collection can move. By default that is
-    the folder that contains `.ambjudge/`, or the store file's own folder. On PostgreSQL there is no
-    default, and paths are stored as given. StoreError says in one line why a store cannot be used.
+    the folder that contains `.ambjudge/`; of a store elsewhere the folder that a copy notes
+    (`copying`), else the store file's own folder. On PostgreSQL, paths of a store that was not
+    copied are stored as given. StoreError says in one line why a store cannot be used.
     """
     url = database_url(target)
+    engine = connect(target, create=create)
     base = Path(root).absolute() if root is not None else None
-    if base is None and url.get_backend_name() == "sqlite":
-        folder = Path(url.database or "").parent
-        base = folder.parent if folder.name == ".ambjudge" else folder
-    return Store(connect(target, create=create), display(url), base)
+    if base is None and not is_beside_its_runs(url):
+        base = root_of(engine)
+    return Store(engine, display(url), base or default_root(url))
+
+
+def default_root(url: sa.URL) -> Path | None:
+    """The folder that paths are relative to by the place of the store; None on a server."""
+    file = file_of(url)
+    if file is None:
+        return None
+    return file.parent.parent if is_beside_its_runs(url) else file.parent
+
+
+def is_beside_its_runs(url: sa.URL) -> bool:
+    """Whether the store lies in the folder `.ambjudge` of a collection."""
+    file = file_of(url)
+    return file is not None and file.parent.name == DEFAULT_STORE.parent.name
 
 
 class Store(RunIndex, VerdictTables, Archive):
@@ -72,7 +87,12 @@ class Store(RunIndex, VerdictTables, Archive):
         self._engine.dispose()
 
     @cached_property
+    def id(self) -> str | None:
+        """The random id that the store got when it was made."""
+        rows = self._read(sa.select(schema.meta.c.value).where(schema.meta.c.name == "id"))
+        return str(rows[0][0]) if rows else None
+
+    @cached_property
     def made_here(self) -> bool:
         """Whether this user made the store; nothing vouches for verdicts in somebody else's."""
-        rows = self._read(sa.select(schema.meta.c.value).where(schema.meta.c.name == "id"))
-        return is_own(rows[0][0] if rows else None, file_of(self._engine.url))
+        return is_own(self.id, file_of(self._engine.url))

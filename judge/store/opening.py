@@ -5,6 +5,7 @@ Every failure is a StoreError of one line, in which passwords of URLs never appe
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from ...sanitize import mask
 from . import schema
 from .ownership import new_id
 
+log = logging.getLogger(__name__)
+
 BUSY_TIMEOUT_S = 60.0
 """How long a writer waits for another process's commit. Commits take milliseconds, so this is far
 beyond any queue."""
@@ -34,6 +37,8 @@ beyond any queue."""
 _SCHEMA_LOCK_ID = 0x616D626A
 """PostgreSQL advisory lock ("ambj"): one process at a time creates or checks the schema."""
 _WRITE_OPTION = "ambjudge_write"
+_ROOT = "root"
+"""Name of the row of `meta` with the folder that paths of runs are relative to."""
 _WAL_ATTEMPTS, _WAL_PAUSE_S = 200, 0.02
 _ADDRESS_HINT = "give a file, or postgresql://user@host/database"
 _OWN_DATABASE_HINT = "give the store a database of its own"
@@ -68,9 +73,9 @@ def database_url(target: str | Path) -> URL:
 def connect(target: str | Path, *, create: bool = True) -> Engine:
     """An engine on the store, its schema created or checked.
 
-    A store of an older schema is brought to this one (`schema.MIGRATIONS`). Raises StoreError if it
-    cannot be opened, is no store of ours, is damaged or was written by an ambjudge with a newer or
-    far older schema; with `create=False` also if it does not exist.
+    A store of an older schema is brought to this one (`schema.MIGRATIONS`), which is logged. Raises
+    StoreError if it cannot be opened, is no store of ours, is damaged or was written by an
+    ambjudge with a newer or far older schema; with `create=False` also if it does not exist.
     """
     url = database_url(target)
     location = display(url)
@@ -118,6 +123,32 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
     options = {_WRITE_OPTION: True}
     with engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """A transaction that reads, and sees nothing of what is written meanwhile."""
+    is_sqlite = engine.dialect.name == "sqlite"
+    options: dict[str, Any] = {} if is_sqlite else {"isolation_level": "REPEATABLE READ"}
+    with engine.connect().execution_options(**options) as connection, connection.begin():
+        if is_sqlite:
+            connection.exec_driver_sql("BEGIN")
+        yield connection
+
+
+def root_of(engine: Engine) -> Path | None:
+    """The folder that the paths of runs are relative to, if the store notes it (`set_root`)."""
+    query = sa.select(schema.meta.c.value).where(schema.meta.c.name == _ROOT)
+    with engine.connect() as connection:
+        root = connection.execute(query).scalar()
+    return None if root is None else Path(root)
+
+
+def set_root(connection: Connection, root: Path | None) -> None:
+    """Note the folder that the paths of runs are relative to; None to leave it to the place."""
+    connection.execute(schema.meta.delete().where(schema.meta.c.name == _ROOT))
+    if root is not None:
+        connection.execute(schema.meta.insert().values(name=_ROOT, value=str(root)))
 
 
 @contextmanager
@@ -249,6 +280,12 @@ def _ensure_schema(engine: Engine, location: str) -> None:
             connection.execute(schema.meta.insert(), rows)
         elif version != schema.VERSION:
             schema.migrate(connection, version)
+            log.warning(
+                "%s was brought from schema %s to %s; an older ambjudge cannot read it any more",
+                location,
+                version,
+                schema.VERSION,
+            )
 
 
 def _schema_version(connection: Connection, location: str) -> int | None:

@@ -12,7 +12,9 @@ import os
 import re
 import stat
 import uuid
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ...errors import StoreError
 
@@ -36,32 +38,54 @@ def new_id(file: Path | None) -> str:
     somebody else's.
     """
     store_id = uuid.uuid4().hex
-    try:
-        folder = state_folder() / "stores"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place = None if file is None else [str(file.resolve()), file.stat().st_ino]
-        note = folder / store_id
-        note.write_text(json.dumps(place), encoding="utf-8", errors="surrogateescape")
-    except (OSError, RuntimeError):
-        pass
+    with suppress(OSError, RuntimeError):
+        _write_note(store_id, [_place(file)])
     return store_id
+
+
+def add_place(store_id: str, file: Path) -> None:
+    """Note that a backup of our store lies in this file too."""
+    with suppress(OSError, RuntimeError, ValueError):
+        _write_note(store_id, [*_places(store_id), _place(file)])
+
+
+def _place(file: Path | None) -> list[str | int] | None:
+    """Path and inode of a store; None on a server, where it has no place."""
+    return None if file is None else [str(file.resolve()), file.stat().st_ino]
+
+
+def _write_note(store_id: str, places: list[Any]) -> None:
+    folder = state_folder() / "stores"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    note = folder / store_id
+    note.write_text(json.dumps(places), encoding="utf-8", errors="surrogateescape")
+
+
+def _places(store_id: str) -> list[Any]:
+    """The places that are noted of a store; OSError or ValueError if there is no note."""
+    note = state_folder() / "stores" / store_id
+    places = json.loads(note.read_text("utf-8", "surrogateescape"))
+    # Earlier versions noted one place, not a list of them.
+    is_list = isinstance(places, list) and not (places and isinstance(places[0], str))
+    return places if is_list else [places]
 
 
 def is_own(store_id: str | None, file: Path | None) -> bool:
     """Whether the store of this id was made here.
 
-    That is so if its id is noted, and it is still at its place or still the same file. A copy of
+    That is so if its id is noted, and it is still at one of its places (a backup has another) or
+    still the same file. A copy of
     our store that comes back with somebody's runs has its id, but neither its place nor its inode.
     """
     if store_id is None or not _ID.fullmatch(store_id):
         return False
     try:
-        note = state_folder() / "stores" / store_id
-        place = json.loads(note.read_text("utf-8", "surrogateescape"))
+        places = _places(store_id)
         # A store on a server has no place; one that moved between file and server is another.
-        if file is None or place is None:
-            return file is None and place is None
-        return bool(place[0] == str(file.resolve()) or place[1] == file.stat().st_ino)
+        if file is None:
+            return None in places
+        path, inode = str(file.resolve()), file.stat().st_ino
+        return any(place[0] == path or place[1] == inode for place in places if place is not None)
     except (OSError, RuntimeError, ValueError, TypeError, IndexError):
         return False
 

@@ -7,7 +7,8 @@ The database refuses UPDATE and DELETE on the tables of APPEND_ONLY. `files`, `e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from sqlalchemy import (
     Column,
@@ -38,6 +39,7 @@ APPEND_ONLY = (
     "events",
     "texts",
 )
+_REFUSED = ("UPDATE", "DELETE")
 
 metadata = MetaData()
 
@@ -304,7 +306,7 @@ def migrate(connection: Connection, version: int) -> None:
             else:
                 connection.exec_driver_sql(step)
             if isinstance(step, Table) and step.name in APPEND_ONLY:
-                _refuse_changes(connection, step.name)
+                protect(connection, step.name)
     is_version = meta.c.name == "schema"
     connection.execute(meta.update().where(is_version).values(value=str(VERSION)))
 
@@ -318,20 +320,33 @@ def create(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_PG_FUNCTION)
     for table in APPEND_ONLY:
-        _refuse_changes(connection, table)
+        protect(connection, table)
 
 
-def _refuse_changes(connection: Connection, table: str) -> None:
-    """Add the triggers that refuse UPDATE and DELETE on a table."""
+def protect(connection: Connection, table: str) -> None:
+    """Make the database refuse UPDATE and DELETE on a table."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(
             f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}"
             " FOR EACH STATEMENT EXECUTE FUNCTION ambjudge_append_only()"
         )
         return
-    for verb in ("UPDATE", "DELETE"):
+    for verb in _REFUSED:
         connection.exec_driver_sql(
             f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} BEGIN"
-            f" SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever"
-            " added'); END"
+            f" SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever added'); END"
         )
+
+
+@contextmanager
+def unprotected(connection: Connection, *tables: str) -> Iterator[None]:
+    """Let rows of these tables be deleted within the block, which is inside one transaction."""
+    for table in tables:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"DROP TRIGGER {table}_append_only ON {table}")
+        else:
+            for verb in _REFUSED:
+                connection.exec_driver_sql(f"DROP TRIGGER {table}_no_{verb.lower()}")
+    yield
+    for table in tables:
+        protect(connection, table)
