@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "codes": ("codes", "Show the error codes that fired, with their turns and reasons."),
     "search": ("search", "Find words or a pattern in the turns of runs."),
     "rejudge": ("rejudge", "Bring stored verdicts up to date by judging only what changed."),
+    "changes": ("changes", "Show what changed between scorecards, and why."),
     "ask": ("ask", "Ask a model one question about every run."),
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
     "tasks": ("tasks", "Show what tasks demand of their outputs, or read it in briefs."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ from .. import console
 from ..config import Settings, load
 from ..errors import InputError
 from .campaign import BatchStep, RunFlags, campaign, make_plan, read_run_flags, select_shard
+from .changes import compare
 from .forecast import forecast_json, note_forecast, show_forecast
 from .grouped_help import command as grouped_command
 from .grouped_help import option
@@ -31,7 +32,7 @@ from .options import (
     run_facts_options,
 )
 from .runs import list_runs, matching_files
-from .score_changes import show_renewed
+from .score_changes import show_changes, show_renewed
 from .sessions import (
     existing_paths,
     judge_options,
@@ -43,6 +44,7 @@ from .sessions import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..analysis.report.changes_result import Changes
     from ..judge.base import Judge, Usage
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.rejudge.update import UpdateResult
@@ -139,7 +141,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         cards = outdated_runs(store, plan, judge, options)
         if not (run_flags.dry_run or as_json):
             note_forecast(plan, quiet)
-        work = _Rejudging(plan, cards, judge, options, store, as_json, quiet)
+        last_card = store.last_card()
+        work = _Rejudging(plan, cards, judge, options, store, last_card, as_json, quiet)
         code = campaign(
             work,
             flags=run_flags,
@@ -202,6 +205,8 @@ class _Rejudging:
     judge: Judge
     options: ScoreOptions
     store: Store
+    last_card: int
+    """The number of the newest scorecard before."""
     as_json: bool
     quiet: bool
 
@@ -227,6 +232,7 @@ class _Rejudging:
         scorer = make_scorer(self.judge, without_calls(self.options), self.store)
         updated, errors = asyncio.run(rescore(self.store, stale, self.judge, scorer))
         show_renewed(updated)
+        show_changes(self._changes())
         return 1 if errors or step.unscored or step.over_budget else 0
 
     async def carry_out(self, scorer: Scorer) -> UpdateResult:
@@ -253,13 +259,23 @@ class _Rejudging:
         for outcome in result.errors:
             console.error(outcome.error)
         if self.as_json:
-            console.raw(json.dumps(_to_json(self.forecast, result), ensure_ascii=False))
+            data = _to_json(self.forecast, result, self._changes())
+            console.raw(json.dumps(data, ensure_ascii=False))
         else:
             _show_update(result)
+            show_changes(self._changes())
         if result.execution.summary.interrupted:
             console.note_interrupted(self.quiet)
             return 130
         return 1 if result.errors or result.execution.unscored.total() else 0
+
+    def _changes(self) -> Changes:
+        """What the scorecards of this judge say now that was not in force before."""
+        from ..judge.card.choice import CardChoice
+        from ..judge.rejudge.card_changes import Earlier
+
+        choice, earlier = CardChoice(self.judge.name), Earlier(until=self.last_card)
+        return compare(self.store, [None], choice, earlier, self.quiet)
 
 
 def _format_use(usage: Usage) -> str:
@@ -281,10 +297,10 @@ def _show_update(result: UpdateResult) -> None:
     show_renewed(result.runs)
 
 
-def _to_json(plan: RejudgePlan, result: UpdateResult) -> dict[str, Any]:
+def _to_json(plan: RejudgePlan, result: UpdateResult, changes: Changes) -> dict[str, Any]:
     execution = result.execution
     return {
-        "schema": "ambjudge.rejudge/1",
+        "schema": "ambjudge.rejudge/2",
         "plan": forecast_json(plan),
         "calls": execution.usage.calls,
         "cost_usd": execution.usage.cost_usd,
@@ -293,5 +309,5 @@ def _to_json(plan: RejudgePlan, result: UpdateResult) -> dict[str, Any]:
         "interrupted": execution.summary.interrupted,
         "scorecards": sum(not run.kept for run in result.runs),
         "kept": sum(run.kept for run in result.runs),
-        "changes": [asdict(run.change) for run in result.runs if run.change is not None],
+        "changes": changes.to_dict(),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from .path_types import LocalPath
 from .sessions import store_place
 
 if TYPE_CHECKING:
-    from ..judge.rejudge.update import CardUpdate
+    from ..analysis.report.changes_result import Changes
     from ..rubrics.model import Criterion, Rubric
 
 
@@ -72,7 +71,8 @@ def _summary(rubric: Rubric) -> dict[str, Any]:
 
 
 @command.command("show")
-@click.argument("rubric", metavar="ID|FILE")
+@click.argument("rubric", metavar="ID|FILE|HASH")
+@click.argument("paths", nargs=-1, type=LocalPath(), metavar="[PATH]...")
 @option(
     "--tier",
     type=click.Choice(["lite", "standard", "pro"]),
@@ -86,11 +86,27 @@ def _summary(rubric: Rubric) -> dict[str, Any]:
     is_flag=True,
     help="Print the rubric as YAML that can be read back, without comments.",
 )
-def show(rubric: str, tier: str | None, as_json: bool, as_yaml: bool) -> int:
-    """Show one rubric in full."""
-    from ..rubrics.load import dump_rubric, load_rubric
+@click.pass_obj
+def show(
+    obj: dict[str, Any],
+    rubric: str,
+    paths: tuple[str, ...],
+    tier: str | None,
+    as_json: bool,
+    as_yaml: bool,
+) -> int:
+    """Show one rubric in full, or the text behind a hash.
 
-    loaded = load_rubric(rubric)
+    HASH: the first digits of the hash of a rubric, criterion, error code or prompt that scorecards
+    and verdicts name, in the store of PATH, by default that of the working directory.
+    """
+    from ..rubrics.load import dump_rubric
+    from .hashed_texts import rubric_or_text
+
+    loaded = rubric_or_text(obj, rubric, paths)
+    if isinstance(loaded, str):
+        console.raw(json.dumps({"text": loaded}) if as_json else loaded)
+        return 0
     if as_yaml:
         console.raw(dump_rubric(loaded).rstrip())
     elif as_json:
@@ -194,45 +210,45 @@ def diff(
 ) -> int:
     """Show what changed between two rubrics, and which criteria would have to be judged again.
 
-    With PATH, a folder of runs with verdicts in a store: how many stored verdicts are concerned
-    and, after a rejudge, how each score change splits into text, weights, judge and data.
+    A, B: a rubric's ID, FILE, or the first digits of its hash in the store. With PATH, a folder of
+    runs with verdicts in a store: how many stored verdicts are concerned and, after a rejudge, how
+    scores changed and why.
     """
     from ..rubrics.diff import diff_rubrics, render_diff
-    from ..rubrics.load import load_rubric
+    from .hashed_texts import rubric_of
 
-    old, new = load_rubric(a), load_rubric(b)
+    old, new = (rubric_of(obj, name, paths, store) for name in (a, b))
     result = diff_rubrics(old, new)
     place = None
     stale: dict[str, int] = {}
-    runs: tuple[CardUpdate, ...] = ()
+    changes: Changes | None = None
     if paths or store:
         place = store_place(load(obj["config"]), paths, store)
     if place:
-        stale, runs = _stored_changes(place, old, new)
+        stale, changes = _stored_changes(place, old, new)
     if as_json:
         data = result.model_dump(mode="json")
-        if place:
+        if changes is not None:
             data["stale_verdicts"] = stale
-            data["changes"] = [asdict(run.change) for run in runs if run.change is not None]
+            data["changes"] = changes.to_dict()
         console.raw(json.dumps(data, ensure_ascii=False))
         return 0
     console.say(render_diff(result))
-    if place:
+    if changes is not None:
         from .score_changes import show_changes
 
         counts = ", ".join(f"{criterion} {count}" for criterion, count in stale.items())
         console.say()
         console.say(f"Scorecards with a verdict on the old text: {counts or 'none'}")
-        show_changes(runs)
+        show_changes(changes)
     return 0
 
 
-def _stored_changes(
-    store: str | Path, old: Rubric, new: Rubric
-) -> tuple[dict[str, int], tuple[CardUpdate, ...]]:
-    """How many verdicts are on criteria whose text changed or that are gone, by criterion, and the
-    runs with scorecards by both rubrics."""
-    from ..judge.rejudge.update import changes_between
+def _stored_changes(store: str | Path, old: Rubric, new: Rubric) -> tuple[dict[str, int], Changes]:
+    """How many verdicts are on criteria whose text changed or that are gone, by criterion, and what
+    changed in the runs with scorecards by both rubrics."""
+    from ..analysis.report.changes_result import collect
+    from ..judge.rejudge.card_changes import rubric_pairs
     from ..judge.store import open_store
     from ..rubrics.load import criterion_sha256
 
@@ -249,7 +265,7 @@ def _stored_changes(
                     for result in stage.criteria
                     if result.status in ("scored", "unscored") and result.id in changed
                 )
-        return dict(sorted(counts.items())), changes_between(opened, old, new)
+        return dict(sorted(counts.items())), collect(rubric_pairs(opened, old, new))
 
 
 @command.command("schema")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 from pydantic import Field
@@ -23,7 +24,13 @@ SUMMED_FIELDS = ("weight", "requires", "credit", "tiers")
 BOUND_FIELDS = ("meaning",)
 """A change here detaches the rules and presumed values that are bound to the criterion."""
 _HEADER_FIELDS = ("id", "version", "track", "tasks", "title", "source", "derived")
-_WIDTH = 110
+_PROSE = ("title", "text", "conditional", "preamble", "source")
+"""Fields of which the changed words are shown, and not both texts."""
+_WIDTH = 98
+_CONTEXT = 4
+"""Words that are shown before and after changed ones."""
+_SIMILAR = 0.5
+"""Two texts that share fewer of their words are shown one after the other."""
 
 
 class Change(Node):
@@ -39,6 +46,7 @@ class CriterionDiff(Node):
 
     id: str
     changes: tuple[Change, ...]
+    """None of its own if only the rubric's preamble changed."""
     stale: bool
     """Whether its stored verdicts no longer answer the question that is asked now."""
     newly_asked: bool
@@ -55,6 +63,8 @@ class RubricDiff(Node):
     after_sha256: str
     header: tuple[Change, ...] = ()
     """Changes of id, version, track, tasks, title, source, derived."""
+    preamble: Change | None = None
+    """The change of what is told before every criterion, which makes the verdicts on all stale."""
     stage_weights: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """Weights before and after, of stages whose weight changed."""
     added: tuple[str, ...] = ()
@@ -87,12 +97,13 @@ def diff_rubrics(before: Rubric, after: Rubric) -> RubricDiff:
         before_sha256=before.sha256,
         after_sha256=after.sha256,
         header=tuple(_changes(before, after, _HEADER_FIELDS)),
+        preamble=next(_changes(before, after, ("preamble",)), None),
         stage_weights=_changed_weights(before, after),
         added=tuple(added),
         removed=tuple(removed),
         added_texts={name: new[name].text for name in added},
         removed_texts={name: old[name].text for name in removed},
-        changed=tuple(diff for diff in diffs if diff.changes),
+        changed=tuple(diff for diff in diffs if diff.changes or diff.stale),
     )
 
 
@@ -106,7 +117,9 @@ def _changed_weights(before: Rubric, after: Rubric) -> dict[str, tuple[float, fl
 
 
 def _diff_criterion(before: Criterion, after: Criterion) -> CriterionDiff:
-    fields = (*JUDGED_FIELDS, *SUMMED_FIELDS, *BOUND_FIELDS, "source")
+    # The rubric's preamble is told of the rubric, once.
+    judged = (field for field in JUDGED_FIELDS if field != "preamble")
+    fields = (*judged, *SUMMED_FIELDS, *BOUND_FIELDS, "source")
     return CriterionDiff(
         id=before.id,
         changes=tuple(_changes(before, after, fields)),
@@ -142,9 +155,10 @@ def _field_text(value: Any) -> str | None:
 
 
 def render_diff(diff: RubricDiff) -> str:
-    """The difference as unified text: a block a criterion, headed by its effect on verdicts.
+    """The difference as text: a block a criterion, headed by its effect on verdicts.
 
-    Empty if nothing differs. The text comes from the rubrics: pass it through `sanitize` before a
+    Of prose, changed words stand as `[-old-]` and `{+new+}` among a few unchanged ones. Empty if
+    nothing differs. The text comes from the rubrics: pass it through `sanitize` before a
     terminal.
     """
     if diff.same:
@@ -167,9 +181,14 @@ def render_diff(diff: RubricDiff) -> str:
     for name in diff.added:
         lines.append(f"@@ {name} added: to be judged @@")
         lines += _signed_lines("+", f"text: {diff.added_texts[name]}")
+    if diff.preamble is not None:
+        names = ", ".join(diff.stale)
+        lines += textwrap.wrap(f"@@ preamble: verdicts go stale, on {names} @@", _WIDTH)
+        lines += _change_lines([diff.preamble])
     for criterion in diff.changed:
-        lines.append(f"@@ {criterion.id}: {_effect(criterion)} @@")
-        lines += _change_lines(criterion.changes)
+        if criterion.changes:
+            lines.append(f"@@ {criterion.id}: {_effect(criterion)} @@")
+            lines += _change_lines(criterion.changes)
     return "\n".join(lines) + "\n"
 
 
@@ -181,14 +200,48 @@ def _effect(criterion: CriterionDiff) -> str:
 
 def _change_lines(changes: Sequence[Change]) -> Iterator[str]:
     for change in changes:
+        if change.field in _PROSE and change.before is not None and change.after is not None:
+            marked = _marked_words(change.before, change.after)
+            if marked is not None:
+                yield from _signed_lines("~", f"{change.field}: {marked}")
+                continue
         if change.before is not None:
             yield from _signed_lines("-", f"{change.field}: {change.before}")
         if change.after is not None:
             yield from _signed_lines("+", f"{change.field}: {change.after}")
 
 
+def _marked_words(before: str, after: str) -> str | None:
+    """The words that changed, each with a few unchanged ones around; None if hardly any stayed."""
+    old, new = before.split(), after.split()
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    if matcher.ratio() < _SIMILAR:
+        return None
+    parts: list[str] = []
+    steps = matcher.get_opcodes()
+    for number, (kind, old_start, old_end, new_start, new_end) in enumerate(steps):
+        if kind == "equal":
+            words = old[old_start:old_end]
+            parts.append(_shortened(words, number == 0, number == len(steps) - 1))
+            continue
+        if old_start < old_end:
+            parts.append(f"[-{' '.join(old[old_start:old_end])}-]")
+        if new_start < new_end:
+            parts.append(f"{{+{' '.join(new[new_start:new_end])}+}}")
+    return " ".join(parts)
+
+
+def _shortened(words: Sequence[str], is_first: bool, is_last: bool) -> str:
+    """Unchanged words, but for those that stand near no changed one."""
+    head = [] if is_first else list(words[:_CONTEXT])
+    tail = [] if is_last else list(words[-_CONTEXT:])
+    if len(head) + len(tail) >= len(words):
+        return " ".join(words)
+    return " ".join([*head, "…", *tail])
+
+
 def _signed_lines(sign: str, text: str) -> Iterator[str]:
-    """The text wrapped into lines that begin with + or -."""
+    """The text wrapped into lines that begin with +, - or ~."""
     for paragraph in text.splitlines():
         for line in textwrap.wrap(paragraph, _WIDTH, subsequent_indent="  ") or [""]:
             yield f"{sign}{line}"

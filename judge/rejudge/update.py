@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...rubrics.model import Rubric
 from ..base import Judge, Usage
 from ..card.scorecard import ScoreCard
 from ..runner import Progress
@@ -17,7 +16,6 @@ from ..session import ScoreOptions, ScoreOutcome, Scorer, card_keys, collect_car
 from ..store import Store
 from ..trust.judge_precision import precision_by_code
 from .execute import Execution, Spending, execute_plan
-from .score_change import CardChange, split_change
 from .staleness import RejudgePlan
 
 
@@ -28,8 +26,6 @@ class CardUpdate:
     before: ScoreCard | None
     """None if the run had no scorecard."""
     after: ScoreCard
-    change: CardChange | None
-    """The split of the change; None if there is no earlier scorecard or a rubric is unknown."""
     kept: bool = False
     """Whether the earlier scorecard stays in force, as the later one lacks verdicts."""
 
@@ -120,9 +116,9 @@ async def rescore(
         path = outcome.path.absolute()
         old = before.get(path)
         if old is not None and _stays(store, path, old, outcome.card):
-            updates.append(CardUpdate(old, outcome.card, None, kept=True))
+            updates.append(CardUpdate(old, outcome.card, kept=True))
         else:
-            updates.append(CardUpdate(old, outcome.card, _change(store, old, outcome.card)))
+            updates.append(CardUpdate(old, outcome.card))
 
     await collect_cards(scorer, paths, add_outcome, on_progress=on_cards)
     return tuple(updates), tuple(errors)
@@ -134,24 +130,3 @@ def _stays(store: Store, path: Path, old: ScoreCard, new: ScoreCard) -> bool:
         return False
     stored = next(store.cards(path, judge=new.judge.name), None)
     return stored is not None and stored == old != new
-
-
-def changes_between(store: Store, old: Rubric, new: Rubric) -> tuple[CardUpdate, ...]:
-    """The changes of runs that have scorecards by both rubrics and the same judge."""
-    before = {(path, card.judge.name): card for path, card in store.cards_of_rubric(old.sha256)}
-    updates = []
-    for path, card in store.cards_of_rubric(new.sha256):
-        earlier = before.get((path, card.judge.name))
-        if earlier is not None:
-            updates.append(CardUpdate(earlier, card, split_change(earlier, card, old, new)))
-    return tuple(updates)
-
-
-def _change(store: Store, old: ScoreCard | None, new: ScoreCard) -> CardChange | None:
-    """The split of a change; None without an earlier scorecard, or if a rubric is not stored."""
-    if old is None:
-        return None
-    old_rubric, new_rubric = store.rubric(old.rubric.sha256), store.rubric(new.rubric.sha256)
-    if old_rubric is None or new_rubric is None:
-        return None
-    return split_change(old, new, old_rubric, new_rubric)

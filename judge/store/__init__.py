@@ -2,8 +2,9 @@
 
 Rows of these are only ever added. `open_store` is where to start. The tables are in `schema`,
 connections in `opening`; the store's methods are grouped by what they are about: runs (`runs`),
-verdicts and calls (`verdicts`), scorecards, labels and events (`scorecards`). `reuse.StoredJudge`
-is a judge with this memory, `card_cache` finds scorecards that need not be computed again.
+verdicts and calls (`verdicts`), scorecards, labels and events (`scorecards`), earlier scorecards
+(`card_history`). `reuse.StoredJudge` is a judge with this memory, `card_cache` finds scorecards
+that need not be computed again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 
 from ..base import RETRIABLE
 from . import schema
+from .card_history import CardHistory
 from .opening import connect, database_url, display, file_of, root_of
 from .ownership import is_own
 from .runs import FileStamp, RunIndex, StoredRun
@@ -66,7 +68,7 @@ def is_beside_its_runs(url: sa.URL) -> bool:
     return file is not None and file.parent.name == DEFAULT_STORE.parent.name
 
 
-class Store(RunIndex, VerdictTables, Archive):
+class Store(RunIndex, VerdictTables, Archive, CardHistory):
     """One open store. Methods may be called from several threads; each write is one transaction."""
 
     def __enter__(self) -> Store:

@@ -82,6 +82,12 @@ class StorePart:
             return ""
         return self.relative(absolute).rstrip("/") + "/"
 
+    def at_or_below(self, column: sa.Column[Any], path: Path) -> sa.ColumnElement[bool]:
+        """Whether a stored path is this one or lies below it."""
+        if path.is_file():
+            return column == self.relative(path)
+        return starts_with(column, self.prefix(path))
+
     @contextmanager
     def _write(self) -> Iterator[Connection]:
         # Without this lock, SQLite would let threads of one process wait for each other by
@@ -173,3 +179,8 @@ def to_json(value: Any, *, sort_keys: bool = False) -> str:
         sort_keys=sort_keys,
     )
     return clean_text(text)
+
+
+def starts_with(column: sa.Column[Any], prefix: str) -> sa.ColumnElement[bool]:
+    """Whether a text begins like this; unlike LIKE, it takes % and _ as they are."""
+    return sa.func.substr(column, 1, len(prefix)) == prefix

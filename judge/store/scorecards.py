@@ -21,7 +21,16 @@ from ..card.fields import Gist
 from ..card.scorecard import CardLine, ScoreCard
 from ..questions.texts import Text
 from . import schema
-from .connection import EvidenceRow, SettledRow, StorePart, clean_row, clean_text, now, to_json
+from .connection import (
+    EvidenceRow,
+    SettledRow,
+    StorePart,
+    clean_row,
+    clean_text,
+    now,
+    starts_with,
+    to_json,
+)
 
 _PAGE = 200
 """Scorecards in memory at a time."""
@@ -217,17 +226,20 @@ class Archive(StorePart):
         for row in self._read(query):
             yield self._card(row.body)
 
-    def heads(self, below: Path | None = None) -> list[StoredHead]:
+    def heads(self, below: Path | None = None, until: int | None = None) -> list[StoredHead]:
         """The newest scorecard of every (run, judge, version of a rubric), not read, oldest first.
 
-        `below`: of the run at this path, or of the runs below this folder.
+        `below`: of the run at this path, or of the runs below this folder. `until`: as it was when
+        the scorecard with this number was the newest.
         """
         cards, runs, rubrics = schema.cards, schema.runs, schema.rubrics
         newest = sa.select(sa.func.max(cards.c.seq)).group_by(
             cards.c.path, cards.c.judge, cards.c.rubric_id, cards.c.rubric_sha256
         )
         if below is not None:
-            newest = newest.where(self._at_or_below(cards.c.path, below))
+            newest = newest.where(self.at_or_below(cards.c.path, below))
+        if until is not None:
+            newest = newest.where(cards.c.seq <= until)
         query = (
             sa.select(
                 cards.c.seq,
@@ -296,17 +308,11 @@ class Archive(StorePart):
         )
         return [heads[number].seq for number in selection.numbers]
 
-    def _at_or_below(self, column: sa.Column[Any], path: Path) -> sa.ColumnElement[bool]:
-        """Whether a stored path is this one or lies below it."""
-        if path.is_file():
-            return column == self.relative(path)
-        return _starts_with(column, self.prefix(path))
-
     def judges(self, paths: Iterable[str | Path]) -> list[str]:
         """Names of the judges that have scorecards of runs at or below these paths."""
         table = schema.cards
         query = sa.select(table.c.judge).distinct().order_by(table.c.judge)
-        query = query.where(sa.or_(*(self._at_or_below(table.c.path, Path(p)) for p in paths)))
+        query = query.where(sa.or_(*(self.at_or_below(table.c.path, Path(p)) for p in paths)))
         return [row.judge for row in self._read(query)]
 
     def judge_parameters(self, judge: str) -> dict[str, Any]:
@@ -372,14 +378,14 @@ class Archive(StorePart):
     def texts(self, beginning: str = "") -> list[Text]:
         """The texts whose hash begins like this, in the order in which they were stored."""
         table = schema.texts
-        query = sa.select(table).where(_starts_with(table.c.sha256, beginning))
+        query = sa.select(table).where(starts_with(table.c.sha256, beginning))
         rows = self._read(query.order_by(table.c.created_at, table.c.sha256))
         return [Text(row.kind, row.name, zlib.decompress(row.body)) for row in rows]
 
     def rubrics(self, beginning: str = "") -> list[Rubric]:
         """The rubrics whose hash begins like this, in the order in which they were stored."""
         table = schema.rubrics
-        query = sa.select(table.c.body).where(_starts_with(table.c.sha256, beginning))
+        query = sa.select(table.c.body).where(starts_with(table.c.sha256, beginning))
         rows = self._read(query.order_by(table.c.created_at, table.c.sha256))
         return [Rubric.model_validate_json(zlib.decompress(row.body)) for row in rows]
 
@@ -509,8 +515,3 @@ def _newest(
     if condition is not None:
         last = last.where(condition)
     return sa.select(table).where(table.c.seq.in_(last))
-
-
-def _starts_with(column: sa.Column[Any], prefix: str) -> sa.ColumnElement[bool]:
-    # Unlike LIKE, this takes % and _ in a path as they are.
-    return sa.func.substr(column, 1, len(prefix)) == prefix

@@ -249,7 +249,7 @@ class VerdictTables(StorePart):
         ).order_by(table.c.seq)
         keys: dict[tuple[str, str], list[VerdictKey]] = {}
         for row in self._in_chunks(query, table.c.evidence_sha256, evidence_sha256):
-            keys.setdefault((row.evidence_sha256, row.criterion_id), []).append(_key(row))
+            keys.setdefault((row.evidence_sha256, row.criterion_id), []).append(key_of(row))
         return keys
 
     def evidence_by_path(self, paths: Iterable[str]) -> dict[str, set[tuple[str, str]]]:
@@ -332,7 +332,7 @@ class VerdictTables(StorePart):
 
     def _verdict(self, row: sa.Row[Any]) -> StoredVerdict:
         return StoredVerdict(
-            key=_key(row),
+            key=key_of(row),
             stage=row.stage,
             result=self._result(dict(row._mapping)),
             call_id=row.call_id,
@@ -405,6 +405,7 @@ def _result_row(result: CriterionResult) -> dict[str, Any]:
     }
 
 
-def _key(row: sa.Row[Any]) -> VerdictKey:
+def key_of(row: sa.Row[Any]) -> VerdictKey:
+    """The key in a row of verdicts."""
     parts = {name: row._mapping[name] for name in VerdictKey.model_fields if name != "sha256"}
     return VerdictKey(**parts, sha256=row.key)
