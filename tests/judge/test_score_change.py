@@ -9,8 +9,9 @@ from ambjudge.judge.base import Reply
 from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import assemble, prepare
 from ambjudge.judge.questions.items import QuestionSet
-from ambjudge.judge.rejudge.score_change import mean_split, rank_changes, split_change
-from ambjudge.rubrics.load import load_rubric
+from ambjudge.judge.questions.verdict_keys import VerdictKey
+from ambjudge.judge.rejudge.score_change import CAUSES, CardSide, mean_split, split_change
+from ambjudge.rubrics.load import criterion_sha256, load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,6 @@ RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUBRIC = load_rubric("segmentation")
 RUN = load_run(RECORDED / "runs" / "kidney-lite-01").model_copy(update={"tier": "standard"})
 IDS = [c.id for c in RUBRIC.criteria()]
-PARTS = ("text", "weights", "judge", "data")
 
 
 class FixedJudge:
@@ -82,64 +82,139 @@ REWORDED = edit("S3", text="Was a pilot run?")
 LATER = RUN.model_copy(update={"sha256": "f" * 64})
 
 
+def side(card, rubric=RUBRIC, content: str = "files", codes=(), **key: str) -> CardSide:
+    """A scorecard with keys for all verdicts that are there; `key`: parts that differ."""
+    parts = {
+        "judge": card.judge.name,
+        "prompt_sha256": "prompt",
+        "parameters": "{}",
+        "evidence_sha256": content,
+    }
+    texts = {criterion.id: criterion_sha256(criterion) for criterion in rubric.criteria()}
+    judged = {
+        ("criterion", result.id): texts[result.id]
+        for stage in card.stages.values()
+        for result in stage.criteria
+        if result.status == "scored"
+    }
+    keys = {
+        (kind, id): VerdictKey(
+            criterion_id=id,
+            **{"criterion_sha256": text, **parts, **key},
+            sample=0,
+            sha256=f"{kind} {id} {sorted({**parts, **key}.items())}",
+        )
+        for (kind, id), text in (judged | {("code", code): code for code in codes}).items()
+    }
+    return CardSide(card, rubric, content, keys)
+
+
+FIRST, FLIPPED = side(card({})), card({"S3": 0.0})
+CASES = {
+    "nothing": (FIRST, side(card({})), None),
+    "a text": (FIRST, side(card({"S3": 0.5}, REWORDED), REWORDED), "text"),
+    "a weight": (side(card({"S2b": 0})), side(card({"S2b": 0}, HEAVY), HEAVY), "weights"),
+    "another judge, prompt and parameters with it": (
+        FIRST,
+        side(card({"S3": 0.0}, judge="other"), prompt_sha256="p2", evidence_sha256="seen so"),
+        "judge",
+    ),
+    "the files": (FIRST, side(FLIPPED, content="other files"), "data"),
+    "the prompt": (FIRST, side(FLIPPED, prompt_sha256="p2"), "prompt"),
+    "the samples": (FIRST, side(FLIPPED, parameters='{"samples":3}'), "parameters"),
+    "the same files shown otherwise": (FIRST, side(FLIPPED, evidence_sha256="e2"), "release"),
+    "a criterion removed": (
+        side(card({"S2a": 0})),
+        side(card({}, drop("S2a")), drop("S2a")),
+        "text",
+    ),
+    "a criterion added": (side(card({}, drop("S2a")), drop("S2a")), side(card({"S2a": 0})), "text"),
+    "a call that failed": (FIRST, side(card({"S2a": None, "S2b": 0})), "unscored"),
+    "a call that failed for an edited text": (
+        side(card({"S2a": 0})),
+        side(card({"S2a": None}, edit("S2a", text="New?")), edit("S2a", text="New?")),
+        "unscored",
+    ),
+    "a call that is answered at last": (
+        side(card({"S2a": None})),
+        side(card({"S2a": 0})),
+        "unscored",
+    ),
+    "a plan that is no more, and all that requires it": (
+        FIRST,
+        side(card({"S1a": 0}), prompt_sha256="p2"),
+        "prompt",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_cause_takes_the_whole_change(name):
+    old, new, only = CASES[name]
+    if name == "a call that failed":
+        old = side(card({"S2b": 0}))
+    change = split_change(old, new)
+    for split, before, after in (
+        (change.agentic, old.card.agentic, new.card.agentic),
+        (change.overall, old.card.overall, new.card.overall),
+    ):
+        assert (split.before, split.after) == (before, after)
+        assert sum(split.parts.values()) == pytest.approx(after - before, abs=1e-12)
+        assert {cause for cause, part in split.parts.items() if part} == ({only} if only else set())
+    assert {cause for flip in change.flips for cause in flip.causes} <= {only}
+    assert change.is_change == (only is not None)
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "rubric", "only"),
+    ("old", "new", "only"),
     [
-        pytest.param(card({}), card({}), RUBRIC, None, id="nothing"),
-        pytest.param(card({}), card({"S3": 0.5}, REWORDED), REWORDED, "text", id="text"),
-        pytest.param(card({"S2b": 0}), card({"S2b": 0}, HEAVY), HEAVY, "weights", id="weights"),
-        pytest.param(card({}), card({"S3": 0.0}, judge="other"), RUBRIC, "judge", id="judge"),
-        pytest.param(card({}), card({"S3": 0.0}, run=LATER), RUBRIC, "data", id="data"),
-        pytest.param(card({}), card({"S2a": 0.0}), RUBRIC, "judge", id="parameters-are-the-judge"),
-        pytest.param(
-            card({"S2a": 0}), card({}, drop("S2a")), drop("S2a"), "text", id="criterion-removed"
-        ),
-        pytest.param(card({}, drop("S2a")), card({"S2a": 0}), RUBRIC, "text", id="criterion-added"),
+        pytest.param(card({}), card({"S3": 0.0}, judge="other"), "judge", id="judge"),
+        pytest.param(card({}), card({"S3": 0.0}, run=LATER), "data", id="data"),
+        pytest.param(card({}), card({"S2a": 0.0}), "parameters", id="nothing that a card says"),
     ],
 )
-def test_one_cause_takes_the_whole_change(old, new, rubric, only):
-    before = drop("S2a") if "S2a" not in {r.id for r in old.stages["S2"].criteria} else RUBRIC
-    change = split_change(old, new, before, rubric)
-    # Scorecards hold rounded scores; splits are exact.
-    for split, (a, b), last_decimal in (
-        (change.agentic, (old.agentic, new.agentic), 1e-4),
-        (change.overall, (old.overall, new.overall), 1e-2),
-    ):
-        assert (split.before, split.after) == pytest.approx((a, b), abs=last_decimal)
-        for part in PARTS:
-            expected = b - a if part == only else 0
-            assert getattr(split, part) == pytest.approx(expected, abs=last_decimal)
-    assert (only is None) == (change.agentic.change == 0)
+def test_cards_that_name_no_verdicts_say_what_they_can(old, new, only):
+    change = split_change(CardSide(old, RUBRIC), CardSide(new, RUBRIC))
+    assert change.causes == (only,)
 
 
 def test_two_causes_share_what_they_do_together():
-    new = card({"S3": 0.0}, REWORDED, judge="other")
-    change = split_change(card({}), new, RUBRIC, REWORDED)
-    assert (
-        change.agentic.text
-        == pytest.approx(change.agentic.judge)
-        == pytest.approx(change.agentic.change / 2)
-    )
+    change = split_change(FIRST, side(card({"S3": 0.0}, REWORDED), REWORDED, prompt_sha256="p2"))
+    parts = change.agentic.parts
+    assert parts["text"] == pytest.approx(parts["prompt"], abs=1e-4)
+    assert parts["text"] == pytest.approx(change.agentic.change / 2, abs=1e-4)
     (flip,) = change.flips
-    assert (flip.criterion, flip.before, flip.after, flip.causes) == (
-        "S3",
-        1.0,
-        0.0,
-        ("text", "judge"),
+    assert (flip.item, flip.before, flip.after, flip.causes) == ("S3", 1.0, 0.0, ("text", "prompt"))
+    assert flip.before_key != flip.after_key
+
+
+def test_error_codes_flip_like_criteria():
+    states = {"E1": "absent", "E2": "absent", "E3": "not_read"}
+    old = card({}).model_copy(update={"codes_read": states})
+    new = old.model_copy(update={"codes_read": {**states, "E1": "present", "E3": "absent"}})
+    codes = ("E1", "E2", "E3")
+    change = split_change(
+        side(old, codes=codes), side(new, codes=codes, criterion_sha256="E1 anew")
     )
+    flips = {(f.kind, f.item, f.before_state, f.after_state, f.causes) for f in change.flips}
+    assert flips == {
+        ("code", "E1", "absent", "present", ("text",)),
+        ("code", "E3", "not_read", "absent", ("unscored",)),
+    }
+    assert change.is_change
+    assert change.agentic.change == 0
 
 
 def test_an_unknown_score_has_no_split():
-    change = split_change(card({}), card(dict.fromkeys(IDS)), RUBRIC, RUBRIC)
+    change = split_change(FIRST, side(card(dict.fromkeys(IDS))))
     assert change.stages["S3"] is None
-    assert change.stages["S4"] is not None
-    assert {flip.criterion for flip in change.flips} == set(IDS)
+    assert {flip.item for flip in change.flips} == set(IDS)
     assert mean_split([None]) is None
 
 
 _VALUES = st.fixed_dictionaries(
-    {id: st.sampled_from([0.0, 1.0]) for id in IDS if id != "S3"}
-    | {"S3": st.sampled_from([0.0, 0.5, 1.0])}
+    {id: st.sampled_from([0.0, 1.0, None]) for id in IDS if id not in ("S1b", "S3")}
+    | {"S1b": st.sampled_from([0.0, 1.0]), "S3": st.sampled_from([0.0, 0.5, 1.0])}
 )
 _RUBRICS = st.sampled_from(
     [
@@ -160,24 +235,19 @@ _RUBRICS = st.sampled_from(
     _RUBRICS,
     st.sampled_from(["fixed", "other"]),
     st.sampled_from([RUN, LATER]),
+    st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_parts_always_sum_to_the_change(a, b, before, after, judge, run):
+def test_the_parts_always_sum_to_the_change(a, b, before, after, judge, run, has_keys):
     old, new = card(a, before), card(b, after, judge, run)
-    change = split_change(old, new, before, after)
+    make_side = side if has_keys else CardSide
+    change = split_change(make_side(old, before), make_side(new, after))
     for split in (change.agentic, change.overall):
-        assert sum(getattr(split, part) for part in PARTS) == pytest.approx(split.change)
-    assert change.agentic.after == pytest.approx(new.agentic, abs=1e-4)
+        if split is not None:
+            assert sum(split.parts.values()) == pytest.approx(split.change, abs=1e-9)
+            assert list(split.parts) == [cause for cause in CAUSES if cause in split.parts]
+            assert abs(split.parts.get("release", 0)) == 0
+    assert (change.agentic and change.agentic.after) == new.agentic
     mean = mean_split([change.agentic, change.agentic, None])
-    assert mean.change == pytest.approx(change.agentic.change)
-
-
-def test_rank_changes():
-    def agent(name: str, value: float):
-        run = RUN.model_copy(update={"agent": name})
-        return card(dict.fromkeys(IDS, value), run=run)
-
-    before = [agent("a", 1.0), agent("b", 0.0), agent("c", 0.0), agent("gone", 0.0)]
-    after = [agent("a", 0.0), agent("b", 1.0), agent("c", 0.0)]
-    changes = {c.name: (c.before, c.after) for c in rank_changes(before, after)}
-    assert changes == {"b": (2, 1), "a": (1, 2), "c": (2, 2)}
+    if mean is not None:
+        assert mean.change == pytest.approx(change.agentic.change)
