@@ -475,6 +475,23 @@ def test_a_format_is_recognised_packed_and_behind_a_banner(place: str, tmp_path:
         assert recognise(banner) == recognise(path)
 
 
+def test_folders_are_read_packed_as_they_are_plain(tmp_path: Path) -> None:
+    """Files that are read for another one are found by their names, compressed or not."""
+    folders = "codex gemini-cli harbor-raw tau2 terminal-bench vera".split()
+    for folder in [*(DATA / "imports" / name for name in folders), DATA / "cases/codex-fork"]:
+        source = tmp_path / folder.name / "source"
+        shutil.copytree(folder, source)
+        plain_runs = _import(source, source.parent / "plain")
+        for file in [path for path in source.rglob("*") if path.is_file()]:
+            file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
+        packed_runs = _import(source, source.parent / "packed")
+        assert list(packed_runs) == list(plain_runs)
+        for name, run in plain_runs.items():
+            assert run.turns == packed_runs[name].turns
+            assert run.resources == packed_runs[name].resources
+
+
 def test_auto_uses_the_format_that_a_reader_names(tmp_path: Path) -> None:
     """The first 64 kB of this file are like any chat; its tool blocks come later."""
     filler = [{"role": "user", "content": "q " * 20_000}, {"role": "assistant", "content": "a"}]

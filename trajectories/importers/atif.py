@@ -56,6 +56,14 @@ class _Document(NamedTuple):
         return as_objects(self.data.get("steps"))
 
 
+class _OtherAgent(NamedTuple):
+    """A trajectory that is part of another one."""
+
+    name: str
+    data: dict[str, Any]
+    path: Path
+
+
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The run of the file, or of the trial that it begins, and those of other agents within it.
 
@@ -152,9 +160,10 @@ def _runs(
     draft.add_totals(**_sum_totals(totals, side_steps))
     if part_of is None:
         add_trial(draft, first.path)
+    others = [*_side_agents(draft, side_steps, first), *_sub_agents(draft, parts)]
     yield draft
-    yield from _side_agents(draft, side_steps, first)
-    yield from _sub_agents(draft, parts)
+    for other in others:
+        yield from _part(other.name, other.data, other.path, draft.name)
 
 
 def _add_steps(
@@ -212,43 +221,41 @@ def _step_amount(step: dict[str, Any], name: str) -> float:
 
 def _side_agents(
     draft: Draft, side_steps: dict[str, list[dict[str, Any]]], first: _Document
-) -> Iterator[Draft | InputError]:
-    """The runs of sub-agents whose steps stand among those of the run."""
+) -> Iterator[_OtherAgent]:
+    """The sub-agents whose steps stand among those of the run."""
     for agent_id, steps in side_steps.items():
-        clean = [{**step, "extra": {**step["extra"], "is_sidechain": False}} for step in steps]
-        data = {"agent": first.data.get("agent"), "steps": clean}
-        if any(step.get("source") == "agent" for step in clean):
-            yield from _part(f"{draft.name}-agent-{agent_id}", data, first.path, draft.name)
+        own = [{**step, "extra": {**step["extra"], "is_sidechain": False}} for step in steps]
+        if any(step.get("source") == "agent" for step in own):
+            data = {"agent": first.data.get("agent"), "steps": own}
+            yield _OtherAgent(f"{draft.name}-agent-{agent_id}", data, first.path)
         else:
             draft.lost["messages of sub-agents that never replied"] += len(steps)
 
 
-def _sub_agents(draft: Draft, parts: list[_Document]) -> Iterator[Draft | InputError]:
-    """The runs of sub-agents: those in the trajectories, then those in files beside them."""
-    trajectories = [
-        (trajectory, part.path)
-        for part in parts
-        for trajectory in as_objects(part.data.get("subagent_trajectories"))
-    ]
-    for position, (trajectory, path) in enumerate(trajectories, 1):
-        yield from _sub_agent(draft, trajectory, path, position)
-    embedded = {as_id(trajectory.get("trajectory_id")) for trajectory, _ in trajectories}
-    references = [(reference, part.path) for part in parts for reference in _references(part)]
-    for position, (reference, path) in enumerate(references, len(trajectories) + 1):
+def _sub_agents(draft: Draft, parts: list[_Document]) -> Iterator[_OtherAgent]:
+    """The sub-agents in the trajectories, then those in files beside them."""
+    position = 0
+    embedded: set[str | None] = set()
+    for part in parts:
+        for data in as_objects(part.data.get("subagent_trajectories")):
+            position += 1
+            embedded.add(as_id(data.get("trajectory_id")))
+            yield _OtherAgent(_sub_agent_name(draft, data, position), data, part.path)
+    references = [(part.path, reference) for part in parts for reference in _references(part)]
+    for path, reference in references:
+        position += 1
         file = _beside(path, reference.get("trajectory_path"))
-        if file is not None:
-            if file not in draft.files_beside:
-                draft.files_beside += (file,)
-                yield from _sub_agent(draft, as_object(read_json(file)), file, position)
-        elif as_id(reference.get("trajectory_id")) not in embedded - {None}:
-            draft.lost["trajectories of sub-agents"] += 1
+        if file is None:
+            is_embedded = as_id(reference.get("trajectory_id")) in embedded - {None}
+            draft.lost["trajectories of sub-agents"] += not is_embedded
+        elif file not in draft.files_beside:
+            draft.files_beside += (file,)
+            data = as_object(read_json(file))
+            yield _OtherAgent(_sub_agent_name(draft, data, position), data, file)
 
 
-def _sub_agent(
-    draft: Draft, data: dict[str, Any], path: Path, position: int
-) -> Iterator[Draft | InputError]:
-    name = as_id(data.get("trajectory_id")) or f"{draft.name}-agent-{position}"
-    yield from _part(name, data, path, draft.name)
+def _sub_agent_name(draft: Draft, data: dict[str, Any], position: int) -> str:
+    return as_id(data.get("trajectory_id")) or f"{draft.name}-agent-{position}"
 
 
 def _part(

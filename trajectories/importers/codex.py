@@ -26,7 +26,7 @@ from .draft import Draft
 from .fields import as_id, as_object, parse_object, unix_time
 from .files import read_entries, source_name
 from .openai_responses import Execution, ItemReader
-from .recognise import has_keys
+from .recognise import has_keys, head_of
 from .usage import usage_tokens
 
 _EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,10})$", re.MULTILINE)
@@ -108,14 +108,10 @@ def _parent_items(path: Path, parent: str) -> list[dict[str, Any]] | None:
 def _sessions(folder: Path, _modified: int) -> dict[str, Path]:
     """The files of a folder by the session that their first line names."""
     sessions: dict[str, Path] = {}
-    for file in sorted(folder.glob("*.jsonl")):
+    for file in sorted(folder.glob("*.jsonl*")):
         if not is_file(file):
             continue
-        try:
-            with file.open("rb") as lines:
-                first_line = lines.readline(_MAX_FIRST_LINE)
-        except OSError:
-            continue
+        first_line = head_of(file, _MAX_FIRST_LINE).split(b"\n", 1)[0]
         meta = _session_meta(parse_object(first_line.decode("utf-8", "replace")))
         session = as_id(meta.get("id"))
         if session:

@@ -18,7 +18,8 @@ from typing import Any
 
 from ...errors import InputError
 from ..reading.answer_marks import kind_of_error, kind_of_word
-from ..reading.json_bytes import count, is_file, number, text_or_none
+from ..reading.json_bytes import count, number, text_or_none
+from ..reading.layout import file_in
 from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft
@@ -48,7 +49,8 @@ def read(path: Path) -> Iterator[Draft | InputError]:
             "give the session that it is about: ~/.gemini/tmp/<project>/chats/session-*",
             path,
         )
-    if path.suffix == ".json" and is_file(path.with_suffix(".jsonl")):
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".json") and file_in(path.parent, f"{name}l") is not None:
         return
     values = []
     for document in documents(path):
@@ -157,8 +159,11 @@ class _Session:
 
     def _older_file(self) -> tuple[Path, ...]:
         """The file of an earlier version, from which this one was continued."""
-        older = self._path.with_suffix(".json")
-        return (older,) if self._path.suffix == ".jsonl" and is_file(older) else ()
+        name = self._path.name.removesuffix(".gz")
+        if not name.endswith(".jsonl"):
+            return ()
+        older = file_in(self._path.parent, f"{name.removesuffix('.jsonl')}.json")
+        return () if older is None else (older,)
 
 
 def _add_entry(

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..reading.json_bytes import is_file, read_json
-from ..reading.layout import inside
+from ..reading.layout import file_in
 from .fields import as_object
 
-EVENT_FILE = re.compile(r"(?:event-)?(\d{1,12})(?:-[\w-]{1,80})?\.json")
+EVENT_FILE = re.compile(r"(?:event-)?(\d{1,12})(?:-[\w-]{1,80})?\.json(?:\.gz)?")
 """Names of event files; the number is the event's."""
 _STATE_FILES = ("base_state.json", "metadata.json")
 EVENTS = "events"
@@ -33,7 +33,8 @@ class EventFolder(NamedTuple):
 
 def event_folder(path: Path) -> EventFolder | None:
     """The conversation that a file is a part of; None for a file that is a run by itself."""
-    folder = path.parent if path.name not in _STATE_FILES else path.parent / EVENTS
+    is_state = path.name.removesuffix(".gz") in _STATE_FILES
+    folder = path.parent / EVENTS if is_state else path.parent
     if folder.name != EVENTS or (folder == path.parent and not EVENT_FILE.fullmatch(path.name)):
         return None
     try:
@@ -44,8 +45,8 @@ def event_folder(path: Path) -> EventFolder | None:
     if not files:
         return None
     top = folder.parent
-    state_files = [top / name for name in _STATE_FILES]
-    readable = tuple(file for file in state_files if is_file(file) and inside(top, file))
+    state_files = [file_in(top, name) for name in _STATE_FILES]
+    readable = tuple(file for file in state_files if file is not None)
     return EventFolder(top.name, files, readable)
 
 

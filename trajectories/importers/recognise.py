@@ -101,13 +101,13 @@ def has_keys(*alternatives: str) -> Recogniser:
     return recognises
 
 
-def head_of(path: Path) -> bytes:
-    """The first `HEAD` bytes of a file, unpacked if it is gzipped; empty if it cannot be read."""
+def head_of(path: Path, size: int = HEAD) -> bytes:
+    """The first bytes of a file, unpacked if it is gzipped; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
-            head = file.read(HEAD)
+            head = file.read(size)
         if head.startswith(GZIP):
-            return zlib.decompressobj(wbits=31).decompress(head, HEAD)  # 31: gzip
+            return zlib.decompressobj(wbits=31).decompress(head, size)  # 31: gzip
         return head
     except (OSError, ValueError, zlib.error):
         return b""

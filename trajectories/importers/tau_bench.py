@@ -16,7 +16,8 @@ from typing import Any
 
 from ...errors import InputError
 from ..reading.answer_marks import stated_kind
-from ..reading.json_bytes import count, is_file, number, read_json, text_or_none
+from ..reading.json_bytes import count, number, read_json, text_or_none
+from ..reading.layout import file_in
 from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft
@@ -152,8 +153,8 @@ def _add_results(draft: Draft, simulation: dict[str, Any]) -> None:
 
 def _results_beside(path: Path) -> dict[str, Any]:
     """The results to which a file of one simulation belongs; empty without them."""
-    results = path.parent.parent / _RESULTS
-    return as_object(read_json(results)) if is_file(results) else {}
+    results = file_in(path.parent.parent, _RESULTS)
+    return {} if results is None else as_object(read_json(results))
 
 
 def _add_messages(draft: Draft, messages: list[Any], path: Path, location: str) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..reading.json_bytes import decode, is_file, loads, read_bytes, read_json, text_or_none
-from ..reading.layout import inside
+from ..reading.json_bytes import decode, loads, read_bytes, read_json, text_or_none
+from ..reading.layout import file_in, inside
 from . import Importer
 from .draft import Call, Draft
 from .fields import as_object, as_objects
@@ -39,7 +39,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         task, name = Path(str(trial.get("task_id"))).name, Path(str(trial.get("trial_name"))).name
         folder = path.parent / task / name
         try:
-            if not is_file(folder / "results.json"):  # otherwise that file is the run
+            if file_in(folder, "results.json") is None:  # otherwise that file is the run
                 yield _draft(trial, folder, path)
         except InputError as error:
             yield error
@@ -67,8 +67,7 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
 
 def _episodes_folder(draft: Draft, folder: Path, path: Path) -> Path:
     for name in _LOG_FOLDERS:
-        first_episode = folder / name / "episode-0"
-        if is_file(first_episode / "prompt.txt") or is_file(first_episode / "response.txt"):
+        if _is_episode(folder / name / "episode-0"):
             return folder / name
     raise InputError(
         f"{draft.name}: holds no episodes",
@@ -82,16 +81,16 @@ def _add_episodes(draft: Draft, folder: Path, top: Path, instruction: str | None
     has_open_call = False
     for number in range(_MAX_EPISODES):
         episode = folder / f"episode-{number}"
-        if not is_file(episode / "response.txt") and not is_file(episode / "prompt.txt"):
+        if not _is_episode(episode):
             break
-        prompt = _text(episode / "prompt.txt", top)
+        prompt = _text(episode, "prompt.txt", top)
         if not prompt and number == 0:
             prompt = instruction
         if has_open_call:
             draft.result(None, prompt or "")
         else:
             draft.user(prompt)
-        reply = _text(episode / "response.txt", top)
+        reply = _text(episode, "response.txt", top)
         keys = keystrokes(reply or "")
         if reply is not None:
             calls = [Call("terminal", {"command": keys}, f"episode-{number}")] if keys else []
@@ -99,9 +98,14 @@ def _add_episodes(draft: Draft, folder: Path, top: Path, instruction: str | None
         has_open_call = bool(keys)
 
 
-def _text(path: Path, top: Path) -> str | None:
+def _is_episode(folder: Path) -> bool:
+    return any(file_in(folder, name) is not None for name in ("prompt.txt", "response.txt"))
+
+
+def _text(folder: Path, name: str, top: Path) -> str | None:
     """The file's text; None without one, or if a link leads out of the folder `top`."""
-    if not is_file(path) or not inside(top, path):
+    path = file_in(folder, name)
+    if path is None or not inside(top, path):
         return None
     return decode(read_bytes(path), path)
 

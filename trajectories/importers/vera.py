@@ -18,7 +18,8 @@ from typing import Any
 from ...errors import InputError
 from ...tracks import TRACKS
 from ..reading.answer_marks import stated_kind
-from ..reading.json_bytes import is_file, number, read_json, text_or_none
+from ..reading.json_bytes import number, read_json, text_or_none
+from ..reading.layout import file_in
 from ..reading.messages import content_text
 from . import Importer
 from .codex_events import split_command
@@ -42,14 +43,14 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 
 def _draft(rollout: dict[str, Any], path: Path) -> Draft:
-    receipts = sorted(path.parent.glob("turns/*/receipt.json"))
+    receipts = sorted(path.parent.glob("turns/*/receipt.json*"))
     if rollout.get("schema") != _ROLLOUT:
         raise InputError("is not a rollout of VERA", _EXPECTED, path)
     if not receipts:
         raise InputError("has no receipt of any turn beside it", _EXPECTED, path)
     track = text_or_none(rollout.get("track")) or path.parent.name
     run_id = as_id(rollout.get("run_id"))
-    requests = [receipt.with_name("request.json") for receipt in receipts]
+    requests = [file_in(receipt.parent, "request.json") for receipt in receipts]
     draft = Draft(
         f"{run_id}-{track}" if run_id else track,
         "vera",
@@ -59,10 +60,10 @@ def _draft(rollout: dict[str, Any], path: Path) -> Draft:
         task=track,
         track=_track(track),
         has_tools=True,
-        files_beside=(*receipts, *(request for request in requests if is_file(request))),
+        files_beside=(*receipts, *(request for request in requests if request is not None)),
     )
     for receipt, request in zip(receipts, requests, strict=True):
-        if is_file(request):
+        if request is not None:
             _add_request(draft, as_object(read_json(request)))
         _add_receipt(draft, as_object(read_json(receipt)), receipt)
     completed = rollout.get("completed_requested_turns")
