@@ -6,8 +6,8 @@ budget, limits) have this one shape. Start with `Judge`, `Request` and `Reply`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
@@ -19,6 +19,7 @@ from .card.stage_results import CriterionResult, UnscoredReason
 
 if TYPE_CHECKING:
     from .checks.check_outputs import OutputCheck
+    from .judges.api.prices import Price
 
 T = TypeVar("T")
 
@@ -143,6 +144,8 @@ class Reply:
     """The provider's marks of the configurations that answered, each once."""
     verdict_keys: Mapping[str, str] = field(default_factory=dict)
     """By item, the key under which a store keeps its verdict, if it has one."""
+    prompt_tokens: int | None = None
+    """The tokens of the prompt by our own estimate (`SizingJudge`); None if there is none."""
     stored_days: frozenset[date] | None = None
     """The days (UTC) of the verdicts, if a store says them; otherwise they are of today."""
 
@@ -164,12 +167,32 @@ class Estimate:
 
     low: Usage = Usage()
     high: Usage = Usage()
+    expected: Usage | None = None
+    """What it would probably use; None for a judge that knows only the least and the most."""
     reserved: Usage | None = None
     """What a cost limit must have room for before the request is made; None: `high`. Nothing for a
     judge that reserves each of its calls itself (`judges.limits.current_allowance`)."""
 
+    @property
+    def point(self) -> Usage:
+        """`expected`, else halfway between the least and the most."""
+        return self.expected or _halfway(self.low, self.high)
+
     def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(self.low + other.low, self.high + other.high)
+        return Estimate(self.low + other.low, self.high + other.high, self.point + other.point)
+
+
+def _halfway(low: Usage, high: Usage) -> Usage:
+    def middle(name: str) -> Any:
+        ends = getattr(low, name), getattr(high, name)
+        return None if None in ends else sum(ends) / 2
+
+    middles = {field.name: middle(field.name) for field in fields(Usage)}
+    tokens = {
+        name: value if value is None or name == "cost_usd" else round(value)
+        for name, value in middles.items()
+    }
+    return Usage(**tokens)
 
 
 def total_usage(replies: Iterable[Reply]) -> Usage:
@@ -241,6 +264,35 @@ class EstimatingJudge(Protocol):
         """What the request would use; no call is made."""
 
 
+@runtime_checkable
+class SizingJudge(Protocol):
+    """A judge that knows how long its prompts are, by an estimate of its own.
+
+    With it, calls on runs that are not read can be forecast: the store remembers the tokens of each
+    run's record.
+    """
+
+    @property
+    def price(self) -> Price | None:
+        """What its calls cost; None if that is unknown."""
+
+    @property
+    def thinks(self) -> bool:
+        """Whether its model reasons before it answers, as far as that is known."""
+
+    @property
+    def caches_by_mark(self) -> bool:
+        """Whether its provider caches what it is told to, at a price."""
+
+    def shared_tokens(self, request: Request) -> int:
+        """Tokens of what all questions about the run begin with."""
+
+    def question_tokens(
+        self, question: QuestionName, items: Sequence[Criterion], turns: int
+    ) -> int:
+        """Tokens of a question's own text about a run of this many turns."""
+
+
 class JudgeWrapper:
     """Base of what wraps a judge, such as a cache or a limit.
 
@@ -281,3 +333,10 @@ class JudgeWrapper:
 
     async def judge(self, request: Request) -> Reply:
         return await self.inner.judge(request)
+
+
+def shared_tokens(judge: Judge, request: Request) -> int | None:
+    """`SizingJudge.shared_tokens` of a judge, wrapped or not; None if it does not size prompts."""
+    while isinstance(judge, JudgeWrapper):
+        judge = judge.inner
+    return judge.shared_tokens(request) if isinstance(judge, SizingJudge) else None

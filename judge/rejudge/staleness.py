@@ -25,13 +25,24 @@ from ...errors import AmbjudgeError, InputError
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Tier, TrackName
 from ...trajectories.reading.load import load_conversation
-from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, extra_questions
+from ..base import (
+    Estimate,
+    EstimatingJudge,
+    Judge,
+    QuestionName,
+    Request,
+    SizingJudge,
+    Usage,
+    extra_questions,
+    shared_tokens,
+)
 from ..facts.decided import FACTS, ProvenValues, decode, encode, without_decided
 from ..questions.question_keys import QuestionKeys
 from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, identity
 from ..scope import Scope
 from ..store import Store, stamps
 from ..store.connection import EvidenceRow, SettledRow
+from .forecast import CallSize, Forecaster
 
 StaleReason = Literal[
     "new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"
@@ -43,8 +54,6 @@ _CHUNK = 500
 """Runs that are planned at a time."""
 _READ_AT_ONCE = 16
 """Runs that are in memory at a time; what the store is told of them shares one commit."""
-_TRUSTED_CALLS = 20
-"""Past calls from which their lowest and highest use stand for a run that need not be read."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,9 @@ class RejudgePlan:
     errors: tuple[tuple[Path, AmbjudgeError], ...]
     """Runs that could not be read."""
     estimate: Estimate
-    """The least and the most that the calls would use."""
+    """What the calls would use (`forecast`)."""
+    costs: tuple[float | None, ...] = ()
+    """The expected cost of each call in USD; None if the price is unknown."""
     foreign_track_runs: int = 0
     """Runs of another track than the scope's rubric; they are judged by their own rubric."""
     contents: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
@@ -86,8 +97,17 @@ class RejudgePlan:
 
     @property
     def calls(self) -> int:
-        """Questions, one call each unless a reply needs a retry or repair."""
+        """How many questions are to be asked."""
         return len(self.needs)
+
+    def calls_within(self, cost_usd: float) -> int:
+        """How many of the calls, in their order, are expected to cost no more than this."""
+        spent = 0.0
+        for number, cost in enumerate(self.costs):
+            spent += cost or 0.0
+            if spent > cost_usd:
+                return number
+        return len(self.costs)
 
     @property
     def stale(self) -> int:
@@ -111,16 +131,18 @@ def plan_rejudge(
     scope: Scope | None = None,
     *,
     verify: bool = False,
+    batch: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> RejudgePlan:
     """The plan for the runs at these conversation files.
 
     Makes no call; a run that cannot be read is in `errors`.
 
-    `verify` reads every run instead of trusting sizes and times; `on_progress` gets the number of
+    `verify` reads every run instead of trusting sizes and times; `batch` forecasts the cost of
+    calls through the provider's batches; `on_progress` gets the number of
     runs planned so far.
     """
-    planner = _Planner(store, judge, scope or Scope(), verify)
+    planner = _Planner(store, judge, scope or Scope(), verify, Forecaster(store, batch=batch))
     unplanned = iter(paths)
     while chunk := list(islice(unplanned, _CHUNK)):
         planner.add(chunk)
@@ -158,6 +180,9 @@ class _RunInfo:
     """What facts prove of the run, where the judge is not asked about that; None if unknown."""
     description: tuple[Mapping[str, Any], str | None] = ({}, None)
     """What the store is to remember of a run that was read, and the stamp of its files."""
+    turns: int = 0
+    tokens: int | None = None
+    """Of what the judge is shown, by its own estimate; None if it is not known yet."""
     settled: int | None = None
     """The number of items, if the store knows that every one has a verdict."""
 
@@ -174,7 +199,10 @@ class _ExpectedVerdict(NamedTuple):
 class _Planner:
     """Plans chunk by chunk, so that only what is stale is kept in memory."""
 
-    def __init__(self, store: Store, judge: Judge, scope: Scope, verify: bool) -> None:
+    def __init__(
+        self, store: Store, judge: Judge, scope: Scope, verify: bool, forecaster: Forecaster
+    ) -> None:
+        self.forecaster = forecaster
         self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
         self.identity = identity(judge)
         self.keys = QuestionKeys(
@@ -183,10 +211,10 @@ class _Planner:
         self.leaves_to_facts = scope.questions.leaves_to_facts(judge.name)
         self.needs: list[Need] = []
         self.errors: list[tuple[Path, AmbjudgeError]] = []
-        self.estimate = Estimate()
+        self.estimate = Estimate(expected=Usage())
+        self.costs: list[float | None] = []
         self.counts = Counter[str]()
         self.contents: dict[Path, tuple[str, str]] = {}
-        self._histories: dict[QuestionName, tuple[int, Estimate]] = {}
         self._last_read: tuple[Path, Requests] | None = None
 
     def plan(self) -> RejudgePlan:
@@ -200,6 +228,7 @@ class _Planner:
             current=self.counts["current"],
             errors=tuple(self.errors),
             estimate=self.estimate,
+            costs=tuple(self.costs),
             foreign_track_runs=self.counts["foreign_track_runs"],
             contents=self.contents,
         )
@@ -229,7 +258,9 @@ class _Planner:
             return
         self.store.add_runs([run.description for run in runs])
         rows = [
-            EvidenceRow(run.content_sha256, self._context(run, question), question, evidence)
+            EvidenceRow(
+                run.content_sha256, self._context(run, question), question, evidence, run.tokens
+            )
             for run in runs
             for question, evidence in run.evidence.items()
         ]
@@ -284,6 +315,7 @@ class _Planner:
                     tier=tier,
                     rubric=self.scope.rubric_of(track, stored.task),
                     evidence={},
+                    turns=stored.turns,
                 )
         return runs
 
@@ -319,6 +351,8 @@ class _Planner:
                 for question, request in requests.items()
             },
             requests=requests,
+            turns=len(run.turns),
+            tokens=self._shared_tokens(requests),
             proven=prepared.proven_values if self.leaves_to_facts else None,
             description=(self.store.describe(loaded), stamps.take(loaded, read_at)),
         )
@@ -363,11 +397,14 @@ class _Planner:
             path = verdict.run.path
             runs[path] = verdict.run
             groups.setdefault((path, verdict.question), {})[verdict.item.id] = reasons
+        self._add_tokens(runs.values())
         previous: Path | None = None
         for (path, question), reasons_by_item in groups.items():
             need = Need(path, runs[path].rubric.id, question, reasons_by_item)
             self.needs.append(need)
-            self.estimate += self._estimate_call(runs[path], need, warm=path == previous)
+            estimate = self._estimate_call(runs[path], need, warm=path == previous)
+            self.estimate += estimate
+            self.costs.append(estimate.point.cost_usd)
             previous = path
 
     def _reasons(self, stale: Sequence[_ExpectedVerdict]) -> list[tuple[StaleReason, ...]]:
@@ -403,18 +440,45 @@ class _Planner:
     # Estimates
 
     def _estimate_call(self, run: _RunInfo, need: Need, *, warm: bool) -> Estimate:
-        """The least and the most that one call would use.
+        """What one call would use.
 
-        From the judge's own estimate, or from its past calls on this question. `warm`: another
-        question on the same run is asked before it.
+        `warm`: another question on the same run is asked before it.
         """
-        calls, past = self._history(need.question)
-        if run.requests is None and calls >= _TRUSTED_CALLS:
-            return past
+        if isinstance(self.judge, SizingJudge) and run.tokens is not None:
+            items = self._items(run)[need.question]
+            call = CallSize(
+                content_sha256=run.content_sha256,
+                turns=run.turns,
+                question=need.question,
+                items=tuple(item for item in items if item.id in need.reasons),
+                shared_tokens=run.tokens,
+                is_first=not warm,
+            )
+            return self.forecaster.estimate(self.judge, self.judge.name, call)
         if isinstance(self.judge, EstimatingJudge):
             request = (run.requests or self._read_again(run.path))[need.question]
             return self.judge.estimate(replace(need.restrict(request), warm=warm))
-        return past if calls else Estimate()
+        free = Usage(1, None, None, 0.0)
+        return Estimate(free, free)
+
+    def _add_tokens(self, runs: Iterable[_RunInfo]) -> None:
+        """Add the tokens of what the judge would be shown of runs that were not read."""
+        unread = [run for run in runs if run.tokens is None]
+        if not unread or not isinstance(self.judge, SizingJudge):
+            return
+        contexts = {self._context(run, question) for run in unread for question in run.evidence}
+        tokens = self.store.evidence_tokens({run.content_sha256 for run in unread}, contexts)
+        by_content = {content: count for (content, _), count in tokens.items()}
+        for run in unread:
+            run.tokens = by_content.get(run.content_sha256)
+            if run.tokens is None:
+                run.tokens = self._shared_tokens(self._read_again(run.path))
+
+    def _shared_tokens(self, requests: Requests) -> int | None:
+        """The tokens of what all these questions on a run begin with."""
+        for request in requests.values():
+            return shared_tokens(self.judge, request)
+        return None
 
     def _read_again(self, path: Path) -> Requests:
         """The questions on a run that was planned from its stamps.
@@ -425,12 +489,6 @@ class _Planner:
             run = self.scope.apply(load_conversation(path))
             self._last_read = (path, self.scope.requests(run, self.judge))
         return self._last_read[1]
-
-    def _history(self, question: QuestionName) -> tuple[int, Estimate]:
-        """How many calls the judge has made on a question, and their lowest and highest use."""
-        if question not in self._histories:
-            self._histories[question] = self.store.call_history(self.identity.judge, question)
-        return self._histories[question]
 
     # The questions on a run
 

@@ -32,6 +32,8 @@ class EvidenceRow(NamedTuple):
     stage: str
     """The question's name."""
     evidence_sha256: str
+    tokens: int | None = None
+    """Of the evidence, by our estimate (`base.SizingJudge.shared_tokens`); None if unknown."""
 
 
 class SettledRow(NamedTuple):

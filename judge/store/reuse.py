@@ -14,7 +14,7 @@ from datetime import date, datetime
 
 from ...rubrics.model import Criterion
 from ...trajectories.models import Run
-from ..base import Estimate, EstimatingJudge, Judge, JudgeWrapper, Reply, Request
+from ..base import Estimate, EstimatingJudge, Judge, JudgeWrapper, Reply, Request, shared_tokens
 from ..card.stage_results import CriterionResult, UnscoredReason, unscored
 from ..questions.verdict_keys import EvidenceContexts, VerdictKey, identity, key_maker
 from . import Store, StoredVerdict
@@ -129,7 +129,8 @@ class StoredJudge(JudgeWrapper):
     def _evidence_row(self, request: Request, evidence_sha256: str) -> EvidenceRow:
         run = request.run
         context = self._contexts.context(request.question, run.track, run.tier, request.public)
-        return EvidenceRow(run.content_sha256, context, request.question, evidence_sha256)
+        tokens = shared_tokens(self.inner, request)
+        return EvidenceRow(run.content_sha256, context, request.question, evidence_sha256, tokens)
 
     async def run_ref(self, run: Run, stamp: str | None = None) -> int:
         """The store's number of this version of the run; a `stamp` is stored for its files."""

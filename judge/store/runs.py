@@ -108,6 +108,17 @@ class RunIndex(StorePart):
         rows = self._in_chunks(query, table.c.content_sha256, contents)
         return {(row.content_sha256, row.context): row.evidence_sha256 for row in rows}
 
+    def evidence_tokens(
+        self, contents: Iterable[str], contexts: Collection[str]
+    ) -> dict[tuple[str, str], int]:
+        """Estimated tokens of what a judge is shown, by (run content, evidence context)."""
+        table = schema.evidence
+        query = sa.select(table.c.content_sha256, table.c.context, table.c.tokens).where(
+            table.c.context.in_(list(contexts)), table.c.tokens.is_not(None)
+        )
+        rows = self._in_chunks(query, table.c.content_sha256, contents)
+        return {(row.content_sha256, row.context): row.tokens for row in rows}
+
     def add_evidence(self, rows: Iterable[EvidenceRow]) -> None:
         """Store evidence hashes."""
         rows = list(rows)

@@ -91,6 +91,7 @@ evidence = Table(
     Column("stage", String(16), nullable=False),
     Column("evidence_sha256", String(64), nullable=False),
     Column("created_at", String(32), nullable=False),
+    Column("tokens", Integer),
     Index("evidence_by_sha", "evidence_sha256"),
 )
 """Evidence hashes by run content and context (`verdict_keys.EvidenceContexts`); under the question
@@ -127,6 +128,7 @@ calls = Table(
     Column("served_models", Text),
     Column("system_fingerprints", Text),
     Column("estimated_calls", Integer),
+    Column("prompt_tokens", Integer),
     Index("calls_by_run", "run_ref"),
     Index("calls_by_judge", "judge", "stage"),
 )
@@ -134,7 +136,9 @@ calls = Table(
 
 `stage`, here and below, is the question's name (`base.QuestionName`). Cached tokens are NULL if the
 provider did not count them. `served_models` and `system_fingerprints` are JSON lists of what the
-provider named with its answers; these and `estimated_calls` are NULL in calls of older versions."""
+provider named with its answers; these and `estimated_calls` are NULL in calls of older versions.
+`prompt_tokens` are those of the prompt by our own estimate (`base.SizingJudge`), NULL if there is
+none: what the provider counts is compared with it."""
 
 replies = Table(
     "replies",
@@ -286,7 +290,12 @@ MIGRATIONS: Mapping[int, tuple[str | Table, ...]] = {
         "ALTER TABLE calls ADD COLUMN system_fingerprints TEXT",
         "ALTER TABLE calls ADD COLUMN estimated_calls INTEGER",
     ),
-    5: (card_verdicts, texts),
+    5: (
+        card_verdicts,
+        texts,
+        "ALTER TABLE evidence ADD COLUMN tokens INTEGER",
+        "ALTER TABLE calls ADD COLUMN prompt_tokens INTEGER",
+    ),
 }
 """By version, what brings a store of it to the next one: statements, and tables to create."""
 

@@ -21,7 +21,7 @@ import uuid
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -29,7 +29,7 @@ from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
-from ..base import RETRIABLE, Estimate, Reply, Usage
+from ..base import RETRIABLE, Reply, Usage
 from ..card.stage_results import CriterionResult, UnscoredReason
 from ..questions.verdict_keys import VerdictKey
 from . import schema
@@ -41,6 +41,8 @@ _SELECT_VERDICTS = sa.select(
 """Every verdict, with the run and the models of the call that gave it."""
 _VERDICTS_PAGE = 1_000
 """Verdicts that `iter_verdicts` reads at a time."""
+_MAX_PAST_CALLS = 50_000
+"""Calls that a forecast learns from."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,26 @@ class StoredCall:
     usage: Usage
     """`calls` is 0 if no model was asked; cached tokens are None if the provider did not count
     them."""
+
+
+class PastCall(NamedTuple):
+    """What a billed call was about and took."""
+
+    content_sha256: str
+    """Of its run."""
+    turns: int
+    """Of its run."""
+    question: str
+    sample: int
+    items: str
+    """Ids of its items, as a JSON list."""
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int | None
+    """None if the provider did not count them."""
+    prompt_tokens: int | None
+    """The tokens of its prompt by our estimate; None if there is none."""
+    created_at: str
 
 
 def is_final(result: CriterionResult, reply: Reply | None = None) -> bool:
@@ -306,23 +328,43 @@ class VerdictTables(StorePart):
         rows = self._read(query)
         return tuple(zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows)
 
-    def call_history(self, judge: str, stage: str) -> tuple[int, Estimate]:
-        """Number of this judge's calls for this question, and the least and most use of a request.
+    def past_calls(self, judge: str | None = None) -> list[PastCall]:
+        """The billed calls of a judge, or of all judges; of each run by themselves, oldest first.
 
-        Tokens and cost are None if no call reported them.
+        Only those that brought an answer and whose tokens the provider counted: a call that failed
+        says nothing about what the next one takes. At most the newest 50,000.
         """
+        calls, runs = schema.calls, schema.runs
+        is_counted = sa.func.coalesce(calls.c.estimated_calls, 0) == 0
+        query = (
+            sa.select(
+                runs.c.content_sha256,
+                runs.c.turns,
+                calls.c.stage,
+                calls.c.sample,
+                calls.c.criteria,
+                calls.c.input_tokens,
+                calls.c.output_tokens,
+                calls.c.cached_tokens,
+                calls.c.prompt_tokens,
+                calls.c.created_at,
+            )
+            .join_from(calls, runs)
+            .where(calls.c.input_tokens > 0, calls.c.output_tokens > 0, is_counted)
+            .order_by(calls.c.created_at.desc(), calls.c.id)
+            .limit(_MAX_PAST_CALLS)
+        )
+        if judge is not None:
+            query = query.where(calls.c.judge == judge)
+        past = [PastCall(*row) for row in self._read(query)]
+        past.sort(key=lambda call: (call.content_sha256, call.created_at))
+        return past
+
+    def spent(self, since: str = "") -> float:
+        """USD of all calls since a time (ISO 8601 in UTC), as far as their price was known."""
         table = schema.calls
-        measures = (table.c.input_tokens, table.c.output_tokens, table.c.cost_usd)
-        query = sa.select(
-            sa.func.sum(table.c.calls),
-            *(sa.func.min(column) for column in measures),
-            *(sa.func.max(column) for column in measures),
-        ).where(table.c.judge == judge, table.c.stage == stage, table.c.calls > 0)
-        row: Any = self._read(query)[0]
-        calls, *extremes = row
-        low = Usage(1, *extremes[:3])
-        high = Usage(1, *extremes[3:])
-        return int(calls or 0), Estimate(low, high)
+        query = sa.select(sa.func.sum(table.c.cost_usd)).where(table.c.created_at >= since)
+        return float(self._read(query)[0][0] or 0.0)
 
     def served_models(self, judge: str) -> set[str]:
         """All models that answered calls of this judge, as the provider named them."""
@@ -378,6 +420,7 @@ def _call_row(new: NewReply, created_at: str) -> dict[str, Any]:
         "created_at": created_at,
         "served_models": to_json(list(reply.served_models)),
         "system_fingerprints": to_json(list(reply.system_fingerprints)),
+        "prompt_tokens": reply.prompt_tokens,
         **vars(reply.usage),
     }
 

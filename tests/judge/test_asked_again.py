@@ -165,25 +165,27 @@ async def test_other_public_inputs_make_verdicts_stale(
 async def test_a_dry_run_knows_that_the_record_is_cached(
     judge_server, loopback, store: Store, runs: list[Path]
 ) -> None:
-    """The first question on a run is cold, the others find the record in the cache: the least is
-    less, the most the same."""
+    """The first question on a run is cold, the others find the record in the cache: what is
+    expected is less, the most the same."""
     judge_server.cache = loopback.PromptCache()
     plain = Price(DEAR.input, DEAR.output, DEAR.source, DEAR.date)
     costs = {
         name: plan_rejudge(store, runs, judge_of(judge_server, price=price)).estimate
         for name, price in (("cached", DEAR), ("plain", plain))
     }
-    assert costs["cached"].low.cost_usd < 0.7 * costs["plain"].low.cost_usd
+    assert costs["cached"].expected.cost_usd < 0.7 * costs["plain"].expected.cost_usd
     assert costs["cached"].high.cost_usd >= costs["plain"].high.cost_usd
     judge = judge_of(judge_server, price=DEAR)
     separate_cost = sum(
-        plan_rejudge(store, runs, judge, Scope(questions=questions)).estimate.low.cost_usd
+        plan_rejudge(store, runs, judge, Scope(questions=questions)).estimate.expected.cost_usd
         for questions in (QuestionSet(diagnosis=False), QuestionSet(criteria=False))
     )
-    assert separate_cost > costs["cached"].low.cost_usd, "asked apart, each run is read twice"
+    assert separate_cost > costs["cached"].expected.cost_usd, "asked apart, each run is read twice"
     planned, done = await bring(store, runs, judge)
     assert done.usage.cached_tokens > 0.5 * done.usage.input_tokens
-    assert planned.estimate.low.cost_usd <= done.usage.cost_usd <= planned.estimate.high.cost_usd
+    estimate = planned.estimate
+    assert estimate.low.cost_usd <= estimate.expected.cost_usd <= estimate.high.cost_usd
+    assert estimate.low.cost_usd <= done.usage.cost_usd <= estimate.high.cost_usd
 
 
 async def test_a_question_that_comes_alone_is_estimated_cold(
@@ -194,4 +196,4 @@ async def test_a_question_that_comes_alone_is_estimated_cold(
     edit_code(E3="Other words.")
     again = plan_rejudge(store, runs, judge)
     assert again.calls == 2
-    assert again.estimate.low.cached_tokens == 0
+    assert again.estimate.expected.cached_tokens == 0

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 import stored
 from ambjudge.errors import StoreError
-from ambjudge.judge.base import Estimate, Reply, Usage
+from ambjudge.judge.base import Reply, Usage
 from ambjudge.judge.card.stage_results import CriterionResult, Vote
 from ambjudge.judge.questions.texts import Text
 from ambjudge.judge.store import is_final, open_store
@@ -51,11 +51,9 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         assert store.keys_with_verdict([key(1).sha256, key(2).sha256]) == {key(1).sha256}
         assert store.raw_replies(stored.call_id) == ("{...}", "second")
         assert spent(store) == Usage(1, 10, 5, 0.25)
-        assert store.call_history("tester", "S1") == (
-            1,
-            Estimate(Usage(1, 10, 5, 0.25), Usage(1, 10, 5, 0.25)),
-        )
-        assert store.call_history("tester", "S2")[0] == 0
+        (call,) = store.past_calls("tester")
+        assert (call.question, call.input_tokens, call.output_tokens) == ("S1", 10, 5)
+        assert (store.past_calls("nobody"), store.spent(), store.spent("2999")) == ([], 0.25, 0.0)
 
 
 ANSWERS = (
@@ -361,8 +359,14 @@ def test_an_older_schema_is_brought_up_to_date_on_each_database(target, run):
     with open_store(target) as store:
         add_served(store, store.add_run(run), "tester", "lost-with-the-column")
         with store._engine.begin() as connection:
-            for column in ("served_models", "system_fingerprints", "estimated_calls"):
+            for column in (
+                "served_models",
+                "system_fingerprints",
+                "estimated_calls",
+                "prompt_tokens",
+            ):
                 connection.exec_driver_sql(f"alter table calls drop column {column}")
+            connection.exec_driver_sql("alter table evidence drop column tokens")
             for table in ("card_verdicts", "texts"):
                 connection.exec_driver_sql(f"drop table {table}")
             connection.exec_driver_sql("update meta set value = '4' where name = 'schema'")

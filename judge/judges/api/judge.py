@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ....errors import ConfigError, JudgeError
+from ....rubrics.model import Criterion
 from ....trajectories.record import DEFAULT_BUDGET, MIN_BUDGET, PACKING, Record, estimate_tokens
 from ...base import EXTRA_QUESTIONS, Estimate, QuestionName, Reply, Request, Usage, is_criteria
 from ...card.stage_results import CriterionResult, unscored
@@ -58,6 +59,9 @@ from .transport import (
 
 _PICTURE_TOKENS = 1_600
 """The most that providers count for one picture of our size."""
+_RECORD_CHARACTERS, _PROSE_CHARACTERS = 2.9, 4.1
+"""Characters a token in records of runs, which are code and logs, and in our questions: medians of
+the recorded runs by the vocabulary o200k."""
 _REPAIR_PROMPT_TOKENS = 600
 """The most that the prompt for a repair takes, with all the problems that it lists."""
 _OPENAI_PREFIXES = ("gpt-", "o1", "o3", "o4", "chatgpt")
@@ -265,6 +269,34 @@ class ApiJudge(Messages):
         if self._price is not None:
             cost = self._price.cost(input_tokens, output_tokens, cached_tokens, cache_write_tokens)
         return Usage(calls, input_tokens, output_tokens, cost, cached_tokens, cache_write_tokens)
+
+    @property
+    def thinks(self) -> bool:
+        return self._provider.limits.thinks
+
+    @property
+    def caches_by_mark(self) -> bool:
+        return self._cache_breakpoint
+
+    def shared_tokens(self, request: Request) -> int:
+        """Tokens of the system prompt, the record and the pictures, by an estimate."""
+        system = prompts.fill("system", {"nonce": ""})
+        characters = len(system) + len(self.prefix(request))
+        pictures = len(self._sent_pictures(request))
+        return round(characters / _RECORD_CHARACTERS) + pictures * _PICTURE_TOKENS
+
+    def question_tokens(
+        self, question: QuestionName, items: Sequence[Criterion], turns: int
+    ) -> int:
+        """Tokens of a question's own text, by an estimate."""
+        return round(len(self._question_text(question, items, turns)) / _PROSE_CHARACTERS)
+
+    def _prompt_tokens(self, request: Request) -> int:
+        """Tokens of a request's prompt, as forecasts estimate them."""
+        turns = len(request.run.turns)
+        return self.shared_tokens(request) + self.question_tokens(
+            request.question, request.criteria, turns
+        )
 
     # Live calls.
 
@@ -531,6 +563,7 @@ class ApiJudge(Messages):
             usage=account.usage,
             warnings=tuple(warnings),
             raw=raw,
+            prompt_tokens=self._prompt_tokens(request),
             transient=_transient(results, cut=parsed is None and failure.reason == "truncated"),
             served_models=tuple(account.served_models),
             system_fingerprints=tuple(account.system_fingerprints),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
+from ....rubrics.model import Criterion
 from ....trajectories.models import STAGE_NAMES
 from ....trajectories.record import Record, make_record
 from ....trajectories.record.quotes import QuoteIndex
-from ...base import Request, is_criteria
+from ...base import QuestionName, Request, is_criteria
 from ...questions import prompts
 from ...questions.forms import form_of
 from ...questions.items import AskItem
@@ -103,19 +105,23 @@ class Messages:
 
     def question_text(self, request: Request) -> str:
         """The end of the user message: the question."""
-        form, items = form_of(request.question), request.criteria
+        return self._question_text(request.question, request.criteria, len(request.run.turns))
+
+    def _question_text(self, question: QuestionName, items: Sequence[Criterion], turns: int) -> str:
+        """The text of a question about a run of this many turns."""
+        form = form_of(question)
         text = prompts.fill(
             form.prompt,
             {
-                "title": STAGE_NAMES.get(request.question, ""),
+                "title": STAGE_NAMES.get(question, ""),
                 "items": "\n\n".join(form.line(item) for item in items),
                 "ids": ", ".join(item.id for item in items),
                 "first_id": items[0].id,
-                "example": _example_value(request),
-                "turns": str(len(request.run.turns)),
+                "example": _example_value(items[0]),
+                "turns": str(turns),
             },
         )
-        if is_criteria(request.question) and request.question not in STAGE_NAMES:
+        if is_criteria(question) and question not in STAGE_NAMES:
             text = _GROUP_OPENING + text.removeprefix(_STAGE_OPENING)
         return f"{items[0].preamble}\n\n{text}" if items[0].preamble else text
 
@@ -154,9 +160,8 @@ def _picture_blocks(picture: Picture) -> list[dict[str, Any]]:
     ]
 
 
-def _example_value(request: Request) -> str:
-    """A value of the first item, as it would appear in the reply."""
-    item = request.criteria[0]
+def _example_value(item: Criterion) -> str:
+    """A value of an item, as it would appear in the reply."""
     if not isinstance(item, AskItem):
         return f"{item.values[0]:g}"
     examples = {
