@@ -42,6 +42,19 @@ def file_behind(path: Path) -> Path | None:
     return None
 
 
+def refuse_links(path: Path, folder: Path) -> None:
+    """InputError if this file, or a folder between it and `folder`, is a link.
+
+    For names that a command chooses below a folder of the user: what stands there already may have
+    been put there by somebody else, and a link would lead the command to replace another file.
+    """
+    place = path
+    while place != folder and place != place.parent:
+        if place.is_symlink():
+            raise InputError("is a link", "remove it, or choose another folder", place)
+        place = place.parent
+
+
 class NewFile:
     """A new file beside the one of a name: write to `part`, then `keep` or `drop` it.
 
@@ -91,12 +104,15 @@ class NewFile:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path, *, below: Path | None = None) -> Iterator[Path]:
     """Yield a file to write to; it takes the name at the end and is removed after an exception.
 
-    Links are followed, folders made, permissions kept. A pipe or terminal is written to directly.
-    InputError if it cannot be written.
+    Folders are made, permissions kept. A pipe or terminal is written to directly. Links are
+    followed, as the user named the file; but none between the file and the folder `below`, which is
+    all that the user named. InputError if it cannot be written.
     """
+    if below is not None:
+        refuse_links(path, below)
     new = NewFile(path)
     try:
         with write_errors_named(path, new.part):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .. import console
+from ..atomic_files import refuse_links
 from ..errors import ConfigError, InputError
 from ..trajectories.reading.json_bytes import loads, read_bytes
 from ..trajectories.reading.remote import RemotePath, read_small, size_of
@@ -95,6 +96,9 @@ class Part:
 
         self.file = file
         self._key_file = file.with_suffix(".key")
+        if not isinstance(file, RemotePath):
+            refuse_links(file, file.parent)
+            refuse_links(self._key_file, file.parent)
         keys = card_keys(judge, options)
         rubrics = " ".join(rubric.sha256 for rubric in options.scope().rubrics)
         digest = hashlib.sha256()

@@ -19,7 +19,7 @@ import polars as pl
 from jinja2 import Environment
 
 from ..analysis.report.page_templates import environment as html_environment
-from ..atomic_files import PART, NewFile, atomic_write, write_errors_named
+from ..atomic_files import PART, NewFile, atomic_write, refuse_links, write_errors_named
 from ..errors import AmbjudgeError, InputError
 from ..judge.card.scorecard import ScoreCard
 from ..judge.card.view import criterion_mark
@@ -51,6 +51,10 @@ ASSETS = ("site.css", "run_filter.js", "site.js")
 BOARD_FILES = ("board.html", "board.js", BOARD_DATA)
 MAX_CELL_LENGTH = 300
 """Characters of a text, and items of a list, in the table."""
+_MARK = b"ambjudge"
+"""Stands at the head of every page and script of a site."""
+_MARK_WITHIN = 2_000
+"""Bytes of a file in which the mark stands, if the file is ours."""
 _PAGE_FILE = re.compile(r"[a-z0-9_-]+-[0-9a-f]{8}(-\d+)?\.html")
 """File names that `Site._page_name` makes."""
 MAX_BYTES = 300_000
@@ -134,6 +138,7 @@ class Site:
                 raise InputError(
                     "holds other files", "give a new or empty folder, or a site to write anew", out
                 )
+            refuse_links(out / PAGES, out)
             (out / PAGES).mkdir(parents=True, exist_ok=True)
 
     def add(self, card: ScoreCard) -> None:
@@ -213,16 +218,16 @@ class Site:
         if report is not None:
             self._write("report.html", report)
         else:
-            (self.out / "report.html").unlink(missing_ok=True)
+            _remove_own(self.out / "report.html")
         self._write_board(board, common)
         for file in (self.out / PAGES).iterdir():
-            if file.suffix == ".html" and file.stem not in self._page_names:
-                file.unlink()
+            if _PAGE_FILE.fullmatch(file.name) and file.stem not in self._page_names:
+                _remove_own(file)
 
     def _write_board(self, board: BoardPage | None, common: Mapping[str, Any]) -> None:
         if board is None:
             for name in BOARD_FILES:
-                (self.out / name).unlink(missing_ok=True)
+                _remove_own(self.out / name)
             return
         page = _templates().get_template("board.html").render(common, it=board)
         self._write("board.html", page)
@@ -231,6 +236,7 @@ class Site:
 
     def _write_data(self) -> None:
         """Write the table of runs, a line each."""
+        refuse_links(self.out / DATA, self.out)
         new = NewFile(self.out / DATA)
         with new.part.open("w", encoding="utf-8") as data:
             data.write(f"window.AMBJUDGE = {{fields: {json.dumps(FIELDS)}, rows: [\n")
@@ -353,7 +359,7 @@ class Site:
         return self._criteria_numbers[ids]
 
     def _write(self, name: str, text: str) -> None:
-        with atomic_write(self.out / name) as new:
+        with atomic_write(self.out / name, below=self.out) as new:
             new.write_text(text, "utf-8", errors="replace", newline="\n")
 
 
@@ -450,6 +456,16 @@ def _is_unfinished_site(entry: Path) -> bool:
             _PAGE_FILE.fullmatch(page.name) or page.name.endswith(PART) for page in entry.iterdir()
         )
     return entry.name.endswith(PART)
+
+
+def _remove_own(file: Path) -> None:
+    """Remove a file of an earlier site; a link, or anything else of the name, stays."""
+    if file.is_symlink() or not file.is_file():
+        return
+    with file.open("rb") as stream:
+        is_own = _MARK in stream.read(_MARK_WITHIN).lower()
+    if is_own:
+        file.unlink()
 
 
 def _cell(value: Any) -> Any:

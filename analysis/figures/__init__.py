@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...atomic_files import atomic_write
+from ...atomic_files import atomic_write, refuse_links
 
 if TYPE_CHECKING:
     import polars as pl
@@ -164,12 +164,15 @@ def draw_all(
     ]
 
 
-def write(figures: list[Figure], folder: Path) -> list[Path]:
+def write(figures: list[Figure], folder: Path, below: Path | None = None) -> list[Path]:
     """Write the figures that were drawn; return the paths.
 
     `<name>.svg`, `.pdf` and `.png` are 183 mm wide, two columns of a journal; `<name>-89mm.svg` and
-    `.pdf` are one column wide and left out where they would be higher than a page.
+    `.pdf` are one column wide and left out where they would be higher than a page. No link is
+    followed between `below` (by default `folder`) and the files.
     """
+    below = folder if below is None else below
+    refuse_links(folder, below)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for figure in figures:
@@ -185,7 +188,7 @@ def write(figures: list[Figure], folder: Path) -> list[Path]:
                 continue
             # "replace": a name from the data may hold half a surrogate pair.
             data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-            paths.append(_write_file(folder / f"{figure.name}{ending}", data))
+            paths.append(_write_file(folder / f"{figure.name}{ending}", data, below))
     return paths
 
 
@@ -199,7 +202,7 @@ def _fits_page(svg: str) -> bool:
     return height is None or float(height[1]) * 25.4 / 72 <= MAX_PAGE_MM
 
 
-def _write_file(path: Path, data: bytes) -> Path:
-    with atomic_write(path) as temporary_path:
+def _write_file(path: Path, data: bytes, below: Path) -> Path:
+    with atomic_write(path, below=below) as temporary_path:
         temporary_path.write_bytes(data)
     return path

@@ -102,8 +102,8 @@ def write_report(
     page = folder / "report.html"
     try:
         paths = write_tables(analysis, folder)
-        paths += write(figures, folder / "figures")
-        with atomic_write(page) as temporary_file:
+        paths += write(figures, folder / "figures", below=folder)
+        with atomic_write(page, below=folder) as temporary_file:
             text = render(analysis, figures, title, links)
             temporary_file.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:

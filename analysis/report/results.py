@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...atomic_files import atomic_write
+from ...atomic_files import atomic_write, refuse_links
 from ...console import counted
 from ...errors import InputError
 from ...judge.card.choice import CardChoice
@@ -258,16 +258,17 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
     `tables.json` with all tables.
     """
     table_folder = folder / "tables"
+    refuse_links(table_folder, folder)
     table_folder.mkdir(parents=True, exist_ok=True)
     named_tables = {name: analysis[name] for name in analysis.tables}
     paths = []
     for name, table in {"runs": analysis.runs, **named_tables}.items():
         for suffix in ("csv", "parquet"):
             path = table_folder / f"{name}.{suffix}"
-            write_frame(table, path)
+            write_frame(table, path, below=folder)
             paths.append(path)
     path = folder / "tables.json"
     text = json.dumps(analysis.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
-    with atomic_write(path) as part:
+    with atomic_write(path, below=folder) as part:
         part.write_text(text, "utf-8", "backslashreplace")
     return [*paths, path]

@@ -214,9 +214,12 @@ def _csv(path: Path) -> pl.DataFrame:
     return pl.read_csv(path, infer_schema_length=None, schema_overrides=text_columns)
 
 
-def write_frame(table: pl.DataFrame, path: Path) -> None:
-    """Write a frame as Parquet or CSV (`to_csv`), by the suffix; InputError for another suffix."""
-    with atomic_write(path) as part:
+def write_frame(table: pl.DataFrame, path: Path, *, below: Path | None = None) -> None:
+    """Write a frame as Parquet or CSV (`to_csv`), by the suffix; InputError for another suffix.
+
+    `below` as for `atomic_write`.
+    """
+    with atomic_write(path, below=below) as part:
         if path.suffix == ".parquet":
             # Writing bytes fails with an OSError; polars may raise any error.
             buffer = BytesIO()

@@ -281,12 +281,12 @@ def export_labels(labels: Iterable[Labels], folder: Path) -> list[Path]:
     """Write `FOLDER/<annotator>/<run>.json` for each; returns the files.
 
     Names that could leave the folder are changed, and numbered if two runs get the same one.
-    InputError if a file cannot be written.
+    InputError if a file cannot be written, or is a link.
     """
     written: dict[Path, None] = {}
     for run_labels in labels:
         path = label_path(folder, run_labels, ".json", written.__contains__)
-        with atomic_write(path) as part:
+        with atomic_write(path, below=folder) as part:
             part.write_text(dump_labels(run_labels), encoding="utf-8", newline="\n")
         written[path] = None
     return list(written)

@@ -82,7 +82,7 @@ def write_forms(forms: Sequence[tuple[Labels, FormRun]], place: Path) -> list[Pa
     taken: set[Path] = set()
     for labels, run in forms:
         path = label_path(place, labels, ".yaml", lambda path: path in taken or path.exists())
-        _write(path, label_form(labels, run))
+        _write(path, label_form(labels, run), below=place)
         taken.add(path)
     return sorted(taken)
 
@@ -98,8 +98,8 @@ def _append_forms(forms: Sequence[tuple[Labels, FormRun]], file: Path) -> None:
     _write(file, text + "\n".join(items))
 
 
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as part:
+def _write(path: Path, text: str, below: Path | None = None) -> None:
+    with atomic_write(path, below=below) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
 
 
