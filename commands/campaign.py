@@ -236,33 +236,41 @@ def exchange_batches(
 
     A note says what happened.
     """
+    from ..judge.judges.panel import voting_judges
     from ..judge.provider_batch import BatchOptions, collect, status, submit
     from ..judge.rejudge.staleness import planned_requests
 
-    async def exchange() -> tuple[Collected | None, Submission, Collected | None]:
-        earlier = await collect(store, judge) if status(store) else None
-        sent = await submit(
-            store, judge, planned_requests(plan, judge), BatchOptions(max_cost=max_cost)
-        )
-        latest = None
-        if sent.batches or sent.waiting:
-            latest = await collect(store, judge, wait_s=wait_s)
-        return earlier, sent, latest
+    options = BatchOptions(max_cost=max_cost)
 
-    earlier, sent, latest = asyncio.run(exchange())
-    collected = [part for part in (earlier, latest) if part is not None]
-    warnings = [line for part in (earlier, sent, latest) if part for line in part.warnings]
-    for line in warnings:
+    async def exchange() -> tuple[list[Collected], list[Submission]]:
+        collected, sent = [], []
+        for voting in voting_judges(judge):
+            if status(store):
+                collected.append(await collect(store, voting))
+            requests = planned_requests(plan, judge, voting)
+            sent.append(await submit(store, voting, requests, options))
+        for voting, submission in zip(voting_judges(judge), sent, strict=True):
+            if submission.batches or submission.waiting:
+                collected.append(await collect(store, voting, wait_s=wait_s))
+        return collected, sent
+
+    collected, sent = asyncio.run(exchange())
+    warnings = [line for part in collected for line in part.warnings]
+    warnings += [line for part in sent for line in part.warnings]
+    for line in dict.fromkeys(warnings):
         console.note(f"ambjudge: {line}", quiet)
+    sent_requests = sum(part.sent for part in sent)
+    new_batches = sum(len(part.batches) for part in sent)
+    waiting = sum(part.waiting for part in sent)
     step = BatchStep(
         scored=sum(part.scored for part in collected),
         unscored=sum(sum(part.unscored.values()) for part in collected),
-        still_open=len(latest.open) if latest is not None else 0,
-        over_budget=sent.over_budget,
+        still_open=len(status(store)),
+        over_budget=sum(part.over_budget for part in sent),
     )
     console.note(
-        f"requests: {sent.sent} sent in {len(sent.batches)} new batches, {sent.waiting} waiting in"
-        f" earlier ones, {sent.over_budget} over the cost limit; verdicts: {step.scored} collected,"
+        f"requests: {sent_requests} sent in {new_batches} new batches, {waiting} waiting in"
+        f" earlier ones, {step.over_budget} over the cost limit; verdicts: {step.scored} collected,"
         f" {step.unscored} unscored; batches open: {step.still_open}"
     )
     if step.still_open:

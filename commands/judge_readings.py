@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ def read_runs(
     """
     from ..judge.engine import ask_all
     from ..judge.judges.limits import GuardedJudge, Pacer
+    from ..judge.judges.panel import with_voters
     from ..judge.run_sources import for_each_run
     from ..trajectories.reading.load import load_conversation
     from .runs import matching_paths
@@ -66,7 +68,8 @@ def read_runs(
 
     quiet, scope = obj["quiet"], options.scope()
     with ExitStack() as stack:
-        reader: Judge = GuardedJudge(judge, Pacer(options.concurrency), options.budget())
+        pacer, budget = Pacer(options.concurrency), options.budget()
+        reader = with_voters(judge, lambda voting: GuardedJudge(voting, pacer, budget))
         store = None
         existing = existing_paths(paths)
         if existing:
@@ -78,7 +81,8 @@ def read_runs(
             from ..judge.store.reuse import StoredJudge
             from ..judge.trust.judge_precision import precision_by_code
 
-            reader, precision = StoredJudge(reader, store), precision_by_code(store, judge.name)
+            reader = with_voters(reader, partial(StoredJudge, store=store))
+            precision = precision_by_code(store, judge.name)
 
         async def read(path: Path) -> Reading:
             prepared = scope.prepare(scope.apply(load_conversation(path)), options.policy)

@@ -180,10 +180,6 @@ def _with_stored_judge(
         return run_flags
     parameters = store.judge_parameters(readers[0])
     members = tuple(parameters.get("members") or ())
-    if members:
-        # The parameters of a panel are those of its members, each with the member's name before it.
-        parameters = {key.rpartition(".")[2]: value for key, value in parameters.items()}
-        parameters["samples"] = 1
     stored = {
         name: parameters.get(key)
         for name, key in _STORED_OPTIONS.items()

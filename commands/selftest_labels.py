@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import console
@@ -28,6 +29,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     """The exit code: 0; 1 if a run could not be read or none of the runs is labelled; 2 if no run
     could be read."""
     from ..judge.judges.limits import GuardedJudge, Pacer
+    from ..judge.judges.panel import with_voters
     from ..judge.questions.items import check_can_label_stages
     from ..judge.store.reuse import StoredJudge
     from ..judge.trust.against_labels import Selection, against_labels, labels_by_run
@@ -51,9 +53,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     runs = _Runs(paths)
     with ExitStack() as stack:
         store = open_session_store(paths, settings, flags["store"], stack, judge=judge, quiet=quiet)
-        reader: Judge = GuardedJudge(judge, Pacer(options.concurrency), options.budget())
+        pacer, budget = Pacer(options.concurrency), options.budget()
+        reader = with_voters(judge, lambda voting: GuardedJudge(voting, pacer, budget))
         if store is not None:
-            reader = StoredJudge(reader, store)
+            reader = with_voters(reader, partial(StoredJudge, store=store))
         if flags["dry_run"]:
             return runs.exit_code(_show_forecast(reader, runs, selection, flags["as_json"]))
         progress = console.Progress("measured", None, quiet)

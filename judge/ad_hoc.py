@@ -31,9 +31,9 @@ from .base import Judge, extra_questions
 from .card.fields import RunInfo
 from .card.stage_results import CriterionResult, UnscoredReason, Vote
 from .judges.limits import Allowance
+from .judges.panel import result_of_votes
 from .questions.items import AnswerKind, AskItem, QuestionSet
-from .questions.question_keys import QuestionKeys
-from .questions.verdict_keys import identity
+from .questions.question_keys import VoteKeys
 from .rejudge.execute import Execution, Spending, execute_plan
 from .rejudge.staleness import RejudgePlan, plan_rejudge
 from .scope import Scope
@@ -190,9 +190,8 @@ class _AnswerReader:
         if scope.questions.ask is None:
             raise ValueError("the scope asks no question")
         self.store, self.scope, self.item = store, scope, scope.questions.ask
-        self.keys = QuestionKeys(
-            identity(judge), extra_questions(judge), scope.questions, scope.public
-        )
+        self._asked = judge
+        self.keys = VoteKeys(judge, scope.questions, scope.public)
         self.judge = AnsweredBy(
             name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256
         )
@@ -203,34 +202,44 @@ class _AnswerReader:
         stamped = self.store.stamped([path.absolute() for path in paths])
         runs = {path: stamped[path.absolute()].run for path in paths if path.absolute() in stamped}
         keys = self._keys_by_path(runs)
-        verdicts = self.store.verdicts(keys.values())
-        attempts = self.store.attempts(key for key in keys.values() if key not in verdicts)
+        all_keys = [key for of_run in keys.values() for key in of_run.values()]
+        verdicts = self.store.verdicts(all_keys)
+        attempts = self.store.attempts(key for key in all_keys if key not in verdicts)
         for path in paths:
             if path not in runs:
                 continue
-            key = keys.get(path, "")
-            if key in verdicts:
-                result = verdicts[key].result
-            else:
-                result = last_attempt("ask", attempts.get(key, ()))
-            yield self._answer(path, runs[path], result)
+            votes: dict[int, CriterionResult] = {}
+            for voter in self.keys.voters_on("ask"):
+                key = keys[path].get(voter, "")
+                if key in verdicts:
+                    votes[voter] = verdicts[key].result
+                else:
+                    votes[voter] = last_attempt("ask", attempts.get(key, ()))
+            of_all = (votes.get(voter) for voter in range(len(self.keys.voters)))
+            yield self._answer(path, runs[path], result_of_votes(self._asked, "ask", of_all))
 
-    def _keys_by_path(self, runs: Mapping[Path, StoredRun]) -> dict[Path, str]:
-        """The verdict key of each run whose evidence was recorded."""
-        contexts = {path: self._context(run) for path, run in runs.items()}
+    def _keys_by_path(self, runs: Mapping[Path, StoredRun]) -> dict[Path, dict[int, str]]:
+        """The verdict keys of each run, by voter, as far as its evidence was recorded."""
+        asked = self.keys.voters_on("ask")
+        contexts = {
+            (path, voter): self._context(run, voter)
+            for path, run in runs.items()
+            for voter in asked
+        }
         evidence = self.store.evidence(
             {run.content_sha256 for run in runs.values()}, set(contexts.values())
         )
-        maker = self.keys.key_maker(self.item)
-        keys = {}
-        for path, run in runs.items():
-            evidence_sha256 = evidence.get((run.content_sha256, contexts[path]))
+        keys: dict[Path, dict[int, str]] = {path: {} for path in runs}
+        for (path, voter), context in contexts.items():
+            evidence_sha256 = evidence.get((runs[path].content_sha256, context))
             if evidence_sha256 is not None:
-                keys[path] = maker.sha256(evidence_sha256)
+                maker = self.keys[voter].key_maker(self.item)
+                keys[path][voter] = maker.sha256(evidence_sha256)
         return keys
 
-    def _context(self, run: StoredRun) -> str:
-        return self.keys.context("ask", run.track or self.scope.track, run.tier or self.scope.tier)
+    def _context(self, run: StoredRun, voter: int) -> str:
+        track, tier = run.track or self.scope.track, run.tier or self.scope.tier
+        return self.keys[voter].context("ask", track, tier)
 
     def _answer(self, path: Path, run: StoredRun, result: CriterionResult) -> RunAnswer:
         info = {name: getattr(run, name) for name in RunInfo.model_fields}

@@ -142,8 +142,8 @@ class Reply:
     another model than the one that was asked."""
     system_fingerprints: tuple[str, ...] = ()
     """The provider's marks of the configurations that answered, each once."""
-    verdict_keys: Mapping[str, str] = field(default_factory=dict)
-    """By item, the key under which a store keeps its verdict, if it has one."""
+    verdict_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By item, the keys under which a store keeps its verdict, or the votes behind it."""
     prompt_tokens: int | None = None
     """The tokens of the prompt by our own estimate (`SizingJudge`); None if there is none."""
     stored_days: frozenset[date] | None = None

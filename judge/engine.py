@@ -7,7 +7,6 @@ detectors and `scoring` do.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ from ..trajectories.record.facts import Fact, FactInfo
 from ..trajectories.summary import run_info, stage_uses
 from ..trajectories.turns.segment import segment
 from ..version import __version__
-from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, extra_questions
+from .base import Judge, QuestionName, Reply, Request, extra_questions
 from .card.fields import Policy, RunInfo
 from .card.provenance import card_warnings, judge_info, packages, rubric_info
 from .card.scorecard import ScoreCard
@@ -43,6 +42,7 @@ from .facts.decided import (
 )
 from .facts.diagnosis import Detected, detect, diagnose
 from .facts.run_facts import run_facts
+from .judges.panel import ask_first_alone
 from .judges.rules import RULES, RuleFacts, RulesJudge, Ruling
 from .questions.items import QuestionSet, StagesFrom, is_unsure, unsure_below
 from .runner import run_sync
@@ -240,23 +240,9 @@ def prepare(
 
 
 async def ask_all(judge: Judge, requests: Sequence[Request]) -> dict[QuestionName, Reply]:
-    """The judge's answers to all questions about one run.
-
-    Where calls are billed, the first request that makes a call goes alone, so that the others find
-    the record in the provider's cache. All others are asked at the same time.
-    """
-    replies: dict[QuestionName, Reply] = {}
-    waiting = list(requests)
-    while waiting and isinstance(judge, EstimatingJudge):
-        request = waiting.pop(0)
-        reply = await judge.judge(request)
-        replies[request.question] = reply
-        if reply.usage.calls:
-            break
-    others = await asyncio.gather(*(judge.judge(request) for request in waiting))
-    for request, reply in zip(waiting, others, strict=True):
-        replies[request.question] = reply
-    return replies
+    """The judge's answers to all questions about one run."""
+    replies = await ask_first_alone(judge, requests)
+    return {request.question: reply for request, reply in zip(requests, replies, strict=True)}
 
 
 def assemble(

@@ -48,9 +48,15 @@ class JudgeOptions:
 def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -> Judge:
     """The judge of this name, or a panel of several; the rules judge if none is named.
 
-    JudgeError if a judge cannot be made at all (a missing extra, an empty name).
+    JudgeError if a judge cannot be made at all (a missing extra, an empty name); ConfigError if one
+    is named twice.
     """
     options = options or JudgeOptions()
+    if len(set(names)) < len(names):
+        raise ConfigError(
+            f"a judge is named twice: {', '.join(names)[:_MAX_SHOWN]}",
+            "name each judge once; --samples asks each several times",
+        )
     judges = [_judge_of(name, options) for name in names or (RULES,)]
     if len(judges) == 1:
         return judges[0]
@@ -162,9 +168,12 @@ def _api_judge(name: str, options: JudgeOptions) -> Judge:
         given["max_tokens"] = options.max_tokens
     if options.price is not None:
         given["price"] = parse_price(options.price)
-    return ApiJudge(
-        name, options.api_base, samples=options.samples, outputs=options.pictures, **given
-    )
+    judge = ApiJudge(name, options.api_base, outputs=options.pictures, **given)
+    if options.samples == 1:
+        return judge
+    from .judges.panel import Samples
+
+    return Samples(judge, options.samples)
 
 
 def _plugin_judge(

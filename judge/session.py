@@ -29,7 +29,6 @@ from .base import (
     Reply,
     Request,
     Usage,
-    extra_questions,
     is_criteria,
     total_usage,
 )
@@ -37,6 +36,7 @@ from .card.fields import Policy
 from .card.scorecard import CardLine, ScoreCard
 from .engine import PreparedRun, ask_all, assemble
 from .judges.limits import Allowance, Budget, GuardedJudge, Pacer
+from .judges.panel import ask_first_alone, voters, with_voters
 from .judges.rules import RULES
 from .questions.items import QuestionSet
 from .run_sources import RunSource, for_each_run
@@ -239,7 +239,12 @@ class RunScorer:
         self.options = options
         self.scope = options.scope()
         self.pacer = Pacer(options.concurrency)
-        self.judge: Judge = GuardedJudge(judge, self.pacer, budget or options.budget())
+        allowance = budget or options.budget()
+        self.judge: Judge = with_voters(
+            judge, lambda voting: GuardedJudge(voting, self.pacer, allowance)
+        )
+        self._voters = voters(self.judge)
+        """Whoever `fill_needs` asks, by the index in a need."""
         # The rules judge never waits for a provider: several runs at once would only share a core.
         self.concurrency = 1 if judge.name == RULES else options.concurrency
         self.precision: Mapping[str, float] = {}
@@ -294,27 +299,32 @@ class RunScorer:
         """
         # Loading and preparing a run takes long: in a thread, so that calls go on meanwhile.
         requests = await asyncio.to_thread(self._requests, needs)
-        replies = await ask_all(self._judge_for_needs(), requests)
-        results = [result for reply in replies.values() for result in reply.results]
+        asked: dict[int, list[Request]] = {}
+        for voter, request in requests:
+            asked.setdefault(id(self._voters[voter].judge), []).append(request)
+        judges = {id(voter.judge): voter.judge for voter in self._voters}
+        by_judge = await asyncio.gather(
+            *(ask_first_alone(judges[judge], of_judge) for judge, of_judge in asked.items())
+        )
+        replies = [reply for replies in by_judge for reply in replies]
+        results = [result for reply in replies for result in reply.results]
         failed = Counter[str](
             result.reason or "judge_error"
             for result in results
             if result.status == "unscored" and result.reason != "not_read"
         )
         scored = sum(result.status != "unscored" for result in results)
-        return AskTally(total_usage(replies.values()), scored, failed)
+        return AskTally(total_usage(replies), scored, failed)
 
-    def _requests(self, needs: tuple[Need, ...]) -> list[Request]:
-        """The requests for the items of these needs, all on one run."""
+    def _requests(self, needs: tuple[Need, ...]) -> list[tuple[int, Request]]:
+        """The requests for the items of these needs, all on one run, with their voters' indexes."""
         run = self.scope.apply(load_conversation(needs[0].path))
         requests = self.scope.requests(run, self.judge)
         return [
-            need.restrict(requests[need.question]) for need in needs if need.question in requests
+            (need.voter, need.restrict(requests[need.question]))
+            for need in needs
+            if need.question in requests
         ]
-
-    def _judge_for_needs(self) -> Judge:
-        """The judge that `fill_needs` asks."""
-        return self.judge
 
     def _load(self, path: Path) -> tuple[Run, str | None]:
         """The run at a path, and the stamp of its files; None if there is no store to keep it."""
@@ -342,8 +352,7 @@ class StoringScorer(RunScorer):
         store: Store,
         budget: Allowance | None = None,
     ) -> None:
-        from .questions.question_keys import QuestionKeys
-        from .questions.verdict_keys import identity
+        from .questions.question_keys import VoteKeys
         from .store.group_commit import GroupCommit
         from .store.reuse import StoredJudge, StoredOnly
         from .trust.judge_precision import precision_by_code
@@ -352,17 +361,23 @@ class StoringScorer(RunScorer):
         self.store = store
         self.precision = precision_by_code(store, judge.name)
         guarded = self.judge
-        self._needs_judge = _LimitedJudge(
-            StoredJudge(guarded, store, planned=True), options.concurrency
+        slots = asyncio.Semaphore(options.concurrency)
+        # These reuse what another process stored since the plan was made.
+        self._voters = voters(
+            with_voters(
+                guarded,
+                lambda voting: _LimitedJudge(StoredJudge(voting, store, planned=True), slots),
+            )
         )
-        if options.stored_only:
-            self._stored: StoredJudge = StoredOnly(guarded, store)
-        else:
-            self._stored = StoredJudge(guarded, store)
-        self.judge = self._stored
-        self._questions = QuestionKeys(
-            identity(judge), extra_questions(judge), options.questions, options.public
-        )
+        self._stored: list[StoredJudge] = []
+
+        def remember(voting: Judge) -> Judge:
+            kind = StoredOnly if options.stored_only else StoredJudge
+            self._stored.append(kind(voting, store))
+            return self._stored[-1]
+
+        self.judge = with_voters(guarded, remember)
+        self._votes = VoteKeys(judge, options.questions, options.public)
         self._card_keys = card_keys(judge, options, self.precision)
         self._cards = GroupCommit(store.add_cards)
         self._stored_rubrics: set[str] = set()
@@ -372,10 +387,11 @@ class StoringScorer(RunScorer):
     async def make_card(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
         """The scorecard of a loaded run; it is in the store before this returns."""
         run = self.scope.apply(run)
-        run_ref = await self._stored.run_ref(run, stamp)
+        run_ref = await self._stored[0].run_ref(run, stamp)
         prepared, replies = await self.ask(run)
         card = assemble(prepared, self.judge, replies, self.precision)
-        keys = [key for reply in replies.values() for key in reply.verdict_keys.values()]
+        of_items = (keys for reply in replies.values() for keys in reply.verdict_keys.values())
+        keys = [key for keys in of_items for key in keys]
         await self._store_card(card, prepared, run_ref, path, keys)
         return card
 
@@ -397,15 +413,15 @@ class StoringScorer(RunScorer):
             self.store.add_rubric(rubric)
         requests = prepared.requests(self.judge)
         self._store_texts(requests)
-        items = sum(len(request.criteria) for request in requests)
+        votes = self._votes.number_of_votes({each.question: each.criteria for each in requests})
         facts = self._facts_row(prepared)
-        # Only a card with a final verdict on every item is what the same command would make again.
+        # Only a card with every final verdict behind it is what the same command would make again.
         key = None
         settled = None
-        if self._stored.pop_answered(run_ref) == items:
+        if sum(stored.pop_answered(run_ref) for stored in self._stored) == votes:
             key = self._card_keys.key(run.path, run.content_sha256, rubric.sha256)
-            questions = self._questions.sha256(rubric, run.tier, run.track)
-            settled = SettledRow(run.content_sha256, questions, items)
+            questions = self._votes.sha256(rubric, run.tier, run.track)
+            settled = SettledRow(run.content_sha256, questions, votes)
         new_card = NewCard(
             run_ref,
             path,
@@ -419,9 +435,9 @@ class StoringScorer(RunScorer):
         if not await self._cards.submit(new_card):
             self.kept_cards += 1
 
-    def _requests(self, needs: tuple[Need, ...]) -> list[Request]:
+    def _requests(self, needs: tuple[Need, ...]) -> list[tuple[int, Request]]:
         requests = super()._requests(needs)
-        self._store_texts(requests)
+        self._store_texts(request for _, request in requests)
         return requests
 
     def _store_texts(self, requests: Iterable[Request]) -> None:
@@ -450,7 +466,7 @@ class StoringScorer(RunScorer):
         if not self.options.questions.leaves_to_facts(self.judge.name):
             return None
         run = prepared.run
-        context = self._questions.context(FACTS, run.track, run.tier)
+        context = self._votes.facts_context(run.track, run.tier)
         return EvidenceRow(run.content_sha256, context, FACTS, encode(prepared.proven_values))
 
     def _load(self, path: Path) -> tuple[Run, str | None]:
@@ -460,20 +476,17 @@ class StoringScorer(RunScorer):
         run = load_conversation(path)
         return run, stamps.take(run, started)
 
-    def _judge_for_needs(self) -> Judge:
-        """The judge that `fill_needs` asks; it reuses what another process stored meanwhile."""
-        return self._needs_judge
-
 
 class _LimitedJudge(JudgeWrapper):
-    """Answers at most `limit` requests at once, from their look-up until the store has the answer.
+    """Answers as many requests at once as there are slots, from their look-up until the store has
+    the answer.
 
     A process that is killed therefore has no more calls to repeat than were under way.
     """
 
-    def __init__(self, judge: Judge, limit: int) -> None:
+    def __init__(self, judge: Judge, slots: asyncio.Semaphore) -> None:
         super().__init__(judge)
-        self._slots = asyncio.Semaphore(limit)
+        self._slots = slots
 
     async def judge(self, request: Request) -> Reply:
         async with self._slots:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +52,6 @@ class DraftFile:
     """By hash."""
     max_cost_usd: float | None = 0.0
     """None if a request's is unknown."""
-    lines: int = 0
     size: int = 0
     """Bytes."""
 
@@ -60,16 +59,15 @@ class DraftFile:
         self,
         request: BatchRequest,
         rubric: Rubric,
-        lines: Sequence[bytes],
+        line: bytes,
         max_cost_usd: float | None,
     ) -> None:
-        """Write the lines of a request."""
+        """Write the line of a request."""
         with self.file.open("ab") as stream:
-            stream.writelines(lines)
+            stream.write(line)
         self.requests.append(request)
         self.rubrics[rubric.sha256] = rubric
-        self.lines += len(lines)
-        self.size += sum(map(len, lines))
+        self.size += len(line)
         if max_cost_usd is None or self.max_cost_usd is None:
             self.max_cost_usd = None
         else:

@@ -6,18 +6,21 @@ Each answer is read like a live one and stored under the keys that it was asked 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from ...errors import InputError, StoreError
 from ...rubrics.model import Rubric
 from ...trajectories.models import Stage
 from ...trajectories.reading.load import load_conversation
-from ..base import Reply, Request, Usage
+from ..base import Request, Usage
 from ..engine import PreparedRun, prepare
+from ..judges.api.answers import Completion
+from ..judges.api.transport import CallFailed
 from ..questions.items import load_items
-from ..questions.verdict_keys import JudgeIdentity, VerdictKey, key_maker
+from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, key_maker
 from ..store import Store
 from ..store.served_models import ServedModels
 from .batch_files import MAX_ANSWER_BYTES, Answers
@@ -57,6 +60,28 @@ class Collected:
     """Lines of output files that answer no request."""
     usage: Usage = field(default_factory=Usage)
     warnings: list[str] = field(default_factory=list)
+
+
+class _Vote(NamedTuple):
+    """A request as it was sent, with the keys of its verdicts by item."""
+
+    request: Request
+    keys: dict[str, VerdictKey]
+
+
+def _vote_on(sent: _Vote, judge: JudgeIdentity, record: BatchRequest, number: int) -> _Vote:
+    """The vote that one line of a request asked for."""
+    if record.lines == 1:
+        return sent
+    # Older versions asked for all samples under one key; each is a vote of its own now.
+    parameters = canonical_json({**json.loads(judge.parameters), "samples": 1})
+    voting = judge.model_copy(update={"parameters": parameters})
+    request = replace(sent.request, sample=record.sample * record.lines + number)
+    keys = {
+        item.id: key_maker(voting, item, request.sample).key(record.evidence_sha256)
+        for item in request.criteria
+    }
+    return _Vote(request, keys)
 
 
 class Collector:
@@ -136,22 +161,24 @@ class Collector:
         rubrics = self._ledger.rubrics(batch.id)
         expected_lines: set[str] = set()
         for record in self._ledger.requests(batch.id):
-            line_ids = [f"{record.id}-{number}" for number in range(record.lines)]
-            expected_lines.update(line_ids)
-            # Derived from the batch, so that collecting it twice cannot store two calls.
-            call_id = hashlib.sha256(f"{batch.id}/{record.id}".encode()).hexdigest()[:32]
-            if self._store.calls_of([call_id]):
-                self.collected.already_stored += 1
-                continue
-            rebuilt = self._rebuild(record, batch.judge, rubrics)
-            if rebuilt is None:
-                self.collected.stale += 1
-                continue
-            request, keys = rebuilt
-            of_request = [answers.get(line_id, reason_if_missing) for line_id in line_ids]
-            reply = self._judge.reply_from(request, of_request)
-            reply = replace(reply, warnings=(*reply.warnings, *self._served.warnings(reply)))
-            self._store_reply(request, keys, reply, call_id)
+            expected_lines.update(record.line_ids)
+            rebuilt = None
+            for number, line_id in enumerate(record.line_ids):
+                # Derived from the batch, so that collecting it twice cannot store two calls.
+                name = f"{batch.id}/{record.id}" + (f"/{number}" if number else "")
+                call_id = hashlib.sha256(name.encode()).hexdigest()[:32]
+                if self._store.calls_of([call_id]):
+                    self.collected.already_stored += 1
+                    continue
+                rebuilt = rebuilt or self._rebuild(record, batch.judge, rubrics)
+                if rebuilt is None:
+                    self.collected.stale += 1
+                    break
+                self._store_answer(
+                    _vote_on(rebuilt, batch.judge, record, number),
+                    answers.get(line_id, reason_if_missing),
+                    call_id,
+                )
         strays = len(answers.ids() - expected_lines) + answers.unreadable
         self.collected.strays += strays
         if strays:
@@ -159,9 +186,10 @@ class Collector:
                 f"batch {batch.id}: {strays} lines of its output match no request"
             )
 
-    def _store_reply(
-        self, request: Request, keys: dict[str, VerdictKey], reply: Reply, call_id: str
-    ) -> None:
+    def _store_answer(self, vote: _Vote, answer: Completion | CallFailed, call_id: str) -> None:
+        request, keys = vote
+        reply = self._judge.reply_from(request, answer)
+        reply = replace(reply, warnings=(*reply.warnings, *self._served.warnings(reply)))
         reference = self._store.add_run(request.run)
         ordered_keys = [keys[result.id] for result in reply.results]
         try:
@@ -183,11 +211,8 @@ class Collector:
 
     def _rebuild(
         self, record: BatchRequest, judge: JudgeIdentity, rubrics: dict[str, Rubric]
-    ) -> tuple[Request, dict[str, VerdictKey]] | None:
-        """The request as it was sent, with the keys of its verdicts.
-
-        None if its run is gone or was changed.
-        """
+    ) -> _Vote | None:
+        """A request as it was sent; None if its run is gone or was changed."""
         rubric = rubrics[record.rubric_sha256]
         try:
             prepared = self._prepare(record, rubric)
@@ -221,7 +246,7 @@ class Collector:
         # A rubric of the same hash has the same criteria; an edited taxonomy may not.
         if {key.sha256 for key in keys.values()} != set(record.keys):
             return None
-        return request, keys
+        return _Vote(request, keys)
 
     def _prepare(self, record: BatchRequest, rubric: Rubric) -> PreparedRun:
         """The prepared run of a request; the last one is reused, as its questions are in a row."""

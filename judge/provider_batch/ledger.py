@@ -49,7 +49,7 @@ class BatchRequest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str
-    """Hash of its verdict keys. Its lines are called `<id>-0`, `<id>-1`, ... (one a sample)."""
+    """Hash of its verdict keys. Its line is called `<id>-0`."""
     path: str
     """Of the run, as the store keeps paths."""
     rubric_sha256: str
@@ -62,12 +62,19 @@ class BatchRequest(BaseModel):
     keys: tuple[str, ...]
     """Of the verdicts on `criteria`, in the same order."""
     evidence_sha256: str
-    lines: int
+    lines: int = 1
+    """More in requests of older versions, which asked for several samples at once; then the lines
+    are `<id>-0`, `<id>-1`, ..."""
     items: tuple[dict[str, Any], ...] = ()
     """The items that are no criteria of its rubric, as they were asked: they may have been edited
     since."""
     public: str | None = None
     """The public inputs that the facts were checked against."""
+
+    @property
+    def line_ids(self) -> list[str]:
+        """The ids of its lines in the batch's files."""
+        return [f"{self.id}-{number}" for number in range(self.lines)]
 
 
 class OpenBatch(BaseModel):

@@ -32,11 +32,11 @@ class BatchJudge(Judge, Protocol):
 
     def endpoint(self) -> tuple[str, str | None]: ...
 
-    def request_bodies(self, request: Request) -> tuple[dict[str, Any], ...]: ...
+    def batch_body(self, request: Request) -> dict[str, Any]: ...
 
     def usage_without_retries(self, request: Request) -> Usage: ...
 
-    def reply_from(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply: ...
+    def reply_from(self, request: Request, answer: Completion | CallFailed) -> Reply: ...
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class Submission:
 
     batches: list[OpenBatch] = field(default_factory=list)
     sent: int = 0
-    """Requests in these batches."""
-    lines: int = 0
-    """Calls in these batches, one a sample."""
+    """Requests in these batches, one call each."""
     waiting: int = 0
     """Requests that are part of an open batch, or equal to one that is."""
     over_budget: int = 0
@@ -187,16 +185,13 @@ class Sender:
             return
         keys = [lookup.keys[item.id] for item in unclaimed]
         id = request_id(key.sha256 for key in keys)
-        lines = [
-            to_line(f"{id}-{number}", body)
-            for number, body in enumerate(self._judge.request_bodies(request))
-        ]
-        self._check_fits_file(request, lines)
+        line = to_line(f"{id}-0", self._judge.batch_body(request))
+        self._check_fits_file(request, line)
         self._store.add_run(request.run)
-        if not self._fits_draft(lines):
+        if not self._fits_draft(line):
             await self.send_draft()
-        record = self._record(id, request, keys, len(lines))
-        self._draft.add(record, request.rubric, lines, max_usage.cost_usd)
+        record = self._record(id, request, keys)
+        self._draft.add(record, request.rubric, line, max_usage.cost_usd)
         self._claimed_keys.update(record.keys)
         self._reserved_usd += max_usage.cost_usd or 0.0
         self.submission.max_usage += max_usage
@@ -212,24 +207,20 @@ class Sender:
             )
         return self._reserved_usd + max_cost_usd <= cap + 1e-12
 
-    def _check_fits_file(self, request: Request, lines: Sequence[bytes]) -> None:
-        size = sum(map(len, lines))
-        if len(lines) > self._options.max_lines or size > self._options.max_bytes:
+    def _check_fits_file(self, request: Request, line: bytes) -> None:
+        if len(line) > self._options.max_bytes:
             raise ConfigError(
                 f"{request.run.id}, {request.question}: one request is larger than a batch may be",
-                "lower the evidence budget or the number of samples",
+                "lower the evidence budget",
             )
 
-    def _fits_draft(self, lines: Sequence[bytes]) -> bool:
-        size = sum(map(len, lines))
+    def _fits_draft(self, line: bytes) -> bool:
         return (
-            self._draft.lines + len(lines) <= self._options.max_lines
-            and self._draft.size + size <= self._options.max_bytes
+            len(self._draft.requests) < self._options.max_lines
+            and self._draft.size + len(line) <= self._options.max_bytes
         )
 
-    def _record(
-        self, id: str, request: Request, keys: Sequence[VerdictKey], lines: int
-    ) -> BatchRequest:
+    def _record(self, id: str, request: Request, keys: Sequence[VerdictKey]) -> BatchRequest:
         run = request.run
         return BatchRequest(
             id=id,
@@ -242,7 +233,6 @@ class Sender:
             criteria=tuple(item.id for item in request.criteria),
             keys=tuple(key.sha256 for key in keys),
             evidence_sha256=keys[0].evidence_sha256,
-            lines=lines,
             items=dump_items(request.question, request.criteria),
             public=None if request.public is None else str(request.public.absolute()),
         )
@@ -260,7 +250,7 @@ class Sender:
             judge=self._identity,
             base=self._address,
             requests=len(draft.requests),
-            lines=draft.lines,
+            lines=len(draft.requests),
             reserved_usd=draft.max_cost_usd,
             owner=this_process(),
         )
@@ -283,7 +273,6 @@ class Sender:
             draft.file.unlink(missing_ok=True)
         self.submission.batches.append(batch)
         self.submission.sent += batch.requests
-        self.submission.lines += batch.lines
 
     def _give_way(self, batch: OpenBatch) -> None:
         self._ledger.note(batch.id, "closed", why="gave way to another process")

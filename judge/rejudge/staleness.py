@@ -2,10 +2,10 @@
 
 A plan makes no call; `execute` then makes exactly the planned ones.
 
-`plan_rejudge` compares, for every run, question and item, the key of the verdict that would be made
-now with the verdicts in the store. A verdict is stale if its key is missing; the closest stored
-verdict shows why (criterion, evidence, prompt, judge, parameters). Weights, tiers' credits and
-requirements are in no key: editing them makes nothing stale.
+`plan_rejudge` compares, for every run, question, item and voter (`judges.panel.voters`), the key of
+the verdict that would be made now with the verdicts in the store. A verdict is stale if its key is
+missing; the closest stored verdict shows why (criterion, evidence, prompt, judge, parameters).
+Weights, tiers' credits and requirements are in no key: editing them makes nothing stale.
 
 Unchanged runs are not read: their files' stamps and the store's evidence index stand for them
 (`verify=True` reads all).
@@ -33,11 +33,11 @@ from ..base import (
     Request,
     SizingJudge,
     Usage,
-    extra_questions,
     shared_tokens,
 )
 from ..facts.decided import FACTS, ProvenValues, decode, encode, without_decided
-from ..questions.question_keys import QuestionKeys
+from ..judges.panel import voters
+from ..questions.question_keys import VoteKeys
 from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, identity
 from ..scope import Scope
 from ..store import Store, stamps
@@ -48,6 +48,7 @@ StaleReason = Literal[
     "new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"
 ]
 """new: never judged; failed: every attempt failed; the others: the part of the key that changed."""
+_NEVER_JUDGED: frozenset[StaleReason] = frozenset({"new", "judge", "sample"})
 Requests = dict[QuestionName, Request]
 
 _CHUNK = 500
@@ -64,11 +65,15 @@ class Need:
     rubric_id: str
     question: QuestionName
     reasons: Mapping[str, tuple[StaleReason, ...]]
+    voter: int = 0
+    """Index of whoever is asked among the judge's voters (`judges.panel.voters`)."""
+    sample: int = 0
+    """The voter's number."""
 
     def restrict(self, request: Request) -> Request:
-        """The request on the whole question, for the stale items alone."""
+        """The voter's request, for the stale items alone, from the one on the whole question."""
         stale = tuple(item for item in request.criteria if item.id in self.reasons)
-        return replace(request, criteria=stale)
+        return replace(request, criteria=stale, sample=self.sample)
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,9 @@ class RejudgePlan:
 
     @property
     def never_judged(self) -> int:
-        """How many of the stale verdicts this judge never made on this run."""
+        """How many of the stale verdicts their voters never made on these runs."""
         return sum(
-            "new" in reasons or "judge" in reasons
+            not _NEVER_JUDGED.isdisjoint(reasons)
             for need in self.needs
             for reasons in need.reasons.values()
         )
@@ -151,16 +156,25 @@ def plan_rejudge(
     return planner.plan()
 
 
-def planned_requests(plan: RejudgePlan, judge: Judge) -> Iterator[Request]:
+def planned_requests(
+    plan: RejudgePlan, judge: Judge, asked: Judge | None = None
+) -> Iterator[Request]:
     """The plan's requests in its order; each run is read once.
 
-    InputError for a run that can no longer be read.
+    `asked`: the judge of a voter, for its requests alone. InputError for a run that can no longer
+    be read.
     """
-    for path, needs in groupby(plan.needs, key=lambda need: need.path):
+    of_judge = [asked is None or voter.judge is asked for voter in voters(judge)]
+    needs_of_judge = (need for need in plan.needs if of_judge[need.voter])
+    for path, needs in groupby(needs_of_judge, key=lambda need: need.path):
         requests = plan.scope.requests(plan.scope.apply(load_conversation(path)), judge)
         for need in needs:
             if need.question in requests:
                 yield need.restrict(requests[need.question])
+
+
+_Vote = tuple[int, QuestionName]
+"""A voter's index and a question."""
 
 
 @dataclass
@@ -172,8 +186,8 @@ class _RunInfo:
     track: TrackName | None
     tier: Tier | None
     rubric: Rubric
-    evidence: dict[QuestionName, str]
-    """Question -> hash of what the judge would be shown."""
+    evidence: dict[_Vote, str]
+    """Hash of what each voter would be shown for each question."""
     requests: Requests | None = None
     """The questions on a run that was read; None for one that was not."""
     proven: ProvenValues | None = None
@@ -181,8 +195,8 @@ class _RunInfo:
     description: tuple[Mapping[str, Any], str | None] = ({}, None)
     """What the store is to remember of a run that was read, and the stamp of its files."""
     turns: int = 0
-    tokens: int | None = None
-    """Of what the judge is shown, by its own estimate; None if it is not known yet."""
+    tokens: dict[int, int] = field(default_factory=dict)
+    """Of what each voter is shown, by its own estimate, as far as it is known."""
     settled: int | None = None
     """The number of items, if the store knows that every one has a verdict."""
 
@@ -191,6 +205,7 @@ class _ExpectedVerdict(NamedTuple):
     """A verdict that the store should have, and its key."""
 
     run: _RunInfo
+    voter: int
     question: QuestionName
     item: Criterion
     key: str
@@ -204,10 +219,7 @@ class _Planner:
     ) -> None:
         self.forecaster = forecaster
         self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
-        self.identity = identity(judge)
-        self.keys = QuestionKeys(
-            self.identity, extra_questions(judge), scope.questions, scope.public
-        )
+        self.keys = VoteKeys(judge, scope.questions, scope.public)
         self.leaves_to_facts = scope.questions.leaves_to_facts(judge.name)
         self.needs: list[Need] = []
         self.errors: list[tuple[Path, AmbjudgeError]] = []
@@ -220,7 +232,7 @@ class _Planner:
     def plan(self) -> RejudgePlan:
         """The plan for all runs that were added."""
         return RejudgePlan(
-            judge=self.identity,
+            judge=identity(self.judge),
             scope=self.scope,
             needs=tuple(self.needs),
             runs=self.counts["runs"],
@@ -257,17 +269,21 @@ class _Planner:
         if not runs:
             return
         self.store.add_runs([run.description for run in runs])
-        rows = [
+        rows = {
             EvidenceRow(
-                run.content_sha256, self._context(run, question), question, evidence, run.tokens
+                run.content_sha256,
+                self._context(run, vote),
+                vote[1],
+                evidence,
+                run.tokens.get(vote[0]),
             )
             for run in runs
-            for question, evidence in run.evidence.items()
-        ]
+            for vote, evidence in run.evidence.items()
+        }
         for run in runs:
             if run.proven is not None:
-                context = self._context(run, FACTS)
-                rows.append(EvidenceRow(run.content_sha256, context, FACTS, encode(run.proven)))
+                context = self._facts_context(run)
+                rows.add(EvidenceRow(run.content_sha256, context, FACTS, encode(run.proven)))
         self.store.add_evidence(rows)
         self._compare_with_store(runs)
 
@@ -299,7 +315,7 @@ class _Planner:
         """Whether the store knows all that planning must know of a run."""
         if self.leaves_to_facts and run.proven is None:
             return False
-        return run.evidence.keys() >= self._items(run).keys()
+        return all(vote in run.evidence for vote in self.keys.votes(self._items(run)))
 
     def _unchanged_runs(self, paths: Sequence[Path]) -> dict[Path, _RunInfo]:
         """Runs whose files are as the store last saw them."""
@@ -321,15 +337,16 @@ class _Planner:
 
     def _add_stored_evidence(self, runs: Sequence[_RunInfo]) -> None:
         """Add the evidence hashes that the store knows, and what facts prove."""
-        contexts = {self._context(run, question) for run in runs for question in self._items(run)}
-        contexts |= {self._context(run, FACTS) for run in runs}
+        votes = {run.path: list(self.keys.votes(self._items(run))) for run in runs}
+        contexts = {self._context(run, vote) for run in runs for vote in votes[run.path]}
+        contexts |= {self._facts_context(run) for run in runs}
         evidence = self.store.evidence({run.content_sha256 for run in runs}, contexts)
         for run in runs:
-            for question in self._items(run):
-                sha256 = evidence.get((run.content_sha256, self._context(run, question)))
+            for vote in votes[run.path]:
+                sha256 = evidence.get((run.content_sha256, self._context(run, vote)))
                 if sha256 is not None:
-                    run.evidence[question] = sha256
-            proven = evidence.get((run.content_sha256, self._context(run, FACTS)))
+                    run.evidence[vote] = sha256
+            proven = evidence.get((run.content_sha256, self._facts_context(run)))
             if self.leaves_to_facts and proven is not None:
                 run.proven = decode(proven)
 
@@ -347,8 +364,9 @@ class _Planner:
             tier=run.tier,
             rubric=self.scope.rubric_of(run.track, run.task),
             evidence={
-                question: self.judge.evidence_sha256(request)
+                (voter, question): self.keys.voters[voter].judge.evidence_sha256(request)
                 for question, request in requests.items()
+                for voter in self.keys.voters_on(question)
             },
             requests=requests,
             turns=len(run.turns),
@@ -383,29 +401,40 @@ class _Planner:
             self._add_needs(stale)
 
     def _expected_verdicts(self, run: _RunInfo) -> Iterator[_ExpectedVerdict]:
-        for question, items in self._items(run).items():
-            evidence = canonical_json(run.evidence[question]).encode()
-            for item in items:
-                key = self.keys.key_maker(item).sha256_of_json(evidence)
-                yield _ExpectedVerdict(run, question, item, key)
+        asked = self._items(run)
+        for voter, question in self.keys.votes(asked):
+            evidence = canonical_json(run.evidence[voter, question]).encode()
+            for item in asked[question]:
+                key = self.keys[voter].key_maker(item).sha256_of_json(evidence)
+                yield _ExpectedVerdict(run, voter, question, item, key)
 
     def _add_needs(self, stale: Sequence[_ExpectedVerdict]) -> None:
         """Group stale verdicts into calls, and estimate what these would use."""
         runs: dict[Path, _RunInfo] = {}
-        groups: dict[tuple[Path, QuestionName], dict[str, tuple[StaleReason, ...]]] = {}
+        groups: dict[tuple[Path, int, QuestionName], dict[str, tuple[StaleReason, ...]]] = {}
         for verdict, reasons in zip(stale, self._reasons(stale), strict=True):
             path = verdict.run.path
             runs[path] = verdict.run
-            groups.setdefault((path, verdict.question), {})[verdict.item.id] = reasons
+            group = (path, verdict.voter, verdict.question)
+            groups.setdefault(group, {})[verdict.item.id] = reasons
         self._add_tokens(runs.values())
-        previous: Path | None = None
-        for (path, question), reasons_by_item in groups.items():
-            need = Need(path, runs[path].rubric.id, question, reasons_by_item)
+        previous: tuple[Path, str] | None = None
+        for (path, index, question), reasons_by_item in groups.items():
+            voter = self.keys.voters[index]
+            need = Need(
+                path,
+                runs[path].rubric.id,
+                question,
+                reasons_by_item,
+                voter=index,
+                sample=voter.sample,
+            )
             self.needs.append(need)
-            estimate = self._estimate_call(runs[path], need, warm=path == previous)
+            is_warm = previous == (path, voter.judge.name)
+            estimate = self._estimate_call(runs[path], need, warm=is_warm)
             self.estimate += estimate
             self.costs.append(estimate.point.cost_usd)
-            previous = path
+            previous = (path, voter.judge.name)
 
     def _reasons(self, stale: Sequence[_ExpectedVerdict]) -> list[tuple[StaleReason, ...]]:
         """Why each of these verdicts is stale."""
@@ -433,7 +462,8 @@ class _Planner:
         self, verdict: _ExpectedVerdict, candidates: Sequence[VerdictKey]
     ) -> tuple[StaleReason, ...]:
         """The parts of the key that differ from the closest stored verdict."""
-        key = self.keys.key_maker(verdict.item).key(verdict.run.evidence[verdict.question])
+        evidence = verdict.run.evidence[verdict.voter, verdict.question]
+        key = self.keys[verdict.voter].key_maker(verdict.item).key(evidence)
         changes = (key.changed_from(candidate) for candidate in candidates)
         return min(changes, key=lambda parts: (len(parts), parts))
 
@@ -444,41 +474,56 @@ class _Planner:
 
         `warm`: another question on the same run is asked before it.
         """
-        if isinstance(self.judge, SizingJudge) and run.tokens is not None:
+        judge = self.keys.voters[need.voter].judge
+        tokens = run.tokens.get(need.voter)
+        if isinstance(judge, SizingJudge) and tokens is not None:
             items = self._items(run)[need.question]
             call = CallSize(
                 content_sha256=run.content_sha256,
                 turns=run.turns,
                 question=need.question,
                 items=tuple(item for item in items if item.id in need.reasons),
-                shared_tokens=run.tokens,
+                shared_tokens=tokens,
                 is_first=not warm,
             )
-            return self.forecaster.estimate(self.judge, self.judge.name, call)
-        if isinstance(self.judge, EstimatingJudge):
+            return self.forecaster.estimate(judge, judge.name, call)
+        if isinstance(judge, EstimatingJudge):
             request = (run.requests or self._read_again(run.path))[need.question]
-            return self.judge.estimate(replace(need.restrict(request), warm=warm))
+            return judge.estimate(replace(need.restrict(request), warm=warm))
         free = Usage(1, None, None, 0.0)
         return Estimate(free, free)
 
     def _add_tokens(self, runs: Iterable[_RunInfo]) -> None:
-        """Add the tokens of what the judge would be shown of runs that were not read."""
-        unread = [run for run in runs if run.tokens is None]
-        if not unread or not isinstance(self.judge, SizingJudge):
-            return
-        contexts = {self._context(run, question) for run in unread for question in run.evidence}
-        tokens = self.store.evidence_tokens({run.content_sha256 for run in unread}, contexts)
-        by_content = {content: count for (content, _), count in tokens.items()}
-        for run in unread:
-            run.tokens = by_content.get(run.content_sha256)
-            if run.tokens is None:
-                run.tokens = self._shared_tokens(self._read_again(run.path))
+        """Add the tokens of what each voter would be shown of runs that were not read."""
+        unread = [run for run in runs if not run.tokens]
+        for index, voter in enumerate(self.keys.voters):
+            if not unread or not isinstance(voter.judge, SizingJudge):
+                continue
+            contexts = {
+                self._context(run, vote)
+                for run in unread
+                for vote in run.evidence
+                if vote[0] == index
+            }
+            tokens = self.store.evidence_tokens({run.content_sha256 for run in unread}, contexts)
+            by_content = {content: count for (content, _), count in tokens.items()}
+            for run in unread:
+                count = by_content.get(run.content_sha256)
+                if count is None:
+                    count = self._shared_tokens(self._read_again(run.path)).get(index)
+                if count is not None:
+                    run.tokens[index] = count
 
-    def _shared_tokens(self, requests: Requests) -> int | None:
-        """The tokens of what all these questions on a run begin with."""
+    def _shared_tokens(self, requests: Requests) -> dict[int, int]:
+        """The tokens of what all these questions on a run begin with, by voter."""
+        by_voter = {}
         for request in requests.values():
-            return shared_tokens(self.judge, request)
-        return None
+            for index, voter in enumerate(self.keys.voters):
+                tokens = shared_tokens(voter.judge, request)
+                if tokens is not None:
+                    by_voter[index] = tokens
+            break
+        return by_voter
 
     def _read_again(self, path: Path) -> Requests:
         """The questions on a run that was planned from its stamps.
@@ -499,10 +544,14 @@ class _Planner:
         return items if run.proven is None else without_decided(items, run.proven)
 
     def _item_count(self, run: _RunInfo) -> int:
-        return sum(len(items) for items in self._items(run).values())
+        return self.keys.number_of_votes(self._items(run))
 
     def _questions_sha256(self, run: _RunInfo) -> str:
         return self.keys.sha256(run.rubric, run.tier, run.track)
 
-    def _context(self, run: _RunInfo, question: QuestionName) -> str:
-        return self.keys.context(question, run.track, run.tier)
+    def _context(self, run: _RunInfo, vote: _Vote) -> str:
+        voter, question = vote
+        return self.keys[voter].context(question, run.track, run.tier)
+
+    def _facts_context(self, run: _RunInfo) -> str:
+        return self.keys.facts_context(run.track, run.tier)

@@ -209,7 +209,7 @@ class StoredJudge(JudgeWrapper):
             results=tuple(by_id[item.id] for item in request.criteria),
             warnings=(*reply.warnings, *self._foreign_warnings(lookup.verdicts)),
             served_models=_served_models(reply.served_models, lookup.verdicts),
-            verdict_keys={id: key.sha256 for id, key in lookup.keys.items()},
+            verdict_keys={id: (key.sha256,) for id, key in lookup.keys.items()},
             stored_days=_days(lookup.verdicts) | reply.days,
         )
 
@@ -221,7 +221,7 @@ class StoredJudge(JudgeWrapper):
             tuple(verdicts[item.id].result for item in request.criteria),
             warnings=self._foreign_warnings(verdicts),
             served_models=_served_models((), verdicts),
-            verdict_keys={id: verdict.key.sha256 for id, verdict in verdicts.items()},
+            verdict_keys={id: (verdict.key.sha256,) for id, verdict in verdicts.items()},
             stored_days=_days(verdicts),
         )
 
@@ -264,7 +264,7 @@ class StoredOnly(StoredJudge):
             tuple(by_id[item.id] for item in request.criteria),
             warnings=self._foreign_warnings(lookup.verdicts),
             served_models=_served_models((), lookup.verdicts),
-            verdict_keys={id: verdict.key.sha256 for id, verdict in lookup.verdicts.items()},
+            verdict_keys={id: (verdict.key.sha256,) for id, verdict in lookup.verdicts.items()},
             stored_days=_days(lookup.verdicts),
         )
 

@@ -316,7 +316,33 @@ class Archive(StorePart):
         return [row.judge for row in self._read(query)]
 
     def judge_parameters(self, judge: str) -> dict[str, Any]:
-        """The parameters in this judge's newest verdict; empty without a verdict."""
+        """The parameters with which this judge made its newest scorecard; empty without a verdict.
+
+        Those of a panel are its members', with their names as `members`.
+        """
+        table = schema.cards
+        newest_card = (
+            sa.select(table.c.body)
+            .where(table.c.judge == judge)
+            .order_by(table.c.seq.desc())
+            .limit(1)
+        )
+        info = None
+        for row in self._read(newest_card):
+            info = self._card(row.body).judge
+        if info is None:
+            return self._newest_parameters(judge)
+        # Verdicts are votes of single judges, each with its parameters.
+        parameters: dict[str, Any] = {}
+        for voting in reversed(info.members or (judge,)):
+            parameters |= self._newest_parameters(voting)
+        if parameters and info.members:
+            parameters["members"] = info.members
+        common = {"samples": info.samples, "temperature": info.temperature}
+        return parameters | {name: value for name, value in common.items() if value is not None}
+
+    def _newest_parameters(self, judge: str) -> dict[str, Any]:
+        """The parameters in this judge's newest verdict."""
         table = schema.verdicts
         newest = (
             sa.select(table.c.parameters)

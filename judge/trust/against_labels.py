@@ -33,6 +33,7 @@ from ..card.presumed import presume
 from ..card.stage_results import CriterionResult
 from ..engine import PreparedRun, ask_all, choose_stages
 from ..facts.diagnosis import diagnose
+from ..judges.panel import vote_requests
 from ..judges.rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
@@ -151,11 +152,12 @@ def estimate_calls(
     for labelled in selection.select(runs):
         count += 1
         for request in labelled.prepared.requests(judge):
-            if _is_stored(judge, request):
-                continue
-            calls += 1
-            if isinstance(judge, EstimatingJudge):
-                most += judge.estimate(request).high
+            for voting, asked in vote_requests(judge, request):
+                if _is_stored(voting, asked):
+                    continue
+                calls += 1
+                if isinstance(voting, EstimatingJudge):
+                    most += voting.estimate(asked).high
     return count, calls, most
 
 

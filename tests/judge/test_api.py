@@ -23,6 +23,7 @@ from ambjudge.judge.judges.api.circuit_breaker import CircuitBreaker
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry, redact, retry_after
+from ambjudge.judge.judges.panel import Samples
 from ambjudge.judge.questions import prompts
 from ambjudge.judge.questions.items import QuestionSet, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
@@ -318,7 +319,6 @@ def test_identity_is_stable_and_holds_no_secret() -> None:
         {"evidence_budget": 10},
         {"max_tokens": 0},
         {"timeout": 0},
-        {"samples": 0},
     ],
 )
 def test_settings_out_of_range(options: dict) -> None:
@@ -425,7 +425,7 @@ async def test_a_record_is_billed_once_and_read_from_the_cache_three_times(judge
 
 
 async def test_the_first_sample_goes_alone(judge_server) -> None:
-    judge = judge_of(judge_server, "slow:0.3", "good", samples=3, temperature=1.0)
+    judge = Samples(judge_of(judge_server, "slow:0.3", "good", temperature=1.0), 3)
     await judge.judge(request())
     assert judge_server.answered_before[0] == 0
     assert min(judge_server.answered_before[1:]) >= 1

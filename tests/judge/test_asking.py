@@ -13,7 +13,7 @@ from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.judges.limits import Budget
-from ambjudge.judge.judges.panel import Panel
+from ambjudge.judge.judges.panel import Panel, Samples
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import Answer, ask_item
 from ambjudge.judge.rejudge.staleness import plan_rejudge, planned_requests
@@ -177,7 +177,7 @@ async def test_a_panel_of_two_keeps_both_votes(store, runs, judge_server) -> Non
 
 async def test_samples_of_a_choice(store, runs, judge_server) -> None:
     judge_server.script = ["good", "cannot_tell", "good"]
-    judge = judge_of(judge_server, samples=3, temperature=0.7)
+    judge = Samples(judge_of(judge_server, temperature=0.7), 3)
     _, answers = await asked(
         store, runs[:1], judge, ask_item("Which?", Answer("choice", ("a", "b")))
     )

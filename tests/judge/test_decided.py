@@ -16,7 +16,7 @@ from ambjudge.judge.engine import judge_run, make_scorecard, prepare
 from ambjudge.judge.facts.decided import decode, encode
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
-from ambjudge.judge.judges.panel import Panel
+from ambjudge.judge.judges.panel import Panel, Samples
 from ambjudge.judge.judges.rules import RulesJudge, bindings
 from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.rejudge.staleness import plan_rejudge
@@ -357,7 +357,7 @@ async def test_members_of_a_panel_and_samples_are_not_asked_either(judge_server,
     assert by_facts(card) == {"S1a": 1.0, "S2d": 1.0}
     assert all(results_of(card)[id].votes == () for id in ("S1a", "S2d"))
     assert not asked(judge_server, loopback) & {"S1a", "S2d"}
-    samples = ApiJudge("lowest", judge_server.url, samples=3, temperature=0.5, images=False)
+    samples = Samples(ApiJudge("lowest", judge_server.url, temperature=0.5, images=False), 3)
     assert by_facts(await judge_run(run, samples)) == {"S1a": 1.0, "S2d": 1.0}
     assert not asked(judge_server, loopback) & {"S1a", "S2d"}
 

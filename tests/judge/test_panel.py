@@ -12,7 +12,7 @@ from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import judge_run
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.transport import Retry
-from ambjudge.judge.judges.panel import Ballot, Panel, combine
+from ambjudge.judge.judges.panel import Ballot, Panel, Samples, combine
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import Answer, QuestionSet, ask_item
 from ambjudge.rubrics.load import load_rubric
@@ -246,7 +246,7 @@ async def test_a_panel_keeps_whether_the_picture_was_looked_at(judge_server) -> 
 
 
 async def test_samples_get_their_own_number(judge_server) -> None:
-    judge = ApiJudge("good", judge_server.url, temperature=1.0, seed=5, samples=3)
+    judge = Samples(ApiJudge("good", judge_server.url, temperature=1.0, seed=5), 3)
     (result,) = (await judge.judge(REQUEST)).results
     assert [v.sample for v in result.votes] == [0, 1, 2]
     assert sorted(b["seed"] for b in judge_server.requests) == [5, 6, 7]

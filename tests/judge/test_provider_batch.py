@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
+from ambjudge.judge.judges.panel import Samples
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.provider_batch import BatchOptions, abandon, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
@@ -77,7 +79,7 @@ async def test_the_story(server, store: Store, runs: list[Path], judge_server) -
     judge = judge_of(server)
     before = stale(store, runs, judge)
     sent = await send(store, runs, judge)
-    assert (sent.sent, sent.lines, len(sent.batches)) == (before.calls, before.calls, 1)
+    assert (sent.sent, len(sent.batches)) == (before.calls, 1)
     assert (await send(store, runs, judge)).waiting == before.calls, (
         "what waits in a batch is not sent again"
     )
@@ -247,18 +249,17 @@ async def test_split_by_lines_and_bytes(server, store: Store, runs: list[Path]) 
         await send(store, runs, judge_of(server, temperature=0.7), max_bytes=100)
 
 
-async def test_samples_are_lines_of_their_own_and_become_one_verdict(
-    server, store: Store, runs: list[Path]
-) -> None:
-    judge = judge_of(server, samples=3, temperature=0.7)
+async def test_samples_are_requests_of_their_own(server, store: Store, runs: list[Path]) -> None:
+    voting = judge_of(server, temperature=0.7)
+    judge = Samples(voting, 3)
     server.lines = ["good", "lowest", "good"]
-    sent = await send(store, runs[:1], judge)
-    assert sent.lines == 3 * sent.sent
-    assert [b.get("seed") for b in server.bodies[:3]] == [None, 1, 2]
-    await collect(store, judge, options=OPTIONS)
-    first = next(store.iter_verdicts())
-    assert [v.value for v in first.result.votes] == [1.0, 0.0, 1.0]
-    assert first.result.value == 1.0
+    plan = stale(store, runs[:1], judge)
+    sent = await submit(store, voting, planned_requests(plan, judge, voting), OPTIONS)
+    assert sent.sent == plan.calls == 3 * stale(store, runs[:1], voting).calls
+    assert Counter(b.get("seed") for b in server.bodies).keys() == {None, 1, 2}
+    await collect(store, voting, options=OPTIONS)
+    assert stale(store, runs[:1], judge).calls == 0
+    assert {verdict.key.sample for verdict in store.iter_verdicts()} == {0, 1, 2}
 
 
 async def test_a_cost_limit_holds_over_open_batches(server, store: Store, runs: list[Path]) -> None:

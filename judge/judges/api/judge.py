@@ -11,12 +11,10 @@ succeed (credentials, unknown model, rejected request, no server at the address)
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,7 +26,6 @@ from ...card.stage_results import CriterionResult, unscored
 from ...questions import prompts
 from ...questions.replies import ParsedReply, describe_omissions, parse_reply, to_results
 from ..limits import CostLimitReached
-from ..panel import Ballot, combine
 from .accounts import Account, FirstCall, Provider, TokenCounts, billed_usage
 from .answers import Completion, Counts
 from .circuit_breaker import CircuitBreaker
@@ -79,7 +76,6 @@ class ApiJudge(Messages):
     evidence_budget: most characters of a run's record.
     timeout: seconds for each attempt.
     seed: sent if given, plus the sample's number.
-    samples: answers requested for each question; they are combined as in panel.py.
     api_key: only if it is not in the environment (`key_for`); never shown.
     images: send plan.png along if the model takes images.
     outputs: also send a picture of one output of each kind.
@@ -98,7 +94,6 @@ class ApiJudge(Messages):
         evidence_budget: int = DEFAULT_BUDGET,
         timeout: float = 120.0,
         seed: int | None = None,
-        samples: int = 1,
         api_key: str | None = None,
         retry: Retry | None = None,
         breaker: CircuitBreaker | None = None,
@@ -107,7 +102,7 @@ class ApiJudge(Messages):
         outputs: bool = False,
     ) -> None:
         _check_model(model, api_base)
-        _check_numbers(temperature, evidence_budget, max_tokens, timeout, samples)
+        _check_numbers(temperature, evidence_budget, max_tokens, timeout)
         self._model = model
         self._target = f"openai/{model}" if api_base is not None and "/" not in model else model
         """The model's name as litellm is given it."""
@@ -116,7 +111,6 @@ class ApiJudge(Messages):
         """The address that is called: the given one, or the environment's."""
         self._temperature = temperature
         self._seed = seed
-        self._samples = samples
         self._api_key = api_key
         self._retry = retry or Retry()
         self._breaker = breaker or CircuitBreaker()
@@ -173,7 +167,9 @@ class ApiJudge(Messages):
             # is part of the keys of stored verdicts.
             "max_tokens": DEFAULT_MAX_TOKENS,
             "seed": self._seed,
-            "samples": self._samples,
+            # One answer to each question; several are the work of `panel.Samples`, and the number
+            # of each is a part of its key.
+            "samples": 1,
             "api_base": without_credentials(self._api_base),
             "evidence_budget": self._budget,
             "packing": PACKING,
@@ -229,20 +225,17 @@ class ApiJudge(Messages):
             cached_tokens=0,
             cache_write_tokens=high_input if self._cache_breakpoint else 0,
         )
-        first_sample = Estimate(warm if request.warm else cold, high)
-        other_samples = [Estimate(warm, high)] * (self._samples - 1)
-        return replace(sum(other_samples, first_sample), reserved=Usage())
+        return Estimate(warm if request.warm else cold, high, reserved=Usage())
 
     def usage_without_retries(self, request: Request) -> Usage:
-        """The most that one answer to each of `request_bodies` can use; no retries, no repairs."""
-        answer = self._usage(
+        """The most that one answer to `batch_body` can use; no retries, no repairs."""
+        return self._usage(
             calls=1,
             input_tokens=self._provider.counts.most(request, self._estimated_input(request)),
             output_tokens=self._provider.limits.only(request),
             cached_tokens=0,
             cache_write_tokens=0,
         )
-        return sum([answer] * self._samples, Usage())
 
     def _prompt_texts(self, request: Request) -> tuple[str, str]:
         """The text that all questions about the run begin with, and the text of this question."""
@@ -304,32 +297,13 @@ class ApiJudge(Messages):
         """Verdicts on `request.criteria`; JudgeError if this judge cannot work at all."""
         if not request.criteria:
             return Reply(results=())
-        if self._samples == 1:
-            return await self._judge_sample(request)
-        first, *others = self._sample_requests(request)
-        # The first goes alone, so that the others find the record in the provider's cache.
-        replies = [await self._judge_sample(first)]
-        replies += await asyncio.gather(*(self._judge_sample(other) for other in others))
-        ballots = [
-            Ballot(self.name, sample.sample, reply)
-            for sample, reply in zip((first, *others), replies, strict=True)
-        ]
-        return combine(request, ballots)
-
-    def _sample_requests(self, request: Request) -> list[Request]:
-        """The request once for each sample, numbered on from the samples of earlier requests."""
-        first = request.sample * self._samples
-        return [replace(request, sample=first + number) for number in range(self._samples)]
-
-    async def _judge_sample(self, request: Request) -> Reply:
-        """One sample: a call, and a second one to repair entries that cannot be used."""
         messages = self.messages(request)
         input_estimate = self._estimated_input(request)
         account = Account(self._provider, request)
         raw: list[str] = []
         parsed: ParsedReply | None = None
         failure = Failure("unparsable")
-        # The second round is the repair; whatever it does not repair stays unparsable.
+        # The second round repairs entries that cannot be used; others stay unparsable.
         for _ in range(2):
             try:
                 completion = await self._whole_reply(
@@ -475,15 +449,12 @@ class ApiJudge(Messages):
         )
         return base.rstrip("/"), key if key != "none" else None
 
-    def request_bodies(self, request: Request) -> tuple[dict[str, Any], ...]:
-        """The JSON bodies of a request's first calls, one per sample, as live calls send them."""
+    def batch_body(self, request: Request) -> dict[str, Any]:
+        """The JSON body of a request's first call, as a live call sends it."""
         messages = self.messages(request)
-        return tuple(self._body(sample, messages) for sample in self._sample_requests(request))
-
-    def _body(self, sample: Request, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        """The JSON body of one call, without options that the model is known not to take."""
         while True:
-            options = self._options.for_request(sample, self._provider.limits.only(sample))
+            # Without options that the model is known not to take.
+            options = self._options.for_request(request, self._provider.limits.only(request))
             requested = self._options.requested
             try:
                 return request_body(self._target, messages, options)
@@ -493,22 +464,11 @@ class ApiJudge(Messages):
                         f"{self.name}: {failed.message}", "check the model's name and parameters"
                     ) from None
 
-    def reply_from(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply:
-        """The reply that live calls with these answers would give, one per sample; no repairs.
+    def reply_from(self, request: Request, answer: Completion | CallFailed) -> Reply:
+        """The reply that a live call with this answer would give; no repairs.
 
-        The request's criteria and evidence must be those that the bodies were made from.
+        The request's criteria and evidence must be those that the body was made from.
         """
-        first = request.sample * len(answers)
-        ballots = []
-        for number, answer in enumerate(answers):
-            sample = replace(request, sample=first + number)
-            ballots.append(
-                Ballot(self.name, sample.sample, self._reply_from_answer(sample, answer))
-            )
-        return ballots[0].reply if len(ballots) == 1 else combine(request, ballots)
-
-    def _reply_from_answer(self, request: Request, answer: Completion | CallFailed) -> Reply:
-        """The reply to one sample's request."""
         account = Account(self._provider, request)
         most = Counts(self._estimated_input(request), self._provider.limits.only(request))
         if isinstance(answer, CallFailed):
@@ -636,7 +596,7 @@ def _check_model(model: str, api_base: str | None) -> None:
 
 
 def _check_numbers(
-    temperature: float, evidence_budget: int, max_tokens: int | None, timeout: float, samples: int
+    temperature: float, evidence_budget: int, max_tokens: int | None, timeout: float
 ) -> None:
     """ConfigError for a number out of range."""
     if not 0 <= temperature <= 2:
@@ -649,9 +609,9 @@ def _check_numbers(
             f"the default is {DEFAULT_BUDGET}",
         )
     is_no_limit = max_tokens is not None and max_tokens < 1
-    if is_no_limit or not 0 < timeout < math.inf or samples < 1:
+    if is_no_limit or not 0 < timeout < math.inf:
         raise ConfigError(
-            "max_tokens, timeout and samples must be above 0", "leave them out for the defaults"
+            "max_tokens and timeout must be above 0", "leave them out for the defaults"
         )
 
 
