@@ -38,6 +38,7 @@ SETTINGS: dict[str, Setting] = {
     "policy": Setting(str),
     "track": Setting(str),
     "tier": Setting(str, ("lite", "standard", "pro")),
+    "young_minutes": Setting(float),
     "stages": Setting(str, ("rules", "judge", "mixed")),
     "diagnosis": Setting(bool),
     "ask_all": Setting(bool),

@@ -40,6 +40,7 @@ from .tracks import TRACKS
 from .trajectories.models import Run, Segmentation, Tier
 from .trajectories.reading.load import iter_runs as iter_files
 from .trajectories.reading.load import load_run
+from .trajectories.reading.running import RunningRule
 from .trajectories.turns.segment import segment as segment_run
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def score(
     diagnosis: bool = True,
     stages: StagesFrom = "rules",
     ask_all: bool = False,
+    running: bool = False,
     store: Store | str | Path | None = None,
 ) -> ScoreCard:
     """The scorecard of one run, by the rules judge unless given another.
@@ -128,9 +130,10 @@ def score(
     public inputs. `policy`: `paper`, `harness`, a TOML or YAML file, or a Policy. `diagnosis`: ask
     a model for error codes too.
     `stages`: who labels the turns: rules, judge or mixed. `ask_all`: ask a model also about
-    criteria that facts decide. ConfigError for an unknown policy, for a rubric of another track
-    than the run's, and for a judge that cannot label turns; JudgeError if the judge cannot be used
-    at all.
+    criteria that facts decide. `running`: a run that is not over still goes on, so what needs its
+    end is withheld (the commands look at the clock, functions do not). ConfigError for an unknown
+    policy, for a rubric of another track than the run's, and for a judge that cannot label turns;
+    JudgeError if the judge cannot be used at all.
     """
     loaded = _as_run(run)
     questions = QuestionSet(diagnosis=diagnosis, stages=stages, ask_all=ask_all)
@@ -141,6 +144,7 @@ def score(
         public=public,
         policy=load_policy(policy),
         questions=questions,
+        running=running,
     )
     with _open_scorer(judge, options, store) as scorer:
         check_can_label_stages(scorer.judge, questions)
@@ -160,6 +164,7 @@ def score_many(
     diagnosis: bool = True,
     stages: StagesFrom = "rules",
     ask_all: bool = False,
+    running: bool = False,
     store: Store | str | Path | None = None,
     concurrency: int = 8,
     max_cost: float | None = None,
@@ -185,6 +190,7 @@ def score_many(
         public=public,
         policy=load_policy(policy),
         questions=questions,
+        running=running,
         concurrency=concurrency,
         max_cost=max_cost,
     )
@@ -367,6 +373,7 @@ def _score_options(
     public: str | Path | None,
     policy: Policy,
     questions: QuestionSet,
+    running: bool = False,
     concurrency: int = 8,
     max_cost: float | None = None,
 ) -> ScoreOptions:
@@ -384,6 +391,7 @@ def _score_options(
         concurrency=concurrency,
         max_cost=max_cost,
         questions=questions,
+        running=RunningRule(stated=running),
     )
 
 

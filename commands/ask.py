@@ -89,7 +89,14 @@ def run(
     settings, quiet = load(obj["config"]), obj["quiet"]
     run_flags, options = read_run_flags(settings, flags), score_options(settings, flags)
     judge = run_flags.judge()
-    scope = ask_scope(judge, item, track=options.track, tier=options.tier, public=options.public)
+    scope = ask_scope(
+        judge,
+        item,
+        track=options.track,
+        tier=options.tier,
+        public=options.public,
+        running=options.running,
+    )
     options = replace(options, rubric=None, questions=scope.questions)
     out = Path(flags["out"]) if flags["out"] else None
     with ExitStack() as stack:

@@ -176,6 +176,8 @@ def read_cards(
     name_problems(result.problems)
     read_cohort = result if isinstance(result, Cohort) else result.cohort
     note_reading(reading, read_cohort.selection, flags.get("policy"), obj["quiet"])
+    if read_cohort.running:
+        console.note(read_cohort.running_sentence, obj["quiet"])
     return result
 
 

@@ -74,6 +74,12 @@ WHERE = option(
     metavar="FILTER",
     help="Only runs that match, as 'tier:lite S3<0.5'.",
 )
+RUNNING = option(
+    "--running/--finished",
+    heading="Scores",
+    default=None,
+    help="Runs without an end go on, or not.  [by age]",
+)
 POLICY = option(
     "--policy",
     heading="Scores",

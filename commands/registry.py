@@ -11,6 +11,7 @@ from ..plugins import Door
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Write thirty constructed runs to try everything on."),
     "score": ("score", "Score a run, or every run below a folder."),
+    "watch": ("watch", "Watch runs while agents work: codes as they fire, endings with scores."),
     "segment": ("segment", "Show the stage of every turn, and what each stage cost."),
     "codes": ("codes", "Show the error codes that fired, with their turns and reasons."),
     "search": ("search", "Find words or a pattern in the turns of runs."),

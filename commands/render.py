@@ -116,7 +116,7 @@ def _stage_basis(section: Section) -> str:
 def _print_totals(section: Section, card: ScoreCard) -> None:
     for line in section.lines:
         say(wrap(line.text, "   ", ""))
-    if card.standing != "read":
+    if card.standing != "read" and card.status.ended != "running":
         say(f"   {JUDGE_HINT}")
     quotes, verified = card.quotes
     if (verified < quotes or card.contradictions) and not card.policy.strict_evidence:
@@ -228,6 +228,7 @@ UNSCORED_REASONS = {
     "unparsable": "with an answer that could not be read",
     "no_evidence": "without evidence: the judge could not tell, or its quote is not in the run",
     "not_read": f"that no rule decides: {JUDGE_HINT}",
+    "running": "not met so far, of runs that still go on: score them again when they have ended",
 }
 """Why criteria have no verdict, by their reason, and what to do about it."""
 
@@ -269,7 +270,7 @@ class Row:
 def row(card: ScoreCard) -> Row:
     """A scorecard's row."""
     codes = list(dict.fromkeys(code.code for code in card.codes))
-    if {"cannot_tell", "not_read"} & set(card.codes_read.values()):
+    if {"cannot_tell", "not_read", "withheld"} & set(card.codes_read.values()):
         codes.append("?")
     quotes, verified = card.quotes
     doubts = [f"{verified}/{quotes}"] if verified < quotes else []
@@ -289,7 +290,9 @@ def row(card: ScoreCard) -> Row:
         },
         agentic=format_total(card.agentic, card.agentic_bounds, standing, presumed, 2),
         task=score_text(card.task),
-        overall=format_total(
+        overall="running"
+        if card.status.ended == "running"
+        else format_total(
             card.overall, card.overall_bounds, card.standing, presumed, overall_digits
         ),
         codes=" ".join(codes) or "–",

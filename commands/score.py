@@ -37,6 +37,7 @@ from .options import (
     PATHS_OR_ADDRESSES,
     POLICY,
     RUBRIC,
+    RUNNING,
     STAGES_FROM,
     STORE,
     WHERE,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 @WHERE
 @RUBRIC
 @run_facts_options
+@RUNNING
 @POLICY
 @STORE
 @JSON
@@ -336,6 +338,7 @@ class _OutcomeSink:
         self.failed = 0
         self.incomplete = 0
         self.codes_unread = 0
+        self.running = 0
         self.quotes = 0
         self.quotes_found = 0
         self.contradictions = 0
@@ -396,8 +399,10 @@ class _OutcomeSink:
     def _count(self, gist: Gist) -> None:
         """Add one scorecard to the totals."""
         self.incomplete += gist.incomplete
-        self.standings[gist.standing] += 1
-        if gist.read_share is not None and gist.standing != "read":
+        self.running += gist.running
+        if not gist.running:
+            self.standings[gist.standing] += 1
+        if not gist.running and gist.read_share is not None and gist.standing != "read":
             self.read_shares.append(gist.read_share)
         self.quotes += gist.quotes
         self.quotes_found += gist.quotes_found
@@ -469,6 +474,13 @@ class _OutcomeSink:
             if self.failed:
                 parts.append(f"{self.failed} could not be read")
             console.note(", ".join(parts), self.quiet)
+        if self.running:
+            verb = "goes on" if self.running == 1 else "go on"
+            console.note(
+                f"{console.counted(self.running, 'run')} still {verb}, so what needs an end is"
+                " withheld: score again later, or give --finished if this is wrong",
+                self.quiet,
+            )
         if self.missing_criteria:
             for line in unscored_notes(self.missing_criteria):
                 console.note(line, self.quiet)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..judge.select import JudgeOptions
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
+    from ..trajectories.reading.running import RunningRule
 
 
 def existing_paths(paths: Sequence[str]) -> tuple[str, ...]:
@@ -177,6 +178,20 @@ def with_rubrics_in_force(
     return replace(options, rubric=rubrics)
 
 
+def running_rule(settings: Settings, flags: Mapping[str, Any]) -> RunningRule:
+    """Which runs still go on: what --running or --finished says, else their age by the clock."""
+    import time
+
+    from ..trajectories.reading.running import YOUNG_MINUTES, RunningRule
+
+    minutes = settings.get("young_minutes")
+    return RunningRule(
+        stated=flags.get("running"),
+        young_minutes=YOUNG_MINUTES if minutes is None else minutes,
+        clock=time.time,
+    )
+
+
 def score_options(settings: Settings, flags: Mapping[str, Any]) -> ScoreOptions:
     """How runs are scored: flags over settings over defaults.
 
@@ -198,6 +213,7 @@ def score_options(settings: Settings, flags: Mapping[str, Any]) -> ScoreOptions:
             f"{public}: no such folder", "--public takes the folder with the public inputs"
         )
     return ScoreOptions(
+        running=running_rule(settings, flags),
         rubric=value("rubric"),
         policy=load_policy(value("policy") or "paper"),
         public=Path(public) if public else None,

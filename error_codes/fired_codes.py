@@ -17,11 +17,16 @@ MIN_CONFIDENCE = 0.5
 def fired_codes(ctx: CodeContext, taxonomy: CodeTaxonomy = "paper") -> tuple[FiredCode, ...]:
     """The codes that fire on a run, in code order; empty for a clean run and for one without turns.
 
-    Circular codes (`from_score`) are among them; leave them out where codes explain scores.
+    A run that still goes on has those of its trace alone. Circular codes (`from_score`) are among
+    them; leave them out where codes explain scores.
     """
     if not ctx.last:
         return ()
-    codes = tuple(code for detector in detectors(taxonomy) for code in _detect(detector, ctx))
+    asked = detectors(taxonomy)
+    if ctx.run.status.ended == "running":
+        # Files may be half written, and scores are of the end.
+        asked = tuple(detector for detector in asked if detector.independence == "from_trace")
+    codes = tuple(code for detector in asked for code in _detect(detector, ctx))
     return codes if taxonomy == "paper" else _one_per_step(ctx, codes)
 
 

@@ -9,6 +9,8 @@ The rules, in order:
 4. A code that did not fire is absent if a reader said so, and cannot be told if the reader could
    not say or prove it. Unread, it is absent where facts decide it (E2, E4, E5) and not read where
    it takes reading (E1, E3).
+5. Of a run that still goes on, E5 (what was delivered) is withheld, and so is every other code that
+   did not fire: it may still come.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Literal
 from ..trajectories.models import Frozen, Run, Segmentation, Stage
 from ..trajectories.record.quotes import Evidence
 from .models import CodeReading, Contradiction, FiredCode
-from .paper_codes import BY_FACTS
+from .paper_codes import BY_FACTS, OF_DELIVERY
 from .registry import rests_on_fact
 from .taxonomy import taxonomy
 
@@ -79,6 +81,8 @@ def merge(
     `precision`: by code, the share of this reader's readings that labels confirm; it replaces the
     reader's own confidence where it is known.
     """
+    if run.status.ended == "running":
+        readings = [reading for reading in readings if reading.code != OF_DELIVERY]
     by_code = {reading.code: reading for reading in readings}
     standing = tuple(
         finding
@@ -154,6 +158,8 @@ def _stage(reading: Reading, segmentation: Segmentation) -> Stage:
 def _state(code: str, present: set[str], reading: Reading | None, run: Run) -> CodeReading:
     if code in present:
         return "present"
+    if run.status.ended == "running":
+        return "withheld"
     if reading is not None:
         return "absent" if reading.state == "absent" else "cannot_tell"
     return "absent" if code in BY_FACTS and run.turns else "not_read"

@@ -10,9 +10,9 @@ from ..trajectories.record.quotes import Evidence
 
 CodeTaxonomy = Literal["paper", "harness"]
 
-CodeReading = Literal["present", "absent", "cannot_tell", "not_read"]
-"""What is known of a code: it fired, it did not, a reader could not tell, or nobody read the run
-for it."""
+CodeReading = Literal["present", "absent", "cannot_tell", "not_read", "withheld"]
+"""What is known of a code: it fired, it did not, a reader could not tell, nobody read the run for
+it, or the run still goes on, so that it cannot be called absent."""
 
 
 class FiredCode(Frozen):

@@ -8,5 +8,7 @@ from __future__ import annotations
 CODES = ("E1", "E2", "E3", "E4", "E5")
 BY_FACTS = ("E2", "E4", "E5")
 """Codes that files, exit codes and tracebacks decide: what did not fire is absent, even unread."""
+OF_DELIVERY = "E5"
+"""The code that is about what was handed over, so that it needs the end of a run."""
 BY_READING = ("E1", "E3")
 """Codes that take reading: facts can prove them but never exclude them."""

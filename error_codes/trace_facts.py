@@ -46,9 +46,11 @@ def trace_facts(ctx: CodeContext) -> tuple[Fact, ...]:
 
     They are a last run of tests that failed, the executions with their exit codes, blocked and
     unanswered calls, the last write, and the failed steps. A run without a track has no checked
-    files and no report; its facts include the numbers that only its last message contains.
+    files and no report; its facts include the numbers that only its last message contains,
+    once it has ended.
     """
-    claims = claimed_numbers(ctx.run) if ctx.run.track is None else ()
+    is_running = ctx.run.status.ended == "running"
+    claims = claimed_numbers(ctx.run) if ctx.run.track is None and not is_running else ()
     return (
         *_failed_tests(ctx),
         *_executions(ctx),
@@ -182,7 +184,9 @@ def _stopped_calls(ctx: CodeContext) -> Iterator[Fact]:
 
 def _unanswered_calls(ctx: CodeContext) -> Iterator[Fact]:
     unanswered = (turn.index for turn, action in ctx.run.actions() if action.observation is None)
-    turns = tuple(dict.fromkeys(unanswered))
+    # The answers to the last calls of a run that goes on are still awaited.
+    awaited = ctx.last if ctx.run.status.ended == "running" else None
+    turns = tuple(turn for turn in dict.fromkeys(unanswered) if turn != awaited)
     if turns:
         text = f"Calls without any recorded answer: {_turns(turns)}."
         yield Fact(kind="unanswered", text=text, turns=turns, source="trace")

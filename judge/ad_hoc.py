@@ -25,6 +25,7 @@ from ..errors import ConfigError
 from ..trajectories.models import Frozen, Tier, TrackName
 from ..trajectories.quantities import Whole
 from ..trajectories.reading.json_bytes import without_lone_surrogates
+from ..trajectories.reading.running import RunningRule
 from ..trajectories.record.quotes import Evidence
 from ..version import __version__
 from .base import Judge, extra_questions
@@ -111,6 +112,7 @@ def ask_scope(
     track: TrackName | None = None,
     tier: Tier | None = None,
     public: Path | None = None,
+    running: RunningRule | None = None,
 ) -> Scope:
     """The scope of a plan that asks this and nothing else.
 
@@ -121,7 +123,8 @@ def ask_scope(
             f"judge {judge.name} cannot be asked: only a model reads a question",
             "name one, for example --judge openai/gpt-5.4-mini or --judge local:PATH",
         )
-    return Scope((), track, tier, QuestionSet(criteria=False, diagnosis=False, ask=item), public)
+    questions = QuestionSet(criteria=False, diagnosis=False, ask=item)
+    return Scope((), track, tier, questions, public, running or RunningRule())
 
 
 async def ask(

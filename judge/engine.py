@@ -23,7 +23,7 @@ from ..trajectories.summary import run_info, stage_uses
 from ..trajectories.turns.segment import segment
 from ..version import __version__
 from .base import Judge, QuestionName, Reply, Request, extra_questions
-from .card.fields import Policy, RunInfo
+from .card.fields import Grades, Policy, RunInfo
 from .card.provenance import card_warnings, judge_info, packages, rubric_info
 from .card.scorecard import ScoreCard
 from .card.stage_results import CriterionResult
@@ -53,6 +53,7 @@ from .scoring.run_scores import (
     STAGES_WITH_TOOLS,
     Verdicts,
     run_scores,
+    so_far,
     stage_verdicts,
     with_requirements,
     without_tools,
@@ -289,7 +290,7 @@ def assemble(
         agentic_bounds=scores.total.agentic_bounds,
         task=scores.task,
         task_from=scores.task_from,
-        grades=grades(run, prepared.check),
+        grades=Grades() if run.status.ended == "running" else grades(run, prepared.check),
         overall=scores.total.overall,
         overall_bounds=scores.total.overall_bounds,
         outcomes=run.outcomes,
@@ -351,6 +352,8 @@ def _check_verdicts(
             stage: tuple(strict_result(result, contradicted, by_rules) for result in results)
             for stage, results in verdicts.items()
         }
+    if run.status.ended == "running":
+        verdicts = so_far(verdicts)
     # Only now, as a 0 that strict evidence does not count must not zero other criteria.
     return with_requirements(verdicts, rubric), contradictions
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..rubrics.load import rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Tier, TrackName
+from ..trajectories.reading.running import RunningRule
 from .base import Judge, QuestionName, Request
 from .card.fields import Policy
 from .engine import PreparedRun, prepare
@@ -26,6 +27,8 @@ class Scope:
     """Of runs whose files do not say."""
     questions: QuestionSet = field(default_factory=QuestionSet)
     public: Path | None = None
+    running: RunningRule = field(default_factory=RunningRule)
+    """Which runs still go on."""
 
     def rubric_of(self, track: TrackName | None, task: str | None) -> Rubric:
         """The rubric that judges a run: the scope's for that track, else the track's own."""
@@ -36,8 +39,8 @@ class Scope:
         return bool(self.rubrics) and all(rubric is not given for given in self.rubrics)
 
     def apply(self, run: Run) -> Run:
-        """The run with the scope's track and tier where it has none."""
-        return run.model_copy(
+        """The run with the scope's track and tier where it has none, running if it goes on."""
+        return self.running.apply(run).model_copy(
             update={"track": run.track or self.track, "tier": run.tier or self.tier}
         )
 

@@ -21,6 +21,7 @@ from ..trajectories.models import Run, Tier, TrackName
 from ..trajectories.reading.layout import is_run
 from ..trajectories.reading.load import load_conversation
 from ..trajectories.reading.remote import RemotePath, staged
+from ..trajectories.reading.running import RunningRule
 from ..version import __version__
 from .base import (
     Judge,
@@ -75,6 +76,8 @@ class ScoreOptions:
     """Let a scorecard that lacks verdicts replace a stored one that lacks none."""
     stored_only: bool = False
     """Ask no judge: make scorecards from the verdicts that the store has."""
+    running: RunningRule = field(default_factory=RunningRule)
+    """Which runs still go on."""
     questions: QuestionSet = field(default_factory=QuestionSet)
     """The questions that a model judge is asked."""
 
@@ -87,7 +90,14 @@ class ScoreOptions:
 
     def scope(self) -> Scope:
         """The scope that a rejudge plan for the same runs has."""
-        return Scope(load_rubrics(self.rubric), self.track, self.tier, self.questions, self.public)
+        return Scope(
+            load_rubrics(self.rubric),
+            self.track,
+            self.tier,
+            self.questions,
+            self.public,
+            self.running,
+        )
 
 
 @dataclass(frozen=True)
@@ -422,6 +432,8 @@ class StoringScorer(RunScorer):
             key = self._card_keys.key(run.path, run.content_sha256, rubric.sha256)
             questions = self._votes.sha256(rubric, run.tier, run.track)
             settled = SettledRow(run.content_sha256, questions, votes)
+        # What was stored of a run that goes on is out of date, whatever it has.
+        may_replace = self.options.replace_whole_cards or run.status.ended == "running"
         new_card = NewCard(
             run_ref,
             path,
@@ -429,7 +441,7 @@ class StoringScorer(RunScorer):
             key,
             settled,
             facts,
-            self.options.replace_whole_cards,
+            may_replace,
             tuple(verdict_keys),
         )
         if not await self._cards.submit(new_card):
@@ -473,7 +485,7 @@ class StoringScorer(RunScorer):
         from .store import stamps
 
         started = time.time_ns()
-        run = load_conversation(path)
+        run = self.scope.running.apply(load_conversation(path))
         return run, stamps.take(run, started)
 
 

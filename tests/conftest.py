@@ -45,6 +45,14 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_run_is_young() -> Iterator[None]:
+    """Runs that tests wrote a moment ago do not count as still running: tests of that say so."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("AMBJUDGE_YOUNG_MINUTES", "0")
+        yield
+
+
 @pytest.fixture
 def no_runaway() -> Callable[[], AbstractContextManager[None]]:
     """`with no_runaway():` fails when the block burns a minute of CPU, as a regex or loop that

@@ -294,9 +294,10 @@ class CardStatus(Frozen):
     """Whether the run broke a rule that ends it with 0."""
     violations: Whole
     """Number of isolation violations."""
-    ended: Literal["submitted", "stopped", "breach", "cut"]
+    ended: Literal["submitted", "stopped", "breach", "cut", "running"]
     """submitted; stopped: a closing message, but nothing submitted; breach; cut: killed, out of
-    turns, or a call without an answer."""
+    turns, or a call without an answer; running: it still went on when it was scored, so that what
+    needs its end is withheld."""
 
 
 class Status(CardStatus):
@@ -305,6 +306,8 @@ class Status(CardStatus):
     violations: Whole = 0
     violation_records: tuple[Violation, ...] = ()
     breach_turn: int | None = None
+    end_recorded: bool = False
+    """Whether the harness recorded an end: by its trace, its summary or its report."""
 
 
 class Run(Frozen):

@@ -374,12 +374,10 @@ class Collection:
         if path is None:
             return row._replace(state="error", error="the conversation is not there")
         try:
-            run = load_conversation(path)
-            track = run.track or self.options.track
-            tier = run.tier or self.options.tier
+            run = self.options.scope().apply(load_conversation(path))
             card = make_scorecard(
-                run.model_copy(update={"track": track, "tier": tier}),
-                rubric=self.rubric_of(track, run.task),
+                run,
+                rubric=self.rubric_of(run.track, run.task),
                 policy=self.options.policy,
                 public=self.options.public,
             )

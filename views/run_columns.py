@@ -17,7 +17,13 @@ from .run_fields import NUMBER_FIELDS, TEXT_FIELDS
 from .run_rows import RunRow
 
 _BARS = "▁▂▃▄▅▆▇█"
-_ENDINGS = {"submitted": "sub", "stopped": "stop", "breach": "BRCH", "cut": "cut"}
+_ENDINGS = {
+    "submitted": "sub",
+    "stopped": "stop",
+    "breach": "BRCH",
+    "cut": "cut",
+    "running": "run…",
+}
 """Short forms of `Status.ended`."""
 _TIERS = {"standard": "std"}
 """Short forms of tiers; the others are short enough."""

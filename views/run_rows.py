@@ -99,7 +99,8 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         low, high = card["overall_bounds"]
         overall_range = (float(low), float(high))
     unscored_stages = sum(
-        stage["score"] is None and stage["method"] != "not_applicable" for stage in stages.values()
+        stage["score"] is None and stage["method"] not in ("not_applicable", "withheld")
+        for stage in stages.values()
     )
     outcomes = card.get("outcomes") or {}
     return RunRow(
@@ -125,7 +126,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         failed_calls=_integer(resources["failed_calls"]),
         failed_steps=len(card["episodes"]),
         contradictions=len(card["contradictions"]),
-        unscored=_count_status(criteria, "unscored") + unscored_stages,
+        unscored=_count_unscored(criteria) + unscored_stages,
         unverified=_count_unverified(criteria),
         judge=_text(card["judge"]["name"]),
         rubric=f"{card['rubric']['id']} {card['rubric']['version']}",
@@ -164,6 +165,14 @@ def _was_read_for_codes(card: Mapping[str, Any]) -> bool:
 def _count_status(criteria: Sequence[Mapping[str, Any]], status: str) -> int:
     """The number of criteria with this status."""
     return sum(criterion["status"] == status for criterion in criteria)
+
+
+def _count_unscored(criteria: Sequence[Mapping[str, Any]]) -> int:
+    """The number of criteria without a verdict, but for those that a running run may still meet."""
+    return sum(
+        criterion["status"] == "unscored" and criterion.get("reason") != "running"
+        for criterion in criteria
+    )
 
 
 def _count_unverified(criteria: Sequence[Mapping[str, Any]]) -> int:

@@ -102,6 +102,8 @@ def board_page(cohort: Cohort, rubrics: Sequence[UsedRubric]) -> BoardPage:
     }
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     about = sentences(basis(cohort).row(0, named=True)) if table.height else []
+    if cohort.running:
+        about.append(f"{cohort.running_sentence}.")
     names = [name.removeprefix(GROUP) for name in measures if _kind(name) == "stage"]
     return BoardPage(
         data=f"window.AMBJUDGE_BOARD = {text};\n",

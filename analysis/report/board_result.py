@@ -64,6 +64,8 @@ class Leaderboard(CohortResult):
     def opening(self) -> tuple[str, ...]:
         """What the scores rest on, as sentences that stand above the boards."""
         lines = sentences(self.basis)
+        if self.cohort.running:
+            lines.append(f"{self.cohort.running_sentence}.")
         if (
             self.boards["value"].null_count() == self.boards.height
             and not self.basis["unread_runs"]
@@ -99,6 +101,7 @@ class Leaderboard(CohortResult):
             "outcome": self.outcome,
             "by": self.by,
             "basis": self.basis,
+            "running": self.cohort.running,
             "mixtures": list(self.mixtures),
             "rows": json_rows(self.boards),
         }

@@ -95,8 +95,10 @@ class CohortResult(ABC):
 
 def selection_line(cohorts: Iterable[Cohort]) -> str:
     """Which scorecards of each cohort count; "" for tables made by hand."""
+    cohorts = list(cohorts)
     selections = [cohort.selection for cohort in cohorts if cohort.selection is not None]
-    return "; against ".join(map(str, selections))
+    running = [cohort.running_sentence for cohort in cohorts if cohort.running]
+    return "; ".join(["; against ".join(map(str, selections)), *running])
 
 
 def result_text(title: str, sentences: Sequence[str], *lines: str) -> str:

@@ -189,7 +189,8 @@ def read(
 ) -> Cohort:
     """Read the cohort of a source (see `cohorts.cohort`) and collect its texts about failures.
 
-    InputError if nothing can be read, or if there is not a single run.
+    Runs that still go on are left out. InputError if nothing can be read, or if there is not a
+    single run that has ended.
     """
 
     def on_each(item: ScoreCard | pl.DataFrame) -> None:
@@ -198,7 +199,11 @@ def read(
         if texts is not None and isinstance(item, ScoreCard):
             texts.add(item)
 
-    read_cohort = cohort(source, reading, choice, where, on_each)
+    read_cohort = cohort(source, reading, choice, where, on_each).without_running()
+    if read_cohort.runs.is_empty() and read_cohort.running:
+        raise InputError(
+            read_cohort.running_sentence, "score them again when they have ended (--finished)"
+        )
     if read_cohort.runs.is_empty():
         raise _no_runs(read_cohort.problems, is_filtered=where is not None)
     if texts is not None and read_cohort.selection is not None:

@@ -82,7 +82,8 @@ def _without_unread_scores(table: pl.DataFrame, notes: list[str]) -> pl.DataFram
 def insufficiently_read() -> pl.Expr:
     """Whether too few criteria of a run were judged for a point score (`read_share.standing`)."""
     unscored = pl.any_horizontal(
-        pl.col(f"{stage}_method").eq("unscored").fill_null(False) for stage in READ_STAGES
+        pl.col(f"{stage}_method").is_in(["unscored", "withheld"]).fill_null(False)
+        for stage in READ_STAGES
     )
     share_with_value = pl.col("read_share") + pl.col("presumed").fill_null(0.0)
     return unscored | (share_with_value < ENOUGH - 1e-9).fill_null(False)

@@ -419,9 +419,7 @@ def _score_runs(root: Path, problems: list[str], reading: CardReading) -> Iterat
             if options is None:
                 card = make_scorecard(run)
             else:
-                run = run.model_copy(
-                    update={"track": run.track or options.track, "tier": run.tier or options.tier}
-                )
+                run = options.scope().apply(run)
                 card = make_scorecard(
                     run,
                     rubric=rubric_for(run.track, run.task, rubrics),

@@ -16,7 +16,7 @@ from ...error_codes.paper_codes import CODES as CODES
 CODE_SOURCES = ("judge", "detector", "fact", "score")
 """judge: a judge named it; detector: found in trace or files; fact: found by a detector whose
 finding stands whatever a judge reads; score: derived from the score itself, which is circular."""
-READINGS = ("present", "absent", "cannot_tell", "not_read")
+READINGS = ("present", "absent", "cannot_tell", "not_read", "withheld")
 
 READ_SCHEMA: dict[str, Any] = {
     **dict.fromkeys(CODES, pl.Boolean),

@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from ...console import counted
 from ...errors import InputError
 from ...judge.base import JUDGED_STAGES
 from ...judge.card.choice import CardChoice, CardHead, Selection, choose
@@ -79,6 +80,32 @@ class Cohort:
     """Which scorecards of the source these are, by their positions; None if made by hand."""
     other_judges: Cohort | None = None
     """The same runs by the judges that are not in force; None if there are none."""
+    running: int = 0
+    """Runs that were left out as they still go on (`without_running`)."""
+
+    def without_running(self) -> Cohort:
+        """The runs that have ended: those that still go on have no scores to average."""
+        others = self.other_judges
+        ids = self.runs.filter(pl.col("ended") == "running")["run_id"]
+        names = ("runs", "criteria", "codes", "parts") if ids.len() else ()
+        tables = {
+            name: getattr(self, name).filter(~pl.col("run_id").is_in(ids.implode()))
+            for name in names
+        }
+        return replace(
+            self,
+            **tables,
+            running=ids.len(),
+            other_judges=None if others is None else others.without_running(),
+        )
+
+    @property
+    def running_sentence(self) -> str:
+        """How many runs were left out as they still go on; "" for none."""
+        if not self.running:
+            return ""
+        verb = "goes on" if self.running == 1 else "go on"
+        return f"{counted(self.running, 'run')} still {verb}: not counted"
 
     @property
     def all_judges(self) -> Cohort:

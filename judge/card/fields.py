@@ -242,7 +242,8 @@ class ScoreCardFields(Frozen):
     codes: tuple[FiredCode, ...] = ()
     """Error codes that fired, of both taxonomies."""
     codes_read: dict[str, CodeReading]
-    """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read."""
+    """Every code of the paper's taxonomy: present, absent, cannot_tell, not_read or
+    withheld (the run still goes on)."""
     unproven: tuple[FiredCode, ...] = ()
     """Readings whose quote was not found in the run: listed, not fired."""
     facts: tuple[FactInfo, ...] = ()
@@ -336,12 +337,12 @@ class ScoreCardFields(Frozen):
             result.reason
             for stage in self.stages.values()
             for result in stage.criteria
-            if result.reason is not None
+            if result.reason not in (None, "running")
         )
         quotes, quotes_found = self.quotes
         return Gist(
             incomplete=any(
-                stage.score is None and stage.method != "not_applicable"
+                stage.score is None and stage.method not in ("not_applicable", "withheld")
                 for stage in self.stages.values()
             ),
             standing=self.standing,
@@ -352,6 +353,7 @@ class ScoreCardFields(Frozen):
             strict=self.policy.strict_evidence,
             codes_unread="not_read" in self.codes_read.values(),
             unscored=dict(reasons),
+            running=self.status.ended == "running",
         )
 
 
@@ -381,3 +383,5 @@ class Gist(NamedTuple):
     """Some codes were not read."""
     unscored: dict[str, int]
     """Criteria without a verdict, by reason."""
+    running: bool = False
+    """The run still goes on."""

@@ -94,6 +94,10 @@ def card_warnings(
     if "S4" in rubric.stages or "S5" in rubric.stages:
         lines += outputs.warnings
     lines += scoring.warnings
+    if run.status.ended == "running":
+        lines.append(
+            "the run still goes on, so what needs its end is withheld: score it again after its end"
+        )
     if run.track is None and has_all_stages(rubric.stages):
         lines.append(
             "track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)"

@@ -6,7 +6,7 @@ zeroed. Presumed and unscored criteria are not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...rounding import fixed
@@ -68,9 +68,9 @@ def _weights(
         yield kind, stage_weight * weight[result.id] / total
 
 
-def standing(methods: Iterable[str], read: float, presumed: float) -> Standing:
+def standing(methods: Sequence[str], read: float, presumed: float) -> Standing:
     """The standing that follows from the methods of S1-S3 and the shares."""
-    if "unscored" in methods or read + presumed < ENOUGH - 1e-9:
+    if not {"unscored", "withheld"}.isdisjoint(methods) or read + presumed < ENOUGH - 1e-9:
         return "open"
     return "presumed" if presumed and read < ENOUGH else "read"
 

@@ -20,10 +20,17 @@ CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "u
 """presumed: nobody read it; the point score takes the most frequent value of labelled runs, the
 bounds cover the whole scale."""
 UnscoredReason = Literal[
-    "judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"
+    "judge_error",
+    "unparsable",
+    "truncated",
+    "refused",
+    "budget",
+    "no_evidence",
+    "not_read",
+    "running",
 ]
-"""no_evidence: the judge cannot tell; not_read: no fact decides it and nobody read the run; the
-others are failures."""
+"""no_evidence: the judge cannot tell; not_read: no fact decides it and nobody read the run;
+running: it is not met so far, and the run still goes on; the others are failures."""
 
 
 class Vote(Frozen):
@@ -96,13 +103,14 @@ def unscored(
 class StageResult(Frozen):
     """The result of one stage.
 
-    `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule), unscored, or
-    not_applicable (no criterion applies: the stage has no weight).
+    `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule), unscored,
+    not_applicable (no criterion applies: the stage has no weight), or withheld (the run still goes
+    on).
     """
 
     score: Unit | None
-    """0 to 1; null if unknown or not applicable."""
-    method: Literal["judge", "deterministic", "unscored", "policy", "not_applicable"]
+    """0 to 1; null if unknown, withheld or not applicable."""
+    method: Literal["judge", "deterministic", "unscored", "policy", "not_applicable", "withheld"]
     """Where the score comes from."""
     bounds: tuple[Unit, Unit]
     """Worst and best case over what is presumed or unscored."""

@@ -7,7 +7,7 @@ by 1e-4 for stages and Agentic and by 0.01 for Overall; anything more is a diffe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -142,6 +142,8 @@ class _Verification:
             else:
                 counted[name] = self._stage(name, result)
         total = self.scoring.total(counted, self.rubric.weights, self.card.task)
+        if self.card.status.ended == "running":
+            total = replace(total, agentic=None, overall=None)
         for field, tolerance in (
             ("agentic", STAGE_TOLERANCE),
             ("agentic_bounds", STAGE_TOLERANCE),
@@ -170,6 +172,8 @@ class _Verification:
                 reason = "no policy zeroes a run that is not disqualified"
                 self.add(f"stages.{name}.method", "policy", reason)
             return None if result.score is None else 0.0, (0.0, 0.0)
+        if result.method == "withheld" and self.card.status.ended != "running":
+            self.add(f"stages.{name}.method", "withheld", "a score, as the run has ended")
         if name == "S2" and result.parts:
             score = setup_score(result.parts)
             return score, (score, score)
@@ -185,7 +189,7 @@ class _Verification:
             reason = "results of the rubric's criteria"
             self.add(f"stages.{name}.criteria", str(error), reason)
             return None, UNKNOWN_BOUNDS
-        return stage.score, stage.bounds
+        return None if result.method == "withheld" else stage.score, stage.bounds
 
     def _checked(
         self, name: str, result: StageResult, caps: list[Cap]

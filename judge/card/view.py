@@ -90,7 +90,9 @@ _ENDINGS = {
     "stopped": "stopped without submitting",
     "breach": "ended by a breach",
     "cut": "cut off",
+    "running": "still running",
 }
+RUNNING = "the run still goes on: what needs its end is withheld"
 STAGES_BY = {"judge": "stages by the judge", "mixed": "stages by rules and judge"}
 """Who labelled the turns, where it was not the rules alone."""
 
@@ -244,7 +246,9 @@ def _totals(card: ScoreCardFields) -> Section:
     lines = [Line(tuple(parts))]
     if card.outcomes:
         lines.append(_outcomes(card))
-    if card.standing != "read":
+    if card.status.ended == "running":
+        lines.append(Line((Text(RUNNING, "unknown"),)))
+    elif card.standing != "read":
         reason = standing_reasons({card.standing: 1}, card.read_share)[0]
         lines.append(Line((Text(reason, "unknown"),)))
     quotes, verified = card.quotes
@@ -314,7 +318,9 @@ def _stage(card: ScoreCardFields, name: str, criteria: Mapping[str, Criterion]) 
     stage = card.stages[name]
     low, high = stage.bounds
     head: list[Part] = [Value(score_text(stage.score, stage.presumed), stage.score)]
-    if stage.method == "not_applicable":
+    if stage.method == "withheld":
+        head = [Value("withheld", None), Text(": running ", "unknown"), Bounds(low, high)]
+    elif stage.method == "not_applicable":
         head += [Text(" does not apply", "dim")]
     elif high - low > 0.005 or stage.score is None:
         head += [Text(" "), Bounds(low, high)]
@@ -404,7 +410,7 @@ def criterion_item(result: CriterionResult, criterion: Criterion | None, title: 
         vote_reason = f" ({vote.reason.replace('_', ' ')})" if vote.reason else ""
         details.append(Line((Text(f"{vote.judge}: {value}{vote_reason}", "dim"),), "vote"))
     below_full = result.value is None or result.value < 1
-    judged = result.status in ("scored", "presumed", "unscored")
+    judged = result.status in ("scored", "presumed", "unscored") and result.reason != "running"
     target = criterion_target(result)
     return Item(
         result.id,
@@ -491,7 +497,12 @@ def _codes(card: ScoreCardFields) -> Section:
     )
 
 
-_READING_WORDS = {"absent": "absent", "cannot_tell": "cannot tell", "not_read": "not read"}
+_READING_WORDS = {
+    "absent": "absent",
+    "cannot_tell": "cannot tell",
+    "not_read": "not read",
+    "withheld": "withheld: running",
+}
 
 
 def codes_not_fired(codes_read: Mapping[str, str], unread_reason: str = "") -> Iterator[Line]:

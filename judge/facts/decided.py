@@ -28,10 +28,16 @@ _NOTHING_PROVEN = "-"
 
 
 def proven_rulings(facts: RuleFacts) -> dict[str, Ruling]:
-    """The rulings on a run that are proofs and may decide a criterion, by the rule's name."""
+    """The rulings on a run that are proofs and may decide a criterion, by the rule's name.
+
+    That something is absent decides nothing while the run goes on.
+    """
     rulings = {}
+    is_running = facts.run.status.ended == "running"
     for name in _deciding_rules():
         ruling = RULES_BY_NAME[name](facts)
+        if is_running and ruling is not None and ruling.value == 0.0:
+            continue
         if ruling is not None and ruling.proof is not None and ruling.value in (0.0, 1.0):
             rulings[name] = ruling
     return rulings

@@ -61,7 +61,8 @@ def detect(
     run: Run, segmentation: Segmentation, outputs: OutputFacts, public: Path | None = None
 ) -> Detected:
     """Run every detector once; `outputs`: what was found out about the delivered files."""
-    answers = read_answers(run)
+    # Answers that are written while the run goes on are no deliverables yet.
+    answers = () if run.status.ended == "running" else read_answers(run)
     context = code_context(run, segmentation, outputs)
     return Detected(
         context=context,

@@ -44,6 +44,8 @@ def run_facts(
     """
     if context is None:
         context = code_context(run, segmentation)
+    if run.status.ended == "running":
+        return number_facts(_bounded((tuple(_facts_so_far(context, codes)),)))
     parts = (
         (*flag_facts(check), *problem_facts(check), *_harness_facts(run)),
         tuple(file_facts(run)),
@@ -54,12 +56,26 @@ def run_facts(
     return number_facts(_bounded(parts))
 
 
+def _facts_so_far(context: CodeContext, codes: Sequence[FiredCode]) -> Iterator[Fact]:
+    """The facts of a run that still goes on: those of its trace, without any about its end."""
+    run = context.run
+    last_turn = len(run.turns)
+    text = (
+        f"The run still goes on: turn {last_turn} is the last one so far, and what is missing may"
+        " still come. The delivered files were not looked at."
+    )
+    yield plain_fact("running", text, "trace", last_turn)
+    yield from _violation_facts(run)
+    yield from trace_facts(context)
+    yield from finding_facts(codes)
+
+
 def _bounded(parts: Sequence[Sequence[Fact]]) -> list[Fact]:
     """The facts that fit into the limits, in order, each at most a line long."""
     selected: list[Fact] = []
     left_out: Counter[str] = Counter()
     facts_left = chars_left = 0
-    for part, (more_facts, more_chars) in zip(parts, _SHARES, strict=True):
+    for part, (more_facts, more_chars) in zip(parts, _SHARES, strict=False):
         facts_left += more_facts
         chars_left += more_chars
         for fact in part:
@@ -106,6 +122,10 @@ def _harness_facts(run: Run) -> Iterator[Fact]:
     if run.status.disqualified:
         text = "The harness disqualified the run."
         yield plain_fact("disqualified", text, "harness", run.status.breach_turn)
+    yield from _violation_facts(run)
+
+
+def _violation_facts(run: Run) -> Iterator[Fact]:
     violations = run.status.violation_records
     for violation in violations[:_MAX_VIOLATIONS]:
         text = f"The harness recorded a violation: {' '.join(violation.text[:600].split())[:240]}"

@@ -352,7 +352,7 @@ class _Planner:
 
     def _read_run(self, path: Path) -> _RunInfo:
         read_at = time.time_ns()
-        loaded = load_conversation(path)
+        loaded = self.scope.running.apply(load_conversation(path))
         self.counts["read"] += 1
         run = self.scope.apply(loaded)
         prepared = self.scope.prepare(run)

@@ -23,7 +23,7 @@ class StageScore:
 
     score: float | None
     bounds: Bounds
-    method: Literal["judge", "deterministic", "policy", "unscored", "not_applicable"]
+    method: Literal["judge", "deterministic", "policy", "unscored", "not_applicable", "withheld"]
     cap: Cap | None = None
     """The lowest cap in force; it is applied already."""
     parts: Mapping[str, float] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...rubrics.model import Rubric, StageRubric
@@ -67,6 +67,19 @@ def without_tools(verdicts: Verdicts) -> Verdicts:
     }
 
 
+def so_far(verdicts: Verdicts) -> Verdicts:
+    """The results for a run that still goes on: what is not met yet, or only presumed, is open."""
+    return {stage: tuple(map(_so_far, results)) for stage, results in verdicts.items()}
+
+
+def _so_far(result: CriterionResult) -> CriterionResult:
+    is_met = result.status == "scored" and result.value == 1
+    is_open = result.status in ("scored", "presumed") and not is_met
+    if not is_open and result.reason != "not_read":
+        return result
+    return CriterionResult.unscored(result.id, "running", _NOT_YET)
+
+
 def with_requirements(verdicts: Verdicts, rubric: Rubric) -> Verdicts:
     """The results with each criterion set to 0 that requires one which is 0."""
     return {
@@ -91,6 +104,7 @@ def _verdicts(
 STAGES_WITH_TOOLS = ("S2", "S3")
 """Setting up and trying out: an agent that can only answer has neither to do."""
 _NO_RESULT = "the judge gave no result"
+_NOT_YET = "not seen so far, and the run still goes on"
 
 
 def run_scores(
@@ -108,12 +122,16 @@ def run_scores(
     failed.
     """
     scores = _stage_scores(scoring, rubric, verdicts, outputs)
+    if status.ended == "running":
+        scores = _withheld(scores, verdicts)
     if status.disqualified:
         turn = status.breach_turn
         stage = None if turn is None else segmentation.stage_of(turn)
         scores = scoring.after_breach(scores, turn, stage)
     # Totalled before `reported`: the harness blends tool usage in only after Agentic is computed.
     total = scoring.total(scores.stages, rubric.weights, scores.task)
+    if status.ended == "running":
+        total = replace(total, agentic=None, overall=None)
     failure_codes = {str(stage): code for stage, code in failures.items()}
     checks = {"S4": outputs.s4_checks, "S5": outputs.s5_checks}
     stages = {
@@ -131,6 +149,17 @@ def run_scores(
         for name, stage in scoring.reported(scores.stages, outputs).items()
     }
     return RunScores(stages, total, scores.task, scores.task_from, shares(stages, rubric))
+
+
+def _withheld(scores: Scores, verdicts: Verdicts) -> Scores:
+    """The scores of a run that still goes on: only stages with nothing open have one."""
+    stages = {}
+    for name, stage in scores.stages.items():
+        is_open = any(result.status == "unscored" for result in verdicts.get(name, ()))
+        if name not in verdicts or is_open:
+            stage = replace(stage, score=None, method="withheld")
+        stages[name] = stage
+    return replace(scores, stages=stages)
 
 
 def _stage_scores(

@@ -32,7 +32,8 @@ class CardCache:
         That is, their files and everything else that decides a card are unchanged.
         """
         current: dict[Path, CardLine] = {}
-        if not self._store.made_here:
+        # Which runs go on that the user says still do, only their files show.
+        if not self._store.made_here or self._scope.running.stated:
             return current
         for card in self._store.latest_cards(paths, self._judge):
             if not self._is_current(card):

@@ -38,8 +38,11 @@ _FOLDER_SIZE = -1
 def take(run: Run, read_at_ns: int) -> str | None:
     """The stamp of a run whose reading began at `read_at_ns` (`time.time_ns`).
 
-    None if one of its files is too young or cannot be looked at.
+    None if one of its files is too young or cannot be looked at, and for a run that still goes on:
+    it may end without another byte.
     """
+    if run.status.ended == "running":
+        return None
     folder = os.path.dirname(os.path.abspath(run.path))
     entries: list[tuple[str, int, int]] = []
     try:

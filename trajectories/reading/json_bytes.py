@@ -124,6 +124,16 @@ def decode(data: bytes, path: Path) -> str:
         ) from None
 
 
+def decode_start(data: bytes) -> str | None:
+    """The text of a UTF-8 file that may break off within a character; None if it is none."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.reason != "unexpected end of data":
+            return None
+        return data[: error.start].decode("utf-8-sig")
+
+
 def is_file(path: Path) -> bool:
     """Whether this is a regular file; False, without an exception, if that cannot be told."""
     try:
@@ -270,6 +280,90 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
         raise InputError(str(error), "split or shorten it", path) from None
     except NestingError as error:
         raise InputError(str(error), "expected an object or a list of messages", path) from None
+
+
+def complete_part(text: str) -> str | None:
+    """The JSON of a file that breaks off, up to the last complete member of its outermost value.
+
+    In an object the members of `messages` count too. None if no member is complete, or if the text
+    is not broken off but broken.
+    """
+    try:
+        text = text.removeprefix("\ufeff").lstrip()
+        if text.startswith("["):
+            end = _complete_items(text, 1)
+            return None if end is None else text[:end] + "]"
+        return _complete_members(text) if text.startswith("{") else None
+    except (RecursionError, json.JSONDecodeError):
+        return None
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_LONGEST_LITERAL = 30
+"""Characters of a word, a number or an escape that is cut in two at the end of a text."""
+
+
+def _after_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return position if match is None else match.end()
+
+
+def _value_end(text: str, position: int) -> int | None:
+    """Where the value that begins here ends; None if the text breaks off in it.
+
+    JSONDecodeError if it is no JSON. A number at the very end may have lost digits.
+    """
+    try:
+        _, end = _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        if text[error.pos : error.pos + 1] in ("]", "}"):
+            raise
+        is_at_end = len(text) - _after_space(text, error.pos) <= _LONGEST_LITERAL
+        is_cut_off = is_at_end or error.msg.startswith("Unterminated string")
+        if is_cut_off:
+            return None
+        raise
+    return end if end < len(text) or text[end - 1] in "]}" else None
+
+
+def _complete_items(text: str, position: int) -> int | None:
+    """Where the last complete item of the list that was opened before `position` ends."""
+    last_end = None
+    while True:
+        position = _after_space(text, position)
+        end = _value_end(text, position) if position < len(text) else None
+        if end is None:
+            return last_end
+        last_end, position = end, _after_space(text, end)
+        if position >= len(text):
+            return last_end
+        if text[position] != ",":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+        position += 1
+
+
+def _complete_members(text: str) -> str | None:
+    """An object that breaks off, up to its last complete member or message."""
+    last_end, position = None, 1
+    while True:
+        start = _after_space(text, position)
+        name_end = _value_end(text, start) if start < len(text) else None
+        colon = len(text) if name_end is None else _after_space(text, name_end)
+        if name_end is None or colon >= len(text):
+            break
+        value = _after_space(text, colon + 1)
+        end = _value_end(text, value) if value < len(text) else None
+        if end is None:
+            if text[start:name_end] == '"messages"' and text.startswith("[", value):
+                items_end = _complete_items(text, value + 1)
+                if items_end is not None:
+                    return text[:items_end] + "]}"
+            break
+        delimiter = _after_space(text, end)
+        if text[delimiter : delimiter + 1] not in (",", ""):
+            return None
+        last_end, position = end, delimiter + 1
+    return None if last_end is None else text[:last_end] + "}"
 
 
 def read_json(path: Path) -> Any:

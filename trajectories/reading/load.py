@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from ...console import counted
 from ...errors import InputError
 from ...tasks.output_format import published_format
 from ...tracks import TRACKS, infer_track
@@ -34,8 +35,10 @@ from .external_outcomes import read_outcomes
 from .harness_report import report_identity, report_runtime, submit_answer
 from .json_bytes import (
     amount,
+    complete_part,
     count,
     decode,
+    decode_start,
     exact_sum,
     number,
     parse_json,
@@ -130,7 +133,7 @@ def _read_run(path: Path) -> Run:
             f"the run has no conversation: its turns come from {path.name} and the tool log"
         )
     else:
-        conversation = _parse_conversation(parse_json(decode(data, path), path), path)
+        conversation = _read_conversation(data, path, warnings)
     builder = _build_turns(conversation.messages, path, warnings)
     if side_files is None:
         side_files = SideFiles(folder, warnings, digest)
@@ -182,6 +185,27 @@ def _read_run(path: Path) -> Run:
         warnings=tuple(warnings),
         **identity,
     )
+
+
+def _read_conversation(data: bytes, path: Path, warnings: list[str]) -> _Conversation:
+    """The conversation in a file; of one that breaks off, as it does while it is written, what
+    stands before."""
+    try:
+        return _parse_conversation(parse_json(decode(data, path), path), path)
+    except InputError:
+        text = decode_start(data)
+        part = None if text is None else complete_part(text)
+        if part is None:
+            raise
+        try:
+            conversation = _parse_conversation(parse_json(part, path), path)
+        except InputError:
+            conversation = None
+        if conversation is None or not conversation.messages:
+            raise
+        messages = counted(len(conversation.messages), "message")
+        warnings.append(f"{path.name} breaks off after {messages}: what stands before is read")
+        return conversation
 
 
 def _parse_conversation(value: Any, path: Path) -> _Conversation:
@@ -381,6 +405,7 @@ def _status(
         violation_records=tuple(violations),
         ended=_ending(breached=breached, submitted=submitted, stopped=stopped),
         breach_turn=_breach_turn(side_files, violations, breached),
+        end_recorded=_is_end_recorded(side_files),
     )
 
 
@@ -450,6 +475,12 @@ def _is_accepted_submission(action: Action) -> bool:
         return True
     is_marked_as_failed = observation.exit_code is None and observation.failed
     return not is_marked_as_failed and not observation.stdout.startswith("REJECTED")
+
+
+def _is_end_recorded(side_files: SideFiles) -> bool:
+    """Whether the harness wrote what it writes once a run has ended."""
+    has_result = side_files.report is not None or side_files.summary is not None
+    return has_result or bool(side_files.events("run_end"))
 
 
 def _delivers_answers(track: TrackName | None) -> bool:

@@ -328,6 +328,8 @@ def _calls_fact(run: Run) -> str:
 
 
 def _ending_fact(run: Run) -> str:
+    if run.status.ended == "running":
+        return "ended: not yet, the run still goes on: what is missing so far may still come"
     line = f"ended: {run.status.ended}"
     if run.status.breach_turn:
         line += f" in turn {run.status.breach_turn}"
@@ -335,6 +337,8 @@ def _ending_fact(run: Run) -> str:
 
 
 def _delivered_fact(run: Run) -> str:
+    if run.status.ended == "running":
+        return "delivered files: not looked at before the run has ended"
     if run.outputs.root is None:
         return "delivered files: unknown, no output folder came with the run"
     line = f"delivered files: {len(run.outputs.files)} in {len(run.outputs.cases)} case folders"

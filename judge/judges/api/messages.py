@@ -26,6 +26,13 @@ is part of every verdict's key.
 """
 _GROUP_OPENING = "Question: what did the agent do, and what came of it?"
 
+_STILL_RUNNING = (
+    "The run had not ended when it was recorded. What is missing so far, outputs and the hand-over"
+    " above all, may still come: it makes no error code present and no commitment broken or"
+    " dropped."
+)
+"""Stands before a question on a run that still goes on; like the openings above, no prompt file."""
+
 
 class Messages:
     """Makes a judge's messages.
@@ -105,7 +112,8 @@ class Messages:
 
     def question_text(self, request: Request) -> str:
         """The end of the user message: the question."""
-        return self._question_text(request.question, request.criteria, len(request.run.turns))
+        text = self._question_text(request.question, request.criteria, len(request.run.turns))
+        return f"{_STILL_RUNNING}\n\n{text}" if request.run.status.ended == "running" else text
 
     def _question_text(self, question: QuestionName, items: Sequence[Criterion], turns: int) -> str:
         """The text of a question about a run of this many turns."""
