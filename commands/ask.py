@@ -21,7 +21,7 @@ from .grouped_help import option
 from .options import STORE, WHERE, campaign_options, json_option
 from .path_types import LocalPath
 from .runs import list_runs, matching_files
-from .sessions import existing_paths, required_store, score_options
+from .sessions import existing_paths, note_strangers, required_store, score_options
 from .table_files import format_of, target_of
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def run(
         if out is not None and not run_flags.dry_run:
             target = _Target(out, target_of(out, paths), format_of(out))
         store = required_store(existing_paths(paths), settings, flags["store"], stack, quiet)
+        note_strangers(store, paths, run_list.files, quiet, new=True)
         work = _Asking(
             files,
             judge,

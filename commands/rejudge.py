@@ -36,6 +36,7 @@ from .score_changes import show_changes, show_renewed
 from .sessions import (
     existing_paths,
     judge_options,
+    note_strangers,
     required_store,
     score_options,
     with_rubrics_in_force,
@@ -129,6 +130,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         selected, options = select_shard(run_flags, matching, options)
         files = list(selected)
         store = required_store(existing_paths(paths), settings, flags["store"], stack, quiet)
+        note_strangers(store, paths, run_list.files, quiet)
         options = with_rubrics_in_force(options, store, quiet, is_dry_run=run_flags.dry_run)
         run_flags = _with_stored_judge(run_flags, store, paths, settings, flags)
         judge = run_flags.judge()

@@ -46,7 +46,12 @@ from .options import (
 )
 from .path_types import PathOrAddress
 from .runs import has_run, list_runs, matching_files
-from .sessions import open_session_store, score_options, with_rubrics_in_force
+from .sessions import (
+    note_strangers,
+    open_session_store,
+    score_options,
+    with_rubrics_in_force,
+)
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
@@ -135,6 +140,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             return 2
 
         if store is not None:
+            examples = [next(run_sources([path])).path for path in readable_paths]
+            note_strangers(store, readable_paths, examples, quiet, new=True)
             options = with_rubrics_in_force(options, store, quiet, is_dry_run=run_flags.dry_run)
         runs: Sequence[str | RunSource] = paths
         if flags["where"]:

@@ -105,6 +105,24 @@ def open_session_store(
     return store
 
 
+def note_strangers(
+    store: Store, paths: Sequence[str], files: Sequence[Path], quiet: bool, *, new: bool = False
+) -> None:
+    """Name the paths below which the store knows no run, though it knows others.
+
+    `new`: new runs are usual, so only those are named that the store seems to know at another
+    place. `files` are the conversations at or below the paths.
+    """
+    from ..trajectories.reading.remote import is_address
+
+    for path in (Path(name) for name in existing_paths(paths) if not is_address(name)):
+        folder = path.absolute()
+        example = next((file for file in files if file.absolute().is_relative_to(folder)), None)
+        stranger = store.stranger(path, example)
+        if stranger is not None and (stranger.namesake or not new):
+            console.note(f"{stranger}; so these runs are judged anew", quiet)
+
+
 def required_store(
     paths: Sequence[str], settings: Settings, flag: str | None, stack: ExitStack, quiet: bool
 ) -> Store:

@@ -250,6 +250,9 @@ class Collection:
         heads = store.heads(below)
         selection = choose([stored.head for stored in heads], self.choice)
         self.left_out = selection.sentence()
+        stranger = None if below is None or heads else store.stranger(below)
+        if stranger is not None:
+            self.left_out = f"runs without a scorecard; {stranger}"
         by_path = {heads[number].path: number for number in selection.other_judges}
         by_path |= {heads[number].path: number for number in selection.numbers}
         copies = {str(stored.path) for stored in heads if stored.path not in by_path}

@@ -36,6 +36,7 @@ from .frames import conform, read_frame, run_columns
 if TYPE_CHECKING:
     from ...judge.session import ScoreOptions
     from ...judge.store import Store
+    from ...judge.store.runs import Stranger
     from ...judge.store.scorecards import StoredHead
 
 _FRAME_SUFFIXES = (".parquet", ".csv")
@@ -53,15 +54,19 @@ class FolderState:
     folder: Path
     store: str
     """Where the store is."""
-    unscored: int
+    unscored: int = 0
     """Runs without a scorecard in the store."""
-    gone: int
+    gone: int = 0
     """Scorecards of runs that are no longer there."""
-    changed: int
+    changed: int = 0
     """Runs whose conversation has changed since their scorecard was made."""
+    stranger: Stranger | None = None
+    """What to say if the store has none of the runs, but others."""
 
     def notes(self) -> Iterator[str]:
         """Sentences on runs and scorecards that do not fit each other."""
+        if self.stranger is not None:
+            yield f"{self.stranger}; so these runs are scored by rules"
         if self.unscored:
             yield (
                 f"left out {counted(self.unscored, 'run')} below {self.folder} without a scorecard"
@@ -214,9 +219,12 @@ def _from_folder_store(
     with open_store(place, create=False) as store:
         heads = store.heads(path)
         scored_paths = {stored.path for stored in heads}
-        if not scored_paths:
-            return
         existing = _conversations(path)
+        if not scored_paths:
+            stranger = store.stranger(path, next(iter(existing), None))
+            if stranger is not None:
+                reading.folders.append(FolderState(path, store.location, stranger=stranger))
+            return
         state = FolderState(
             folder=path,
             store=store.location,

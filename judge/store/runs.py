@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from ...trajectories.models import Run, Tier, TrackName
+from ...trajectories.reading.layout import run_folder
+from ...trajectories.reading.remote import is_address
 from ...trajectories.summary import run_info
 from . import schema
 from .connection import CHUNK, EvidenceRow, SettledRow, StorePart, clean_row, now
@@ -39,6 +42,27 @@ class FileStamp(NamedTuple):
     stamp: str
     stamped_at: str
     run: StoredRun
+
+
+class Stranger(NamedTuple):
+    """A path with runs that a store does not know, though it has others."""
+
+    store: str
+    path: Path
+    runs: int
+    """That the store has."""
+    namesake: str | None
+    """A stored run in a folder of the same name, in another place."""
+    common: str
+    """The folder below which the store's runs are."""
+
+    def __str__(self) -> str:
+        if self.namesake is not None:
+            nearest = f"the nearest is {self.namesake}"
+        else:
+            nearest = f"they are below {self.common}"
+        runs = f"{self.runs:,} runs" if self.runs != 1 else "1 run"
+        return f"the store {self.store} has {runs}, none of them at {self.path}: {nearest}"
 
 
 class RunIndex(StorePart):
@@ -153,6 +177,33 @@ class RunIndex(StorePart):
         query = sa.select(runs).join_from(files, runs, _same_version(files, runs))
         yield from map(self._stored_run, self._pages(query, runs.c.path, CHUNK))
 
+    def stranger(self, path: Path, example: Path | None = None) -> Stranger | None:
+        """What to say of a path if the store has scorecards, but none at or below it; else None.
+
+        `example` is the conversation of a run there.
+        """
+        column = schema.cards.c.path
+        distinct = sa.func.count(sa.distinct(column))
+        query = sa.select(distinct, sa.func.min(column), sa.func.max(column))
+        count, first, last = self._read(query)[0]
+        here = sa.select(column).where(self.at_or_below(column, path)).limit(1)
+        if not count or self._read(here):
+            return None
+        namesake = None if example is None else self._namesake(example)
+        ends = (str(self.absolute(first)), str(self.absolute(last)))
+        common = os.path.commonpath(ends) if _have_common_path(ends) else ends[0]
+        return Stranger(self.location, path, int(count), namesake, common)
+
+    def _namesake(self, file: Path) -> str | None:
+        """The stored path of a run in a folder of the same name elsewhere; None without one."""
+        folder = run_folder(file).absolute()
+        ending = "/" + file.absolute().relative_to(folder.parent).as_posix()
+        column = schema.cards.c.path
+        query = sa.select(column).where(column.endswith(ending, autoescape=True)).limit(1)
+        for row in self._read(query):
+            return str(self.absolute(row.path))
+        return None
+
     def runs_of(self, references: Iterable[int]) -> dict[int, StoredRun]:
         """The versions of runs with these references, by reference."""
         table = schema.runs
@@ -177,6 +228,11 @@ class RunIndex(StorePart):
     def _stored_run(self, row: sa.Row[Any]) -> StoredRun:
         fields = {name: row._mapping[name] for name in StoredRun._fields}
         return StoredRun(**(fields | {"path": self.absolute(row.path)}))
+
+
+def _have_common_path(paths: Sequence[str]) -> bool:
+    """Whether all are paths of this machine, not addresses."""
+    return not any(is_address(path) for path in paths)
 
 
 def _same_version(files: sa.Table, runs: sa.Table) -> sa.ColumnElement[bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,27 @@ def test_slimming_takes_what_nothing_rests_on(collection, target, boards):
         store._engine.begin() as connection,
     ):
         connection.exec_driver_sql("delete from events")
+
+
+def test_a_store_that_knows_none_of_the_runs_says_so(collection, capsys, tmp_path):
+    """A copied file whose paths are not those of the runs: no command takes that for new runs."""
+    misplaced = tmp_path / "elsewhere" / "misplaced.db"
+    misplaced.parent.mkdir()
+    with open_store(collection / ".ambjudge" / "ambjudge.db") as store:
+        back_up(store, tmp_path / "backup.db")
+    with closing(sqlite3.connect(tmp_path / "backup.db")) as connection, connection:
+        connection.execute("DELETE FROM meta WHERE name = 'root'")
+    for words in (
+        ("leaderboard", "runs"),
+        ("analyze", "runs", "--table", "stages"),
+        ("export", "runs"),
+        ("rejudge", "runs", "--dry-run"),
+        ("score", "runs"),
+    ):
+        shutil.copyfile(tmp_path / "backup.db", misplaced)
+        run_command([*words, "--store", str(misplaced)])
+        seen = capsys.readouterr().err
+        assert f"{misplaced} has 2 runs, none of them at runs: the nearest is" in seen, words
+        assert str(misplaced.parent / "runs") in seen
+    run_command(["leaderboard", "runs"])
+    assert "none of them" not in capsys.readouterr().err
