@@ -147,11 +147,6 @@ class StorePart:
             connection.execute(self._insert(schema.settled).on_conflict_do_nothing(), values)
 
 
-def starts_with(column: sa.Column[Any], prefix: str) -> sa.ColumnElement[bool]:
-    """Whether a text begins so; unlike LIKE, this takes % and _ as they are."""
-    return sa.func.substr(column, 1, len(prefix)) == prefix
-
-
 def now() -> str:
     """This moment as ISO 8601 in UTC, to the microsecond, always of the same width."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
