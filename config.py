@@ -53,6 +53,7 @@ SETTINGS: dict[str, Setting] = {
     "price": Setting(str),
     "concurrency": Setting(int, low=1, high=1000),
     "max_cost": Setting(float),
+    "max_cost_month": Setting(float),
     "calls_per_minute": Setting(float),
     "tokens_per_minute": Setting(float),
     "wait": Setting(float),

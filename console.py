@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
@@ -27,6 +28,7 @@ _ROW_NAME_COLUMNS = 18
 """Columns that a cell which names its row keeps while other columns can be left out."""
 _LIVE_INTERVAL_S = 0.1
 _LINE_INTERVAL_S = 10.0
+_RATE_WINDOW_S, _RATE_STEP_S = 60.0, 1.0
 _ERASE_LINE = "\r\x1b[2K"
 
 
@@ -300,19 +302,28 @@ class Progress:
         self.label = label
         self.total = total
         self.quiet = quiet
-        self.started = time.monotonic()
+        self._counts: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+        """(time, number done) of the last minute, oldest first: what the rate is computed from."""
         self.live = not _json_lines and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._last_shown = self.started
+        self._last_shown = self._counts[0][0]
         self._is_drawn = False
 
-    def update(self, done: int, extra: str = "") -> None:
-        """Show that `done` of the total are finished; `extra` adds failures, cost and the like."""
+    def update(self, done: int, extra: str = "", *, reused: int = 0) -> None:
+        """Show that `done` of the total are finished; `extra` adds failures, cost and the like.
+
+        With none done, the clock starts anew: the work begins now. `reused`: how many of them were
+        there already, which says nothing about the rate.
+        """
         now = time.monotonic()
+        if not done:
+            self._counts.clear()
+            self._last_shown = now
+        self._count(now, done - reused)
         interval = _LIVE_INTERVAL_S if self.live else _LINE_INTERVAL_S
         if self.quiet or now - self._last_shown < interval:
             return
         self._last_shown = now
-        rate = done / (now - self.started) if now > self.started else 0.0
+        rate = self._rate()
         left_s = None
         if self.total and rate and done < self.total:
             left_s = (self.total - done) / rate
@@ -334,6 +345,20 @@ class Progress:
         else:
             sys.stderr.write(sanitize_line(text) + "\n")
         sys.stderr.flush()
+
+    def _count(self, now: float, done: int) -> None:
+        counts = self._counts
+        if len(counts) < 2 or now - counts[-2][0] >= _RATE_STEP_S:
+            counts.append((now, done))
+        else:
+            counts[-1] = now, done
+        while len(counts) > 2 and now - counts[1][0] >= _RATE_WINDOW_S:
+            counts.popleft()
+
+    def _rate(self) -> float:
+        """How many a second were finished in the last minute."""
+        (first_time, first), (last_time, last) = self._counts[0], self._counts[-1]
+        return (last - first) / (last_time - first_time) if last_time > first_time else 0.0
 
     def _line(self, done: int, rate: float, left_s: float | None, extra: str) -> str:
         total = f"/{self.total}" if self.total else ""

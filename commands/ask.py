@@ -15,13 +15,14 @@ from ..config import load
 from ..errors import ConfigError
 from .answers import AnswerCounts, show_answers, write_answers
 from .campaign import BatchStep, campaign, make_plan, open_part, read_run_flags, select_shard
-from .forecast import forecast_json, format_cost, format_tokens
+from .forecast import calls_text, cost_lines, forecast_json
 from .grouped_help import command as grouped_command
 from .grouped_help import option
 from .options import STORE, WHERE, campaign_options, json_option
 from .path_types import LocalPath
 from .runs import list_runs, matching_files
 from .sessions import existing_paths, note_strangers, required_store, score_options
+from .spending import Spending, within_budget
 from .table_files import format_of, target_of
 
 if TYPE_CHECKING:
@@ -116,13 +117,22 @@ def run(
         target = None
         if out is not None and not run_flags.dry_run:
             target = _Target(out, target_of(out, paths), format_of(out))
-        store = required_store(existing_paths(paths), settings, flags["store"], stack, quiet)
+        store = required_store(
+            existing_paths(paths),
+            settings,
+            flags["store"],
+            stack,
+            quiet,
+            is_dry_run=run_flags.dry_run,
+        )
         note_strangers(store, paths, run_list.files, quiet, new=True)
+        options, spending = within_budget(store, settings, flags, options)
         work = _Asking(
             files,
             judge,
             scope,
             store,
+            spending,
             item.answer,
             target,
             part,
@@ -203,6 +213,7 @@ class _Asking:
     judge: Judge
     scope: Scope
     store: Store
+    spending: Spending
     answer: Answer
     target: _Target | None
     part: Part | None
@@ -222,12 +233,12 @@ class _Asking:
         import json
 
         if self.as_json:
-            data = {"schema": "ambjudge.plan/1", **forecast_json(plan)}
+            data = {"schema": "ambjudge.plan/1", **forecast_json(plan, self.spending)}
             console.raw(json.dumps(data, ensure_ascii=False))
         else:
             console.say(_forecast_line(plan))
-            if plan.calls:
-                console.say(format_tokens(plan))
+            for line in cost_lines(plan, self.spending):
+                console.say(line)
         return 1 if plan.errors else 0
 
     def finish_batch(self, plan: RejudgePlan, step: BatchStep) -> int:
@@ -247,6 +258,8 @@ class _Asking:
             for _, error in plan.errors:
                 console.error(error)
             console.note(_forecast_line(plan), self.quiet)
+            for line in cost_lines(plan, self.spending):
+                console.note(line, self.quiet)
             asking.total = plan.calls
 
         try:
@@ -312,8 +325,7 @@ class _Asking:
 
 def _forecast_line(plan: RejudgePlan) -> str:
     runs = console.counted(plan.runs, "run")
-    cost = f", cost {format_cost(plan, '${:.4f}')}" if plan.calls else ""
     return (
         f"{runs}, judge {plan.judge.judge}: {plan.current} answers are in the store,"
-        f" {plan.calls} to ask{cost}"
+        f" {calls_text(plan)} to make"
     )

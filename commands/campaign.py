@@ -200,12 +200,21 @@ def make_plan(
     scope: Scope,
     quiet: bool,
     verify_files: bool = False,
+    batch: bool = False,
 ) -> RejudgePlan:
     """Find out which verdicts are missing or stale, with progress on stderr."""
     from ..judge.rejudge.staleness import plan_rejudge
 
     progress = console.Progress("planned", len(runs), quiet)
-    plan = plan_rejudge(store, runs, judge, scope, verify=verify_files, on_progress=progress.update)
+    plan = plan_rejudge(
+        store,
+        runs,
+        judge,
+        scope,
+        verify=verify_files,
+        batch=batch,
+        on_progress=progress.update,
+    )
     progress.clear()
     return plan
 

@@ -65,6 +65,7 @@ def read_runs(
     from ..trajectories.reading.load import load_conversation
     from .runs import matching_paths
     from .sessions import existing_paths, open_session_store
+    from .spending import within_budget
 
     quiet, scope = obj["quiet"], options.scope()
     with ExitStack() as stack:
@@ -76,6 +77,8 @@ def read_runs(
             store = open_session_store(
                 existing, settings, flags["store"], stack, judge=judge, quiet=quiet
             )
+        options, _ = within_budget(store, settings, flags, options)
+        reader: Judge = GuardedJudge(judge, Pacer(options.concurrency), options.budget())
         precision: Mapping[str, float] = {}
         if store is not None:
             from ..judge.store.reuse import StoredJudge
@@ -136,6 +139,7 @@ class _Results:
         from ..judge.card.view import usage_parts
 
         cost = " · ".join(usage_parts(self.usage)) if self.usage.calls else ""
+        self.progress.total = progress.total
         self.progress.update(progress.done, cost)
 
     def finish(self, interrupted: bool) -> int:

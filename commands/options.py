@@ -119,6 +119,13 @@ MAX_COST = option(
     metavar="USD",
     help="Spend no more; the rest stays unscored.",
 )
+MAX_COST_MONTH = option(
+    "--max-cost-month",
+    heading="Judge",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="Spend no more a month, all commands together.",
+)
 STAGES_FROM = option(
     "--stages",
     heading="Judge",
@@ -243,7 +250,7 @@ running_options = combined(
     ),
 )
 """Every one of these is a setting too."""
-campaign_options = combined(JUDGE, model_options, MAX_COST, running_options)
+campaign_options = combined(JUDGE, model_options, MAX_COST, MAX_COST_MONTH, running_options)
 """The options that `score`, `rejudge` and `ask` share."""
 
 

@@ -41,6 +41,7 @@ from .sessions import (
     score_options,
     with_rubrics_in_force,
 )
+from .spending import Spending, within_budget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.rejudge.update import UpdateResult
+    from ..judge.runner import Progress
     from ..judge.session import ScoreOptions, Scorer
     from ..judge.store import Store
 
@@ -129,22 +131,36 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         matching = matching_files(obj, run_list.files, paths, flags)
         selected, options = select_shard(run_flags, matching, options)
         files = list(selected)
-        store = required_store(existing_paths(paths), settings, flags["store"], stack, quiet)
+        store = required_store(
+            existing_paths(paths),
+            settings,
+            flags["store"],
+            stack,
+            quiet,
+            is_dry_run=run_flags.dry_run,
+        )
         note_strangers(store, paths, run_list.files, quiet)
         options = with_rubrics_in_force(options, store, quiet, is_dry_run=run_flags.dry_run)
         run_flags = _with_stored_judge(run_flags, store, paths, settings, flags)
         judge = run_flags.judge()
+        options, spending = within_budget(store, settings, flags, options)
         check_can_label_stages(judge, options.questions)
         plan = make_plan(
-            store, files, judge, options.scope(), quiet, verify_files=flags["verify_files"]
+            store,
+            files,
+            judge,
+            options.scope(),
+            quiet,
+            verify_files=flags["verify_files"],
+            batch=run_flags.batch,
         )
         for path, error in plan.errors:
             console.error(f"{path}: {error}")
         cards = outdated_runs(store, plan, judge, options)
         if not (run_flags.dry_run or as_json):
-            note_forecast(plan, quiet)
+            note_forecast(plan, quiet, spending)
         last_card = store.last_card()
-        work = _Rejudging(plan, cards, judge, options, store, last_card, as_json, quiet)
+        work = _Rejudging(plan, cards, judge, options, store, last_card, spending, as_json, quiet)
         code = campaign(
             work,
             flags=run_flags,
@@ -205,6 +221,7 @@ class _Rejudging:
     store: Store
     last_card: int
     """The number of the newest scorecard before."""
+    spending: Spending
     as_json: bool
     quiet: bool
 
@@ -214,7 +231,7 @@ class _Rejudging:
 
     def show_forecast(self, plan: RejudgePlan) -> int:
         """The exit code."""
-        show_forecast(plan, len(self.outdated_cards), self.as_json)
+        show_forecast(plan, len(self.outdated_cards), self.as_json, self.spending)
         return 0
 
     def finish_batch(self, plan: RejudgePlan, step: BatchStep) -> int:
@@ -239,6 +256,11 @@ class _Rejudging:
 
         calls = console.Progress("judged", self.forecast.calls, self.quiet)
         cards = console.Progress("scored", None, self.quiet)
+
+        def show_cards(progress: Progress, _: Usage) -> None:
+            cards.total = progress.total
+            cards.update(progress.done)
+
         result = await update_collection(
             self.forecast,
             self.store,
@@ -246,7 +268,7 @@ class _Rejudging:
             self.options,
             scorer=scorer,
             on_calls=lambda state: calls.update(state.progress.done, _format_use(state.usage)),
-            on_cards=lambda progress, _: cards.update(progress.done),
+            on_cards=show_cards,
         )
         calls.clear()
         cards.clear()

@@ -52,6 +52,7 @@ from .sessions import (
     score_options,
     with_rubrics_in_force,
 )
+from .spending import Spending, within_budget
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
@@ -134,6 +135,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 judge=judge,
                 quiet=quiet,
                 required=needs_store,
+                is_dry_run=run_flags.dry_run,
             )
         elif needs_store:
             list_runs(paths)  # names the paths without runs on stderr
@@ -143,6 +145,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             examples = [next(run_sources([path])).path for path in readable_paths]
             note_strangers(store, readable_paths, examples, quiet, new=True)
             options = with_rubrics_in_force(options, store, quiet, is_dry_run=run_flags.dry_run)
+        options, spending = within_budget(store, settings, flags, options)
+        if judge.name != RULES and not run_flags.dry_run and spending.text is not None:
+            console.note(spending.text, quiet)
         runs: Sequence[str | RunSource] = paths
         if flags["where"]:
             matching = matching_files(obj, list_runs(paths).files, paths, flags)
@@ -175,6 +180,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             options=options,
             store=store,
             sink=sink,
+            spending=spending,
             as_json=flags["as_json"],
             quiet=quiet,
         )
@@ -253,6 +259,7 @@ class _Scoring:
     options: ScoreOptions
     store: Store | None
     sink: _OutcomeSink
+    spending: Spending
     as_json: bool
     quiet: bool
 
@@ -260,7 +267,14 @@ class _Scoring:
         """Plan the verdicts that the store lacks."""
         assert self.store is not None
         files = self._readable_files()
-        return make_plan(self.store, files, self.judge, self.options.scope(), self.quiet)
+        return make_plan(
+            self.store,
+            files,
+            self.judge,
+            self.options.scope(),
+            self.quiet,
+            batch=self.flags.batch,
+        )
 
     def _readable_files(self) -> list[Path]:
         from ..judge.run_sources import run_sources
@@ -279,7 +293,7 @@ class _Scoring:
         for path, plan_error in plan.errors:
             console.error(f"{path}: {plan_error}")
         cards = outdated_runs(self.store, plan, self.judge, self.options)
-        show_forecast(plan, len(cards), self.as_json)
+        show_forecast(plan, len(cards), self.as_json, self.spending)
         return 1 if unreadable or plan.errors else 0
 
     def finish_batch(self, plan: RejudgePlan, step: BatchStep) -> int:
@@ -428,7 +442,7 @@ class _OutcomeSink:
 
             parts += usage_parts(usage)
         self.progress.total = progress.total
-        self.progress.update(progress.done, " · ".join(parts))
+        self.progress.update(progress.done, " · ".join(parts), reused=progress.reused)
 
     def finish(self, session: SessionTotals) -> int:
         """Print tables and summary, complete the file, and return the exit code."""

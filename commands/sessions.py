@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from .. import console
@@ -77,8 +78,11 @@ def open_session_store(
     judge: Judge | None = None,
     quiet: bool,
     required: bool = False,
+    is_dry_run: bool = False,
 ) -> Store | None:
     """Open the store in force and say where it is; None for `--store none`.
+
+    A dry run makes no store: without one it plans in an empty one that is gone afterwards.
 
     If the default store cannot be written, the rules judge continues without one and a note says
     so, because its verdicts cost nothing. A model's verdicts must not be lost: StoreError.
@@ -93,6 +97,9 @@ def open_session_store(
             return None
         from ..judge.store import open_store
 
+        if is_dry_run and not _is_there(place):
+            place = Path(stack.enter_context(TemporaryDirectory(prefix="ambjudge-"))) / "plan.db"
+            return stack.enter_context(open_store(place))
         store = stack.enter_context(open_store(place))
     except StoreError as error:
         is_named = bool(settings.get("store", flag))
@@ -123,11 +130,26 @@ def note_strangers(
             console.note(f"{stranger}; so these runs are judged anew", quiet)
 
 
+def _is_there(place: str | Path) -> bool:
+    """Whether there is a store at a place; one on a server is not looked for."""
+    from ..judge.store.opening import database_url, file_of
+
+    file = file_of(database_url(place))
+    return file is None or file.exists()
+
+
 def required_store(
-    paths: Sequence[str], settings: Settings, flag: str | None, stack: ExitStack, quiet: bool
+    paths: Sequence[str],
+    settings: Settings,
+    flag: str | None,
+    stack: ExitStack,
+    quiet: bool,
+    is_dry_run: bool = False,
 ) -> Store:
     """Open the store of a command that cannot do without one; StoreError if there is none."""
-    store = open_session_store(paths, settings, flag, stack, quiet=quiet, required=True)
+    store = open_session_store(
+        paths, settings, flag, stack, quiet=quiet, required=True, is_dry_run=is_dry_run
+    )
     assert store is not None
     return store
 

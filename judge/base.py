@@ -178,6 +178,27 @@ class Estimate:
         """`expected`, else halfway between the least and the most."""
         return self.expected or _halfway(self.low, self.high)
 
+    @property
+    def cost_text(self) -> str:
+        """The cost with its bounds: `$1.50 ($1.02 to $3.10)`."""
+        high = self.high.cost_usd
+        return self._text("cost_usd", "${:.4f}" if high is not None and high < 1 else "${:,.2f}")
+
+    @property
+    def tokens_text(self) -> str:
+        """The tokens with their bounds."""
+        sent, received = self._text("input_tokens", "{:,}"), self._text("output_tokens", "{:,}")
+        cached = self.point.cached_tokens
+        from_cache = f", {cached:,} of them from the provider's cache" if cached else ""
+        return f"input tokens {sent}{from_cache}; output tokens {received}"
+
+    def _text(self, quantity: str, form: str) -> str:
+        values = [getattr(usage, quantity) for usage in (self.low, self.point, self.high)]
+        if None in values:
+            return "unknown"
+        low, expected, high = (form.format(value) for value in values)
+        return expected if low == high else f"{expected} ({low} to {high})"
+
     def __add__(self, other: Estimate) -> Estimate:
         return Estimate(self.low + other.low, self.high + other.high, self.point + other.point)
 

@@ -94,7 +94,7 @@ async def for_each_run(
 
     def report(progress: Progress) -> None:
         if on_progress is not None:
-            on_progress(replace(progress, done=progress.done + reused))
+            on_progress(replace(progress, done=progress.done + reused, reused=reused))
 
     async def jobs() -> AsyncIterator[tuple[int, RunSource]]:
         nonlocal reused

@@ -41,6 +41,8 @@ class Progress:
 
     done: int
     total: int | None
+    reused: int = 0
+    """How many of those that are done took no work."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ async def run_batch(
     runner = _Runner(call, max(1, concurrency), total, on_result, on_progress)
     feed = asyncio.create_task(runner.feed(jobs, max(1, concurrency)))
     try:
+        if on_progress is not None:
+            on_progress(Progress(0, total))
         with _interrupts(runner) if signals else contextlib.nullcontext():
             return await runner.run()
     finally:

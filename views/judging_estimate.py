@@ -17,15 +17,13 @@ _MAX_ERRORS = 3
 
 def estimate_lines(plan: RejudgePlan) -> list[StyledLine]:
     """How many verdicts are to be made and why, and the estimated tokens and cost."""
-    low, high = plan.estimate.low, plan.estimate.high
     lines = [
         line(
             f"{plan.runs} runs by {plan.judge.judge}: {plan.current} verdicts stand, {plan.stale}"
             f" are to be made in {plan.calls} calls"
         ),
-        line(f"input tokens {_interval(low.input_tokens, high.input_tokens, '{:,}')}"),
-        line(f"output tokens {_interval(low.output_tokens, high.output_tokens, '{:,}')}"),
-        line(f"cost {_interval(low.cost_usd, high.cost_usd, '${:.4f}')}"),
+        *(line(text) for text in plan.estimate.tokens_text.split("; ")),
+        line(f"expected cost {plan.estimate.cost_text}"),
     ]
     for name, reasons in _stale_verdicts(plan):
         counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
@@ -50,11 +48,3 @@ def _stale_verdicts(plan: RejudgePlan) -> list[tuple[str, Counter[str]]]:
             else:
                 by_question.setdefault(need.question, Counter())[reason] += 1
     return [*sorted(by_criterion.items())[:_MAX_CRITERIA], *by_question.items()]
-
-
-def _interval(low: float | None, high: float | None, number_format: str) -> str:
-    if low is None or high is None:
-        return "unknown"
-    if low == high:
-        return number_format.format(low)
-    return f"{number_format.format(low)} to {number_format.format(high)}"

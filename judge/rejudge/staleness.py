@@ -102,8 +102,13 @@ class RejudgePlan:
 
     @property
     def calls(self) -> int:
-        """How many questions are to be asked."""
+        """How many calls are to be made, one for each sample and member of a panel."""
         return len(self.needs)
+
+    @property
+    def questions(self) -> int:
+        """How many questions on runs are to be asked."""
+        return len({(need.path, need.question) for need in self.needs})
 
     def calls_within(self, cost_usd: float) -> int:
         """How many of the calls, in their order, are expected to cost no more than this."""

@@ -128,7 +128,7 @@ def test_one_run_in_full(out, judge_server, tmp_path: Path) -> None:
 def test_a_dry_run_asks_nobody(asking, judge_server) -> None:
     code, text, _ = asking(QUESTION, "--dry-run", "--price", "1,2")
     assert (code, judge_server.count) == (0, 0)
-    assert "3 runs, judge m: 0 answers are in the store, 3 to ask, cost $" in text
+    assert "0 answers are in the store, 3 calls to make\nexpected cost $" in text
     made = json.loads(asking(QUESTION, "--dry-run", "--json")[1])
     assert (made["schema"], made["calls"], made["stale"]) == ("ambjudge.plan/1", 3, 3)
 
