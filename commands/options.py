@@ -269,7 +269,8 @@ OUTCOME = option(
     default="overall",
     metavar="NAME",
     help=(
-        "Analyse overall, agentic, task_score, S1 to S5, or an outcome that came with the runs."
+        "Analyse overall, agentic, task_score, S1 to S5, turns, time, tokens, cost, or an outcome"
+        " that came with the runs."
         "  [overall]"
     ),
 )

@@ -46,6 +46,10 @@ FILTER_HELP: tuple[tuple[str, str], ...] = (
         "what another harness reported, where the run was imported with it",
     ),
     (
+        "group.Safety<0.5 group.Safety:none",
+        "the score (0-1) of a group of criteria of your own rubric",
+    ),
+    (
         "unscored contradictions",
         "also scored, waiting, error, marked, disqualified, unverified, presumed",
     ),
@@ -55,12 +59,13 @@ FILTER_HELP: tuple[tuple[str, str], ...] = (
 """Examples of terms and what they find. All terms of a filter must hold."""
 
 OUTCOME_PREFIX = "outcome."
+GROUP_PREFIX = "group."
 
 Predicate = Callable[[RunRow], bool]
 Holding = Callable[[str], Container[int]]
 """From words to the numbers of the runs that hold them."""
 
-_NAME = r"(?:outcome\.[\w.-]+|[A-Za-z]\w*)"
+_NAME = r"(?:(?:outcome|group)\.[\w.-]+|[A-Za-z]\w*)"
 _TERM = re.compile(rf'-?(?:{_NAME}(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)')
 _COMPARISON = re.compile(rf"^({_NAME})(<=|>=|<|>|=)(.*)$")
 _FACET = re.compile(rf"^({_NAME}):(.*)$", re.DOTALL)
@@ -139,6 +144,8 @@ def _facet(facet: str, value: str, holding: Holding) -> Predicate:
         return _is_among(holding(value))
     if facet.startswith(OUTCOME_PREFIX):
         return _contains(_outcome_text(facet.removeprefix(OUTCOME_PREFIX)), value)
+    if facet.startswith(GROUP_PREFIX):
+        return _contains(_group_text(facet.removeprefix(GROUP_PREFIX)), value)
     if facet not in TEXT_FIELDS:
         names = [*TEXT_FIELDS, "code", "unread", "text"]
         raise QueryError(f"no facet {_excerpt(facet)}:", _suggest(facet, names))
@@ -257,6 +264,8 @@ def _number(name: str) -> NumberValue | None:
     """The number of a row that a comparison names; None if there is none of this name."""
     if name.startswith(OUTCOME_PREFIX):
         return _outcome_number(name.removeprefix(OUTCOME_PREFIX).lower())
+    if name.startswith(GROUP_PREFIX):
+        return _group_score(name.removeprefix(GROUP_PREFIX).lower())
     if name.lower() in NUMBER_FIELDS:
         return NUMBER_FIELDS[name.lower()].of
     return DERIVED_NUMBERS.get(name.lower())
@@ -268,6 +277,24 @@ def _outcome_text(name: str) -> TextValue:
         if isinstance(value, bool):
             return "yes true" if value else "no false"
         return f"{value:g}" if isinstance(value, float | int) else value
+
+    return text
+
+
+def _group_score(name: str) -> NumberValue:
+    def score(row: RunRow) -> float | None:
+        scores = (score for group, score in row.groups.items() if group.lower() == name)
+        return next(scores, None)
+
+    return score
+
+
+def _group_text(name: str) -> TextValue:
+    score_of = _group_score(name)
+
+    def text(row: RunRow) -> str | None:
+        score = score_of(row)
+        return None if score is None else f"{score:g}"
 
     return text
 

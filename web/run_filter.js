@@ -1,9 +1,9 @@
 "use strict";
 // The filter language of `ambjudge browse` (views/run_filter.py says what it means), over rows with the same fields.
 const runFilter = (function () {
-  const TERM = /-?(?:(?:outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)/gu;
-  const COMPARISON = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(<=|>=|<|>|=)(.*)$/u;
-  const FACET = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*):([^]*)$/u;
+  const TERM = /-?(?:(?:(?:outcome|group)\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)/gu;
+  const COMPARISON = /^((?:outcome|group)\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(<=|>=|<|>|=)(.*)$/u;
+  const FACET = /^((?:outcome|group)\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*):([^]*)$/u;
   const NUMBER = /^\s*[+-]?(?:(?:\d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?|\.\d+(?:_\d+)*)(?:e[+-]?\d+(?:_\d+)*)?|inf|infinity|nan)\s*$/i;
   // The fields of rows by their names in filters: FILTER_FIELDS is written in front of this script from views/run_fields.py.
   const named = function (fields, make) {
@@ -70,6 +70,19 @@ const runFilter = (function () {
     };
   };
 
+  const GROUP_PREFIX = "group.";
+  const groupScore = function (facet) {
+    const name = facet.slice(GROUP_PREFIX.length).toLowerCase();
+    return function (row) {
+      const entry = Array.from(row.groups).find(function (pair) { return pair[0].toLowerCase() === name; });
+      return entry === undefined ? null : entry[1];
+    };
+  };
+  const groupText = function (facet) {
+    const scoreOf = groupScore(facet);
+    return function (row) { const score = scoreOf(row); return score === null ? null : String(score); };
+  };
+
   const includesCode = function (codes, code) { return codes.some(function (other) { return fold(other) === code; }); };
   const hasCode = function (code) {
     if (code === "none") {
@@ -91,7 +104,9 @@ const runFilter = (function () {
   };
 
   const comparison = function (name, sign, text) {
-    const numberOf = name.startsWith(OUTCOME_PREFIX) ? outcomeNumber(name) : NUMBERS[name.toLowerCase()];
+    let numberOf = NUMBERS[name.toLowerCase()];
+    if (name.startsWith(OUTCOME_PREFIX)) { numberOf = outcomeNumber(name); }
+    if (name.startsWith(GROUP_PREFIX)) { numberOf = groupScore(name); }
     if (!numberOf) {
       const others = Object.keys(NUMBERS).filter(function (number) { return !/^s\d/.test(number); });
       refuse("no number '" + excerpt(name) + "'; known: S1 to S5, " + others.join(", "));
@@ -119,6 +134,7 @@ const runFilter = (function () {
       refuse("text: is not here: a site has no index of what runs say. ambjudge browse has it; a page finds words of its run with /");
     }
     if (facet.startsWith(OUTCOME_PREFIX)) { return contains(outcomeText(facet), value); }
+    if (facet.startsWith(GROUP_PREFIX)) { return contains(groupText(facet), value); }
     if (!TEXTS[facet]) { refuse("no facet " + excerpt(facet) + ":; known: " + Object.keys(TEXTS).join(", ") + ", code, unread"); }
     return contains(TEXTS[facet], value);
   };

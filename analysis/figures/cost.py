@@ -10,6 +10,7 @@ import polars as pl
 
 from ...console import cells
 from ..statistics.run_arrays import select_runs
+from ..tables.frames import with_total_tokens
 from ..tables.score_names import Score
 from .figure_result import FigureResult, NothingToDraw, Row, Tables, tidy_rows
 from .sheet import Sheet
@@ -91,9 +92,7 @@ def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
     Titles give the correlation over runs and within cells.
     """
     selected_runs, _ = select_runs(runs)
-    selected_runs = selected_runs.with_columns(
-        total_tokens=pl.col("input_tokens") + pl.col("output_tokens")
-    )
+    selected_runs = with_total_tokens(selected_runs)
     cost, axis_title = _cost_column(selected_runs)
     data = _runs_with_cost_and_score(selected_runs, cost, score.column)
     step, sampling_note = sampling_step(data.height)

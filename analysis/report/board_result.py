@@ -9,11 +9,14 @@ from typing import Any
 import polars as pl
 
 from ...errors import ConfigError
+from ..statistics.board import board_runs, run_means
+from ..statistics.interval_estimates import wide
 from ..statistics.ranking import boards_by
 from ..tables.cohorts import Cohort
 from ..tables.flat_tables import json_rows
 from ..tables.grouping import BOARDS, check_rows, mixture_notes, with_row_names
-from ..tables.score_names import score_of
+from ..tables.number_format import interval, number
+from ..tables.score_names import AMOUNTS, noun_of, score_of
 from .basis import basis, sentences
 from .cohort_result import CohortResult, TitledTable
 from .display import display
@@ -66,6 +69,8 @@ class Leaderboard(CohortResult):
         lines = sentences(self.basis)
         if self.cohort.running:
             lines.append(f"{self.cohort.running_sentence}.")
+        if self.outcome in AMOUNTS:
+            lines += self._amount_sentences()
         if (
             self.boards["value"].null_count() == self.boards.height
             and not self.basis["unread_runs"]
@@ -75,6 +80,21 @@ class Leaderboard(CohortResult):
                 line += "; a run without its Task score has no Overall (try the outcome agentic)"
             lines.append(f"{line}.")
         return tuple(lines)
+
+    def _amount_sentences(self) -> Iterator[str]:
+        """The mean over all runs of what a run took, and which end the ranks begin at."""
+        means = run_means(board_runs(self.cohort.runs), [self.outcome])
+        for row in wide(means).iter_rows(named=True):
+            if row["value"] is None:
+                continue
+            population, ends = "new tasks", (row["lo"], row["hi"])
+            if row["lo"] is None:
+                population, ends = "the same tasks", (row["same_lo"], row["same_hi"])
+            span = ""
+            if ends[0] is not None:
+                span = f" (95 % interval {interval(*ends)} for {population})"
+            yield f"Mean {noun_of(self.outcome)} over all runs: {number(row['value'])}{span}."
+        yield "Rank 1 is the highest mean, be it good or bad."
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from ..statistics.comparison import (
 from ..tables.cohorts import Cohort
 from ..tables.grouping import with_row_names
 from ..tables.number_format import number
+from ..tables.score_names import noun_of
 from .cohort_result import CohortResult, TitledTable
 from .display import Cell, Display, display
 
@@ -68,7 +69,7 @@ class ComparisonResult(CohortResult):
     def _sides(self) -> Display:
         """The mean of each side, and how many of its runs were compared."""
         comparison = self.comparison
-        outcome = comparison.outcome.removeprefix("outcome.")
+        outcome = noun_of(comparison.outcome)
         sides = zip(
             comparison.names, comparison.means, comparison.runs, comparison.all_runs, strict=True
         )

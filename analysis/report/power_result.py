@@ -32,6 +32,7 @@ from ..tables.cohorts import Cohort
 from ..tables.flat_tables import json_rows
 from ..tables.label_tables import Labels
 from ..tables.number_format import number
+from ..tables.score_names import noun_of
 from .cohort_result import CohortResult, TitledTable
 from .display import Cell, Display
 
@@ -236,7 +237,7 @@ def _grid(noise: ErrorComponents, size: float) -> pl.DataFrame:
 
 
 def _subject(question: PlanQuestion, article: str) -> str:
-    name = question.outcome.removeprefix("outcome.")
+    name = noun_of(question.outcome)
     if question.code:
         return f"{article}n effect of {question.code} on {name}"
     return f"{article} difference of two agents in mean {name}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -17,7 +18,7 @@ from ...errors import AmbjudgeError, ConfigError
 from ...plugins import Door
 from ..statistics.run_arrays import check_outcome
 from ..tables.cohorts import Cohort, cohort
-from ..tables.frames import conform
+from ..tables.frames import conform, with_total_tokens
 from ..tables.grouping import RowKind, check_rows, row_kind
 from ..tables.label_tables import Labels
 from .failure_texts import FailureTexts
@@ -194,7 +195,6 @@ def _with_label_warnings(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFr
 
 
 def _read_cohort(source: Any) -> Cohort:
-    if isinstance(source, pl.DataFrame):
-        empty = cohort([])
-        return Cohort(conform(source), empty.criteria, empty.codes)
-    return cohort(source)
+    read_cohort = cohort([] if isinstance(source, pl.DataFrame) else source)
+    runs = conform(source) if isinstance(source, pl.DataFrame) else read_cohort.runs
+    return replace(read_cohort, runs=with_total_tokens(runs))

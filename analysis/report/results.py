@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from ...judge.card.scorecard import ScoreCard
 from ..tables.card_sources import CardFilter, CardReading
 from ..tables.cohorts import Cohort, cohort
 from ..tables.flat_tables import json_rows
-from ..tables.frames import write_frame
+from ..tables.frames import with_total_tokens, write_frame
 from ..tables.grouping import RowKind, mixture_notes, row_kind, with_row_names
 from ..tables.score_names import score_of
 from .board_result import HIDDEN_COLUMNS
@@ -208,7 +208,7 @@ def read(
         raise _no_runs(read_cohort.problems, is_filtered=where is not None)
     if texts is not None and read_cohort.selection is not None:
         texts.restrict(read_cohort.selection.numbers)
-    return read_cohort
+    return replace(read_cohort, runs=with_total_tokens(read_cohort.runs))
 
 
 def _no_runs(problems: Sequence[str], *, is_filtered: bool) -> InputError:

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from ..tables.cohorts import runs_in_force
-from ..tables.frames import OUTCOME, stage_columns
+from ..tables.frames import OUTCOME, stage_columns, with_total_tokens
 from ..tables.grouping import ROWS, with_row_names
 from .agent_scores import cell_means
 from .descriptive import code_prevalence, column_means
@@ -105,10 +105,7 @@ class BoardCell:
 def board_runs(table: pl.DataFrame) -> pl.DataFrame:
     """The runs of a run frame that boards are about (`runs_in_force`), with all measures."""
     runs, _ = runs_in_force(table)
-    return runs.with_columns(
-        failed().cast(pl.Float64).alias("failed"),
-        (pl.col("input_tokens") + pl.col("output_tokens")).alias("total_tokens"),
-    )
+    return with_total_tokens(runs).with_columns(failed().cast(pl.Float64).alias("failed"))
 
 
 def measures_of(runs: pl.DataFrame) -> tuple[str, ...]:

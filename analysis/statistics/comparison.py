@@ -17,7 +17,7 @@ import polars as pl
 
 from ...errors import ConfigError, InputError
 from ..tables.number_format import interval, number, probability
-from ..tables.score_names import limits_of
+from ..tables.score_names import limits_of, noun_of
 from .agent_scores import (
     CellMeans,
     Contrast,
@@ -426,7 +426,7 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
     new = comparison.new
     if new.value is None:
         return [f"Nothing can be said: {new.reason}."]
-    outcome = comparison.outcome.removeprefix("outcome.")
+    outcome = noun_of(comparison.outcome)
     unit = " points" if comparison.outcome == "overall" else ""
     counts = _counts(comparison)
     if new.value == 0 and not new.se:

@@ -19,6 +19,7 @@ import polars as pl
 from ...errors import InputError
 from ..tables.cohorts import Cohort
 from ..tables.label_tables import Labels, weighted_code_labels
+from ..tables.score_names import noun_of
 from .corrected_effects import corrected_code_effects
 from .corrected_means import MIN_LABELS, human_scores
 from .effects import code_effects
@@ -242,7 +243,7 @@ def mean_error(cohort: Cohort, labels: Labels, outcome: str = "overall") -> Labe
     """
     variance, n_labels = label_variance(cohort, labels, outcome)
     n_agents = cohort.runs["agent"].n_unique()
-    name = outcome.removeprefix("outcome.")
+    name = noun_of(outcome)
     return LabelErrorComponents(
         what=f"an agent's corrected mean {name} over these very runs",
         fixed=0.0,

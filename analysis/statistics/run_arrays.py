@@ -319,7 +319,7 @@ def check_outcome(table: pl.DataFrame, outcome: str) -> None:
         for name in table.columns
         if name.startswith((OUTCOME, GROUP)) and table.schema[name].is_numeric()
     ]
-    hint = "choose overall, agentic, task_score or S1..S5"
+    hint = "choose overall, agentic, task_score, S1..S5, turns, time, tokens or cost"
     if available:
         hint += f"; these runs also have {', '.join(available[:20])}"
     raise ConfigError(f"there is no numeric outcome {outcome.removeprefix(OUTCOME)!r}", hint)

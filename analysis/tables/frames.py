@@ -165,6 +165,12 @@ def conform(table: pl.DataFrame) -> pl.DataFrame:
         ) from error
 
 
+def with_total_tokens(table: pl.DataFrame) -> pl.DataFrame:
+    """The frame with the tokens read and written in each run, null if one of the two is unknown."""
+    total = pl.col("input_tokens") + pl.col("output_tokens")
+    return table.with_columns(total.alias("total_tokens"))
+
+
 def run_columns(table: pl.DataFrame) -> pl.DataFrame:
     """The columns of FRAME_SCHEMA, groups and outcomes; columns of this table alone are dropped."""
     named = [name for name in table.columns if name.startswith((OUTCOME, GROUP))]

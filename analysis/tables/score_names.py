@@ -33,20 +33,25 @@ class Score:
 OVERALL = Score("overall", "Overall", "0–100", 0.0, 100.0, 1)
 
 
-_AMOUNTS = frozenset(
-    {
-        "turns",
-        "calls",
-        "failed_calls",
-        "failed_steps",
-        "wall_time_s",
-        "input_tokens",
-        "output_tokens",
-        "total_tokens",
-        "cost_usd",
-    }
-)
-"""Columns of what a run took: 0 or more, in their own units."""
+AMOUNTS: dict[str, tuple[str, str]] = {
+    "turns": ("Turns", "a run"),
+    "calls": ("Calls", "a run"),
+    "failed_calls": ("Failed calls", "a run"),
+    "failed_steps": ("Failed steps", "a run"),
+    "wall_time_s": ("Time", "seconds a run"),
+    "input_tokens": ("Input tokens", "a run"),
+    "output_tokens": ("Output tokens", "a run"),
+    "total_tokens": ("Tokens", "read and written in a run"),
+    "cost_usd": ("Cost", "dollars a run"),
+}
+"""Columns of what a run took, 0 or more: name and unit."""
+_AMOUNTS_BY_NAME = {
+    **{column: column for column in AMOUNTS},
+    "time": "wall_time_s",
+    "tokens": "total_tokens",
+    "cost": "cost_usd",
+}
+"""Column of an amount by the names that users give it."""
 _NAMES = {"overall": "Overall", "agentic": "Agentic", "task_score": "Task", "task": "Task"}
 
 
@@ -55,22 +60,38 @@ SCORES = ("overall", "agentic", "task_score", *STAGE_NAMES)
 
 
 def outcome_column(name: str) -> str:
-    """The column of an outcome that a user names: a score, a group of a rubric (`group.NAME`), or
-    an outcome that came with the runs."""
+    """The column of an outcome that a user names: a score, a group of a rubric (`group.NAME`), an
+    amount (turns, time, tokens, cost, ...), or an outcome that came with the runs.
+
+    `outcome.turns` is one that came with the runs under the name of an amount.
+    """
     if name in SCORES or name.startswith(GROUP):
         return name
+    if name in _AMOUNTS_BY_NAME:
+        return _AMOUNTS_BY_NAME[name]
     return OUTCOME + name.removeprefix(OUTCOME)
 
 
 def score_name(column: str) -> str:
     """The name of a column: Overall, Task, `S3 Validate`, or that of a group or an outcome."""
+    if column in AMOUNTS:
+        return AMOUNTS[column][0]
     name = _NAMES.get(column)
     return name or stage_title(column.removeprefix(OUTCOME).removeprefix(GROUP))
 
 
+def noun_of(column: str) -> str:
+    """A column in the middle of a sentence: `overall`, `turns a run`, `cost in dollars a run`."""
+    if column in AMOUNTS:
+        name, unit = AMOUNTS[column]
+        joint = " " if unit.startswith(("a run", "read")) else " in "
+        return f"{name.lower()}{joint}{unit}"
+    return column.removeprefix(OUTCOME)
+
+
 def limits_of(column: str, runs: pl.DataFrame | None = None) -> tuple[float, float]:
     """The least and the greatest possible value of a column; infinite if unknown."""
-    if column in _AMOUNTS:
+    if column in AMOUNTS:
         return 0.0, math.inf
     score = score_of(column, runs)
     if score.low is None or score.high is None:
@@ -83,6 +104,8 @@ def score_of(column: str, runs: pl.DataFrame | None = None) -> Score:
     if column == "overall":
         return OVERALL
     name = score_name(column)
+    if column in AMOUNTS:
+        return Score(column, name, AMOUNTS[column][1], low=0.0)
     if column in ("agentic", "task_score", *STAGE_NAMES) or column.startswith(GROUP):
         return Score(column, name, "0–1", 0.0, 1.0)
     values = pl.Series(dtype=pl.Float64)

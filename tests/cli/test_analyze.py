@@ -8,9 +8,11 @@ import shutil
 import warnings
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from ambjudge.analysis.simulated.simulation import Settings, settings_of
+from ambjudge.analysis.tables.number_format import number
 from ambjudge.cli import run
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -319,6 +321,34 @@ def test_leaderboard_by_task_and_by_stage_score(out, cards) -> None:
     assert "Track" not in text
 
 
+@pytest.mark.parametrize(
+    ("name", "value_of"),
+    [
+        pytest.param("turns", lambda used: used["turns"], id="turns"),
+        pytest.param("time", lambda used: used["wall_time_s"], id="time"),
+        pytest.param("cost", lambda used: used["cost_usd"], id="cost"),
+        pytest.param(
+            "tokens", lambda used: used["input_tokens"] + used["output_tokens"], id="tokens"
+        ),
+        pytest.param("failed_calls", lambda used: used["failed_calls"], id="failed-calls"),
+    ],
+)
+def test_leaderboard_of_what_runs_took(out, cards, name: str, value_of) -> None:
+    """All cells have as many runs, so that means of means are means of runs."""
+    used: dict[str, list[float]] = {}
+    for line in cards.read_text("utf-8").splitlines():
+        card = json.loads(line)
+        used.setdefault(card["run"]["agent"], []).append(value_of(card["resources"]))
+    board = ("leaderboard", cards, "--outcome", name, "--by", "overall")
+    rows = json.loads(out(*board, "--json")[1])["rows"]
+    for row in rows:
+        assert row["value"] == pytest.approx(np.mean(used[row["agent"]]))
+        assert row["population"] != "same" or row["lo"] < row["value"] < row["hi"]
+    text = " ".join(out(*board)[1].split())
+    over_all = number(float(np.mean(list(used.values()))))
+    assert re.search(rf"Mean .* over all runs: {over_all} \(95 % interval \[", text)
+
+
 def test_leaderboard_json_has_both_populations(out, cards) -> None:
     rows = json.loads(out("leaderboard", cards, "--by", "overall", "--json")[1])["rows"]
     assert {row["population"] for row in rows} == {"new", "same"}
@@ -410,9 +440,9 @@ def test_agreement_names_its_methods_or_says_that_tasks_are_too_few(out, tmp_pat
     assert out("simulate", "--out", "one.jsonl", *SMALL, *sizes)[0] == 0
     lines = (tmp_path / "one.jsonl").read_text("utf-8").splitlines()
     second = [json.loads(line) for line in lines]
-    for number, card in enumerate(second):
+    for place, card in enumerate(second):
         card["judge"]["name"] = "other"
-        criterion = card["stages"]["S2"]["criteria"][number % 5]
+        criterion = card["stages"]["S2"]["criteria"][place % 5]
         criterion["value"] = 1 - criterion["value"]
     (tmp_path / "two.jsonl").write_text("\n".join(map(json.dumps, second)), "utf-8")
     code, text, _ = out("agreement", "one.jsonl", "two.jsonl")

@@ -316,6 +316,7 @@ const press = (win, ...keys) => keys.forEach((key) =>
 const outside = (win) => win.performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith("file:"));
 (async () => {
   const rows = CASES.rows.map((values, number) => Object.fromEntries([["number", number], ...CASES.fields.map((f, i) => [f, values[i]])]));
+  rows.forEach((row) => { row.groups = new Map(Object.entries(row.groups)); });
   report.finds = CASES.finds.map((query) => rows.filter(runFilter(query, new Set(CASES.marked))).map((row) => row.number));
   report.refuses = CASES.refuses.map((query) => { try { runFilter(query); return ""; } catch (error) { return error.message; } });
   const table = await load("index.html#code%3AE3");
