@@ -153,7 +153,11 @@ def _origin_choice(store: Store, name: str) -> CardChoice:
 def _since(store: Store, text: str) -> str:
     """The time that is meant, as the store writes times. InputError if it cannot be read."""
     if text == _LAST:
-        starts = [made_at for made_at, _, _ in store.events("batch_started")]
+        from ..judge.store.session_events import STARTED
+
+        starts = [
+            made_at for made_at, _, body in store.events(STARTED) if body.get("command") != "ask"
+        ]
         if not starts:
             raise InputError(
                 "the store does not say when runs were scored last", "give a date with --since"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
     from ..analysis.tables.card_sources import CardReading
     from ..judge.card.choice import Selection
     from ..judge.card.scorecard import ScoreCard
+    from .card_origins import CardOrigins
 
 
-TABLES = ("scorecards", "runs", "criteria", "codes", "verdicts", "labels")
+TABLES = ("scorecards", "runs", "criteria", "codes", "verdicts", "labels", "texts")
 FORMATS = ("jsonl", "csv", "parquet")
 
 
@@ -72,8 +74,8 @@ FORMATS = ("jsonl", "csv", "parquet")
 )
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Export scorecards (jsonl), or one row for each run, criterion, fired code, stored verdict or
-    human label.
+    """Export scorecards (jsonl), or one row for each run, criterion, fired code, stored verdict,
+    human label, or text behind a hash (rubrics, criteria, prompts).
 
     PATH: a store, a folder with a store, or whatever `analyze` reads. A folder stands for the
     scorecards and verdicts in the nearest store; without one its runs are scored by the rules
@@ -96,16 +98,15 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         raise InputError("Parquet cannot be written to stdout", "name a file with --out")
     if out is not None:
         out = target_of(out, paths)
-    reader = _Reader(obj, paths, flags, card_reading(obj, flags))
-    try:
+    with ExitStack() as stack:
+        reader = _Reader(obj, paths, flags, card_reading(obj, flags), stack)
+        stack.callback(reader.progress.clear)
         if table == "scorecards":
             write_text(out, (card.to_json() + "\n" for card in reader.cards()))
         elif kind == "parquet" and out is not None:
             write_parquet(out, reader.tables(table))
         else:
             write_text(out, texts_of(reader.tables(table), kind))
-    finally:
-        reader.progress.clear()
     name_problems(reader.problems)
     note_reading(reader.reading, reader.selection, flags["policy"], obj["quiet"])
     if out is not None:
@@ -122,6 +123,8 @@ class _Reader:
     paths: tuple[str, ...]
     flags: Mapping[str, Any]
     reading: CardReading
+    stack: ExitStack
+    """Closes what stays open while rows are written."""
     selection: Selection | None = None
     """Which scorecards count, once they were read."""
     problems: list[str] = field(default_factory=list)
@@ -142,6 +145,7 @@ class _Reader:
             "codes": self._codes,
             "verdicts": lambda: _batched("verdicts", self._verdict_rows()),
             "labels": lambda: _batched("labels", self._label_rows()),
+            "texts": lambda: _batched("texts", self._text_rows()),
         }
         try:
             for table in sources[name]():
@@ -179,33 +183,56 @@ class _Reader:
     def _runs(self) -> Iterator[pl.DataFrame]:
         """The run frame. All of it is in memory, because means over criteria that no tier credits
         need all runs."""
+        import polars as pl
+
         from ..analysis.tables.cohorts import cohort
         from ..analysis.tables.flat_tables import BATCH, finite
+        from .card_origins import sha256_of
+
+        origins = self._origins()
+        times: list[str | None] = []
+
+        def on_item(item: ScoreCard | pl.DataFrame) -> None:
+            self._counted(item)
+            if not isinstance(item, pl.DataFrame):
+                times.append(origins.scored_at(sha256_of(item)))
 
         runs = cohort(
             self.paths,
             self.reading,
             card_choice(self.flags),
             run_filter(self.flags, self.paths),
-            self._counted,
+            on_item,
         )
         self.selection = runs.selection
         self.problems += runs.problems
-        if runs.runs.height:
-            yield from finite(runs.runs).iter_slices(BATCH)
+        numbers = () if runs.selection is None else runs.selection.numbers
+        # Rows of ready-made tables stand after those of scorecards, and have no time.
+        scored_at = [times[number] if number < len(times) else None for number in numbers]
+        table = runs.runs.with_columns(pl.Series("scored_at", scored_at, dtype=pl.String))
+        if table.height:
+            yield from finite(table).iter_slices(BATCH)
         else:
-            yield runs.runs
+            yield table
+
+    def _origins(self) -> CardOrigins:
+        from .card_origins import CardOrigins
+
+        return CardOrigins(self.obj, self.paths, self.flags["store"], self.stack)
 
     def _criteria(self) -> Iterable[pl.DataFrame]:
         from ..analysis.tables.flat_tables import criterion_rows
 
-        rows = (row for card in self.cards() for row in criterion_rows(card))
+        cards = self._origins().each(self.cards())
+        rows = (row for card, origin in cards for row in criterion_rows(card, origin.verdicts))
         return _batched("criteria", rows)
 
     def _codes(self) -> Iterable[pl.DataFrame]:
         from ..analysis.tables.flat_tables import code_rows
 
-        return _batched("codes", (row for card in self.cards() for row in code_rows(card)))
+        cards = self._origins().each(self.cards())
+        rows = (row for card, origin in cards for row in code_rows(card, origin.verdicts))
+        return _batched("codes", rows)
 
     def _counted(self, item: Any) -> Any:
         self.items += 1
@@ -214,16 +241,11 @@ class _Reader:
 
     def _verdict_rows(self) -> Iterator[tuple[Any, ...]]:
         from ..analysis.tables.flat_tables import BATCH, verdict_rows
+        from .card_origins import VerdictsInForce
 
-        for path in self.paths:
-            place = place_of(self.obj, path, self.flags["store"])
-            if place.store is None:
-                raise InputError(
-                    "has no verdicts: it is not a store, and no store belongs to it",
-                    "name the store",
-                    path,
-                )
+        for place in self._store_places():
             with opened(place, self.obj["quiet"]) as store:
+                in_force = VerdictsInForce(store, place.below)
                 prefix = "" if place.below is None else store.prefix(place.below)
                 verdicts = store.iter_verdicts()
                 while chunk := list(islice(verdicts, BATCH)):
@@ -234,7 +256,27 @@ class _Reader:
                         if store.relative(runs[verdict.run_ref].path).startswith(prefix)
                     ]
                     calls = store.calls_of({verdict.call_id for verdict in selected})
-                    yield from map(self._counted, verdict_rows(selected, runs, calls))
+                    rows = verdict_rows(selected, runs, calls, in_force.says)
+                    yield from map(self._counted, rows)
+
+    def _text_rows(self) -> Iterator[tuple[Any, ...]]:
+        from ..analysis.tables.flat_tables import text_rows
+
+        for place in self._store_places():
+            with opened(place, self.obj["quiet"]) as store:
+                yield from map(self._counted, text_rows(store.rubrics(), store.texts()))
+
+    def _store_places(self) -> Iterator[StorePlace]:
+        """The store that each path stands for; InputError for a path without one."""
+        for path in self.paths:
+            place = place_of(self.obj, path, self.flags["store"])
+            if place.store is None:
+                raise InputError(
+                    "has no verdicts: it is not a store, and no store belongs to it",
+                    "name the store",
+                    path,
+                )
+            yield place
 
     def _label_rows(self) -> Iterator[tuple[Any, ...]]:
         """Rows of the labels in stores and label files."""

@@ -105,7 +105,10 @@ def show(
 
     loaded = rubric_or_text(obj, rubric, paths)
     if isinstance(loaded, str):
-        console.raw(json.dumps({"text": loaded}) if as_json else loaded)
+        if as_json:
+            console.raw(json.dumps({"text": loaded}, ensure_ascii=False))
+        else:
+            console.say(loaded)
         return 0
     if as_yaml:
         console.raw(dump_rubric(loaded).rstrip())
@@ -265,7 +268,9 @@ def _stored_changes(store: str | Path, old: Rubric, new: Rubric) -> tuple[dict[s
                     for result in stage.criteria
                     if result.status in ("scored", "unscored") and result.id in changed
                 )
-        return dict(sorted(counts.items())), collect(rubric_pairs(opened, old, new))
+        return dict(sorted(counts.items())), collect(
+            rubric_pairs(opened, old, new), with_board=False
+        )
 
 
 @command.command("schema")

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from ..judge.runner import Progress
     from ..judge.session import ScoreOptions, ScoreOutcome, Scorer, SessionTotals
     from ..judge.store import Store
+    from ..judge.store.card_cache import CardCache
     from .render import Row
 
 
@@ -305,12 +306,25 @@ class _Scoring:
         )
 
     async def carry_out(self, scorer: Scorer) -> SessionTotals:
-        """Score every run; those with a current scorecard in the store keep it."""
-        from ..judge.session import collect_cards, unchanged_cards
+        """Score every run; those with a current scorecard in the store keep it.
 
-        unchanged = None
-        if self.store is not None:
-            unchanged = unchanged_cards(self.store, self.judge, self.options)
+        The store notes who scored what, when and at which cost.
+        """
+        from ..judge.session import unchanged_cards
+        from ..judge.store.session_events import noted_session
+
+        if self.store is None:
+            return await self._collect(scorer, None)
+        unchanged = unchanged_cards(self.store, self.judge, self.options)
+        with noted_session(self.store, "score", self.judge.name) as event:
+            totals = await self._collect(scorer, unchanged)
+            event.usage, event.interrupted = totals.usage, totals.summary.interrupted
+            event.counts = {"scored": self.sink.scored, "failed": self.sink.failed}
+        return totals
+
+    async def _collect(self, scorer: Scorer, unchanged: CardCache | None) -> SessionTotals:
+        from ..judge.session import collect_cards
+
         return await collect_cards(
             scorer,
             self.runs,

@@ -54,6 +54,7 @@ def show_changes(changes: Changes) -> None:
     """Print the mean change by cause, the flips by item and by run, and the movement on the
     board."""
     if not changes.runs and not changes.added:
+        console.say("no score, verdict or error code changed")
         return
     if changes.runs:
         _show_causes(changes)

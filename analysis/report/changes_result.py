@@ -167,10 +167,13 @@ def collect(
     pairs: Iterable[CardPair],
     accepts: Callable[[ScoreCard], bool] | None = None,
     on_pair: Callable[[], None] | None = None,
+    *,
+    with_board: bool = True,
 ) -> Changes:
     """The changes of these pairs.
 
-    `accepts`: of which runs; the board is always of all runs. `on_pair` is called for each pair.
+    `accepts`: of which runs; the board is always of all runs, and left out where the pairs are not
+    those of a whole cohort. `on_pair` is called for each pair.
     """
     boards = TwoBoards()
     runs: list[RunChange] = []
@@ -180,7 +183,8 @@ def collect(
         if on_pair is not None:
             on_pair()
         before, after = pair.before, pair.after
-        boards.add(None if before is None else before.card, after.card)
+        if with_board:
+            boards.add(None if before is None else before.card, after.card)
         if accepts is not None and not accepts(after.card):
             continue
         judges[after.card.judge.name] += 1

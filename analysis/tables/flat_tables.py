@@ -9,7 +9,7 @@ unknown value is null (JSON Lines, Parquet) or an empty cell (CSV), never 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,20 @@ from .frames import FRAME_SCHEMA
 if TYPE_CHECKING:
     from ...judge.card.scorecard import ScoreCard
     from ...judge.card.stage_results import CriterionResult
+    from ...judge.questions.texts import Text
+    from ...judge.store.card_history import OriginsByItem
     from ...judge.store.runs import StoredRun
     from ...judge.store.verdicts import StoredCall, StoredVerdict
     from ...judge.trust.human_labels import Labels
+    from ...rubrics.model import Rubric
 
 BATCH = 1_000
 """Rows held at a time. Rows carry rationales: a batch is a few megabytes."""
 
 _TEXT, _REAL, _WHOLE, _TURNS = pl.String, pl.Float64, pl.Int64, pl.List(pl.Int64)
+_ORIGIN: dict[str, Any] = {"verdict_key": _TEXT, "call_id": _TEXT, "judged_at": _TEXT}
+"""The verdict in the store that a row rests on, the call that gave it and when. Null where no judge
+was asked (facts, detectors, tiers), and for scorecards that are in no store."""
 _EVIDENCE: dict[str, Any] = {"quotes": _WHOLE, "quotes_verified": _WHOLE, "evidence_turns": _TURNS}
 
 CRITERIA: dict[str, Any] = {
@@ -46,6 +52,7 @@ CRITERIA: dict[str, Any] = {
     "detail": _TEXT,
     "rationale": _TEXT,
     **_EVIDENCE,
+    **_ORIGIN,
 }
 """One row a criterion of a scorecard. `value` in [0, 1]; `by`: facts where these decided it;
 `evidence_turns` as cited, turn 0 being the plan."""
@@ -65,11 +72,13 @@ CODES: dict[str, Any] = {
     "quote": _TEXT,
     "quote_turn": _WHOLE,
     "quote_check": _TEXT,
+    **_ORIGIN,
 }
 """One row a fired code. That a code has no row does not say that it is absent: the table of runs
 has what was read."""
 VERDICTS: dict[str, Any] = {
     "key": _TEXT,
+    "in_force": pl.Boolean,
     "created_at": _TEXT,
     "run_id": _TEXT,
     "path": _TEXT,
@@ -103,11 +112,12 @@ VERDICTS: dict[str, Any] = {
     "call_estimated_requests": _WHOLE,
     "call_served_model": _TEXT,
 }
-"""One row a stored verdict, superseded ones included. `agent` to `repeat` are of the run that it
-was judged for (others with the same evidence share it); `judge` is the model. The `call_` columns
-are of the whole call, which answers `call_criteria` criteria: count each `call_id` once when adding
-up. `call_estimated_requests` are those that the provider did not count, `call_served_model` is the
-model that it says answered."""
+"""One row a stored verdict, superseded ones included. `in_force`: whether a scorecard rests on it
+that is the newest of its run and judge; null where such a scorecard does not say. `agent` to
+`repeat` are of the run that it was judged for (others with the same evidence share it); `judge` is
+the model. The `call_` columns are of the whole call, which answers `call_criteria` criteria: count
+each `call_id` once when adding up. `call_estimated_requests` are those that the provider did not
+count, `call_served_model` is the model that it says answered."""
 LABELS: dict[str, Any] = {
     "run_id": _TEXT,
     "annotator": _TEXT,
@@ -122,28 +132,41 @@ LABELS: dict[str, Any] = {
 null where it does not apply, resting on `turns`; code: `item` fired (1) or not (0), seen at
 `turns`, `text` says why; notes: `text`."""
 
+TEXTS: dict[str, Any] = {
+    "sha256": _TEXT,
+    "kind": _TEXT,
+    "name": _TEXT,
+    "rubric": _TEXT,
+    "text": _TEXT,
+}
+"""One row a text that a hash of the other tables stands for. `kind`: rubric (`rubric_sha256`),
+criterion (`criterion_sha256`), item (the same, of codes and questions) or prompt (`prompt_sha256`,
+`judge_prompts`). `rubric`: id and version of the rubric, or of the first one with the criterion."""
+
 SCHEMAS: dict[str, dict[str, Any]] = {
     "runs": FRAME_SCHEMA,
     "criteria": CRITERIA,
     "codes": CODES,
     "verdicts": VERDICTS,
     "labels": LABELS,
+    "texts": TEXTS,
 }
 
 Row = tuple[Any, ...]
 
 
-def criterion_rows(card: ScoreCard) -> Iterator[Row]:
-    """The criteria of a scorecard (CRITERIA)."""
+def criterion_rows(card: ScoreCard, origins: OriginsByItem | None = None) -> Iterator[Row]:
+    """The criteria of a scorecard (CRITERIA); `origins`: the verdicts that it rests on."""
     head = card.run.id, card.run.path, card.judge.name, card.rubric.id
     for stage, result in card.stages.items():
         for item in result.criteria:
             verdict = item.judged, item.status, item.reason, item.by, item.detail, item.rationale
-            yield (*head, stage, item.id, *verdict, *_evidence(item))
+            origin = _origin(origins, "criterion", item.id)
+            yield (*head, stage, item.id, *verdict, *_evidence(item), *origin)
 
 
-def code_rows(card: ScoreCard) -> Iterator[Row]:
-    """The fired codes of a scorecard (CODES), of both taxonomies."""
+def code_rows(card: ScoreCard, origins: OriginsByItem | None = None) -> Iterator[Row]:
+    """The fired codes of a scorecard (CODES), of both taxonomies; `origins` as of criteria."""
     head = card.run.id, card.run.path, card.judge.name
     for code in card.codes:
         quote: tuple[Any, ...] = (None, None, None)
@@ -161,13 +184,20 @@ def code_rows(card: ScoreCard) -> Iterator[Row]:
             code.confidence,
             list(code.facts),
             *quote,
+            *_origin(origins if code.by.startswith("judge:") else None, "code", code.code),
         )
+
+
+def _origin(origins: OriginsByItem | None, kind: str, item: str) -> Row:
+    """The columns of _ORIGIN."""
+    return (origins or {}).get((kind, item), (None, None, None))
 
 
 def verdict_rows(
     verdicts: Iterable[StoredVerdict],
     runs: Mapping[int, StoredRun],
     calls: Mapping[str, StoredCall],
+    is_in_force: Callable[[StoredVerdict], bool | None],
 ) -> Iterator[Row]:
     """Stored verdicts (VERDICTS) with what is known of their runs and calls."""
     for verdict in verdicts:
@@ -176,6 +206,7 @@ def verdict_rows(
         votes = [vote.model_dump(mode="json") for vote in result.votes]
         yield (
             key.sha256,
+            is_in_force(verdict),
             verdict.created_at,
             run.id,
             str(run.path),
@@ -206,6 +237,23 @@ def verdict_rows(
             call.usage.estimated_calls,
             ", ".join(verdict.served_models) or None,
         )
+
+
+def text_rows(rubrics: Iterable[Rubric], texts: Iterable[Text]) -> Iterator[Row]:
+    """The texts behind hashes (TEXTS), each once."""
+    from ...judge.questions.texts import item_texts
+    from ...rubrics.load import dump_rubric
+
+    shown: set[str] = set()
+    for rubric in rubrics:
+        version = f"{rubric.id} {rubric.version}"
+        yield rubric.sha256, "rubric", rubric.id, version, dump_rubric(rubric)
+        for text in item_texts(rubric.criteria()):
+            if text.sha256 not in shown:
+                shown.add(text.sha256)
+                yield text.sha256, "criterion", text.name, version, text.readable()
+    for text in texts:
+        yield text.sha256, text.kind, text.name, None, text.readable()
 
 
 def label_rows(labels: Labels) -> Iterator[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ..judges.limits import Allowance
 from ..runner import BatchSummary, Progress, run_batch
 from ..session import AskTally, ScoreOptions, Scorer, make_scorer
 from ..store import Store
+from ..store.session_events import noted_session
 from .staleness import Need, RejudgePlan
 
 
@@ -66,23 +66,24 @@ async def execute_plan(
     scorer = scorer or _local_scorer(plan, store, judge, concurrency, budget)
     throttles_before = scorer.throttles
     results = _Results(plan.calls, on_progress)
-    batch = uuid.uuid4().hex
-    started = {"judge": judge.name, "calls": plan.calls, "verdicts": plan.stale}
-    store.add_event("batch_started", started, batch)
-    ending = "batch_failed"
-    try:
-        summary = await run_batch(
-            [tuple(needs) for _, needs in groupby(plan.needs, key=lambda need: need.path)],
-            partial(_fill_needs, scorer),
-            concurrency=scorer.concurrency,
-            on_result=results.add,
-            on_progress=results.report,
-            signals=signals,
-        )
-        ending = "batch_interrupted" if summary.interrupted else "batch_finished"
-    finally:
-        throttles = scorer.throttles - throttles_before
-        store.add_event(ending, {**results.as_event(), "throttles": throttles}, batch)
+    command = "ask" if plan.scope.questions.ask is not None else "rejudge"
+    with noted_session(
+        store, command, judge.name, calls=plan.calls, verdicts=plan.stale
+    ) as session:
+        try:
+            summary = await run_batch(
+                [tuple(needs) for _, needs in groupby(plan.needs, key=lambda need: need.path)],
+                partial(_fill_needs, scorer),
+                concurrency=scorer.concurrency,
+                on_result=results.add,
+                on_progress=results.report,
+                signals=signals,
+            )
+            session.interrupted = summary.interrupted
+        finally:
+            session.usage = results.tally.usage
+            throttles = scorer.throttles - throttles_before
+            session.counts = {**results.counts(), "throttles": throttles}
     return Execution(
         summary=summary,
         usage=results.tally.usage,
@@ -130,17 +131,9 @@ class _Results:
             progress = Progress(self._calls, self._planned_calls)
             self._on_progress(Spending(progress, self.tally.usage))
 
-    def as_event(self) -> dict[str, Any]:
+    def counts(self) -> dict[str, Any]:
         """The results as the store records them."""
-        usage = self.tally.usage
-        return {
-            "scored": self.tally.scored,
-            "unscored": dict(self.tally.unscored),
-            "calls": usage.calls,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cost_usd": usage.cost_usd,
-        }
+        return {"scored": self.tally.scored, "unscored": dict(self.tally.unscored)}
 
 
 def _local_scorer(

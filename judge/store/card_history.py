@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -43,6 +43,21 @@ class StoredCard(NamedTuple):
     content_sha256: str
     """Of the run's files."""
     keys: CardKeysByItem
+
+
+class VerdictOrigin(NamedTuple):
+    """Where a number of a scorecard comes from."""
+
+    key: str
+    """Of the verdict."""
+    call_id: str
+    """Of the call that gave it."""
+    judged_at: str
+    """ISO 8601, UTC."""
+
+
+OriginsByItem = dict[tuple[str, str], VerdictOrigin]
+"""By (criterion or code, id)."""
 
 
 class CardHistory(StorePart):
@@ -124,10 +139,36 @@ class CardHistory(StorePart):
         )
         keys: dict[int, CardKeysByItem] = {}
         for row in self._read(query):
-            kind = "criterion" if is_criteria(row.stage) else "code"
-            if kind == "criterion" or row.stage == "diagnosis":
-                keys.setdefault(row.card, {})[kind, row.criterion_id] = key_of(row)
+            keys.setdefault(row.card, {})[_item_kind(row.stage), row.criterion_id] = key_of(row)
         return keys
+
+    # From scorecards to their verdicts
+
+    def card_index(self) -> dict[str, tuple[int, str]]:
+        """By the hash of its JSON (`card_sha256`), the number of each scorecard and when it was
+        made; of equal ones the newest."""
+        table = schema.cards
+        query = sa.select(table.c.sha256, table.c.seq, table.c.created_at).order_by(table.c.seq)
+        return {row.sha256: (row.seq, row.created_at) for row in self._read(query)}
+
+    def origins_of(self, seqs: Sequence[int]) -> dict[int, OriginsByItem]:
+        """By the number of a scorecard, the verdicts that it rests on; those that name none are
+        left out."""
+        links, verdicts = schema.card_verdicts, schema.verdicts
+        query = sa.select(
+            links.c.card,
+            verdicts.c.stage,
+            verdicts.c.criterion_id,
+            verdicts.c.key,
+            verdicts.c.call_id,
+            verdicts.c.created_at,
+        ).join_from(links, verdicts, links.c.verdict == verdicts.c.seq)
+        origins: dict[int, OriginsByItem] = {}
+        rows: Iterator[Any] = self._in_chunks(query, links.c.card, seqs)
+        for card, question, item, *origin in rows:
+            of_card = origins.setdefault(card, {})
+            of_card[_item_kind(question), item] = VerdictOrigin(*origin)
+        return origins
 
     def _parsed(self, body: bytes) -> ScoreCard:
         try:
@@ -137,3 +178,10 @@ class CardHistory(StorePart):
             raise StoreError(
                 f"{self.location}: a scorecard cannot be read: {reason}", "score its run again"
             ) from error
+
+
+def _item_kind(question: str) -> str:
+    """What the items of a question are: criteria, codes, or what the question is called."""
+    if is_criteria(question):
+        return "criterion"
+    return "code" if question == "diagnosis" else question

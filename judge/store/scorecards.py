@@ -144,7 +144,7 @@ class Archive(StorePart):
 
     def _card_row(self, new: NewCard) -> dict[str, Any]:
         card = new.card
-        text = clean_text(card.to_json()).encode()
+        text = card_bytes(card)
         row = {
             "run_ref": new.run_ref,
             "path": self.relative(new.path),
@@ -506,6 +506,11 @@ class Archive(StorePart):
         return StoreError(
             f"{self.location}: a scorecard cannot be read: {reason}", "score its run again"
         )
+
+
+def card_bytes(card: ScoreCard) -> bytes:
+    """A scorecard as the store keeps it."""
+    return clean_text(card.to_json()).encode()
 
 
 def _lacks_more(key: str | None, earlier_key: str | None) -> bool:
