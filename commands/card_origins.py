@@ -75,7 +75,8 @@ class VerdictsInForce:
         numbers = choose([stored.head for stored in heads], choice).numbers
         newest = {heads[number].seq: heads[number].path for number in numbers}
         origins = store.origins_of(list(newest))
-        self._keys = {origin.key for of_card in origins.values() for origin in of_card.values()}
+        votes = (votes for of_card in origins.values() for votes in of_card.values())
+        self._keys = {vote.key for of_item in votes for vote in of_item}
         self._is_complete = newest.keys() == origins.keys()
 
     def says(self, verdict: StoredVerdict) -> bool | None:

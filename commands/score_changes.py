@@ -81,8 +81,8 @@ def _show_causes(changes: Changes) -> None:
         "all causes",
         str(len(changes.runs)),
         str(changes.flips),
-        _signed(agentic and agentic.change, 4),
-        _signed(overall and overall.change, 2),
+        _signed(_change(agentic), 4),
+        _signed(_change(overall), 2),
     ]
     console.say()
     console.say(
@@ -101,6 +101,10 @@ def _means(agentic: ScoreSplit | None, overall: ScoreSplit | None) -> str:
         if split is not None:
             parts.append(f"{name} {fixed(split.before, digits)} to {fixed(split.after, digits)}")
     return f" ({', '.join(parts)})" if parts else ""
+
+
+def _change(split: ScoreSplit | None) -> float | None:
+    return None if split is None else split.change
 
 
 def _signed(value: float | None, digits: int) -> str:
@@ -142,9 +146,9 @@ def _show_runs(runs: Sequence[RunChange]) -> None:
             [
                 run.run,
                 _pair(run.before.overall, run.after.overall, 2),
-                _signed(change.overall and change.overall.change, 2),
+                _signed(_change(change.overall), 2),
                 _pair(run.before.agentic, run.after.agentic, 4),
-                _signed(change.agentic and change.agentic.change, 4),
+                _signed(_change(change.agentic), 4),
                 str(len(change.flips)),
                 ", ".join(change.causes),
             ]

@@ -33,9 +33,11 @@ BATCH = 1_000
 """Rows held at a time. Rows carry rationales: a batch is a few megabytes."""
 
 _TEXT, _REAL, _WHOLE, _TURNS = pl.String, pl.Float64, pl.Int64, pl.List(pl.Int64)
-_ORIGIN: dict[str, Any] = {"verdict_key": _TEXT, "call_id": _TEXT, "judged_at": _TEXT}
-"""The verdict in the store that a row rests on, the call that gave it and when. Null where no judge
-was asked (facts, detectors, tiers), and for scorecards that are in no store."""
+_TEXTS = pl.List(pl.String)
+_ORIGIN: dict[str, Any] = {"verdict_keys": _TEXTS, "call_ids": _TEXTS, "judged_at": _TEXT}
+"""The verdicts in the store that a row rests on, the calls that gave them, and when the last one
+did: one each, or those of a panel's members and of samples. Null where no judge was asked (facts,
+detectors, tiers), and for scorecards that are in no store."""
 _EVIDENCE: dict[str, Any] = {"quotes": _WHOLE, "quotes_verified": _WHOLE, "evidence_turns": _TURNS}
 
 CRITERIA: dict[str, Any] = {
@@ -190,7 +192,11 @@ def code_rows(card: ScoreCard, origins: OriginsByItem | None = None) -> Iterator
 
 def _origin(origins: OriginsByItem | None, kind: str, item: str) -> Row:
     """The columns of _ORIGIN."""
-    return (origins or {}).get((kind, item), (None, None, None))
+    votes = (origins or {}).get((kind, item))
+    if not votes:
+        return None, None, None
+    keys, calls = [vote.key for vote in votes], [vote.call_id for vote in votes]
+    return keys, calls, max(vote.judged_at for vote in votes)
 
 
 def verdict_rows(

@@ -51,6 +51,9 @@ Coalition = frozenset[Cause]
 """The causes that have been applied (the term of the Shapley value)."""
 ItemKind = Literal["criterion", "code"]
 
+Votes = tuple[VerdictKey, ...]
+"""The keys behind a verdict: one, or those of a panel's members and of samples."""
+
 _CAUSE_OF_PART: Mapping[KeyPart, Cause] = {
     "criterion": "text",
     "prompt": "prompt",
@@ -92,9 +95,9 @@ class Flip:
     there was no verdict; of a code present, absent, cannot_tell or not_read."""
     after_state: str
     causes: tuple[Cause, ...]
-    before_key: str | None = None
-    """The key of the verdict; None if none was made, or the scorecard does not name it."""
-    after_key: str | None = None
+    before_keys: tuple[str, ...] = ()
+    """The keys of the verdict's votes; none if none was made, or the scorecard names none."""
+    after_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class CardSide:
     rubric: Rubric
     content_sha256: str | None = None
     """Of the run's files; None if that is unknown: the conversation stands for them then."""
-    keys: Mapping[tuple[ItemKind, str], VerdictKey] = field(default_factory=dict)
+    keys: Mapping[tuple[str, str], Votes] = field(default_factory=dict)
     """By kind and id of the item, the keys of the verdicts that the card rests on; empty for a
     scorecard that does not name them."""
 
@@ -309,14 +312,14 @@ class _Change:
         before, after = (side.keys.get((kind, id)) for side in self.sides)
         if before is None or after is None:
             return self._card_causes(id)
-        parts = after.changed_from(before)
+        parts = _changed_parts(before, after)
         causes: set[Cause] = set()
-        if "evidence" in parts and self.has_other_files:
+        if self.has_other_files and parts & {"evidence", "judge"}:
             causes.add("data")
         if "judge" in parts:
             # Another judge has its own prompt, parameters and way to be shown the record.
             causes.add("judge")
-            parts = tuple(part for part in parts if part == "criterion")
+            parts = parts & {"criterion"}
         causes |= {_CAUSE_OF_PART[part] for part in parts if part in _CAUSE_OF_PART}
         if not causes:
             # One verdict counts differently, or the same files are shown in another way.
@@ -380,7 +383,7 @@ class _Change:
         states: tuple[str, str],
         causes: Causes,
     ) -> Flip:
-        keys = [side.keys.get((kind, id)) for side in self.sides]
+        keys = [side.keys.get((kind, id), ()) for side in self.sides]
         return Flip(
             kind=kind,
             item=id,
@@ -389,8 +392,8 @@ class _Change:
             before_state=states[0],
             after_state=states[1],
             causes=tuple(cause for cause in CAUSES if cause in causes),
-            before_key=keys[0].sha256 if keys[0] else None,
-            after_key=keys[1].sha256 if keys[1] else None,
+            before_keys=tuple(key.sha256 for key in keys[0]),
+            after_keys=tuple(key.sha256 for key in keys[1]),
         )
 
 
@@ -459,6 +462,29 @@ class _Scores:
             )
             for criterion in criteria
         )
+
+
+def _changed_parts(before: Votes, after: Votes) -> set[KeyPart]:
+    """The parts in which the votes behind two verdicts differ, each compared by the judge."""
+    if {key.sha256 for key in before} == {key.sha256 for key in after}:
+        return set()
+
+    def differ(part: Callable[[VerdictKey], object]) -> bool:
+        return {(key.judge, part(key)) for key in before} != {
+            (key.judge, part(key)) for key in after
+        }
+
+    if differ(lambda key: None):
+        texts = [{key.criterion_sha256 for key in votes} for votes in (before, after)]
+        return {"judge", "criterion"} if texts[0] != texts[1] else {"judge"}
+    parts: dict[KeyPart, Callable[[VerdictKey], object]] = {
+        "criterion": lambda key: key.criterion_sha256,
+        "evidence": lambda key: key.evidence_sha256,
+        "prompt": lambda key: key.prompt_sha256,
+        "parameters": lambda key: key.parameters,
+        "sample": lambda key: key.sample,
+    }
+    return {name for name, part in parts.items() if differ(part)}
 
 
 _CODE_VALUES: Mapping[str, float] = {"present": 1.0, "absent": 0.0}

@@ -20,8 +20,9 @@ from .verdicts import key_of
 _PAGE = 200
 """Scorecards in memory at a time."""
 _KEY_COLUMNS = ("key", *(name for name in VerdictKey.model_fields if name != "sha256"))
-CardKeysByItem = dict[tuple[str, str], VerdictKey]
-"""By (criterion or code, id), the keys of the verdicts that a scorecard rests on."""
+CardKeysByItem = dict[tuple[str, str], tuple[VerdictKey, ...]]
+"""By (criterion or code, id), the keys of the verdicts that a scorecard rests on: several if a
+panel or samples voted."""
 
 
 class CardVersion(NamedTuple):
@@ -56,8 +57,8 @@ class VerdictOrigin(NamedTuple):
     """ISO 8601, UTC."""
 
 
-OriginsByItem = dict[tuple[str, str], VerdictOrigin]
-"""By (criterion or code, id)."""
+OriginsByItem = dict[tuple[str, str], tuple[VerdictOrigin, ...]]
+"""By (criterion or code, id); several if a panel or samples voted."""
 
 
 class CardHistory(StorePart):
@@ -136,10 +137,13 @@ class CardHistory(StorePart):
             )
             .join_from(links, verdicts, links.c.verdict == verdicts.c.seq)
             .where(links.c.card.in_(seqs))
+            .order_by(links.c.verdict)
         )
         keys: dict[int, CardKeysByItem] = {}
         for row in self._read(query):
-            keys.setdefault(row.card, {})[_item_kind(row.stage), row.criterion_id] = key_of(row)
+            of_card = keys.setdefault(row.card, {})
+            item = (_item_kind(row.stage), row.criterion_id)
+            of_card[item] = (*of_card.get(item, ()), key_of(row))
         return keys
 
     # From scorecards to their verdicts
@@ -162,12 +166,15 @@ class CardHistory(StorePart):
             verdicts.c.key,
             verdicts.c.call_id,
             verdicts.c.created_at,
-        ).join_from(links, verdicts, links.c.verdict == verdicts.c.seq)
+        )
+        query = query.join_from(links, verdicts, links.c.verdict == verdicts.c.seq)
+        query = query.order_by(links.c.verdict)
         origins: dict[int, OriginsByItem] = {}
         rows: Iterator[Any] = self._in_chunks(query, links.c.card, seqs)
         for card, question, item, *origin in rows:
             of_card = origins.setdefault(card, {})
-            of_card[_item_kind(question), item] = VerdictOrigin(*origin)
+            kind = _item_kind(question)
+            of_card[kind, item] = (*of_card.get((kind, item), ()), VerdictOrigin(*origin))
         return origins
 
     def _parsed(self, body: bytes) -> ScoreCard:

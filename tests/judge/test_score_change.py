@@ -82,7 +82,9 @@ REWORDED = edit("S3", text="Was a pilot run?")
 LATER = RUN.model_copy(update={"sha256": "f" * 64})
 
 
-def side(card, rubric=RUBRIC, content: str = "files", codes=(), **key: str) -> CardSide:
+def side(
+    card, rubric=RUBRIC, content: str = "files", codes=(), samples: int = 1, **key: str
+) -> CardSide:
     """A scorecard with keys for all verdicts that are there; `key`: parts that differ."""
     parts = {
         "judge": card.judge.name,
@@ -98,11 +100,14 @@ def side(card, rubric=RUBRIC, content: str = "files", codes=(), **key: str) -> C
         if result.status == "scored"
     }
     keys = {
-        (kind, id): VerdictKey(
-            criterion_id=id,
-            **{"criterion_sha256": text, **parts, **key},
-            sample=0,
-            sha256=f"{kind} {id} {sorted({**parts, **key}.items())}",
+        (kind, id): tuple(
+            VerdictKey(
+                criterion_id=id,
+                **{"criterion_sha256": text, **parts, **key},
+                sample=number,
+                sha256=f"{kind} {id} {text} {number} {sorted({**parts, **key}.items())}",
+            )
+            for number in range(samples)
         )
         for (kind, id), text in (judged | {("code", code): code for code in codes}).items()
     }
@@ -121,7 +126,8 @@ CASES = {
     ),
     "the files": (FIRST, side(FLIPPED, content="other files"), "data"),
     "the prompt": (FIRST, side(FLIPPED, prompt_sha256="p2"), "prompt"),
-    "the samples": (FIRST, side(FLIPPED, parameters='{"samples":3}'), "parameters"),
+    "the temperature": (FIRST, side(FLIPPED, parameters='{"temperature":1}'), "parameters"),
+    "the samples": (FIRST, side(FLIPPED, samples=3), "parameters"),
     "the same files shown otherwise": (FIRST, side(FLIPPED, evidence_sha256="e2"), "release"),
     "a criterion removed": (
         side(card({"S2a": 0})),
@@ -185,7 +191,7 @@ def test_two_causes_share_what_they_do_together():
     assert parts["text"] == pytest.approx(change.agentic.change / 2, abs=1e-4)
     (flip,) = change.flips
     assert (flip.item, flip.before, flip.after, flip.causes) == ("S3", 1.0, 0.0, ("text", "prompt"))
-    assert flip.before_key != flip.after_key
+    assert flip.before_keys != flip.after_keys
 
 
 def test_error_codes_flip_like_criteria():
