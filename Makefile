@@ -59,7 +59,7 @@ data: $(VENV)/.test  ## check and unpack the constructed runs, which benchmarks 
 	$(BIN)/python benchmarks/constructed_archive.py
 
 bench: $(VENV)/.test data test-slow bench-statistics  ## benchmarks; figures go to docs/measurements.md
-	for name in startup throughput segmentation rules decided codes contribution unquestioned constructed evidence local_judge batch store workers report pages tui patterns running; do \
+	for name in startup throughput segmentation rules decided codes contribution unquestioned constructed evidence round_trips local_judge batch store workers report pages tui patterns running; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(BIN)/python benchmarks/killed.py --runs 200 --ways workers,shards
 	$(BIN)/python benchmarks/faults.py

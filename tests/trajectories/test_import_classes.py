@@ -501,26 +501,3 @@ def test_auto_uses_the_format_that_a_reader_names(tmp_path: Path) -> None:
     run = _import(path, tmp_path / "out")["late"]
     assert run.imported == "anthropic"
     assert sum(len(turn.actions) for turn in run.turns) == 1
-
-
-@pytest.mark.parametrize("exporter", ["openai", "anthropic"])
-def test_what_is_exported_can_be_imported(exporter: str, tmp_path: Path) -> None:
-    """By its own name and by `auto`, with the same turns, calls and failures."""
-    runs = sorted((DATA / "recorded").rglob("conversation.json"))[:12]
-    assert runs
-    for position, conversation in enumerate(runs):
-        # Results that only the files beside it have are not exported.
-        process = tmp_path / "runs" / f"case{position}" / "process"
-        process.mkdir(parents=True)
-        shutil.copy(conversation, process)
-    command = ["import", "conversation", str(tmp_path / "runs"), "--to", exporter]
-    assert run_command([*command, "--out", str(tmp_path / "chats")]) == 0
-    for format in (exporter, "auto"):
-        back = _import(tmp_path / "chats", tmp_path / format, format)
-        assert len(back) == len(runs)
-        for name, run in back.items():
-            original = load_run(tmp_path / "runs" / name)
-            assert [len(turn.actions) for turn in run.turns] == [
-                len(turn.actions) for turn in original.turns
-            ]
-            assert run.resources.failed_calls == original.resources.failed_calls

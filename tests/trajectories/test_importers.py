@@ -789,7 +789,7 @@ def test_parallel_answers_become_one_user_message() -> None:
     ("content", "back"),
     [
         pytest.param(
-            '{"exit_code": null, "stdout": "a", "stderr": ""}', ("a", False), id="text alone"
+            '{"exit_code": null, "stdout": "a", "stderr": ""}', ("a", None), id="text alone"
         ),
         pytest.param(
             '{"exit_code": null, "stdout": "", "stderr": "a", "is_error": true}',
@@ -808,7 +808,7 @@ def test_parallel_answers_become_one_user_message() -> None:
     ],
 )
 def test_answers_go_back_as_plain_text_where_nothing_is_lost(content: str, back: Any) -> None:
-    assert plain_result(content) == (back or (content, False))
+    assert plain_result(content) == (back or (content, None))
 
 
 def test_a_block_of_our_own_format_whose_type_is_no_text(tmp_path: Path) -> None:

@@ -48,11 +48,8 @@ def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
     draft = Draft(
         as_id(header.get("id")) or name,
         "anthropic",
-        agent=text_or_none(header.get("agent")),
-        model=text_or_none(header.get("model")),
-        task=text_or_none(header.get("task")),
-        tier=text_or_none(header.get("tier")),
     )
+    draft.read_identity(header)
     draft.system(unwrap_text(header.get("system")))
     for message in messages:
         role = as_object(message).get("role")

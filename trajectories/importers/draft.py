@@ -20,7 +20,7 @@ from typing import Any
 
 from ..models import FAILED_KINDS, AnswerKind, Outcome
 from ..reading.external_outcomes import MAX_OUTCOMES, flatten_outcomes
-from ..reading.json_bytes import amount, number
+from ..reading.json_bytes import amount, count, number, text_or_none
 from ..reading.messages import (
     content_text,
     is_readable_call,
@@ -39,6 +39,18 @@ _MIN_WAITING_S = 30
 """Seconds of waiting for a person from which on a note names them."""
 RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 """The fields of a result in the harness's own JSON."""
+
+_IDENTITY = {
+    "agent": "agent",
+    "model": "model",
+    "task": "task",
+    "tier": "tier",
+    "track": "track",
+    "repeat_idx": "repeat",
+    "part_of": "part_of",
+}
+"""Fields of a file's header that say what a run is, with the attributes of a draft."""
+IDENTITY_FIELDS = frozenset(_IDENTITY)
 
 _FINISH_REASONS = {
     "tool_use": "tool_calls",
@@ -152,6 +164,25 @@ class Draft:
         self._latest = max(self._latest, seconds - self._start)
         return seconds - self._start
 
+    def identity(self) -> dict[str, Any]:
+        """What the run is, as a header of an exported file; `read_identity` takes it back."""
+        values = {name: getattr(self, attribute) for name, attribute in _IDENTITY.items()}
+        if self.part_of:
+            values["id"] = self.name
+        return {name: value for name, value in values.items() if value is not None}
+
+    def read_identity(self, header: dict[str, Any]) -> None:
+        """Take what the header of a file says of the run."""
+        for name, attribute in _IDENTITY.items():
+            if text_or_none(header.get(name)):
+                setattr(self, attribute, header[name])
+        repeat = count(header.get("repeat_idx"))
+        self.repeat = self.repeat if repeat is None else repeat
+
+    def reply_facts(self) -> list[dict[str, Any]]:
+        """What is known of each reply, in the trace's fields: tokens, cost, time, why it ended."""
+        return [turn.event for turn in self._turns]
+
     def add_outcomes(self, value: Any, source: str, name: str = "") -> None:
         """Keep what the source found out about the run.
 
@@ -208,6 +239,11 @@ class Draft:
         if amount(cost_usd):
             event["cost_usd"] = amount(cost_usd)
 
+    def add_finish(self, finish: Any) -> None:
+        """Add why the last reply ended, in the harness's words."""
+        if isinstance(finish, str) and finish:
+            self._turns[-1].event["finish_reason"] = _FINISH_REASONS.get(finish, finish)
+
     def message(self, message: dict[str, Any]) -> None:
         """A message that already has the chat shape and is neither a reply nor a result."""
         self._count_blocks(message.get("content"))
@@ -257,8 +293,7 @@ class Draft:
         event.update(_time_field(ts))
         self._note_action(ts)
         self.add_usage(tokens, cost_usd)
-        if isinstance(finish, str) and finish:
-            event["finish_reason"] = _FINISH_REASONS.get(finish, finish)
+        self.add_finish(finish)
 
     def chat_assistant(self, message: dict[str, Any], calls: list[Call]) -> None:
         """An assistant message that already has the chat shape; `calls` repeats its calls."""
@@ -308,13 +343,13 @@ class Draft:
         if is_harness_json and not stderr and exit_code is None:
             content = output
             code = integer_exit_code(body.get("exit_code"), [], "")
-            extra = {**_mark(kind if code is None else None), **(extra or {})}
+            extra = {**mark_fields(kind if code is None else None), **(extra or {})}
         else:
             code = integer_exit_code(exit_code, [], "")
             result: dict[str, Any] = {"exit_code": code, "stdout": output, "stderr": stderr}
             if kind in FAILED_KINDS and not stderr:
                 result |= {"stdout": "", "stderr": output}
-            content = json.dumps({**result, **_mark(kind)}, ensure_ascii=False)
+            content = json.dumps({**result, **mark_fields(kind)}, ensure_ascii=False)
         message = {"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})}
         self.messages.append(message)
         self._note_action(ts)
@@ -421,7 +456,7 @@ def _execution_events(number: int, turn: _Turn) -> list[dict[str, Any]]:
     ]
 
 
-def _mark(kind: AnswerKind | None) -> dict[str, Any]:
+def mark_fields(kind: AnswerKind | None) -> dict[str, Any]:
     """The fields that keep how a call went: `is_error`, and `kind` where that says more."""
     if kind is None or kind == "unknown":
         return {}

@@ -19,7 +19,7 @@ from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import loads, number, text_or_none
 from ..reading.messages import is_readable_call
 from . import Importer
-from .draft import Call, Draft, parse_call
+from .draft import IDENTITY_FIELDS, Call, Draft, parse_call
 from .fields import as_id, as_object, as_objects, first_nonempty, first_of
 from .files import WrongFormat, read_runs
 from .recognise import has_keys
@@ -41,6 +41,7 @@ _ROLE_KEYS = ("role", "from")
 _TEXT_KEYS = ("content", "value", "text", "system_prompt")
 _NOT_OUTCOMES = {
     *MESSAGE_KEYS,
+    *IDENTITY_FIELDS,
     "id",
     "transcript_id",
     "instance_id",
@@ -48,11 +49,7 @@ _NOT_OUTCOMES = {
     "task_set",
     "task_repeat",
     "trial",
-    "model",
     "model_name",
-    "agent",
-    "task",
-    "tier",
     "tools",
     "functions",
     "system",
@@ -77,12 +74,11 @@ def conversation_draft(value: Any, name: str, path: Path, location: str) -> Draf
     instance = as_id(header.get("instance_id"))
     run_id = as_id(first_of(header, "id", "transcript_id")) or instance
     draft = Draft(run_id or name, "openai", source_id=as_id(header.get("transcript_id")))
-    draft.model = text_or_none(header.get("model")) or text_or_none(header.get("model_name"))
-    draft.agent = text_or_none(header.get("agent"))
-    draft.task = text_or_none(header.get("task")) or _unit(header) or instance
+    draft.model = text_or_none(header.get("model_name"))
+    draft.task = _unit(header) or instance
     repeat = number(first_of(header, "task_repeat", "trial"))
     draft.repeat = int(repeat) if repeat is not None and repeat >= 0 else None
-    draft.tier = text_or_none(header.get("tier"))
+    draft.read_identity(header)
     if not is_request:
         outcomes = {key: item for key, item in header.items() if key not in _NOT_OUTCOMES}
         draft.add_outcomes(outcomes, "")
@@ -151,6 +147,7 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, location: str) -> No
         draft.chat_assistant(message, list(chat_calls(message)))
         cost = first_of(message, "cost", "cost_usd")
         draft.add_usage(usage_tokens(message.get("usage")), cost)
+        draft.add_finish(message.get("finish_reason"))
     elif role in ("tool", "function"):
         _add_result(draft, message)
     else:

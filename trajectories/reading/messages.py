@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..models import Action, ActionKind, AnswerKind, Observation, Turn
+from ..models import FAILED_KINDS, Action, ActionKind, AnswerKind, Observation, Turn
 from .answer_marks import body_kind, stated_kind
 from .json_bytes import loads, number
 
@@ -267,6 +267,8 @@ def make_observation(
         return observation_of(body, warnings, location, mark), body
     text = _without_middle(text, warnings, location)
     kind = _observation_kind(None, text, "", mark)
+    if mark in FAILED_KINDS:  # the text is the error, as in imported runs
+        return Observation(exit_code=None, stderr=text, kind=kind), body
     return Observation(exit_code=None, stdout=text, kind=kind), body
 
 
