@@ -65,6 +65,7 @@ bench: $(VENV)/.test data test-slow bench-statistics  ## benchmarks; figures go 
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/journeys.py --seeds 50 --steps 40
 	$(BIN)/python benchmarks/edits.py --seeds 500 --steps 8
+	$(BIN)/python benchmarks/rejudge_edits.py --runs 200
 	mkdir -p .build
 	$(BIN)/ambjudge -q simulate --out .build/cards.jsonl
 	$(BIN)/ambjudge -q site .build/cards.jsonl --out .build/pages

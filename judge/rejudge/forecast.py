@@ -18,9 +18,10 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from math import fsum
 from statistics import fmean, quantiles
 
 from ...rubrics.model import Criterion
@@ -136,6 +137,38 @@ class Forecaster:
             if cost is not None and self._batch:
                 cost *= BATCH_RATE
         return Usage(1, input_tokens, output_tokens, cost, cached_tokens, written_tokens)
+
+
+class ForecastSum:
+    """The sum of forecasts, the same in whatever order they come."""
+
+    def __init__(self) -> None:
+        self._sum = Estimate(expected=Usage())
+        self._lows: list[float | None] = []
+        self.costs: list[float | None] = []
+        """The expected cost of each call."""
+        self._highs: list[float | None] = []
+
+    def add(self, estimate: Estimate) -> None:
+        self._sum += estimate
+        self._lows.append(estimate.low.cost_usd)
+        self.costs.append(estimate.point.cost_usd)
+        self._highs.append(estimate.high.cost_usd)
+
+    @property
+    def total(self) -> Estimate:
+        """The sum; sums of floats in another order would differ in their last digits."""
+        return Estimate(
+            low=replace(self._sum.low, cost_usd=_exact_sum(self._lows)),
+            high=replace(self._sum.high, cost_usd=_exact_sum(self._highs)),
+            expected=replace(self._sum.point, cost_usd=_exact_sum(self.costs)),
+        )
+
+
+def _exact_sum(costs: Sequence[float | None]) -> float | None:
+    """The sum; None if one is unknown."""
+    priced = [cost for cost in costs if cost is not None]
+    return fsum(priced) if len(priced) == len(costs) else None
 
 
 class _History:

@@ -42,7 +42,7 @@ from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, 
 from ..scope import Scope
 from ..store import Store, stamps
 from ..store.connection import EvidenceRow, SettledRow
-from .forecast import CallSize, Forecaster
+from .forecast import CallSize, Forecaster, ForecastSum
 
 StaleReason = Literal[
     "new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"
@@ -228,8 +228,7 @@ class _Planner:
         self.leaves_to_facts = scope.questions.leaves_to_facts(judge.name)
         self.needs: list[Need] = []
         self.errors: list[tuple[Path, AmbjudgeError]] = []
-        self.estimate = Estimate(expected=Usage())
-        self.costs: list[float | None] = []
+        self.forecasts = ForecastSum()
         self.counts = Counter[str]()
         self.contents: dict[Path, tuple[str, str]] = {}
         self._last_read: tuple[Path, Requests] | None = None
@@ -244,8 +243,8 @@ class _Planner:
             read=self.counts["read"],
             current=self.counts["current"],
             errors=tuple(self.errors),
-            estimate=self.estimate,
-            costs=tuple(self.costs),
+            estimate=self.forecasts.total,
+            costs=tuple(self.forecasts.costs),
             foreign_track_runs=self.counts["foreign_track_runs"],
             contents=self.contents,
         )
@@ -437,8 +436,7 @@ class _Planner:
             self.needs.append(need)
             is_warm = previous == (path, voter.judge.name)
             estimate = self._estimate_call(runs[path], need, warm=is_warm)
-            self.estimate += estimate
-            self.costs.append(estimate.point.cost_usd)
+            self.forecasts.add(estimate)
             previous = (path, voter.judge.name)
 
     def _reasons(self, stale: Sequence[_ExpectedVerdict]) -> list[tuple[StaleReason, ...]]:
