@@ -233,8 +233,11 @@
       row.numbers.forEach(function (numbers) { if (numbers && numbers.length > 6) { reasons.add(data.notes[numbers[6]]); } });
     });
     cell[1].forEach(function (note) { place.append(make("p", "", data.notes[note] + ".")); });
-    if (state.interval === "same" && !rows.some(function (row) { return row.numbers.some(function (numbers) { return numbers && !isUnknown(numbers[4]); }); })) {
-      place.append(make("p", "", "No interval for the same tasks: too few repeats."));
+    const means = rows.flatMap(function (row) { return row.numbers.filter(function (numbers) { return !isUnknown(valueOf(numbers)); }); });
+    const without = means.filter(function (numbers) { return isUnknown(numbers[4]); });
+    if (state.interval === "same" && without.length) {
+      const reason = without.length === means.length ? "too few repeats" : "a mean without one has repeats that do not differ, or too few of them";
+      place.append(make("p", "", "No interval for the same tasks: " + reason + "."));
     }
     if (reasons.size) { place.append(make("p", "", "No interval for new tasks: " + Array.from(reasons).join("; ") + ".")); }
     const tasks = new Set(rows.map(function (row) { return row.tasks; }));
@@ -431,7 +434,7 @@
     if (!explicit) { state.interval = usableInterval(cell); }
     fillPickers(choice);
     const population = state.interval === "same" ? "these tasks run again" : "new tasks of the same kind";
-    element("count").textContent = plural(cell[0], "run") + ". Means times 100, with 95 % intervals for " + population + ". A click on a stage shows its criteria, on a row its runs.";
+    element("count").textContent = plural(cell[0], "run") + ". Scores are times 100, with 95 % intervals for " + population + ". A click on a stage shows its criteria, on a row its runs.";
     drawBoard(cell);
     drawCharts();
     drawCodes(cell);

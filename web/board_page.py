@@ -349,7 +349,9 @@ def _definitions(
     titles = {entry.name: entry.title for entry in terms}
     texts = {
         "overall": glossary["Overall"],
-        "agentic": f"{glossary['Agentic']} {agentic_formula(rubrics)} Shown times 100.",
+        "agentic": " ".join(
+            filter(None, [glossary["Agentic"], agentic_formula(rubrics), "Shown times 100."])
+        ),
         "task_score": f"{glossary['Task']} Shown times 100.",
         "turns": "Replies of the agent in a run.",
         "wall_time_s": "From the first to the last entry of the run.",

@@ -140,10 +140,12 @@ def _criterion_text(criterion: Criterion) -> CriterionText:
 
 
 def agentic_formula(rubrics: Iterable[UsedRubric]) -> str:
-    """Agentic as a sum of the stages, if all rubrics weigh them alike; else what it is."""
+    """Agentic as a sum of the stages, if all rubrics weigh them alike; "" if none is there."""
     weights = [tuple(used.text.weights.items()) for used in rubrics if used.text is not None]
-    if not weights or len(set(weights)) > 1:
-        return "The weighted mean of the stages; a click on a stage gives its weight."
+    if not weights:
+        return ""
+    if len(set(weights)) > 1:
+        return "A click on a stage gives its weight in each rubric."
     total = sum(weight for _, weight in weights[0])
     terms = [f"{weight / total:.2g} × {name}" for name, weight in weights[0]]
     return f"{' + '.join(terms)}. Unscored stages are left out and the others weigh more."

@@ -138,10 +138,8 @@ def too_few_units(population: Population | None, df: float, n_clusters: int | No
     if population == "new" and n_clusters is not None:
         spread = " of several tracks or of unequal weight" if n_clusters > MIN_DF else ""
         enough = n_clusters + math.ceil(MIN_DF - df)
-        return (
-            f"too few tasks for an interval for new ones: {n_clusters}{spread}, and at least"
-            f" {enough} are needed"
-        )
+        tasks = f"1 task{spread} is" if n_clusters == 1 else f"{n_clusters} tasks{spread} are"
+        return f"{tasks} too few for an interval for new ones, and at least {enough} are needed"
     count = math.floor(10 * df) / 10
     if population == "same":
         return (

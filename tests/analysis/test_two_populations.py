@@ -81,7 +81,7 @@ def test_too_few_tasks_are_no_verdict() -> None:
     first, conclusion = comparison_sentences(comparison)
     assert "for the same tasks" in first
     assert conclusion.startswith(
-        "Cannot say for new tasks (too few tasks for an interval for new ones: 6 of several tracks"
+        "Cannot say for new tasks (6 tasks of several tracks or of unequal weight are too few"
     )
     assert comparison.needed is not None
     assert f"takes about {comparison.needed.tasks} such tasks" in conclusion

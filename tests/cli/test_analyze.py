@@ -310,7 +310,7 @@ def test_leaderboard_has_intervals_and_ranks(out, cards) -> None:
     assert "95 %, new tasks" in text
     assert "ranks" in text
     few_tasks = out("leaderboard", cards)[1]
-    assert "too few tasks for an interval for new ones: 4 of several tracks" in few_tasks
+    assert "4 tasks of several tracks or of unequal weight are too few" in few_tasks
     assert not {"95 %, new tasks", "ranks"} & set(re.split(r"  +|\n", few_tasks))
 
 
