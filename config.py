@@ -51,6 +51,7 @@ SETTINGS: dict[str, Setting] = {
     "timeout": Setting(float),
     "max_tokens": Setting(int, low=1, high=1_000_000),
     "price": Setting(str),
+    "batch_rate": Setting(float, high=1),
     "concurrency": Setting(int, low=1, high=1000),
     "max_cost": Setting(float),
     "max_cost_month": Setting(float),

@@ -407,6 +407,6 @@ def number(value: float | None, digits: int = 2, unknown: str = "–") -> str:
     return unknown if value is None else fixed(value, digits)
 
 
-def counted(count: int, noun: str) -> str:
-    """1 run, 3 runs."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """1 run, 3 runs; `plural` is that of a noun that does not just take an s."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"

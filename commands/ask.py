@@ -139,6 +139,7 @@ def run(
             as_json=flags["as_json"],
             quiet=quiet,
             verbose=obj["verbose"] > 0,
+            batch=run_flags.batch,
         )
         code = campaign(
             work, flags=run_flags, judge=judge, options=options, store=store, quiet=quiet
@@ -220,10 +221,14 @@ class _Asking:
     as_json: bool
     quiet: bool
     verbose: bool
+    batch: bool
+    """Whether the provider's batches are used."""
 
     def plan(self) -> RejudgePlan:
         """Which answers the store lacks."""
-        plan = make_plan(self.store, self.files, self.judge, self.scope, self.quiet)
+        plan = make_plan(
+            self.store, self.files, self.judge, self.scope, self.quiet, batch=self.batch
+        )
         for _, error in plan.errors:
             console.error(error)
         return plan

@@ -7,6 +7,7 @@ provider's batch endpoint (--batch), from this process, or from several workers.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from .. import console
 from ..config import Settings
 from ..errors import InputError
+from .open_batches import note_open_batches, reserved_usd
 from .sessions import judge_names, judge_options
 from .shards import Part, Shard
 
@@ -43,6 +45,8 @@ class RunFlags:
     judge_options: JudgeOptions
     dry_run: bool
     batch: bool
+    ask_open: bool
+    """Whether what waits in an open batch is asked too."""
     wait_s: float
     """Seconds that --batch waits for answers."""
     workers: int
@@ -76,6 +80,7 @@ def read_run_flags(settings: Settings, flags: Mapping[str, Any]) -> RunFlags:
         judge_options=judge_options(settings, flags),
         dry_run=flags["dry_run"],
         batch=flags["batch"],
+        ask_open=flags.get("ask_open", False),
         wait_s=value("wait") or 0.0,
         workers=value("workers") or 1,
         use_ray=use_ray,
@@ -116,6 +121,8 @@ def campaign(
 
     1 while the provider still works on a batch.
     """
+    if store is not None and not flags.batch:
+        note_open_batches(store, asks_open=flags.ask_open, quiet=quiet)
     if flags.dry_run:
         return work.show_forecast(work.plan())
     if flags.batch:
@@ -201,6 +208,7 @@ def make_plan(
     quiet: bool,
     verify_files: bool = False,
     batch: bool = False,
+    ask_open: bool = False,
 ) -> RejudgePlan:
     """Find out which verdicts are missing or stale, with progress on stderr."""
     from ..judge.rejudge.staleness import plan_rejudge
@@ -213,6 +221,7 @@ def make_plan(
         scope,
         verify=verify_files,
         batch=batch,
+        ask_open=ask_open,
         on_progress=progress.update,
     )
     progress.clear()
@@ -249,41 +258,79 @@ def exchange_batches(
     from ..judge.provider_batch import BatchOptions, collect, status, submit
     from ..judge.rejudge.staleness import planned_requests
 
-    options = BatchOptions(max_cost=max_cost)
+    judges = voting_judges(judge)
 
     async def exchange() -> tuple[list[Collected], list[Submission]]:
-        collected, sent = [], []
-        for voting in voting_judges(judge):
-            if status(store):
-                collected.append(await collect(store, voting))
-            requests = planned_requests(plan, judge, voting)
-            sent.append(await submit(store, voting, requests, options))
-        for voting, submission in zip(voting_judges(judge), sent, strict=True):
-            if submission.batches or submission.waiting:
-                collected.append(await collect(store, voting, wait_s=wait_s))
-        return collected, sent
+        collected: list[Collected] = []
+        sent: list[Submission] = []
+        if status(store):
+            collected += [await collect(store, voting) for voting in judges]
+        deadline = time.monotonic() + wait_s
+        spent = 0.0
+        while True:
+            limit = None if max_cost is None else max(0.0, max_cost - spent)
+            latest = []
+            for voting in judges:
+                requests = planned_requests(plan, judge, voting)
+                latest.append(await submit(store, voting, requests, BatchOptions(max_cost=limit)))
+            sent += latest
+            if any(part.batches or part.waiting for part in latest):
+                remaining_s = max(0.0, deadline - time.monotonic())
+                answered = [await collect(store, each, wait_s=remaining_s) for each in judges]
+                collected += answered
+                spent += sum(part.usage.cost_usd or 0.0 for part in answered)
+            # What the limit reserved and the answers did not cost has room for more requests.
+            has_more = any(part.over_budget for part in latest) and any(p.sent for p in latest)
+            if not has_more or status(store):
+                return collected, sent
 
     collected, sent = asyncio.run(exchange())
     warnings = [line for part in collected for line in part.warnings]
     warnings += [line for part in sent for line in part.warnings]
     for line in dict.fromkeys(warnings):
         console.note(f"ambjudge: {line}", quiet)
-    sent_requests = sum(part.sent for part in sent)
-    new_batches = sum(len(part.batches) for part in sent)
-    waiting = sum(part.waiting for part in sent)
     step = BatchStep(
         scored=sum(part.scored for part in collected),
         unscored=sum(sum(part.unscored.values()) for part in collected),
         still_open=len(status(store)),
-        over_budget=sum(part.over_budget for part in sent),
+        over_budget=sum(part.over_budget for part in sent[-len(judges) :]),
     )
-    console.note(
-        f"requests: {sent_requests} sent in {new_batches} new batches, {waiting} waiting in"
-        f" earlier ones, {step.over_budget} over the cost limit; verdicts: {step.scored} collected,"
-        f" {step.unscored} unscored; batches open: {step.still_open}"
-    )
+    _note_exchange(store, step, collected, sent)
     if step.still_open:
         console.note(
             "the provider is still working: the same command collects the answers later", quiet
         )
     return step
+
+
+def _note_exchange(
+    store: Store, step: BatchStep, collected: Sequence[Collected], sent: Sequence[Submission]
+) -> None:
+    """Say what was sent, collected and is open, with its cost."""
+    from ..judge.base import Usage
+    from ..judge.provider_batch import status
+
+    batches = [batch for part in sent for batch in part.batches]
+    spent = sum((part.usage for part in collected), Usage()).cost_usd
+    console.note(
+        f"requests: {sum(part.sent for part in sent)} sent in {len(batches)} new batches"
+        f"{_up_to(reserved_usd(batches))}, {sum(part.waiting for part in sent)} waiting in earlier"
+        f" ones, {step.over_budget} over the cost limit; verdicts: {step.scored} collected"
+        f" ({_dollars(spent)}), {step.unscored} unscored; batches open: {step.still_open}"
+        f"{_up_to(reserved_usd(status(store)))}"
+    )
+    twice = sum(part.bought_twice for part in collected)
+    if twice:
+        console.note(
+            f"{console.counted(twice, 'answer')} of batches had been asked for in another way"
+            " meanwhile, and were paid twice"
+        )
+
+
+def _up_to(cost_usd: float | None) -> str:
+    """` (up to $0.12)`; nothing for no cost."""
+    return "" if cost_usd == 0 else f" (up to {_dollars(cost_usd)})"
+
+
+def _dollars(cost_usd: float | None) -> str:
+    return "cost unknown" if cost_usd is None else f"${cost_usd:.4f}"

@@ -97,7 +97,7 @@ def examine(settings: Settings) -> list[Finding]:
     if api_base:
         findings.append(_server(api_base))
     findings += _settings(settings)
-    findings.append(_store(settings))
+    findings += _store(settings)
     documents = Path(__file__).parents[1] / "docs"
     findings.append(Finding("documents", documents.is_dir() or None, str(documents / "README.md")))
     return findings + _plugins()
@@ -231,17 +231,36 @@ def _model_names(data: Any) -> list[str]:
     return [str(model.get("id"))[:100] for model in models[:_MAX_MODELS] if isinstance(model, dict)]
 
 
-def _store(settings: Settings) -> Finding:
+def _store(settings: Settings) -> list[Finding]:
+    """The store, and the batches at providers that it knows to be open."""
     try:
         place = store_place(settings, [Path.cwd()])
     except StoreError as error:
-        return Finding("store", False, f"{error.message} ({error.hint})")
+        return [Finding("store", False, f"{error.message} ({error.hint})")]
     if place is None:
-        return Finding("store", None, "switched off")
+        return [Finding("store", None, "switched off")]
     if "://" in str(place):
-        return Finding("store", None, mask(str(place)) + " (not opened)")
+        return [Finding("store", None, mask(str(place)) + " (not opened)")]
     path = Path(place)
     if not path.is_file():
-        return Finding("store", None, f"{path} (made at the first use)")
+        return [Finding("store", None, f"{path} (made at the first use)")]
     megabytes = path.stat().st_size / 1e6
-    return Finding("store", os.access(path, os.W_OK), f"{path} ({megabytes:.1f} MB)")
+    state = f"{path} ({megabytes:.1f} MB)"
+    return [Finding("store", os.access(path, os.W_OK), state), *_open_batches(path)]
+
+
+def _open_batches(path: Path) -> list[Finding]:
+    """The open batches of a store; none if it cannot be read, which other commands explain."""
+    from ..judge.provider_batch import status
+    from ..judge.store import open_store
+    from .open_batches import describe_batches
+
+    try:
+        with open_store(path, create=False) as store:
+            batches = status(store)
+    except StoreError as error:
+        return [Finding("open batches", False, error.message)]
+    if not batches:
+        return []
+    number = console.counted(len(batches), "open batch", "open batches")
+    return [Finding("open batches", None, f"{number}: {describe_batches(batches)}")]

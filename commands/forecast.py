@@ -43,6 +43,7 @@ def forecast_json(plan: RejudgePlan, spending: Spending | None = None) -> dict[s
         "never": plan.never_judged,
         "questions": plan.questions,
         "calls": plan.calls,
+        "waiting": plan.waiting,
         "by_criterion": by_criterion,
         "expected": {
             "input_tokens": expected.input_tokens,
@@ -82,6 +83,10 @@ def show_forecast(
         f" {plan.current} verdicts are up to date, {plan.stale - plan.never_judged} are stale,"
         f" {plan.never_judged} were never made; {calls_text(plan)}"
     )
+    if plan.waiting:
+        console.say(
+            f"{console.counted(plan.waiting, 'question')} of these runs in open batches, not asked"
+        )
     if plan.foreign_track_runs:
         console.say(_other_tracks(plan))
     for line in cost_lines(plan, spending):

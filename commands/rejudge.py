@@ -85,6 +85,7 @@ _STORED_OPTIONS = {
     help="Renew scorecards that lack verdicts too.",
 )
 @option("--verify-files", is_flag=True, help="Read every run, whatever its files' times.")
+@option("--ask-open", is_flag=True, help="Ask now what waits in a provider's open batch too.")
 @option("--abandon", metavar="BATCH", help="Close a provider's batch without its answers.")
 @json_option()
 @click.pass_obj
@@ -153,6 +154,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             quiet,
             verify_files=flags["verify_files"],
             batch=run_flags.batch,
+            ask_open=run_flags.ask_open,
         )
         for path, error in plan.errors:
             console.error(f"{path}: {error}")

@@ -174,6 +174,7 @@ def judge_options(settings: Settings, flags: Mapping[str, Any]) -> JudgeOptions:
         timeout=value("timeout"),
         max_tokens=value("max_tokens"),
         price=value("price"),
+        batch_rate=settings.get("batch_rate"),
         rationale=settings.get("rationale") or False,
     )
 

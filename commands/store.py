@@ -255,13 +255,21 @@ def _show(held: StoreContents, batches: tuple[OpenBatch, ...]) -> None:
 
 
 def _show_batches(batches: tuple[OpenBatch, ...]) -> None:
-    if batches:
-        requests = sum(batch.requests for batch in batches)
-        console.say(
-            f"{len(batches)} open batches at providers, with {requests:,} requests"
-            if len(batches) > 1
-            else f"1 open batch at a provider, with {requests:,} requests"
-        )
+    if not batches:
+        return
+    rows = [
+        [
+            batch.provider_id or batch.id,
+            batch.planned_at[:16].replace("T", " "),
+            batch.judge.judge,
+            batch.base,
+            f"{batch.requests:,}",
+            console.number(batch.reserved_usd, 4),
+        ]
+        for batch in batches
+    ]
+    columns = ["Open batch", "Sent (UTC)", "Judge", "Provider", "Requests", "Up to USD"]
+    console.table(columns, rows, right=[4, 5], flexible=3)
 
 
 def _show_spending(held: StoreContents) -> None:
@@ -331,6 +339,8 @@ def _to_json(held: StoreContents, batches: tuple[OpenBatch, ...]) -> dict[str, A
             "requests": batch.requests,
             "step": batch.step,
             "planned_at": batch.planned_at,
+            "provider": batch.base,
+            "reserved_usd": batch.reserved_usd,
         }
         for batch in batches
     ]

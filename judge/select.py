@@ -43,6 +43,8 @@ class JudgeOptions:
     price: str | None = None
     """`IN,OUT[,CACHED[,WRITE]]`: USD per million tokens of input, of output, and of input read from
     and written into a provider's cache, for models that the built-in table lacks."""
+    batch_rate: float | None = None
+    """The share of the price that calls through the provider's batches cost."""
 
 
 def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -> Judge:
@@ -168,6 +170,8 @@ def _api_judge(name: str, options: JudgeOptions) -> Judge:
         given["max_tokens"] = options.max_tokens
     if options.price is not None:
         given["price"] = parse_price(options.price)
+    if options.batch_rate is not None:
+        given["batch_rate"] = options.batch_rate
     judge = ApiJudge(name, options.api_base, outputs=options.pictures, **given)
     if options.samples == 1:
         return judge

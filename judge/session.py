@@ -362,6 +362,7 @@ class StoringScorer(RunScorer):
         store: Store,
         budget: Allowance | None = None,
     ) -> None:
+        from .provider_batch.ledger import waiting_keys
         from .questions.question_keys import VoteKeys
         from .store.group_commit import GroupCommit
         from .store.reuse import StoredJudge, StoredOnly
@@ -381,9 +382,13 @@ class StoringScorer(RunScorer):
         )
         self._stored: list[StoredJudge] = []
 
+        waiting = frozenset() if options.stored_only else waiting_keys(store)
+
         def remember(voting: Judge) -> Judge:
-            kind = StoredOnly if options.stored_only else StoredJudge
-            self._stored.append(kind(voting, store))
+            if options.stored_only:
+                self._stored.append(StoredOnly(voting, store))
+            else:
+                self._stored.append(StoredJudge(voting, store, waiting=waiting))
             return self._stored[-1]
 
         self.judge = with_voters(guarded, remember)

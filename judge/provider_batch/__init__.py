@@ -130,7 +130,7 @@ def abandon(store: Store, batch_id: str) -> None:
     open_batches = status(store)
     for batch in open_batches:
         if batch_id in (batch.id, batch.provider_id):
-            Ledger(store).note(batch.id, "closed", why="abandoned")
+            Ledger(store).close(batch.id, "abandoned")
             return
     ids = ", ".join(batch.provider_id or batch.id for batch in open_batches) or "none"
     raise ConfigError(f"no open batch {batch_id}", f"open: {ids}")

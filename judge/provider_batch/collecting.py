@@ -56,6 +56,8 @@ class Collected:
     """Requests whose answers could not be read because their run changed."""
     already_stored: int = 0
     """Requests whose answers were collected before."""
+    bought_twice: int = 0
+    """Requests whose every verdict was in the store already, asked for in another way meanwhile."""
     strays: int = 0
     """Lines of output files that answer no request."""
     usage: Usage = field(default_factory=Usage)
@@ -138,8 +140,23 @@ class Collector:
             name: getattr(self.collected, name) - getattr(before, name)
             for name in ("scored", "stale", "strays")
         }
-        self._ledger.note(batch.id, "closed", why=ended.status, **counts)
+        cost = None
+        if self.collected.usage.cost_usd is not None and before.usage.cost_usd is not None:
+            cost = self.collected.usage.cost_usd - before.usage.cost_usd
+        self._ledger.close(batch.id, ended.status, cost_usd=cost, **counts)
+        await self._delete_input(batch)
         return True
+
+    async def _delete_input(self, batch: OpenBatch) -> None:
+        """Delete the uploaded file, which holds records of runs, at the provider."""
+        if batch.file_id is None:
+            return
+        problem = await self._endpoint.delete_file(batch.file_id)
+        if problem is not None:
+            self.collected.warnings.append(
+                f"batch {batch.provider_id or batch.id}: its uploaded file {batch.file_id} could"
+                f" not be deleted at the provider: {problem}"
+            )
 
     async def _download(self, batch: OpenBatch, ended: ProviderBatch, answers: Answers) -> bool:
         for file_id in dict.fromkeys((ended.output_file_id, ended.error_file_id)):
@@ -192,6 +209,8 @@ class Collector:
         reply = replace(reply, warnings=(*reply.warnings, *self._served.warnings(reply)))
         reference = self._store.add_run(request.run)
         ordered_keys = [keys[result.id] for result in reply.results]
+        hashes = {key.sha256 for key in ordered_keys}
+        is_bought_twice = self._store.keys_with_verdict(hashes) == hashes
         try:
             self._store.add_reply(
                 reference, request.rubric, request.question, ordered_keys, reply, call_id
@@ -203,6 +222,9 @@ class Collector:
             self.collected.already_stored += 1
             return
         self.collected.usage += reply.usage
+        if is_bought_twice:
+            self.collected.bought_twice += 1
+            return
         for result in reply.results:
             if result.status == "unscored":
                 self.collected.unscored[result.reason or "judge_error"] += 1

@@ -262,12 +262,23 @@ class BatchEndpoint:
                 "check --api-base",
             ) from None
 
-    async def delete_file(self, file_id: str) -> None:
-        """Delete a file that is of no use any more; a failure is only logged."""
+    async def delete_file(self, file_id: str) -> str | None:
+        """Delete a file that is of no use any more; the problem if that failed.
+
+        A file that is not there is deleted.
+        """
+        import httpx
+
+        url = f"{self._address}/files/{quote(file_id, safe='')}"
         try:
-            await self._request("DELETE", f"files/{quote(file_id, safe='')}")
-        except (NotThere, _TryAgain, JudgeError) as error:
-            log.info("a file could not be deleted at the provider: %s", error)
+            self._check(await self._client.delete(url))
+        except NotThere:
+            return None
+        except (_TryAgain, JudgeError) as error:
+            return str(error)
+        except httpx.HTTPError as error:
+            return str(self._connection_failure(error))
+        return None
 
     async def download(self, file_id: str, target: BinaryIO, max_bytes: int) -> None:
         """Write a file's content to `target`.

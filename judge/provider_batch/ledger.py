@@ -7,7 +7,7 @@ A batch has an id of our own, which the provider keeps in the batch's metadata. 
     creating         about to create the batch: from here on it may exist and be paid for
     created          the provider's id is known
     closed           answered and stored, or never created; verdicts that it did not answer may be
-                     asked again
+                     asked again, and its parts leave the store
 
 A crash leaves the batch in its last noted step. Only one that stopped at `creating` is in doubt;
 see provider_batch. litellm remembers no batch, and the store must know what is paid for.
@@ -19,16 +19,19 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from ...errors import StoreError
 from ...rubrics.model import Rubric
 from ...trajectories.models import Tier, TrackName
 from ..base import QuestionName
 from ..questions.verdict_keys import JudgeIdentity
 from ..store import Store
+from ..store.pruning import prune_events
 
 Step = Literal["planned", "uploaded", "creating", "created", "closed"]
 
@@ -89,7 +92,7 @@ class OpenBatch(BaseModel):
     requests: int
     lines: int
     reserved_usd: float | None
-    """The most that it can cost at list prices; None if unknown."""
+    """What a cost limit reserved for it; None if its price is unknown."""
     owner: str
     """The process that began it (`this_process`)."""
     planned_at: str = ""
@@ -131,6 +134,16 @@ class Ledger:
         """Note that the batch has come to this step."""
         event = {"step": step, "batch": batch_id, **details}
         self._store.add_event(_STEP_EVENT, event, batch_id)
+
+    def close(self, batch_id: str, why: str, **details: Any) -> None:
+        """Note that a batch is closed, and why.
+
+        Its requests, which nothing asks for any more, leave the store; a store that does not let
+        this user delete keeps them.
+        """
+        self.note(batch_id, "closed", why=why, **details)
+        with suppress(StoreError):
+            prune_events(self._store, "requests", PART_EVENT, [batch_id], dry_run=False)
 
     def open_batches(self) -> list[OpenBatch]:
         """Batches that are not closed, oldest first."""
@@ -177,6 +190,11 @@ class Ledger:
             for request in self.requests(batch.id)
             for key in request.keys
         }
+
+
+def waiting_keys(store: Store) -> frozenset[str]:
+    """Keys of the verdicts that wait in open batches: to ask for them too would be to pay twice."""
+    return frozenset(Ledger(store).claimed_keys())
 
 
 def this_process() -> str:

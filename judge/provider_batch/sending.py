@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ...errors import ConfigError, JudgeError
-from ..base import Judge, Reply, Request, Usage
+from ..base import Judge, Reply, Request, SizingJudge, Usage, shared_tokens
 from ..judges.api.answers import Completion
 from ..judges.api.judge import without_credentials
 from ..judges.api.transport import CallFailed, Retry
 from ..questions.items import dump_items
 from ..questions.verdict_keys import VerdictKey, identity
+from ..rejudge.forecast import CallSize, Forecaster
 from ..store import Store
 from ..store.reuse import StoredJudge
 from .batch_files import MAX_FILE_BYTES, MAX_FILE_LINES, DraftFile, request_id, to_line
@@ -44,8 +45,9 @@ class BatchOptions:
     """Limits of batches, and how often requests to the endpoint are tried."""
 
     max_cost: float | None = None
-    """USD that all open batches of the judge together may cost at list prices; providers mostly ask
-    less for batches. None: no limit."""
+    """USD that all open batches of the judge together may cost; None: no limit. Of each request, as
+    much is reserved as nearly all calls of its kind stay below, by the earlier calls in the store
+    (`rejudge.forecast`)."""
     max_lines: int = MAX_FILE_LINES
     max_bytes: int = MAX_FILE_BYTES
     settle_s: float = 30.0
@@ -64,8 +66,8 @@ class Submission:
     """Requests that are part of an open batch, or equal to one that is."""
     over_budget: int = 0
     """Requests left out because of `max_cost`."""
-    max_usage: Usage = field(default_factory=Usage)
-    """The most that the sent requests can use."""
+    reserved_usd: float | None = 0.0
+    """What the cost limit reserved for them; None if the price is unknown."""
     adopted: int = 0
     """Batches that were found at the provider after a crash."""
     warnings: list[str] = field(default_factory=list)
@@ -87,6 +89,7 @@ class Sender:
         self._stored_judge = StoredJudge(judge, store)
         self._identity, self._address = identity(judge), address(judge)
         self._ledger = Ledger(store)
+        self._forecaster = Forecaster(store, batch=True)
         self.submission = Submission()
         self._claimed_keys: set[str] = set()
         self._reserved_usd = 0.0
@@ -131,7 +134,7 @@ class Sender:
         return provider_batch
 
     async def _close_uncreated(self, batch: OpenBatch) -> None:
-        self._ledger.note(batch.id, "closed", why="never created")
+        self._ledger.close(batch.id, "never created")
         if batch.file_id is not None:
             await self._endpoint.delete_file(batch.file_id)
 
@@ -179,8 +182,8 @@ class Sender:
             self.submission.waiting += 1
             return
         request = replace(request, criteria=unclaimed)
-        max_usage = self._judge.usage_without_retries(request)
-        if not self._fits_budget(max_usage.cost_usd):
+        reserved_usd = self._most_cost(request)
+        if not self._fits_budget(reserved_usd):
             self.submission.over_budget += 1
             return
         keys = [lookup.keys[item.id] for item in unclaimed]
@@ -191,10 +194,26 @@ class Sender:
         if not self._fits_draft(line):
             await self.send_draft()
         record = self._record(id, request, keys)
-        self._draft.add(record, request.rubric, line, max_usage.cost_usd)
+        self._draft.add(record, request.rubric, line, reserved_usd)
         self._claimed_keys.update(record.keys)
-        self._reserved_usd += max_usage.cost_usd or 0.0
-        self.submission.max_usage += max_usage
+        self._reserved_usd += reserved_usd or 0.0
+
+    def _most_cost(self, request: Request) -> float | None:
+        """USD that the answer to a request will cost at the most; None if the price is unknown."""
+        most = self._judge.usage_without_retries(request).cost_usd
+        tokens = shared_tokens(self._judge, request)
+        if most is None or tokens is None or not isinstance(self._judge, SizingJudge):
+            return most
+        call = CallSize(
+            content_sha256=request.run.content_sha256,
+            turns=len(request.run.turns),
+            question=request.question,
+            items=request.criteria,
+            shared_tokens=tokens,
+            is_first=True,
+        )
+        forecast = self._forecaster.estimate(self._judge, self._judge.name, call).high.cost_usd
+        return most if forecast is None else min(most, forecast)
 
     def _fits_budget(self, max_cost_usd: float | None) -> bool:
         cap = self._options.max_cost
@@ -267,15 +286,19 @@ class Sender:
         except BatchInDoubt:
             raise  # The next `recover` finds out.
         except JudgeError:
-            self._ledger.note(batch.id, "closed", why="never created")
+            self._ledger.close(batch.id, "never created")
             raise
         finally:
             draft.file.unlink(missing_ok=True)
         self.submission.batches.append(batch)
         self.submission.sent += batch.requests
+        if self.submission.reserved_usd is None or batch.reserved_usd is None:
+            self.submission.reserved_usd = None
+        else:
+            self.submission.reserved_usd += batch.reserved_usd
 
     def _give_way(self, batch: OpenBatch) -> None:
-        self._ledger.note(batch.id, "closed", why="gave way to another process")
+        self._ledger.close(batch.id, "gave way to another process")
         self.submission.waiting += batch.requests
         self.submission.warnings.append(
             f"{batch.requests} requests were not sent: another process is sending some of the same;"

@@ -31,8 +31,6 @@ from ..questions.items import PLAN_ITEM
 from ..store import Store
 from ..store.verdicts import PastCall
 
-BATCH_RATE = 0.5
-"""Of the list price, what providers ask for calls through their batches."""
 _TRUSTED = 20
 """Earlier calls from which their spread bounds the next ones."""
 _CACHE_LIFE = timedelta(minutes=10)
@@ -120,7 +118,8 @@ class Forecaster:
         expected = self._usage(
             judge, prompt.expected, reply.expected, cached, written=shared if not cached else 0.0
         )
-        repaired = 1 + _REPAIRED_SHARE
+        # Answers of batches have neither repairs nor second tries.
+        repaired = 1.0 if self._batch else 1 + _REPAIRED_SHARE
         high = self._usage(judge, prompt.high * repaired, reply.high * repaired, 0.0, written=1.0)
         return Estimate(low, high, expected)
 
@@ -133,9 +132,8 @@ class Forecaster:
         written_tokens = round(prompt * written) if judge.caches_by_mark else 0
         cost = None
         if judge.price is not None:
-            cost = judge.price.cost(input_tokens, output_tokens, cached_tokens, written_tokens)
-            if cost is not None and self._batch:
-                cost *= BATCH_RATE
+            price = judge.price.in_batches() if self._batch else judge.price
+            cost = price.cost(input_tokens, output_tokens, cached_tokens, written_tokens)
         return Usage(1, input_tokens, output_tokens, cost, cached_tokens, written_tokens)
 
 

@@ -37,6 +37,7 @@ from ..base import (
 )
 from ..facts.decided import FACTS, ProvenValues, decode, encode, without_decided
 from ..judges.panel import voters
+from ..provider_batch.ledger import waiting_keys
 from ..questions.question_keys import VoteKeys
 from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, identity
 from ..scope import Scope
@@ -95,6 +96,8 @@ class RejudgePlan:
     """What the calls would use (`forecast`)."""
     costs: tuple[float | None, ...] = ()
     """The expected cost of each call in USD; None if the price is unknown."""
+    waiting: int = 0
+    """Questions that wait in open batches and are not asked."""
     foreign_track_runs: int = 0
     """Runs of another track than the scope's rubric; they are judged by their own rubric."""
     contents: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
@@ -142,6 +145,7 @@ def plan_rejudge(
     *,
     verify: bool = False,
     batch: bool = False,
+    ask_open: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> RejudgePlan:
     """The plan for the runs at these conversation files.
@@ -149,10 +153,14 @@ def plan_rejudge(
     Makes no call; a run that cannot be read is in `errors`.
 
     `verify` reads every run instead of trusting sizes and times; `batch` forecasts the cost of
-    calls through the provider's batches; `on_progress` gets the number of
-    runs planned so far.
+    calls through the provider's batches; `on_progress` gets the number of runs planned so far.
+
+    What waits in an open batch is not planned, unless `batch` or `ask_open`: the first collects it
+    before it asks.
     """
     planner = _Planner(store, judge, scope or Scope(), verify, Forecaster(store, batch=batch))
+    if not (batch or ask_open):
+        planner.waiting = waiting_keys(store)
     unplanned = iter(paths)
     while chunk := list(islice(unplanned, _CHUNK)):
         planner.add(chunk)
@@ -230,6 +238,9 @@ class _Planner:
         self.errors: list[tuple[Path, AmbjudgeError]] = []
         self.forecasts = ForecastSum()
         self.counts = Counter[str]()
+        self.waiting: frozenset[str] = frozenset()
+        """Keys of verdicts that wait in open batches, which are not asked for."""
+        self.waiting_votes: set[tuple[Path, int, QuestionName]] = set()
         self.contents: dict[Path, tuple[str, str]] = {}
         self._last_read: tuple[Path, Requests] | None = None
 
@@ -242,6 +253,7 @@ class _Planner:
             runs=self.counts["runs"],
             read=self.counts["read"],
             current=self.counts["current"],
+            waiting=len(self.waiting_votes),
             errors=tuple(self.errors),
             estimate=self.forecasts.total,
             costs=tuple(self.forecasts.costs),
@@ -396,6 +408,12 @@ class _Planner:
         stale = [verdict for verdict in expected if verdict.key not in stored]
         self.counts["current"] += len(expected) - len(stale)
         with_stale = {verdict.run.path for verdict in stale}
+        waiting = [verdict for verdict in stale if verdict.key in self.waiting]
+        if waiting:
+            stale = [verdict for verdict in stale if verdict.key not in self.waiting]
+            self.waiting_votes.update(
+                (verdict.run.path, verdict.voter, verdict.question) for verdict in waiting
+            )
         self.store.settle(
             SettledRow(run.content_sha256, self._questions_sha256(run), self._item_count(run))
             for run in runs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -54,8 +54,16 @@ class _PreparedRequest:
 class StoredJudge(JudgeWrapper):
     """A judge with a memory; name, prompts and parameters are the inner judge's."""
 
-    def __init__(self, judge: Judge, store: Store, planned: bool = False) -> None:
-        """`planned`: for requests that a plan found stale.
+    def __init__(
+        self,
+        judge: Judge,
+        store: Store,
+        planned: bool = False,
+        waiting: Collection[str] = (),
+    ) -> None:
+        """`waiting`: keys of verdicts that are not asked for, as they wait in open batches.
+
+        `planned`: for requests that a plan found stale.
 
         Only verdicts that another process made for this very run meanwhile are reused then, so that
         as many calls are made as were planned. If two runs show the same evidence, the first of
@@ -63,6 +71,7 @@ class StoredJudge(JudgeWrapper):
         """
         super().__init__(judge)
         self._store, self._planned = store, planned
+        self._waiting = waiting
         self._identity = identity(judge)
         self._run_refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
@@ -181,23 +190,33 @@ class StoredJudge(JudgeWrapper):
         missing = lookup.missing(request.criteria)
         if not missing:
             return await asyncio.to_thread(self._reply_from_store, request, prepared)
-        reply = await self.inner.judge(replace(request, criteria=missing))
+        waiting = tuple(item for item in missing if lookup.keys[item.id].sha256 in self._waiting)
+        asked = tuple(item for item in missing if item not in waiting)
+        reply = Reply(())
+        if asked:
+            reply = await self.inner.judge(replace(request, criteria=asked))
         reply = replace(
             reply,
             results=tuple(result for result in reply.results if result.id in lookup.keys),
             warnings=(*reply.warnings, *self._served.warnings(reply)),
         )
-        stored = await self._replies.submit(
-            NewReply(
-                run_ref=prepared.run_ref,
-                rubric_sha256=request.rubric.sha256,
-                stage=request.question,
-                keys=[lookup.keys[result.id] for result in reply.results],
-                reply=reply,
-                evidence_row=prepared.evidence_row,
+        stored: Sequence[CriterionResult] = ()
+        if asked:
+            stored = await self._replies.submit(
+                NewReply(
+                    run_ref=prepared.run_ref,
+                    rubric_sha256=request.rubric.sha256,
+                    stage=request.question,
+                    keys=[lookup.keys[result.id] for result in reply.results],
+                    reply=reply,
+                    evidence_row=prepared.evidence_row,
+                )
             )
-        )
         by_id = {result.id: result for result in stored}
+        by_id |= {
+            result.id: result
+            for result in unscored(waiting, "judge_error", "not asked: it waits in an open batch")
+        }
         by_id |= {id: verdict.result for id, verdict in lookup.verdicts.items()}
         unanswered = [item for item in request.criteria if item.id not in by_id]
         by_id |= {

@@ -64,6 +64,8 @@ class BatchServer:
         self.at: dict[str, list[str]] = {}
         self.after: dict[str, Callable[[], None]] = {}
         self.files: dict[str, bytes] = {}
+        self.uploads: dict[str, bytes] = {}
+        """What was ever uploaded, deleted since or not."""
         self.batches: dict[str, dict] = {}
         self.count: Counter[str] = Counter()
         self.headers: list[dict[str, str]] = []
@@ -86,13 +88,13 @@ class BatchServer:
         return [body for batch in self.batches.values() for _, body in self._input(batch)]
 
     def _input(self, batch: dict) -> list[tuple[str, dict]]:
-        rows = [json.loads(line) for line in self.files[batch["input_file_id"]].splitlines()]
+        rows = [json.loads(line) for line in self.uploads[batch["input_file_id"]].splitlines()]
         assert all(row["method"] == "POST" and row["url"] == "/v1/chat/completions" for row in rows)
         return [(row["custom_id"], row["body"]) for row in rows]
 
     def upload(self, content: bytes) -> dict:
-        name = f"file-{len(self.files)}"
-        self.files[name] = content
+        name = f"file-{len(self.uploads)}"
+        self.files[name] = self.uploads[name] = content
         return {
             "id": name,
             "object": "file",

@@ -53,7 +53,7 @@ def judge_of(server, **options) -> ApiJudge:
 
 
 def stale(store: Store, runs: list[Path], judge: ApiJudge):
-    return plan_rejudge(store, runs, judge, Scope())
+    return plan_rejudge(store, runs, judge, Scope(), batch=True)
 
 
 async def send(store: Store, runs: list[Path], judge: ApiJudge, **options):
@@ -174,10 +174,10 @@ async def test_one_odd_line_spoils_only_itself(
     judge = judge_of(server)
     server.lines = [behaviour, "good"]
     await send(store, runs[:1], judge)
+    failed_request, *other_requests = requests = all_requests(store)
     done = await collect(store, judge, options=OPTIONS)
     stored_verdicts = verdicts(store)
-    attempts = store.attempts(r for b in all_requests(store) for r in b.keys)
-    failed_request, other_requests = all_requests(store)[0], all_requests(store)[1:]
+    attempts = store.attempts(key for request in requests for key in request.keys)
     for request in other_requests:
         assert {stored_verdicts[key][0] for key in request.keys} == {"scored"}
     for key in failed_request.keys:
@@ -239,10 +239,10 @@ async def test_split_by_lines_and_bytes(server, store: Store, runs: list[Path]) 
     assert [b.lines for b in sent.batches] == [2] * (sent.sent // 2) + [1] * (sent.sent % 2)
     await collect(store, judge, options=OPTIONS)
     other = judge_of(server, temperature=0.5)
-    by_size = await send(store, runs, other, max_bytes=max(map(len, server.files.values())))
+    by_size = await send(store, runs, other, max_bytes=max(map(len, server.uploads.values())))
     assert len(by_size.batches) >= len(sent.batches)
     assert all(
-        len(server.files[b["input_file_id"]]) <= max(map(len, server.files.values()))
+        len(server.uploads[b["input_file_id"]]) <= max(map(len, server.uploads.values()))
         for b in server.batches.values()
     )
     with pytest.raises(ConfigError, match="larger than a batch"):
@@ -269,15 +269,22 @@ async def test_a_cost_limit_holds_over_open_batches(server, store: Store, runs: 
     assert server.count == {}
     judge._price = Price(1.0, 2.0, "test", "2026-01-01")
     first = next(planned_requests(stale(store, runs, judge), judge))
-    most = 2.5 * judge.usage_without_retries(first).cost_usd
+    most = 1.5 * judge.usage_without_retries(first).cost_usd
     sent = await send(store, runs, judge, max_cost=most)
     assert 0 < sent.sent < stale(store, runs, judge).calls
-    assert sent.max_usage.cost_usd <= most
+    assert sent.reserved_usd == status(store)[0].reserved_usd <= most
     assert sent.sent + sent.over_budget == stale(store, runs, judge).calls
     again = await send(store, runs, judge, max_cost=most)
     assert again.sent == 0
     done = await collect(store, judge, options=OPTIONS)
-    assert done.usage.cost_usd <= sent.max_usage.cost_usd
+    assert done.usage.cost_usd <= sent.reserved_usd
+    answered = done.usage
+    assert answered.cost_usd == pytest.approx(
+        judge.price.cost(answered.input_tokens, answered.output_tokens) / 2
+    )
+    assert set(server.uploads) - set(server.files) == {
+        batch["input_file_id"] for batch in server.batches.values()
+    }, "the records of runs are deleted at the provider"
 
 
 @pytest.mark.parametrize(
@@ -402,32 +409,17 @@ async def test_collecting_twice_keeps_each_answer_once(
     judge = judge_of(server)
     server.lines = ["good", "missing", "good"]
     await send(store, runs, judge)
-    batch = status(store)[0]
+    batch, requests, ledger = status(store)[0], all_requests(store), Ledger(store)
+    rubrics = ledger.rubrics(batch.id)
+    keys = [key for request in requests for key in request.keys]
     await collect(store, judge, options=OPTIONS)
-    before = (
-        verdicts(store),
-        spent(store),
-        store.attempts(k for r in all_requests(store) for k in r.keys),
-    )
-    ledger = Ledger(store)
-    ledger.note(
-        batch.id,
-        "planned",
-        judge=batch.judge.model_dump(),
-        base=batch.base,
-        requests=batch.requests,
-        lines=batch.lines,
-        reserved_usd=None,
-        owner=batch.owner,
-    )
+    assert all_requests(store) == [], "the requests of a closed batch leave the store"
+    before = (verdicts(store), spent(store), store.attempts(keys))
+    ledger.plan(batch, requests, rubrics)
     ledger.note(batch.id, "created", provider_id=batch.provider_id)
     again = await collect(store, judge, options=OPTIONS)
     assert (again.already_stored, again.scored, again.usage.calls) == (batch.requests, 0, 0)
-    assert before == (
-        verdicts(store),
-        spent(store),
-        store.attempts(k for r in all_requests(store) for k in r.keys),
-    )
+    assert before == (verdicts(store), spent(store), store.attempts(keys))
 
 
 async def test_a_batch_of_another_living_process_is_left_alone(
@@ -438,7 +430,9 @@ async def test_a_batch_of_another_living_process_is_left_alone(
     with pytest.raises(JudgeError, match="rejected"):
         await send(store, runs, judge)
     assert status(store) == (), "a refused upload claims nothing"
+    await send(store, runs, judge)
     own_requests = all_requests(store)
+    abandon(store, status(store)[0].id)
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         from ambjudge.judge.provider_batch.ledger import this_process
@@ -479,6 +473,7 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     sent = await submit(
         store, judge, planned_requests(plan_rejudge(store, runs, judge, scope), judge), OPTIONS
     )
+    items = sum(len(request.criteria) for request in all_requests(store))
     questions = ["stages", "S1", "S2", "S3", "diagnosis", "ask"]
     assert [request.question for request in all_requests(store)] == 2 * questions
     assert sent.sent == 2 * len(questions)
@@ -492,7 +487,7 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     edit_code(E3="Other words.")
     done = await collect(store, judge, options=OPTIONS)
     assert (done.stale, dict(done.unscored), len(done.closed)) == (0, {}, 1)
-    assert done.scored == sum(len(request.criteria) for request in all_requests(store))
+    assert done.scored == items
     again = plan_rejudge(store, runs, judge, scope)
     assert [dict(need.reasons) for need in again.needs] == [{"E3": ("criterion",)}] * 2
     edit_code()

@@ -15,6 +15,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -80,6 +81,8 @@ class ApiJudge(Messages):
     images: send plan.png along if the model takes images.
     outputs: also send a picture of one output of each kind.
     price: what this model costs at this address; it replaces the price of the built-in table.
+    batch_rate: the share of it that calls through the provider's batches cost, 0-1; by default that
+        of the price, mostly a half.
 
     Raises ConfigError for a value out of range.
     """
@@ -98,6 +101,7 @@ class ApiJudge(Messages):
         retry: Retry | None = None,
         breaker: CircuitBreaker | None = None,
         price: Price | None = None,
+        batch_rate: float | None = None,
         images: bool = True,
         outputs: bool = False,
     ) -> None:
@@ -115,6 +119,8 @@ class ApiJudge(Messages):
         self._retry = retry or Retry()
         self._breaker = breaker or CircuitBreaker()
         self._price = price or price_of(model, api_base)
+        if self._price is not None and batch_rate is not None:
+            self._price = replace(self._price, batch=batch_rate)
         self._options = RequestOptions(
             self._target,
             self._api_base,
@@ -229,13 +235,15 @@ class ApiJudge(Messages):
 
     def usage_without_retries(self, request: Request) -> Usage:
         """The most that one answer to `batch_body` can use; no retries, no repairs."""
-        return self._usage(
-            calls=1,
-            input_tokens=self._provider.counts.most(request, self._estimated_input(request)),
-            output_tokens=self._provider.limits.only(request),
-            cached_tokens=0,
-            cache_write_tokens=0,
-        )
+        input_tokens = self._provider.counts.most(request, self._estimated_input(request))
+        output_tokens = self._provider.limits.only(request)
+        price = self._batch_price
+        cost = None if price is None else price.cost(input_tokens, output_tokens)
+        return Usage(1, input_tokens, output_tokens, cost)
+
+    @property
+    def _batch_price(self) -> Price | None:
+        return None if self._price is None else self._price.in_batches()
 
     def _prompt_texts(self, request: Request) -> tuple[str, str]:
         """The text that all questions about the run begin with, and the text of this question."""
@@ -473,11 +481,11 @@ class ApiJudge(Messages):
         most = Counts(self._estimated_input(request), self._provider.limits.only(request))
         if isinstance(answer, CallFailed):
             if answer.counts is not None:
-                account.usage = billed_usage(self._price, answer.counts, most)
+                account.usage = billed_usage(self._batch_price, answer.counts, most)
             else:
                 account.usage = Usage(answer.calls)
             return self._reply(request, None, failure_of_call(answer), account, ())
-        account.usage = billed_usage(self._price, answer.counts, most)
+        account.usage = billed_usage(self._batch_price, answer.counts, most)
         account.note_origin(answer)
         raw = (_raw_text(answer),)
         failure = failure_of_completion(answer, self._provider.limits.only(request))

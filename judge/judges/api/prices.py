@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from urllib.parse import urlsplit
@@ -47,6 +47,10 @@ _BASE_VARIABLES = {
 }
 
 
+BATCH_RATE = 0.5
+"""Of the list price, what most providers ask for calls through their batches."""
+
+
 @dataclass(frozen=True)
 class Price:
     """USD per million tokens, with where and when (ISO date) the price was read."""
@@ -60,6 +64,21 @@ class Price:
     plain input, an upper bound."""
     cache_write: float | None = None
     """Input written into the provider's cache; None if it costs what plain input does."""
+    batch: float = BATCH_RATE
+    """The share of these prices that a call through the provider's batches costs."""
+
+    def in_batches(self) -> Price:
+        """The price of calls through the provider's batches."""
+        rates = (self.cached, self.cache_write)
+        cached, cache_write = (None if rate is None else rate * self.batch for rate in rates)
+        return replace(
+            self,
+            input=self.input * self.batch,
+            output=self.output * self.batch,
+            cached=cached,
+            cache_write=cache_write,
+            batch=1.0,
+        )
 
     def cost(
         self,
