@@ -69,8 +69,6 @@ def read_runs(
 
     quiet, scope = obj["quiet"], options.scope()
     with ExitStack() as stack:
-        pacer, budget = Pacer(options.concurrency), options.budget()
-        reader = with_voters(judge, lambda voting: GuardedJudge(voting, pacer, budget))
         store = None
         existing = existing_paths(paths)
         if existing:
@@ -78,7 +76,8 @@ def read_runs(
                 existing, settings, flags["store"], stack, judge=judge, quiet=quiet
             )
         options, _ = within_budget(store, settings, flags, options)
-        reader: Judge = GuardedJudge(judge, Pacer(options.concurrency), options.budget())
+        pacer, budget = Pacer(options.concurrency), options.budget()
+        reader = with_voters(judge, lambda voting: GuardedJudge(voting, pacer, budget))
         precision: Mapping[str, float] = {}
         if store is not None:
             from ..judge.store.reuse import StoredJudge
