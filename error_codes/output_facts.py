@@ -139,7 +139,7 @@ class OutputFacts(StageChecks):
     @property
     def missing(self) -> tuple[OutputIssue, ...]:
         """Required files that are absent, misnamed or misplaced."""
-        return self.of("missing", "misnamed", "misplaced")
+        return self.of(*MISSING)
 
     @property
     def hollow(self) -> tuple[OutputIssue, ...]:
@@ -164,6 +164,8 @@ class OutputFacts(StageChecks):
 
 ABSENT_BY_NATURE = frozenset({"lesion.nii.gz", "prediction.json"})
 """Files that may rightly be empty; whether they may on this task takes reading the brief."""
+MISSING: tuple[IssueKind, ...] = ("missing", "misnamed", "misplaced")
+"""Kinds of issues of a required file that is not in its place under its name."""
 QUALITY: frozenset[IssueKind] = frozenset(
     {
         "placeholder",

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..context import CodeContext
-from ..output_facts import OutputIssue
+from ..output_facts import MISSING, OutputIssue
 from ..registry import Finding, detector
 
 _DEMANDS: dict[str, re.Pattern[str]] = {
@@ -64,7 +64,7 @@ def malformed_files(ctx: CodeContext) -> Iterable[Finding]:
     """
     if ctx.facts is None or ctx.facts.source != "files" or not ctx.last:
         return
-    broken = tuple(f for f in ctx.facts.defects if f not in ctx.facts.missing)
+    broken = tuple(issue for issue in ctx.facts.defects if issue.kind not in MISSING)
     if broken:
         yield Finding(
             _turns(ctx), f"Delivered files break the required format: {_describe(broken)}.", 0.95
