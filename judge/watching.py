@@ -178,24 +178,25 @@ class Watcher:
         return None if written is None else written + 60 * self._scope.running.young_minutes
 
     def _events(self, path: Path, watched: _Watched, card: ScoreCard) -> Iterator[RunEvent]:
-        about = {"run": card.run.id, "path": str(path), "turns": card.run.turns}
+        about = RunEvent(event="resumed", run=card.run.id, path=str(path), turns=card.run.turns)
         codes = {code.code: code for code in card.codes if code.taxonomy == "paper"}
         is_running = card.status.ended == "running"
         if is_running and watched.ended is not None:
-            yield RunEvent(event="resumed", **about)
+            yield about
             watched.ended, watched.scores = None, {}
         for name in sorted(codes.keys() - watched.fired):
             fired = codes[name]
             watched.fired.add(name)
             self.tally.codes[name] = self.tally.codes.get(name, 0) + 1
-            yield RunEvent(
-                event="code",
-                code=name,
-                stage=fired.stage,
-                code_turns=fired.turns,
-                why=fired.why,
-                by=fired.by,
-                **about,
+            yield about.model_copy(
+                update={
+                    "event": "code",
+                    "code": name,
+                    "stage": fired.stage,
+                    "code_turns": fired.turns,
+                    "why": fired.why,
+                    "by": fired.by,
+                }
             )
         if is_running:
             return
@@ -204,13 +205,14 @@ class Watcher:
             self.tally.taken_back += len(watched.fired - codes.keys())
         if before != card.status.ended or scores != watched.scores:
             watched.ended, watched.scores = card.status.ended, scores
-            yield RunEvent(
-                event="ended" if before is None else "rescored",
-                ended=card.status.ended,
-                codes=tuple(sorted(codes)),
-                scores=scores,
-                presumed=_presumed(card),
-                **about,
+            yield about.model_copy(
+                update={
+                    "event": "ended" if before is None else "rescored",
+                    "ended": card.status.ended,
+                    "codes": tuple(sorted(codes)),
+                    "scores": scores,
+                    "presumed": _presumed(card),
+                }
             )
 
 

@@ -34,7 +34,22 @@ _MAX_LISTED_OMISSIONS = 8
 _MIN_FACT_QUOTE_CHARS = 4
 """Shorter quotes would be found in the facts by chance."""
 _FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\s*```", re.DOTALL | re.IGNORECASE)
-_END_OF_THOUGHT = "</think>"
+_END_OF_THOUGHT = re.compile(
+    r"</(?:think|thinking|thought|thoughts|reasoning|seed:think)>|\[/THINK\]|◁/think▷"
+    r"|<\|channel\|>final<\|message\|>|<answer>|<\|begin_of_box\|>"
+)
+"""Marks of models behind which their answer stands."""
+_ENDS_OF_ANSWER = (
+    "</answer>",
+    "</s>",
+    "<|end_of_box|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|eot_id|>",
+    "<|endoftext|>",
+)
+"""Marks of models that servers leave at the end of an answer."""
 _MAX_THOUGHTS = 20
 """Ends of thoughts that are tried as the beginning of the answer."""
 
@@ -98,15 +113,26 @@ def _parse_behind_thoughts(text: str | None) -> dict[str, Any]:
     Some servers leave out the mark where the thought begins. A thought may quote the mark of its
     end, so the answer is what stands behind one of them and is one object as a whole.
     """
-    candidate = text or ""
+    candidate = _without_end_marks(text or "")
     for _ in range(_MAX_THOUGHTS):
-        _, mark, rest = candidate.partition(_END_OF_THOUGHT)
-        if not mark:
+        mark = _END_OF_THOUGHT.search(candidate)
+        if mark is None:
             break
         with suppress(UnusableReply):
             return _parse_object(candidate)
-        candidate = rest
+        candidate = candidate[mark.end() :]
     return _parse_object(candidate)
+
+
+def _without_end_marks(text: str) -> str:
+    """The text without marks at its end; a few may follow each other."""
+    for _ in _ENDS_OF_ANSWER:
+        text = text.rstrip()
+        mark = next((mark for mark in _ENDS_OF_ANSWER if text.endswith(mark)), None)
+        if mark is None:
+            break
+        text = text.removesuffix(mark)
+    return text
 
 
 def _parse_object(text: str | None) -> dict[str, Any]:

@@ -225,6 +225,74 @@ def _once(first: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
     return lambda asked: first(asked) if asked.number == 1 else Answer(asked.completion())
 
 
+def _responses(asked: Asked) -> Answer:
+    content = [{"type": "output_text", "text": asked.text}]
+    output = [{"type": "reasoning", "summary": []}, {"type": "message", "content": content}]
+    return Answer({"object": "response", "output": output, "usage": _short_names(asked)})
+
+
+def _short_names(asked: Asked, **more: int) -> dict:
+    return {"input_tokens": asked.prompt_tokens, "output_tokens": asked.reply_tokens, **more}
+
+
+def _anthropic(asked: Asked) -> Answer:
+    content = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": asked.text}]
+    about = {"type": "message", "stop_reason": "end_turn", "usage": _short_names(asked)}
+    return Answer({**about, "content": content})
+
+
+def _gemini(asked: Asked) -> Answer:
+    parts = [{"text": "hm", "thought": True}, {"text": asked.text}]
+    counts = {
+        "promptTokenCount": asked.prompt_tokens,
+        "candidatesTokenCount": asked.reply_tokens,
+        "totalTokenCount": asked.prompt_tokens + asked.reply_tokens,
+    }
+    candidate = {"content": {"parts": parts}, "finishReason": "STOP"}
+    return Answer({"candidates": [candidate], "usageMetadata": counts})
+
+
+def _ollama(asked: Asked) -> dict:
+    counts = {"prompt_eval_count": asked.prompt_tokens, "eval_count": asked.reply_tokens}
+    return {"message": {"content": asked.text}, "done": True, "done_reason": "stop", **counts}
+
+
+def _ollama_lines(asked: Asked) -> bytes:
+    first = {"message": {"content": asked.text[:30]}, "done": False}
+    last = {**_ollama(asked), "message": {"content": asked.text[30:]}}
+    return f"{json.dumps(first)}\n{json.dumps(last)}\n".encode()
+
+
+def _odd_separators(asked: Asked) -> bytes:
+    """A stream whose text holds characters at which Python's `splitlines` splits too."""
+    text = asked.text.replace("words", "a\u2028b\u0085c")
+    chunks = [{"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}]
+    chunks.append({"choices": [], "usage": asked.usage()})
+    return "".join(f"data: {json.dumps(c, ensure_ascii=False)}\r\n\r\n" for c in chunks).encode()
+
+
+def _function_call(asked: Asked) -> Answer:
+    call = {"type": "function", "function": {"name": "verdicts", "arguments": asked.text}}
+    return Answer(asked.completion(None, finish="tool_calls", message={"tool_calls": [call]}))
+
+
+def _first_is_empty(asked: Asked) -> Answer:
+    body = asked.completion()
+    body["choices"].insert(0, {"message": {"content": ""}, "finish_reason": "stop"})
+    return Answer(body)
+
+
+def _without(option: str, message: str, status: int) -> Callable[[Asked], Answer]:
+    """An error while the request has this option."""
+    refuse = _error(status, None, message)
+    return lambda asked: refuse(asked) if option in asked.body else Answer(asked.completion())
+
+
+def _said(before: str, after: str = "") -> Behaviour:
+    """The good text between marks of a model."""
+    return Behaviour(lambda asked: Answer(asked.completion(f"{before}{asked.text}{after}")))
+
+
 THOUGHT = 'The rubric wants {"S3": 1}. Let me see {braces}.'
 BEHAVIOURS: dict[str, Behaviour] = {
     # Good answers in other clothes.
@@ -290,7 +358,47 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "other model": Behaviour(_completion(model="cheap-fallback-1b", system_fingerprint="fp_1")),
     "model is a list": Behaviour(_completion(model=["a"], system_fingerprint=7)),
     "slow": Behaviour(lambda asked: Answer(asked.completion(), before_s=0.2)),
+    # Answers of other APIs, in envelopes, or in other places of an answer.
+    "Responses": Behaviour(_responses),
+    "Anthropic": Behaviour(_anthropic),
+    "Gemini": Behaviour(_gemini),
+    "Ollama": Behaviour(lambda asked: Answer(_ollama(asked))),
+    "lines of Ollama": Behaviour(_raw(_ollama_lines, "application/x-ndjson")),
+    "envelope": Behaviour(
+        lambda asked: Answer({"success": True, "errors": [], "result": asked.completion()})
+    ),
+    "JSON in JSON": Behaviour(
+        _raw(lambda asked: json.dumps(json.dumps(asked.completion())).encode())
+    ),
+    "odd separators in a stream": Behaviour(_raw(_odd_separators, "text/event-stream")),
+    "function call": Behaviour(_function_call),
+    "object for text": Behaviour(lambda asked: Answer(asked.completion(json.loads(asked.text)))),
+    "value of a text": Behaviour(
+        lambda asked: Answer(asked.completion([{"type": "text", "text": {"value": asked.text}}]))
+    ),
+    "one choice without a list": Behaviour(
+        lambda asked: Answer(asked.completion(choices={"message": {"content": asked.text}}))
+    ),
+    "message is a text": Behaviour(
+        lambda asked: Answer(asked.completion(choices=[{"message": asked.text}]))
+    ),
+    "delta": Behaviour(
+        lambda asked: Answer(asked.completion(choices=[{"delta": {"content": asked.text}}]))
+    ),
+    "first choice is empty": Behaviour(_first_is_empty),
+    "harmony": _said(
+        f"<|channel|>analysis<|message|>{THOUGHT}<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>",
+        "<|return|>",
+    ),
+    "other marks of thoughts": _said(f"◁think▷{THOUGHT}◁/think▷"),
+    "box": _said(f"<thinking>{THOUGHT}</thinking>\n<|begin_of_box|>", "<|end_of_box|>\n</s>"),
+    "error that says nothing": Behaviour(_completion(error={"code": 0, "message": ""})),
     # Options that are not taken.
+    "grammar": Behaviour(_without("response_format", "Invalid grammar for guided decoding", 400)),
+    "not implemented": Behaviour(
+        _without("response_format", "Structured output is not implemented", 501)
+    ),
     "no endpoint": Behaviour(_no_endpoint),
     "newer name of the limit": Behaviour(_needs_newer_limit),
     # Tokens.
@@ -306,6 +414,12 @@ BEHAVIOURS: dict[str, Behaviour] = {
         )
     ),
     "no usage": Behaviour(_completion(usage=...), is_counted=False),
+    "counts of Groq": Behaviour(
+        lambda asked: Answer(asked.completion(usage=..., x_groq={"usage": asked.usage()}))
+    ),
+    "no count of the reply": Behaviour(
+        lambda asked: Answer(asked.completion(usage=asked.usage(completion_tokens=None)))
+    ),
     "usage null": Behaviour(_completion(usage=None), is_counted=False),
     "usage zero": Behaviour(
         _completion(usage={"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}),
@@ -334,6 +448,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "content filter": Behaviour(_completion(finish="content_filter"), REFUSED),
     "cut, then whole": Behaviour(_cut_below(4_000)),
     "cut below 10,000": Behaviour(_cut_below(10_000), TRUNCATED),
+    "recitation": Behaviour(_completion(content=None, finish="RECITATION"), REFUSED),
     "always cut": Behaviour(_always_cut, TRUNCATED),
     "other word for cut": Behaviour(_completion(finish="max_output_tokens"), TRUNCATED),
     "ended by an error": Behaviour(_completion(finish="error"), FAILED),
@@ -383,6 +498,13 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "credits as text in a 200": Behaviour(_error(200, "402", "Insufficient credits."), STOPPED),
     "key in a 200": Behaviour(_error(200, "invalid_api_key", "Wrong key."), STOPPED),
     "bad request in a 200": Behaviour(_error(200, 400, "No such role."), STOPPED),
+    "detail in a 200": Behaviour(
+        lambda asked: Answer({"detail": "Model is loading"}, is_billed=False), FAILED
+    ),
+    "errors in a 200": Behaviour(
+        lambda asked: Answer({"errors": [{"code": 7003, "message": "No route"}]}, is_billed=False),
+        FAILED,
+    ),
     "conflict": Behaviour(_error(409, "conflict", "Not now."), FAILED),
     "error with usage": Behaviour(
         _once(

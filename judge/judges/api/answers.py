@@ -2,19 +2,20 @@
 
 Servers that call themselves OpenAI-compatible keep to the letter at best: content comes as a list
 of parts, errors with status 200, tokens as strings, and whole answers as a stream that nobody asked
-for. All of them are read here, for live calls and provider batches alike. Nothing that is read
-raises anything but `NotACompletion`.
+for. All of them are read here, for live calls and provider batches alike; `answer_shapes` has those
+of other APIs. Nothing that is read raises anything but `NotACompletion`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ....trajectories.reading.json_bytes import loads, without_lone_surrogates
 from ....trajectories.token_counts import CallTokens, call_tokens
+from .answer_shapes import in_openai_form
 
 MAX_TOKEN_COUNT = 10**9
 """Of one call: a server that reports more has not counted."""
@@ -84,8 +85,14 @@ def parse_body(content: bytes) -> Any:
     """
     text = content.decode("utf-8-sig", "replace")
     if text.lstrip().startswith(("data:", "event:", ":")):
-        return _joined_chunks(text)
-    return loads(text)
+        return _joined(list(_chunks(text)))
+    try:
+        return loads(text)
+    except ValueError:
+        lines = [line for line in text.split("\n") if line.strip()]
+        if len(lines) < 2:
+            raise
+        return _joined([loads(line) for line in lines])
 
 
 # Errors.
@@ -138,6 +145,7 @@ def _error_of(body: Any) -> Mapping[str, Any] | None:
     """The error object of a body, in any of its places."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
+    body = in_openai_form(body)
     if not isinstance(body, Mapping):
         return None
     if body.get("object") == "error":
@@ -145,12 +153,24 @@ def _error_of(body: Any) -> Mapping[str, Any] | None:
     choice = _first_choice(body)
     for holder in (body, choice):
         error = holder.get("error")
-        if isinstance(error, Mapping) and error:
+        # Some servers send an error that says nothing beside a good answer.
+        if isinstance(error, Mapping) and error and (any(error.values()) or not choice):
             return error
         if isinstance(error, str) and error.strip():
             return {"message": error}
     if choice.get("finish_reason") == "error":
         return {"message": "the answer ended with an error"}
+    return None if "choices" in body else _unnamed_error(body)
+
+
+def _unnamed_error(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The error of a body that is no completion and has its words under another name."""
+    errors = body.get("errors")
+    if isinstance(errors, list) and errors:
+        return errors[0] if isinstance(errors[0], Mapping) else {"message": errors[0]}
+    for name in ("detail", "message", "msg"):
+        if body.get(name):
+            return {"message": body[name], "code": body.get("code")}
     return None
 
 
@@ -168,7 +188,15 @@ def _status_of(error: Mapping[str, Any]) -> int:
 
 # Completions.
 
-_CUT_FINISHES = ("length", "max_tokens", "max_output_tokens", "model_length", "token_limit")
+_CUT_FINISHES = (
+    "length",
+    "max_tokens",
+    "max_output_tokens",
+    "max_completion_tokens",
+    "model_length",
+    "token_limit",
+    "incomplete",
+)
 """Finish reasons of a reply that reached its limit, by providers."""
 
 
@@ -177,6 +205,7 @@ def completion_of(body: Any) -> Completion:
 
     Raises NotACompletion for anything else; an answer without choices is one without text.
     """
+    body = in_openai_form(body)
     if not isinstance(body, Mapping) or "choices" not in body:
         raise NotACompletion("the provider's answer is not a chat completion")
     choices = body["choices"]
@@ -185,11 +214,9 @@ def completion_of(body: Any) -> Completion:
     about = (counts_of(body), _name(body.get("model")), _name(body.get("system_fingerprint")))
     if not choices:
         return Completion(None, "none", None, *about)
-    choice = _first_choice(body)
-    message = choice.get("message")
-    if not isinstance(message, Mapping):
-        message = {"content": choice.get("text")}
-    text = _content_text(message.get("content"))
+    choice = next((each for each in choices if _text_of(each)), _first_choice(body))
+    message = _message_of(choice)
+    text = _text_of(choice)
     return Completion(text, _finish(choice.get("finish_reason")), _refusal(message), *about)
 
 
@@ -200,11 +227,45 @@ def _first_choice(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
+def _message_of(choice: Any) -> Mapping[str, Any]:
+    """The message of a choice, under any of its names."""
+    if not isinstance(choice, Mapping):
+        return {}
+    message = choice.get("message") or choice.get("delta")
+    if isinstance(message, str):
+        return {"content": message}
+    return message if isinstance(message, Mapping) else {"content": choice.get("text")}
+
+
+def _text_of(choice: Any) -> str | None:
+    """The text of a choice: its content or, without any, what stands in place of it."""
+    message = _message_of(choice)
+    text = _content_text(message.get("content"))
+    return text if text else _text_beside(message) or text
+
+
+def _text_beside(message: Mapping[str, Any]) -> str | None:
+    """The reply of a server that makes a function call of the form that it was asked for."""
+    calls = message.get("tool_calls")
+    call = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
+    function = call.get("function") if isinstance(call, Mapping) else message.get("function_call")
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    for value in (arguments, message.get("parsed")):
+        if isinstance(value, str) and value.strip():
+            return without_lone_surrogates(value)
+        if isinstance(value, Mapping) and value:
+            return json.dumps(value)
+    return None
+
+
 def _content_text(content: Any) -> str | None:
     """The text of a message's content: text, or a list of parts; thoughts are no answer."""
     if isinstance(content, str):
         return without_lone_surrogates(content)
     if isinstance(content, Mapping):
+        is_part = "type" in content or content.keys() == {"text"}
+        if not is_part:  # the object that the text should have held
+            return json.dumps(content) if content else None
         content = [content]
     if not isinstance(content, list):
         return None
@@ -218,6 +279,8 @@ def _part_text(part: Any) -> str | None:
     if not isinstance(part, Mapping) or part.get("type", "text") not in ("text", "output_text"):
         return None
     text = part.get("text")
+    if isinstance(text, Mapping):
+        text = text.get("value")
     return text if isinstance(text, str) else None
 
 
@@ -254,9 +317,9 @@ def counts_of(body: Any) -> Counts:
 
     It may be an answer that cannot be used otherwise: it is billed all the same.
     """
-    usage = body.get("usage") if isinstance(body, Mapping) else None
-    if not isinstance(usage, Mapping):
-        return _gemini_counts(body)
+    usage = _usage_of(in_openai_form(body))
+    if usage is None:
+        return _gemini_counts(in_openai_form(body))
     read = _first(
         _detail(usage, "prompt_tokens_details", "cached_tokens"),
         _detail(usage, "input_tokens_details", "cached_tokens"),
@@ -275,16 +338,38 @@ def counts_of(body: Any) -> Counts:
     )
     # Only Anthropic's own answers name their input so and have no total.
     is_anthropic = "input_tokens" in usage and "total_tokens" not in usage
+    prompt = _whole(_first(usage.get("prompt_tokens"), usage.get("input_tokens")))
+    output = _whole(_first(usage.get("completion_tokens"), usage.get("output_tokens")))
+    total = _whole(usage.get("total_tokens"))
+    if output is None and prompt is not None and total is not None and total > prompt:
+        output = total - prompt
     tokens = call_tokens(
-        _whole(_first(usage.get("prompt_tokens"), usage.get("input_tokens"))),
-        _whole(_first(usage.get("completion_tokens"), usage.get("output_tokens"))),
-        total=_whole(usage.get("total_tokens")),
+        prompt,
+        output,
+        total=total,
         cache_read=_whole(read),
         cache_write=_whole(written),
         reasoning=_whole(reasoning),
         cache_placement="beside" if is_anthropic else "inside",
     )
     return _counts(tokens, read, written)
+
+
+def _usage_of(body: Any) -> Mapping[str, Any] | None:
+    """The counts of a body in OpenAI's or Anthropic's names; None without any."""
+    if not isinstance(body, Mapping):
+        return None
+    groq = body.get("x_groq")
+    for holder in (body, groq if isinstance(groq, Mapping) else {}):
+        usage = holder.get("usage")
+        if isinstance(usage, Mapping):
+            return usage
+    if "eval_count" in body or "prompt_eval_count" in body:  # Ollama's
+        return {
+            "prompt_tokens": body.get("prompt_eval_count"),
+            "completion_tokens": body.get("eval_count"),
+        }
+    return None
 
 
 def _gemini_counts(body: Any) -> Counts:
@@ -345,23 +430,34 @@ def _text(value: Any) -> str:
 # Streams.
 
 
-def _joined_chunks(text: str) -> dict[str, Any]:
-    """The answer that a stream of chunks makes up; ValueError if it has no chunk."""
-    chunks = [chunk for chunk in _chunks(text) if isinstance(chunk, dict)]
+_BESIDE_CHOICES = (
+    "model",
+    "system_fingerprint",
+    "usage",
+    "x_groq",
+    "usageMetadata",
+    "prompt_eval_count",
+    "eval_count",
+    "error",
+)
+
+
+def _joined(values: Sequence[Any]) -> dict[str, Any]:
+    """The answer that the chunks of a stream make up; ValueError if it has none."""
+    chunks = [in_openai_form(value) for value in values if isinstance(value, dict)]
     if not chunks:
         raise NotACompletion("the provider's stream has no chunk")
     body: dict[str, Any] = {}
     texts: list[str] = []
     finish = refusal = None
     for chunk in chunks:
-        for name in ("model", "system_fingerprint", "usage", "error"):
+        for name in _BESIDE_CHOICES:
             if chunk.get(name) is not None:
                 body[name] = chunk[name]
         choice = _first_choice(chunk)
-        delta = choice.get("delta") or choice.get("message")
-        if isinstance(delta, Mapping):
-            texts.append(_content_text(delta.get("content")) or "")
-            refusal = refusal or _refusal(delta)
+        delta = _message_of(choice)
+        texts.append(_content_text(delta.get("content")) or "")
+        refusal = refusal or _refusal(delta)
         finish = choice.get("finish_reason") or finish
     # A stream that broke off has no finish reason, and its text is not the whole answer.
     message = {"content": "".join(texts), "refusal": refusal}
@@ -370,7 +466,15 @@ def _joined_chunks(text: str) -> dict[str, Any]:
 
 
 def _chunks(text: str) -> Iterator[Any]:
-    for line in text.splitlines():
-        data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
-        if data and data != "[DONE]":
-            yield loads(data)
+    """The values of a stream of events; one that breaks off may end within a line."""
+    # Not `splitlines`: JSON may hold other separators of lines than these.
+    lines = [line.strip() for line in text.split("\n")]
+    data = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
+    for number, value in enumerate(data, 1):
+        if not value or value == "[DONE]":
+            continue
+        try:
+            yield loads(value)
+        except ValueError:
+            if number < len(data):
+                raise

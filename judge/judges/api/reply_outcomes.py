@@ -9,7 +9,19 @@ from ...questions.replies import ParsedReply
 from .answers import Completion
 from .transport import CallFailed
 
-_REFUSAL_FINISHES = ("content_filter", "refusal", "safety")
+_REFUSAL_FINISHES = (
+    "content_filter",
+    "content-filter",
+    "content_filtered",
+    "refusal",
+    "safety",
+    "recitation",
+    "prohibited_content",
+    "blocklist",
+    "spii",
+    "guardrail_intervened",
+)
+"""Finish reasons of a refusal, by providers."""
 
 
 class Failure(NamedTuple):

@@ -422,7 +422,15 @@ def _seconds_until(http_date: str, now: float) -> float | None:
 def _may_pass(error: BaseException) -> bool:
     """Whether another try may succeed: after a timeout, a rate limit or a server's error."""
     status = _status(error) or 0
-    return (status in (408, 429) or 500 <= status < 600) and not _is_out_of_funds(error)
+    is_passing = status in (408, 429) or 500 <= status < 600
+    return is_passing and not _is_out_of_funds(error) and not _lacks_option(error)
+
+
+def _lacks_option(error: BaseException) -> bool:
+    """Whether an error of the server says that it has not got an option of the request."""
+    text = str(error).lower()
+    is_lacking = re.search(r"not supported|unsupported|not implemented|not support ", text)
+    return (_status(error) or 0) in (500, 501) and bool(is_lacking) and _names_parameter(text)
 
 
 # What a failure means.
@@ -496,7 +504,7 @@ def _classify(
             f"{model}: no provider is known for this model",
             "name it provider/model, or give --api-base",
         )
-    if status in (400, 404, 422) and _names_parameter(lower):
+    if (status in (400, 404, 422) and _names_parameter(lower)) or _lacks_option(error):
         return CallFailed("parameter", reason)
     if status == 404:
         return JudgeError(
@@ -543,6 +551,8 @@ _PARAMETER_WORDS = (
     "seed",
     "max_tokens",
     "structured",
+    "grammar",
+    "guided",
     "no endpoints found that",
 )
 """Words of a message about an option that a model, or every server of a router, does not take."""
