@@ -50,9 +50,25 @@ def test_a_batch_that_does_not_end_is_said_everywhere_and_asked_only_when_told(
     assert "batches open: 1 (up to" in out(*command, "--batch")[2]
     assert len(batch_server.bodies) == questions, "nothing is sent a second time"
 
-    code, _, err = out(*command, "--abandon", "batch_0")
-    assert "waits" not in out(*command, "--dry-run")[2]
-    assert json.loads(out(*command, "--dry-run", "--json")[1])["calls"] == questions
+    code, _, err = out(*command, "--ask-open")
+    assert (code, "paid twice" in err) == (0, True)
+    assert batch_server.count["POST /chat/completions"] == questions
+    board = out("leaderboard", "runs", "--json")[1]
+    batch_server.stages = []
+    poll = (*command, "--batch", "--wait", "20")
+    code, _, err = out(*poll)
+    assert f"{questions} answers of batches had been asked for in another way" in err
+    assert err.rstrip().endswith("and were paid twice")
+    assert "batches open: 0\n" in out(*poll)[2]
+    assert out("leaderboard", "runs", "--json")[1] == board
+
+    batch_server.stages = ["in_progress"] * 1_000
+    other = (*command, "--temperature", "0.5")
+    out(*other, "--batch")
+    assert json.loads(out(*other, "--dry-run", "--json")[1])["calls"] == 0
+    out(*command, "--abandon", "batch_1")
+    assert json.loads(out(*other, "--dry-run", "--json")[1])["calls"] == questions
+    assert "open batch" not in out(*other, "--dry-run")[2]
 
 
 def test_answers_of_batches_cost_half_and_a_limit_is_used(

@@ -265,6 +265,11 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
                 self._do("POST /files", lambda: server.upload(self._file(content)))
             elif parts == ["batches"]:
                 self._do("POST /batches", lambda: server.create(json.loads(content)))
+            elif parts == ["chat", "completions"]:
+                self._do(
+                    "POST /chat/completions",
+                    lambda: server._completion("good", json.loads(content)),
+                )
             else:
                 self._send(404, {"error": {"message": "no such address"}})
 
