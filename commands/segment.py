@@ -174,6 +174,7 @@ def _show_signals(
 ) -> None:
     """Print every turn with its stage and the signals of the rules."""
     from ..sanitize import sanitize_line
+    from ..trajectories.summary import speaker_name
 
     pairs = zip(run.turns, stages.turn_stages, by_rules.turn_stages, strict=True)
     for turn, stage, rules_stage in pairs:
@@ -181,6 +182,7 @@ def _show_signals(
         if stages_from != "rules":
             confidence = f"(rules {rules_stage} {confidence})"
         words = sanitize_line(turn.text.strip()[:90]) or sanitize_line(turn.code.strip()[:90])
+        words = f"{speaker_name(turn.speaker)}: {words}" if turn.speaker else words
         line = f"turn {turn.index:<4} {stage} {confidence}  {words}"
         console.say(console.fit(line, console.width()))
         for signal in by_rules.signals[turn.index - 1] if by_rules.signals else ():

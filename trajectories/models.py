@@ -353,6 +353,8 @@ class Run(Frozen):
     """The format that the run was imported from."""
     part_of: str | None = None
     """The id of the run in which this is the part of another agent."""
+    parts: tuple[str, ...] = ()
+    """Names of the parts of other agents, which are runs in its folder `parts`."""
     has_tools: bool = True
     """Whether the agent could act: it called a tool, was given some, or its replies were answered.
     Only a run of another harness may show that it could not."""

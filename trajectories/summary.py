@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..sanitize import sanitize_line
 from .models import STAGES, Frozen, Run, Segmentation, Stage
 from .quantities import Amount, Whole
 from .reading.json_bytes import exact_sum, without_lone_surrogates
+
+_MAX_SPEAKER = 60
+"""Characters of a speaker's name."""
+
+
+def speaker_name(speaker: str) -> str:
+    """Who spoke, on one line and without brackets, which end the title of a turn in the record."""
+    name = sanitize_line(speaker[: 4 * _MAX_SPEAKER]).replace("[", "(").replace("]", ")")
+    return name[:_MAX_SPEAKER]
 
 
 class StageUse(Frozen):
@@ -70,6 +80,8 @@ def segments_json(
         "segments": [segment.model_dump() for segment in segmentation.segments],
         "stages": {stage: cost.model_dump() for stage, cost in costs.items()},
     }
+    if any(turn.speaker for turn in run.turns):
+        data["speakers"] = [turn.speaker for turn in run.turns]
     if with_signals:
         data["confidence"] = [round(posterior, 4) for posterior in segmentation.confidence]
         data["signals"] = [

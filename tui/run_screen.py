@@ -131,6 +131,10 @@ class RunScreen(ReadingScreen):
         if run is not None:
             parts += [part for part in (run.task, run.tier, run.agent or run.model) if part]
             parts.append(f"{len(run.turns)} turns · {run.status.ended}")
+            if run.part_of:
+                parts.append(f"the part of another agent in {run.part_of}")
+            if run.parts:
+                parts.append(f"parts of other agents: {', '.join(run.parts)}")
         if card is not None:
             _, overall = totals(card)
             parts.append(f"Overall {overall}")

@@ -6,6 +6,7 @@ A frame holds scores and no transcript, so its runs have no page of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,7 +15,7 @@ from ..analysis.statistics.run_arrays import insufficiently_read
 from ..analysis.tables.frames import GROUP, OUTCOME
 from ..error_codes.paper_codes import BY_READING, CODES
 from ..trajectories.stages import STAGES
-from .run_rows import RunRow
+from .run_rows import RunRow, count_parts
 
 
 def rows_of_frame(table: pl.DataFrame, first: int) -> Iterator[RunRow]:
@@ -57,6 +58,7 @@ def _row(
         disqualified=bool(row["disqualified"]),
         failed_calls=row["failed_calls"],
         failed_steps=row["failed_steps"],
+        parts=count_parts(Path(row["path"])) if row["path"] else None,
         contradictions=row["contradictions"] or 0,
         unscored=sum(row[f"{stage}_method"] == "unscored" for stage in STAGES),
         unverified=(row["quotes"] or 0) - (row["quotes_found"] or 0),

@@ -242,6 +242,15 @@ COLUMNS: tuple[RunColumn, ...] = (
         "turns", "Turns", 5, lambda row: _count_text(row.turns), drop_rank=7, align_right=True
     ),
     _number_column(
+        "parts",
+        "Parts",
+        5,
+        lambda row: _count_text(row.parts),
+        drop_rank=11,
+        align_right=True,
+        long_title="Parts of other agents",
+    ),
+    _number_column(
         "failedsteps",
         "Steps✗",
         6,
@@ -279,7 +288,9 @@ def columns_of(rows: Sequence[RunRow]) -> tuple[RunColumn, ...]:
     """
     scored = [row for row in rows if row.state == "scored"]
     if not scored:
-        return COLUMNS
+        return tuple(
+            column for column in COLUMNS if column.key != "parts" or has_value(column, rows)
+        )
     outcomes = map(_outcome_column, outcome_columns(row.outcomes for row in scored), count())
     names = dict.fromkeys(name for row in scored for name in row.groups)
     groups = map(_group_column, names, count())

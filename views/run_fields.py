@@ -56,6 +56,7 @@ NUMBER_FIELDS: dict[str, RunField] = {
     "failedsteps": RunField("failed_steps"),
     "cost": RunField("cost"),
     "repeat": RunField("repeat"),
+    "parts": RunField("parts"),
 }
 """Fields that hold numbers, by their name in filters (`S3<0.5`); None where unknown."""
 

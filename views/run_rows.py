@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..error_codes.paper_codes import BY_READING, CODES
 from ..judge.card.read_share import READ_STAGES, Standing, standing
+from ..trajectories.reading.layout import parts_of, run_folder
 from ..trajectories.stages import STAGES
 
 if TYPE_CHECKING:
@@ -75,11 +76,18 @@ class RunRow(NamedTuple):
     """Scores (0-1) of the groups of criteria of a rubric of one's own, which are no S1-S5."""
     span: tuple[float, float] | None = None
     """Bounds of Overall if it is only a range, or a point that rests on presumed criteria."""
+    parts: int | None = None
+    """Parts of other agents, such as sub-agents, in the run's folder; None without any."""
 
 
 def waiting(number: int, path: Path, id: str) -> RunRow:
     """The row of a run without a scorecard."""
-    return RunRow(number=number, id=id, path=str(path), state="waiting")
+    return RunRow(number=number, id=id, path=str(path), state="waiting", parts=count_parts(path))
+
+
+def count_parts(conversation: Path) -> int | None:
+    """The number of parts of other agents in the folder of a run; None without any."""
+    return len(parts_of(run_folder(conversation))) or None
 
 
 def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> RunRow:
@@ -141,6 +149,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
             if name not in STAGES and stage["score"] is not None
         },
         span=overall_range,
+        parts=count_parts(path or Path(str(run["path"]))),
     )
 
 

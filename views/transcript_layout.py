@@ -16,6 +16,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import Stage
+from ..trajectories.summary import speaker_name
 from ..trajectories.turns.tool_calls import FileEdit, file_edits, message_of
 from .file_changes import signed_lines
 from .wrapping import cuts
@@ -256,7 +257,7 @@ def blocks_of(run: Run, segmentation: Segmentation | None = None) -> Iterator[Bl
         yield _block(0, None, "brief", "Brief", run.brief)
     for turn in run.turns:
         stage = stages[turn.index - 1] if turn.index <= len(stages) else None
-        speaker = f" · {turn.speaker}" if turn.speaker else ""
+        speaker = f" · {speaker_name(turn.speaker)}" if turn.speaker else ""
         heading = f"Turn {turn.index}{f' · {stage}' if stage else ''}{speaker}"
         yield Block(turn.index, stage, "turn", "", [heading], failed=turn.failed)
         if turn.reasoning:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from ..trajectories.models import Run, Segmentation
 from ..trajectories.stages import Stage
+from ..trajectories.summary import speaker_name
 from ..views.transcript_layout import Block, blocks_of
 from ..views.transcript_search import Span, locate
 from .marked_text import Mark, disjoint, marked, room_for_each, weight
@@ -69,6 +70,8 @@ class TurnView:
     stage: Stage | None
     failed: bool
     gist: str
+    speaker: str = ""
+    """Who spoke, where several agents do."""
     pieces: list[Piece] = field(default_factory=list)
     left_out: int = 0
     """Pieces beyond the page's limit."""
@@ -107,7 +110,8 @@ def turns_of(
         if block.turn not in selected:
             continue
         if block.kind == "turn":
-            views[block.turn] = TurnView(block.turn, block.stage, block.failed, "")
+            speaker = speaker_name(run.turn(block.turn).speaker or "")
+            views[block.turn] = TurnView(block.turn, block.stage, block.failed, "", speaker)
         else:
             blocks[block.turn].append(block)
     if blocks[0]:

@@ -103,6 +103,8 @@ class Contents:
         """Name and size of the delivered files."""
         self.more_files = 0
         self.run_warnings: tuple[str, ...] = ()
+        self.parts: tuple[str, ...] = ()
+        self.part_of: str | None = None
         self.note = "The transcript did not come with this scorecard: its turns cannot be shown."
         self._card = card
 
@@ -112,6 +114,7 @@ class Contents:
         self.turns = turns_of(run, stages_of(run, self._card), self.citations, self.limits)
         self.turns_on_page = frozenset(view.number for view in self.turns)
         self.run_warnings = run.warnings
+        self.parts, self.part_of = run.parts, run.part_of
         files = run.outputs.files
         for file in files[:MAX_FILES]:
             name = f"{file.case}/{file.name}" if file.case else file.name

@@ -135,7 +135,7 @@
       { name: "End", kind: "wide2", key: function (r) { return r.ended; }, cell: function (r, td) {
         td.textContent = text(r.ended); if (r.disqualified || r.ended === "cut" || r.ended === "breach") { td.classList.add("bad"); }
       } },
-      plain("Turns", "turns", "num wide2"), plain("Failed steps", "failed_steps", "num wide3"),
+      plain("Turns", "turns", "num wide2"), plain("Parts", "parts", "num wide2"), plain("Failed steps", "failed_steps", "num wide3"),
       { name: "Cost", kind: "num wide3", key: function (r) { return r.cost; }, cell: function (r, td) { td.textContent = r.cost === null ? "" : "$" + fixed(r.cost, 2); } },
       plain("Judge", "judge", "wide3"),
       { name: "Flags", kind: "flags", key: function (r) { return flags(r) || null; }, cell: function (r, td) { td.textContent = flags(r); } },

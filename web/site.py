@@ -92,6 +92,7 @@ FIELDS = (
     "outcomes",
     "groups",
     "span",
+    "parts",
 )
 """The fields of `RunRow` that the table of the site holds, and the page of the run."""
 

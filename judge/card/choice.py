@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...console import counted
 from ...errors import InputError
+from ...trajectories.reading.layout import run_around
 
 if TYPE_CHECKING:
     from .scorecard import ScoreCard
@@ -132,6 +133,8 @@ class Selection:
     """Scorecards for which there is a newer one of the same run and judge."""
     copies: int = 0
     """Scorecards of copies of a run."""
+    parts: int = 0
+    """Scorecards of parts of runs, such as those of sub-agents."""
     other_rubrics: int = 0
     """Scorecards by other rubrics than those asked for."""
     unjudged: int = 0
@@ -140,8 +143,8 @@ class Selection:
     @property
     def is_everything(self) -> bool:
         """Whether no scorecard was left out."""
-        left_out = self.outdated + self.copies + self.other_rubrics + len(self.other_judges)
-        return left_out == 0
+        left_out = self.outdated + self.copies + self.parts + self.other_rubrics
+        return left_out + len(self.other_judges) == 0
 
     @property
     def mixes_versions(self) -> bool:
@@ -186,6 +189,8 @@ class Selection:
             parts.append(f"{self.outdated:,} outdated")
         if self.copies:
             parts.append(f"{self.copies:,} of copied runs")
+        if self.parts:
+            parts.append(f"{self.parts:,} of parts of runs")
         return ", ".join(parts)
 
 
@@ -197,13 +202,17 @@ def choose(
     """The scorecards that count, of the given ones from the oldest to the newest.
 
     Two scorecards are of one run if its path, id, agent, task and repeat are the same, or its
-    bytes, agent, task, tier and repeat; without path and bytes, if its id is the same. `accepted`:
+    bytes, agent, task, tier and repeat; without path and bytes, if its id is the same. What another
+    agent did within a run is no run of its own, unless nothing else is given. `accepted`:
     positions that a filter lets through, which does not change the judge in force; None for all.
     InputError if there are scorecards, but none of the judge or the rubric that was asked for.
     """
     choice = choice or CardChoice()
     numbers = _with_rubric(heads, choice.rubrics)
     other_rubrics = len(heads) - len(numbers)
+    of_runs = _without_parts(heads, numbers)
+    parts = len(numbers) - len(of_runs)
+    numbers = of_runs
     runs = _run_numbers(heads, numbers)
     newest: dict[Hashable, list[int]] = defaultdict(list)
     for number in numbers:
@@ -237,6 +246,7 @@ def choose(
         rubrics=tuple(rubrics.most_common()),
         outdated=outdated,
         copies=copies,
+        parts=parts,
         other_rubrics=other_rubrics,
         unjudged=len({runs[number] for number in others} - judged_runs),
     )
@@ -281,6 +291,16 @@ def _with_rubric(heads: Sequence[CardHead], rubrics: tuple[RubricName, ...]) -> 
         for number, head in enumerate(heads)
         if head.track not in tracks or any(rubric.includes(head) for rubric in rubrics)
     ]
+
+
+def _without_parts(heads: Sequence[CardHead], numbers: list[int]) -> list[int]:
+    """Positions without those of parts of runs; all of them if there is nothing but parts."""
+    of_runs = []
+    for number in numbers:
+        path = heads[number].path
+        if path is None or run_around(Path(path)) is None:
+            of_runs.append(number)
+    return of_runs or numbers
 
 
 def _newest(heads: Sequence[CardHead], candidates: Sequence[int]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from ...atomic_files import atomic_write, write_errors_named
 from ...errors import InputError
 from ...version import __version__
+from ..reading.layout import PARTS
 from .draft import Draft
 
 _MAX_NAME_CHARS = 100
@@ -20,8 +21,6 @@ _SUMMARY_KEYS = {
     "cost_usd": "cost_usd",
 }
 """Totals of a draft as the harness's agent_summary.json names them."""
-PARTS = "parts"
-"""The folder of a run that holds the parts of other agents."""
 
 
 class FolderNames:

@@ -23,6 +23,8 @@ CONVERSATION_NAMES = (
 TRACE_NAMES = ("trace.jsonl", "trace.jsonl.gz")
 """Read instead of a conversation in a process/ folder that has none: an agent that is killed writes
 none."""
+PARTS = "parts"
+"""The folder of a run that holds the parts of other agents, each a run's folder itself."""
 _OUTPUT_NAMES = ("agents_outputs", "agent_outputs")
 _PLAN_FOLDERS = (
     "outputs/plan",
@@ -126,6 +128,27 @@ class Listing(NamedTuple):
 
     subfolders: set[str]
     files: set[str]
+
+
+def run_around(conversation: Path) -> Path | None:
+    """The folder of the run in which this is the part of another agent; None for a run.
+
+    Parts lie in `<run>/parts/<part>/`. One whose run is not there is a run by itself.
+    """
+    # Most paths are told by their names, without a look at any folder.
+    if f"{os.sep}{PARTS}{os.sep}" not in str(conversation):
+        return None
+    folder = conversation.parent.parent if conversation.parent.name == "process" else None
+    if folder is None or folder.parent.name != PARTS:
+        return None
+    run = folder.parent.parent
+    return run if (run / "process").is_dir() else None
+
+
+def parts_of(run: Path) -> list[Path]:
+    """The conversations of the parts of other agents in a run's folder, in order."""
+    folder = run / PARTS
+    return [Path(path) for path in conversations_below(os.fspath(folder), _list_folder)]
 
 
 def conversations_below(top: str, list_folder: Callable[[str], Listing]) -> Iterator[str]:

@@ -45,7 +45,16 @@ from .json_bytes import (
     read_bytes,
     text_or_none,
 )
-from .layout import TRACE_NAMES, RunFolder, find_conversations, find_outputs, run_folder, run_id
+from .layout import (
+    PARTS,
+    TRACE_NAMES,
+    RunFolder,
+    find_conversations,
+    find_outputs,
+    parts_of,
+    run_folder,
+    run_id,
+)
 from .messages import TurnBuilder, has_role
 from .plan_files import read_plan
 from .side_files import SideFiles, add_to_digest
@@ -181,6 +190,7 @@ def _read_run(path: Path) -> Run:
         task_outcome=_task_outcome(header.get("task_outcome"), outcomes, warnings),
         imported=_imported_format(header),
         part_of=_part_of(header),
+        parts=_parts(folder),
         has_tools=_has_tools(header, turns),
         warnings=tuple(warnings),
         **identity,
@@ -299,6 +309,13 @@ def _part_of(header: dict[str, Any]) -> str | None:
     """The run in which this is the part of another agent, as an importer noted."""
     imported = header.get("imported")
     return text_or_none(imported.get("part_of")) if isinstance(imported, dict) else None
+
+
+def _parts(folder: RunFolder) -> tuple[str, ...]:
+    """The names of the parts of other agents."""
+    if folder.kind(PARTS) != "folder":
+        return ()
+    return tuple(run_id(conversation) for conversation in parts_of(folder.top))
 
 
 def _has_tools(header: dict[str, Any], turns: list[Turn]) -> bool:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from ...sanitize import replaced, sanitize, sanitize_line
 from ..models import STAGE_NAMES, Run, Segmentation, Turn
+from ..summary import speaker_name
 from .budget import DECISIVE_WEIGHT, allocate, count_line_forms, shorten, turn_weights
 from .facts import Fact
 from .turn_rendering import Part, RenderedTurn, TurnRenderer
@@ -31,8 +32,6 @@ are mostly shorter."""
 MIN_BUDGET = 2_000
 """Characters."""
 
-_MAX_SPEAKER = 60
-"""Characters of the name of an agent."""
 _SURE = 0.8
 """Posterior probability from which a turn's title names its stage as a hint."""
 _COMPLETE_SHARE = 0.8
@@ -495,14 +494,8 @@ def _title(segmentation: Segmentation, turn: Turn) -> str:
     hint = ""
     if len(segmentation.confidence) >= index and segmentation.confidence[index - 1] >= _SURE:
         hint = f", perhaps {STAGE_NAMES[segmentation.turn_stages[index - 1]]}"
-    speaker = "" if not turn.speaker else f", by {_speaker_name(turn.speaker)}"
+    speaker = "" if not turn.speaker else f", by {speaker_name(turn.speaker)}"
     return f"[turn {index}{hint}{speaker}] {_NONCE}"
-
-
-def _speaker_name(speaker: str) -> str:
-    """The name on one line and without brackets, which end the title."""
-    name = sanitize_line(speaker[: 4 * _MAX_SPEAKER]).replace("[", "(").replace("]", ")")
-    return name[:_MAX_SPEAKER]
 
 
 def _gap_mark(turns: Sequence[int]) -> str:
