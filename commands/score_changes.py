@@ -85,10 +85,8 @@ def _show_causes(changes: Changes) -> None:
         _signed(_change(overall), 2),
     ]
     console.say()
-    console.say(
-        f"Mean change over the {console.counted(len(changes.runs), 'run')} that changed, split by"
-        f" cause{_means(agentic, overall)}"
-    )
+    title = f"Mean change over the {console.counted(len(changes.runs), 'run')} that changed"
+    console.say(console.wrap(f"{title}, split by cause{_means(agentic, overall)}"))
     console.table(
         ["Cause", "Runs", "Flips", "Agentic", "Overall"], [*rows, total], right=range(1, 5)
     )
