@@ -85,7 +85,7 @@ _STORED_OPTIONS = {
     help="Renew scorecards that lack verdicts too.",
 )
 @option("--verify-files", is_flag=True, help="Read every run, whatever its files' times.")
-@option("--ask-open", is_flag=True, help="Ask now what waits in a provider's open batch too.")
+@option("--ask-open", is_flag=True, help="Ask what waits in an open batch too.")
 @option("--abandon", metavar="BATCH", help="Close a provider's batch without its answers.")
 @json_option()
 @click.pass_obj

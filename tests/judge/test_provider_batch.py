@@ -25,7 +25,8 @@ from ambjudge.judge.judges.panel import Samples
 from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.provider_batch import BatchOptions, abandon, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
-from ambjudge.judge.questions.items import Answer, QuestionSet, ask_item
+from ambjudge.judge.questions.items import Answer, QuestionSet, ask_item, load_items
+from ambjudge.judge.questions.verdict_keys import canonical_json, key_maker
 from ambjudge.judge.rejudge.staleness import plan_rejudge, planned_requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, run_session
@@ -260,6 +261,38 @@ async def test_samples_are_requests_of_their_own(server, store: Store, runs: lis
     await collect(store, voting, options=OPTIONS)
     assert stale(store, runs[:1], judge).calls == 0
     assert {verdict.key.sample for verdict in store.iter_verdicts()} == {0, 1, 2}
+
+
+async def test_a_batch_of_an_older_version_with_several_samples_a_request_becomes_votes(
+    server, store: Store, runs: list[Path]
+) -> None:
+    judge = judge_of(server, temperature=0.7)
+    await send(store, runs[:1], judge)
+    (sent,), requests, ledger = status(store), all_requests(store), Ledger(store)
+    rubrics = ledger.rubrics(sent.id)
+    abandon(store, sent.id)
+    parameters = canonical_json({**json.loads(sent.judge.parameters), "samples": 3})
+    old_judge = sent.judge.model_copy(update={"parameters": parameters})
+    old_requests = []
+    for each in requests:
+        rubric = rubrics[each.rubric_sha256]
+        items = load_items(each.items) if each.items else rubric.criteria(each.question)
+        makers = [key_maker(old_judge, item) for item in items if item.id in each.criteria]
+        keys = tuple(maker.sha256(each.evidence_sha256) for maker in makers)
+        old_requests.append(each.model_copy(update={"lines": 3, "keys": keys}))
+    (content,) = server.uploads.values()
+    lines = b"".join(content.replace(b'-0", "method', b'-%d", "method' % n) for n in range(3))
+    file_id = server.upload(lines)["id"]
+    batch = sent.model_copy(update={"id": "b" * 32, "judge": old_judge})
+    ledger.plan(batch, old_requests, rubrics)
+    created = server.create(
+        {**next(iter(server.batches.values())), "input_file_id": file_id, "metadata": {}}
+    )
+    ledger.note(batch.id, "created", provider_id=created["id"])
+    done = await collect(store, judge, options=OPTIONS)
+    assert (done.stale, done.strays) == (0, 0)
+    assert {verdict.key.sample for verdict in store.iter_verdicts()} == {0, 1, 2}
+    assert stale(store, runs[:1], Samples(judge, 3)).calls == 0
 
 
 async def test_a_cost_limit_holds_over_open_batches(server, store: Store, runs: list[Path]) -> None:
