@@ -77,16 +77,22 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     if path.name.removesuffix(".gz") in named:
         return
     trajectories = () if trial is None else trial.trajectories
-    if trial is not None and path == trial.user_trajectory and trajectories:
+    if trial is not None and path == trial.user_trajectory:
+        if not trajectories:  # the agent has a log of its own
+            yield from _simulated_user(trial, path)
         return
     if trial is None or path not in trajectories:
         trajectories = (path,)
     if path == trajectories[0]:
         yield from _runs(list(_documents(trajectories)), source_name(path), None)
         if trial is not None and trial.user_trajectory is not None:
-            main = trial.name or trial.folder.name
-            user = trial.user_trajectory
-            yield from _part(f"{main}-user", as_object(read_json(user)), user, main)
+            yield from _simulated_user(trial, trial.user_trajectory)
+
+
+def _simulated_user(trial: Trial, path: Path) -> Iterator[Draft | InputError]:
+    """What the simulated user of a trial did: a part of the run."""
+    main = trial.name or trial.folder.name
+    yield from _part(f"{main}-user", as_object(read_json(path)), path, main)
 
 
 def _missing_transcript(trial: Trial, path: Path) -> Iterator[InputError]:

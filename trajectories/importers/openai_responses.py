@@ -22,7 +22,7 @@ from .draft import Call, Draft
 from .fields import as_id, as_object, as_objects, parse_object
 from .files import read_runs
 from .recognise import has_keys
-from .usage import usage_cost, usage_tokens
+from .usage import sum_tokens, usage_cost, usage_tokens
 
 _EXPECTED = "expected responses (`output`), requests (`input`), or lists of items with `type`"
 _SERVER_RESULT_KEYS = ("output", "outputs", "result", "results", "error")
@@ -42,7 +42,7 @@ def _is_item(value: Any) -> bool:
 def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
     header = as_object(value)
     response = _response(header)
-    items = as_objects(value) or _input_and_output(header, response)
+    items = as_objects(value) or [*_input(header, response), *as_objects(response.get("output"))]
     if not any(map(_is_item, items)):
         raise InputError(f"{location}holds no items of the Responses API", _EXPECTED, path)
     run_name = as_id(header.get("custom_id")) or as_id(response.get("id")) or name
@@ -51,7 +51,11 @@ def _draft(value: Any, name: str, path: Path, location: str) -> Draft:
     reader = ItemReader(draft)
     for item in items:
         reader.add(item)
-    reader.end_turn(as_object(response.get("usage")))
+    usage = as_object(response.get("usage"))
+    reader.end_turn(usage)
+    if not any(map(_is_reply, _input(header, response))):
+        # All turns are of this response, between calls that the server answered.
+        draft.add_totals(**sum_tokens([usage_tokens(usage)]))
     draft.add_outcomes(as_object(response.get("metadata")), "metadata")
     if response.get("tools"):
         draft.has_tools = True
@@ -65,12 +69,18 @@ def _response(header: dict[str, Any]) -> dict[str, Any]:
     return as_object(wrapped.get("body")) or wrapped or header
 
 
-def _input_and_output(header: dict[str, Any], response: dict[str, Any]) -> list[dict[str, Any]]:
-    """The items of a request and its response."""
+def _input(header: dict[str, Any], response: dict[str, Any]) -> list[dict[str, Any]]:
+    """The items of a request."""
     request = header.get("input", response.get("input"))
     if isinstance(request, str):
         request = [{"role": "user", "content": request}]
-    return [*as_objects(request), *as_objects(response.get("output"))]
+    return as_objects(request)
+
+
+def _is_reply(item: dict[str, Any]) -> bool:
+    """Whether an item of a request is of an earlier response."""
+    kind = text_or_none(item.get("type")) or ""
+    return item.get("role") == "assistant" or kind == "reasoning" or kind.endswith("_call")
 
 
 class Execution(NamedTuple):
