@@ -26,6 +26,7 @@ _MODEL = re.compile(r" --judge (MODEL|\w+/\S+|local:\S+)")
 NOT_RUN = (
     "tasks read",
     "browse",
+    "watch",
     "ask",
     "import",
     "demo",
@@ -34,8 +35,8 @@ NOT_RUN = (
     "site cards.jsonl",
     "leaderboard parts/",
 )
-"""A screen, a question that only a model answers, logs of others, and what the tests of shards and
-of the site run."""
+"""A screen, a watch that ends with Ctrl-C, a question that only a model answers, logs of others, and
+what the tests of shards and of the site run."""
 
 
 def shown(page: Path) -> list[str]:

@@ -239,7 +239,7 @@ async def test_what_is_left_of_a_cap_buys_a_shorter_reply(prepared) -> None:
 
 def judge_limit(judge: ApiJudge, request: Request) -> int:
     """The limit of a first reply to a request."""
-    return judge.request_bodies(request)[0]["max_tokens"] // 2
+    return judge.batch_body(request)["max_tokens"] // 2
 
 
 NAMES = [
