@@ -27,6 +27,8 @@ _HEADINGS = {
 }
 _COEFFICIENTS = tuple(_HEADINGS)
 
+_DIGITS = 3
+"""Decimals of means and coefficients."""
 _MAX_NAMED = 5
 """Labelled runs without a scorecard that a sentence names."""
 
@@ -127,7 +129,7 @@ def agreement_with_labels(
     heading = f"Judge {names} against labels of {annotator}"
     scored, labelled = set(cohort.runs["run_id"]), _labelled_runs(labels, annotator)
     sentences = list(_without_labels(scored, labelled, annotator))
-    if rows.height and rows["n"].min() < len(scored & labelled):
+    if any(n < len(scored & labelled) for n in rows["n"]):
         sentences.append(
             "An item counts in runs in which the judge scored it itself and the label has it; what"
             " is credited, presumed, unscored, decided by facts or not read is left out."
@@ -228,17 +230,18 @@ def _cells(item: str, coefficients: Mapping[str, Mapping[str, Any]]) -> tuple[Ce
     texts = [
         item,
         str(agreement_row["n"]),
-        number(agreement_row["prevalence_human"]),
-        number(agreement_row["prevalence_judge"]),
+        number(agreement_row["prevalence_human"], _DIGITS),
+        number(agreement_row["prevalence_judge"], _DIGITS),
     ]
     for name in _COEFFICIENTS:
         row = _row_of(coefficients, name)
         if row is None or row["value"] is None:
             texts.append(NONE)
         elif row["lo"] is None:
-            texts.append(number(row["value"]))
+            texts.append(number(row["value"], _DIGITS))
         else:
-            texts.append(f"{number(row['value'])} {interval(row['lo'], row['hi'])}")
+            span = interval(row["lo"], row["hi"], _DIGITS)
+            texts.append(f"{number(row['value'], _DIGITS)} {span}")
     return tuple(map(Cell, texts))
 
 

@@ -15,7 +15,7 @@ from ..statistics.ranking import boards_by
 from ..tables.cohorts import Cohort
 from ..tables.flat_tables import json_rows
 from ..tables.grouping import BOARDS, check_rows, mixture_notes, with_row_names
-from ..tables.number_format import interval, number
+from ..tables.number_format import column_digits, interval, number
 from ..tables.score_names import AMOUNTS, noun_of, score_of
 from .basis import basis, sentences
 from .cohort_result import CohortResult, TitledTable
@@ -90,10 +90,12 @@ class Leaderboard(CohortResult):
             population, ends = "new tasks", (row["lo"], row["hi"])
             if row["lo"] is None:
                 population, ends = "the same tasks", (row["same_lo"], row["same_hi"])
+            digits = column_digits([row["value"], *ends])
             span = ""
             if ends[0] is not None:
-                span = f" (95 % interval {interval(*ends)} for {population})"
-            yield f"Mean {noun_of(self.outcome)} over all runs: {number(row['value'])}{span}."
+                span = f" (95 % interval {interval(*ends, digits)} for {population})"
+            mean = number(row["value"], digits)
+            yield f"Mean {noun_of(self.outcome)} over all runs: {mean}{span}."
         yield "Rank 1 is the highest mean, be it good or bad."
 
     @property

@@ -21,7 +21,7 @@ from ..statistics.comparison import (
 )
 from ..tables.cohorts import Cohort
 from ..tables.grouping import with_row_names
-from ..tables.number_format import number
+from ..tables.number_format import column_digits, number
 from ..tables.score_names import noun_of
 from .cohort_result import CohortResult, TitledTable
 from .display import Cell, Display, display
@@ -73,8 +73,9 @@ class ComparisonResult(CohortResult):
         sides = zip(
             comparison.names, comparison.means, comparison.runs, comparison.all_runs, strict=True
         )
+        digits = column_digits(comparison.means)
         rows = tuple(
-            (Cell(name), Cell(number(mean)), Cell(f"{runs} of {total}"))
+            (Cell(name), Cell(number(mean, digits)), Cell(f"{runs} of {total}"))
             for name, mean, runs, total in sides
         )
         return Display(

@@ -6,7 +6,7 @@ stand on one row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import polars as pl
 from ...rounding import fixed
 from ..statistics.benchmark_ratings import SHARES
 from ..statistics.interval_estimates import NARROWER, finite_or_none, wide
-from ..tables.number_format import NONE, interval, number, probability
+from ..tables.number_format import NONE, column_digits, interval, number, probability
 
 ESTIMATE = ("value", "interval", "same_interval", "runs_interval")
 HEADINGS = {
@@ -199,6 +199,8 @@ _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
 _MISSING = ("value_missing_zero", "value_missing_best")
 """Means if runs without a score had the lowest or the highest one."""
+_UNITS = ("stage", "what", "outcome", "measure", "kind", "cost", "coefficient", "part")
+"""Columns that tell what the numbers of a row are of, and so on what scale."""
 _WHOLE_UNITS = ("wall_time_s", "input_tokens", "output_tokens")
 MIN_RANGE = 0.005
 _SHARES = frozenset(
@@ -270,7 +272,8 @@ def display(
         _add_derived_columns(row)
     columns = _displayed_columns(data, rows, name, hide, only)
     notes: dict[str, int] = {}
-    body = tuple(_body_row(row, columns, notes) for row in rows)
+    digits = _column_digits(rows, columns)
+    body = tuple(_body_row(row, columns, digits, notes) for row in rows)
     headings = {**HEADINGS, "agent": rows_of}
     if not any(row.get("population") == "new" for row in rows):
         headings["interval"] = "95 %"
@@ -306,7 +309,7 @@ def _add_derived_columns(row: dict[str, Any]) -> None:
     if "fired" in row and "read" in row:
         row["read_of"] = None
         if row["read"] is not None:
-            read, total = number(row["read"], whole=True), number(row["runs"], whole=True)
+            read, total = number(row["read"], 0), number(row["runs"], 0)
             row["read_of"] = f"{read} of {total}"
     if "range_lo" in row:
         row["range"] = _pair(row["range_lo"], row["range_hi"])
@@ -405,16 +408,44 @@ def _is_numeric(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     return any(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
+Digits = Mapping[tuple[str, Hashable], int]
+"""Decimals of each column and unit."""
+
+
+def _unit(row: Mapping[str, Any]) -> Hashable:
+    """What tells rows apart whose numbers are on different scales."""
+    return tuple(row.get(name) for name in _UNITS)
+
+
+def _column_digits(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Digits:
+    """One number of decimals for the numbers of a column that are on one scale, and for an estimate
+    with its intervals."""
+    numbers: dict[tuple[str, Hashable], list[float]] = {}
+    for row in rows:
+        for column in columns:
+            value = row.get(column)
+            values = value if isinstance(value, tuple) else (value,)
+            own = numbers.setdefault((_with_estimate(column), _unit(row)), [])
+            own += [part for part in values if isinstance(part, float)]
+    return {key: column_digits(values) for key, values in numbers.items()}
+
+
+def _with_estimate(column: str) -> str:
+    """The column whose decimals a column has: an interval those of its estimate."""
+    return "value" if column in ESTIMATE else column
+
+
 def _body_row(
-    row: Mapping[str, Any], columns: Sequence[str], notes: dict[str, int]
+    row: Mapping[str, Any], columns: Sequence[str], digits: Digits, notes: dict[str, int]
 ) -> tuple[Cell, ...]:
     """The cells of a row; its remarks get numbers in `notes`."""
+    unit = _unit(row)
     cells = []
     for column in columns:
         if column in RUNS:
             cell = _runs_cell(row.get(column), row.get("example_turns"))
         else:
-            cell = _cell(column, row.get(column))
+            cell = _cell(column, row.get(column), digits.get((_with_estimate(column), unit)))
         if row.get("presumed") and _rests_on_criteria(column, row) and cell.key is not None:
             cell = Cell(f"~{cell.text}", cell.key, cell.notes)
         cells.append(cell)
@@ -437,21 +468,21 @@ def _remarks(row: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(str(text) for text in texts if text))
 
 
-def _cell(column: str, value: Any) -> Cell:
-    """A value as text, by its type and its column."""
+def _cell(column: str, value: Any, digits: int | None) -> Cell:
+    """A value as text, by its type and its column; `digits` of its column."""
     if value is None:
         return Cell(NONE)
     if isinstance(value, tuple):
         low, high = value
-        return Cell(interval(low, high), finite_or_none(high if low is None else low))
+        return Cell(interval(low, high, digits), finite_or_none(high if low is None else low))
     if isinstance(value, bool):
         return Cell("yes" if value else "no", float(value))
     if column in _P_VALUES:
         return Cell(probability(finite_or_none(value)), finite_or_none(value))
     if isinstance(value, int):
-        return Cell(number(value, whole=True), float(value))
+        return Cell(number(value, 0), float(value))
     if isinstance(value, float):
-        return Cell(_float_text(column, value), finite_or_none(value))
+        return Cell(_float_text(column, value, digits), finite_or_none(value))
     if isinstance(value, list):
         text = ", ".join(map(str, value))
         return Cell(text or NONE, text)
@@ -461,11 +492,10 @@ def _cell(column: str, value: Any) -> Cell:
     return Cell(text, text)
 
 
-def _float_text(column: str, value: float) -> str:
+def _float_text(column: str, value: float, digits: int | None) -> str:
     if column in _SHARES:
         return NONE if finite_or_none(value) is None else f"{fixed(100 * value, 1)} %"
-    is_large_integer = value.is_integer() and abs(value) >= 10
-    return number(value, whole=column in _WHOLE_UNITS or is_large_integer)
+    return number(value, 0 if column in _WHOLE_UNITS else digits)
 
 
 def _runs_cell(run_ids: list[str] | None, turns: list[int | None] | None) -> Cell:
@@ -520,5 +550,5 @@ def methods(table: pl.DataFrame) -> list[dict[str, str]]:
 def _range(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return NONE
-    first, last = number(low, whole=True), number(high, whole=True)
+    first, last = number(low, 0), number(high, 0)
     return first if first == last else f"{first} to {last}"

@@ -20,7 +20,7 @@ from ..statistics.run_arrays import MIN_READ
 from ..tables.codes_read import CODES
 from ..tables.frames import OUTCOME
 from ..tables.grouping import AGENTS, RowKind
-from ..tables.number_format import interval, number, probability
+from ..tables.number_format import column_digits, interval, number, probability
 from ..tables.score_names import OVERALL, Score
 from .basis import sentences
 
@@ -85,18 +85,21 @@ def _has_columns(tables: Tables, name: str, *columns: str) -> bool:
 
 def _estimate(row: Row, unit: str = "", scale: float = 1.0) -> str:
     """A value with its unit and its interval, if it has one."""
-    text = f"{number(scale * row['value'])}{unit}"
+    value = scale * row["value"]
     low, high = (None if row[end] is None else scale * row[end] for end in ("lo", "hi"))
     if low is None and high is None:
-        return text
-    return f"{text} {interval(low, high)}"
+        return f"{number(value)}{unit}"
+    digits = column_digits([value, low, high])
+    return f"{number(value, digits)}{unit} {interval(low, high, digits)}"
 
 
 def _relative_change(row: Row) -> str:
     """A change in percent, with its direction in words."""
     low, high = sorted((abs(row["lo"]), abs(row["hi"])))
     direction = "higher" if row["value"] > 0 else "lower"
-    return f"{number(abs(row['value']))} % {interval(low, high)} {direction}"
+    value = abs(row["value"])
+    digits = column_digits([value, low, high])
+    return f"{number(value, digits)} % {interval(low, high, digits)} {direction}"
 
 
 def _count_runs(count: int) -> str:

@@ -98,7 +98,7 @@ def _real(name: str, value: Any, limits: Range) -> float:
     # Comparisons are exact for integers of any size, and false for NaN.
     if not isinstance(value, int | float) or not limits.low <= value <= limits.high:
         raise _outside(name, value, "a number", limits)
-    return float(value)
+    return float(value) + 0.0  # a negative zero has no logarithm
 
 
 def _whole(name: str, value: Any, limits: Range) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from ...errors import ConfigError, InputError
-from ..tables.number_format import interval, number, probability
+from ..tables.number_format import column_digits, interval, number, probability
 from ..tables.score_names import limits_of, noun_of
 from .agent_scores import (
     CellMeans,
@@ -432,16 +432,18 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
     if new.value == 0 and not new.se:
         return [f"{first} and {second} have the same {outcome} throughout ({counts})."]
     direction = "higher" if new.value > 0 else "lower"
+    est, tasks = (new, "new") if new.lo is not None else (comparison.same, "the same")
+    digits = column_digits([new.value, est.lo, est.hi])
     difference = (
-        f"{first} is {number(abs(new.value))}{unit} {direction} than {second} in mean {outcome}"
+        f"{first} is {number(abs(new.value), digits)}{unit} {direction} than {second} in mean"
+        f" {outcome}"
     )
     conclusion = _conclusion(comparison, unit)
-    est, tasks = (new, "new") if new.lo is not None else (comparison.same, "the same")
     if est.lo is None or est.p is None:
         return [f"{difference} ({counts}).", conclusion]
     p = probability(est.p)
     p_clause = f"p {p}" if p.startswith("<") else f"p = {p}"
-    span = f"95 % interval {interval(est.lo, est.hi)} for {tasks} tasks"
+    span = f"95 % interval {interval(est.lo, est.hi, digits)} for {tasks} tasks"
     return [f"{difference} ({span}, {p_clause}; {counts}).", conclusion]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from ...rounding import fixed
 
@@ -29,11 +30,24 @@ def _signed(value: float, digits: int) -> str:
     return f"−{text}" if value < 0 and not is_zero else text
 
 
-def number(value: float | None, *, whole: bool = False) -> str:
-    """Three significant digits, or whole units; a dash for None and what is not finite."""
+def column_digits(values: Iterable[float | None]) -> int:
+    """Decimals of a column: three significant digits of its largest number, three for shares; none
+    if all are whole numbers, some of them of two digits."""
+    sizes = [abs(value) for value in values if value is not None and math.isfinite(value)]
+    largest = max(sizes, default=0.0)
+    if largest <= 1:
+        return 3
+    if largest >= 10 and all(size.is_integer() for size in sizes):
+        return 0
+    return _digits(largest)
+
+
+def number(value: float | None, digits: int | None = None) -> str:
+    """A number with these decimals, by default three significant digits; a dash for None and what
+    is not finite."""
     if value is None or not math.isfinite(value):
         return NONE
-    return _signed(value, 0 if whole else _digits(abs(value)))
+    return _signed(value, _digits(abs(value)) if digits is None else digits)
 
 
 def probability(p: float | None) -> str:
@@ -45,11 +59,13 @@ def probability(p: float | None) -> str:
     return "1" if p >= 1 else fixed(p, 3).lstrip("0")
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """`[low, high]` with the digits that the larger end needs; one-sided ones in words."""
+def interval(low: float | None, high: float | None, digits: int | None = None) -> str:
+    """`[low, high]` with these decimals, by default those that the larger end needs; one-sided ones
+    in words."""
     if low is None:
-        return NONE if high is None else f"at most {number(high)}"
+        return NONE if high is None else f"at most {number(high, digits)}"
     if high is None:
-        return f"at least {number(low)}"
-    digits = _digits(max(abs(low), abs(high)))
+        return f"at least {number(low, digits)}"
+    if digits is None:
+        digits = _digits(max(abs(low), abs(high)))
     return f"[{_signed(low, digits)}, {_signed(high, digits)}]"

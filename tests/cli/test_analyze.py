@@ -79,6 +79,7 @@ SWITCHES = [PLAIN_SIZES.get(name, name) for name in Settings.__dataclass_fields_
 @example(name="ability", number="0")
 @example(name="tiers", number="2")
 @example(name="spec", number="1")
+@example(name="spec", number="-0.0")
 @example(name="slope_sd", number="10")
 def test_any_switch_with_any_number_is_a_cohort_or_an_error_of_one_line(
     out, preset, name, number
