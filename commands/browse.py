@@ -196,9 +196,11 @@ def _card_file(path: Path, cards: Path | None) -> Path | None:
 
 def _existing_store(place: str | Path | None) -> Store | None:
     """The store there, if it exists; it is made when there is something to keep."""
-    if place is None or not ("://" in str(place) or Path(place).exists()):
-        return None
+    from ..judge.session import is_store_there
     from ..judge.store import open_store
+
+    if not is_store_there(place):
+        return None
 
     return open_store(place, create=False)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import console
 from ..errors import StoreError
+from ..trajectories.reading.json_bytes import read_bytes
 
 if TYPE_CHECKING:
     from ..config import Settings
@@ -27,7 +28,6 @@ def card_in_force(
     None if the user names a judge or a way to score, for several runs, and for a run that has
     changed; then the rules score it. A note says which it is.
     """
-    from ..judge.card.fields import RULES
     from .sessions import judge_names
 
     if judge_names(settings, flags):
@@ -36,10 +36,10 @@ def card_in_force(
         return None
     file = _single_run(paths)
     card = None if file is None else _stored_card(file, settings, flags.get("store"))
-    if file is None or card is None or card.judge.name == RULES:
+    if file is None or card is None:
         return None
     judge = card.judge.name
-    if card.run.sha256 != hashlib.sha256(file.read_bytes()).hexdigest():
+    if card.run.sha256 != hashlib.sha256(read_bytes(file)).hexdigest():
         console.note(
             f"the scorecard by judge {judge} is of an earlier state of this run, so the rules score"
             f" it; to judge it again: --judge {judge}",
@@ -67,8 +67,10 @@ def _single_run(paths: tuple[str, ...]) -> Path | None:
 
 
 def _stored_card(file: Path, settings: Settings, flag: str | None) -> ScoreCard | None:
-    """The run's scorecard by the judge in force of its store; None without one."""
-    from ..judge.card.choice import choose
+    """The run's scorecard by the judge in force of its store, if that is a model."""
+    from ..judge.card.choice import CardChoice
+    from ..judge.card.fields import RULES
+    from ..judge.session import is_store_there
     from ..judge.store import open_store
     from .sessions import store_place
 
@@ -76,10 +78,13 @@ def _stored_card(file: Path, settings: Settings, flag: str | None) -> ScoreCard 
         place = store_place(settings, [file], flag)
     except StoreError:  # A store that came with the runs: scoring says that it is not used.
         return None
-    if place is None or not ("://" in str(place) or Path(place).is_file()):
+    if not is_store_there(place):
         return None
     with open_store(place, create=False) as store:
-        heads = store.heads()
-        numbers = choose([stored.head for stored in heads]).numbers
-        seqs = [heads[number].seq for number in numbers if heads[number].path == file]
+        models = set(store.judges([file])) - {RULES}
+        # Which judge is in force is asked of the whole store only if it matters for this run.
+        judge = store.judge_in_force() if models else None
+        if judge not in models:
+            return None
+        seqs = [stored.seq for stored in store.in_force(file, CardChoice(judge))]
         return next(store.cards_at(seqs), None)

@@ -98,13 +98,14 @@ def place_of(obj: dict[str, Any], path: str, store: str | None = None) -> StoreP
     (`store_place`)."""
     from ..analysis.tables.card_sources import is_store
     from ..config import load
+    from ..judge.session import is_store_there
 
     if is_store(path):
         return StorePlace(path)
     if not Path(path).is_dir():
         return StorePlace()
     place = store_place(load(obj["config"]), [path], store)
-    if place is None or not ("://" in str(place) or Path(place).is_file()):
+    if not is_store_there(place):
         return StorePlace()
     return StorePlace(place, Path(path))
 

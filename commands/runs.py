@@ -85,18 +85,16 @@ def _stored_rows(
 ) -> dict[str, RunRow]:
     """The rows of the scorecards that count in the store of the paths, by path."""
     from ..config import load
-    from ..judge.card.choice import choose
+    from ..judge.session import is_store_there
     from ..judge.store import open_store
     from ..views.run_rows import row_of
     from .sessions import existing_paths, store_place
 
     place = store_place(load(obj["config"]), existing_paths(paths), flags.get("store"))
-    if place is None or not ("://" in str(place) or Path(place).is_file()):
+    if not is_store_there(place):
         return {}
     with open_store(place, create=False) as store:
-        heads = store.heads()
-        numbers = choose([stored.head for stored in heads]).numbers
-        cards = store.card_data_at([heads[number].seq for number in numbers])
+        cards = store.card_data_at([stored.seq for stored in store.in_force()])
         return {str(path): row_of(0, card, path) for _, path, card in cards}
 
 

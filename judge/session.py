@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from ..errors import AmbjudgeError
 from ..rubrics.load import RubricNames, load_rubrics
@@ -558,6 +558,11 @@ def default_store(path: str | Path, settings_folder: Path | None = None) -> Path
     if store.is_symlink() or store.exists():
         return check_owner(store)
     return store
+
+
+def is_store_there(place: str | Path | None) -> TypeGuard[str | Path]:
+    """Whether there is a store at a place, a file or the URL of a database; False for no place."""
+    return place is not None and ("://" in str(place) or Path(place).is_file())
 
 
 def _store_path(path: str | Path, settings_folder: Path | None, name: Path) -> Path:

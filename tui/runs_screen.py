@@ -107,6 +107,7 @@ class RunsScreen(Screen[None]):
         if worker.is_cancelled:
             return
         self.app.call_from_thread(self._all_listed)
+        self._score = self._score and self.collection.lets_rules_score
         if self._score:
             self._score_waiting(worker)
 

@@ -9,22 +9,25 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import AmbjudgeError, InputError
-from ..judge.card.choice import CardChoice, CardHead, choose
+from ..judge.card.choice import CardChoice, CardHead, Selection, choose, head_of_values
+from ..judge.card.fields import RULES
 from ..trajectories.reading.json_bytes import bounded_lines
 from .run_rows import RunRow, row_of, waiting
 
 if TYPE_CHECKING:
+    from ..judge.card.run_identity import Identity
     from ..judge.card.scorecard import ScoreCard
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
+    from ..judge.store.scorecards import StoredHead
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run, Segmentation, TrackName
 
@@ -90,6 +93,8 @@ class Collection:
         """Where a row's scorecard is."""
         self.left_out = ""
         """Which scorecards count and which do not, if there are several of a run."""
+        self.judge: str | None = None
+        """The judge whose scorecards count; None before rows are listed, and without any."""
 
     @cached_property
     def options(self) -> ScoreOptions:
@@ -172,7 +177,7 @@ class Collection:
         Copies of a run that has a scorecard are left out. Runs that are no longer there follow, as
         the scorecards that the store has of them count too.
         """
-        from ..trajectories.reading.layout import find_conversations, run_id
+        from ..trajectories.reading.layout import run_id
 
         # A file of scorecards may come from another machine, so that paths in it say nothing here;
         # the store knows runs by their path.
@@ -184,7 +189,7 @@ class Collection:
             stored = {row.path: (source, row) for source, row in rows}
         scored |= stored
         number = 0
-        for path in find_conversations(self.path):
+        for path in self._conversations(has_scorecards=bool(scored)):
             absolute, id = str(path.absolute()), run_id(path)
             if absolute in copies:
                 continue
@@ -199,6 +204,16 @@ class Collection:
         for source, row in stored.values():
             yield self._numbered(number, source, row)
             number += 1
+
+    def _conversations(self, *, has_scorecards: bool) -> Iterator[Path]:
+        """The conversations below the path. InputError if it has neither runs nor scorecards."""
+        from ..trajectories.reading.layout import find_conversations
+
+        try:
+            yield from find_conversations(self.path)
+        except InputError:
+            if not has_scorecards:
+                raise
 
     def _rows_of_cards(self) -> Iterator[RunRow]:
         """A row for every scorecard that counts, then for every run of the store without one."""
@@ -244,20 +259,21 @@ class Collection:
     ) -> tuple[Iterator[tuple[_Source, RunRow]], set[str]]:
         """The store's scorecards that count as rows without a number, and paths of copied runs.
 
-        Runs that the judge in force did not score have the scorecard of another one. `below`: only
-        of the run at this path, or of the runs below this folder.
+        `below`: only of the run at this path, or of the runs below this folder.
         """
         heads = store.heads(below)
         selection = choose([stored.head for stored in heads], self.choice)
-        self.left_out = selection.sentence()
+        self._note_selection(selection)
         stranger = None if below is None or heads else store.stranger(below)
         if stranger is not None:
             self.left_out = f"runs without a scorecard; {stranger}"
-        by_path = {heads[number].path: number for number in selection.other_judges}
-        by_path |= {heads[number].path: number for number in selection.numbers}
-        copies = {str(stored.path) for stored in heads if stored.path not in by_path}
-        seqs = sorted(heads[number].seq for number in by_path.values())
-        return self._stored_rows(store, seqs), copies
+        in_force = [heads[number] for number in selection.numbers]
+        rows = self._stored_rows(store, [stored.seq for stored in in_force])
+        return rows, {str(path) for path in _paths_of_copies(heads, in_force)}
+
+    def _note_selection(self, selection: Selection) -> None:
+        self.left_out = selection.sentence()
+        self.judge = selection.judges[0] if selection.judges else None
 
     def _stored_rows(self, store: Store, seqs: list[int]) -> Iterator[tuple[_Source, RunRow]]:
         for seq, path, card in store.card_data_at(seqs):
@@ -276,14 +292,14 @@ class Collection:
         for offset, line in self._lines():
             try:
                 card = json.loads(line)
-                row, head = row_of(0, card), _head(card)
+                row, head = row_of(0, card), head_of_values(card)
             except (*_NO_SCORECARD, RecursionError):
                 self.skipped += 1
                 continue
             rows.append((_Source(offset=offset), row))
             heads.append(head)
         selection = choose(heads, self.choice)
-        self.left_out = selection.sentence()
+        self._note_selection(selection)
         return [rows[number] for number in selection.numbers]
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
@@ -365,8 +381,27 @@ class Collection:
                 notes.append(str(error))
         if run is not None and card is not None and card.run.sha256 != run.sha256:
             notes.append("the scorecard was made from another version of this run; score it again")
+        if card is None:
+            notes += self._note_on_other_judges(row)
         segmentation = stages_of(run, card) if run is not None else None
         return Opened(row, run, card, segmentation, tuple(notes))
+
+    def _note_on_other_judges(self, row: RunRow) -> Iterator[str]:
+        """A sentence on the scorecards of a run that do not count, as their judge does not."""
+        judges = [] if self.store is None else self.store.judges([row.path])
+        if judges:
+            yield (
+                f"judge {self.judge} has not judged this run; its scorecards by other judges:"
+                f" {', '.join(judges)} (--judged-by NAME)"
+            )
+
+    @property
+    def lets_rules_score(self) -> bool:
+        """Whether runs without a scorecard are scored by rules as they are listed.
+
+        Beside those of a model such scores would count here and nowhere else.
+        """
+        return self.judge in (None, RULES)
 
     def score(self, row: RunRow) -> RunRow:
         """Score a run by rules and remember its scorecard; the run's new row."""
@@ -400,22 +435,23 @@ class Collection:
         return row_of(row.number, data, Path(row.path))
 
 
-def _head(card: dict[str, Any]) -> CardHead:
-    """What `choose` looks at in a scorecard given as plain values."""
-    run, rubric = card["run"], card["rubric"]
-    return CardHead(
-        run_id=run["id"],
-        path=run["path"],
-        sha256=run.get("sha256"),
-        agent=run["agent"],
-        task=run["task"],
-        tier=run["tier"],
-        repeat=run["repeat"],
-        track=run["track"],
-        judge=card["judge"]["name"],
-        rubric=rubric["id"],
-        version=rubric["version"],
-    )
+def _paths_of_copies(heads: Sequence[StoredHead], in_force: Sequence[StoredHead]) -> set[Path]:
+    """Paths at which there is nothing but a copy of a run that is listed at another path."""
+    run_at: dict[Path, Identity | None] = {}
+    for stored in heads:
+        if stored.bytes_now is None or stored.head.sha256 == stored.bytes_now:
+            run_at[stored.path] = stored.head.identity
+    listed_paths = {stored.path for stored in in_force}
+    listed = {stored.head.identity for stored in in_force}
+    copies = set()
+    for path, identity in run_at.items():
+        if path in listed_paths:
+            continue
+        # Of a run that the judge in force has not judged, one path is listed, too.
+        if identity in listed:
+            copies.add(path)
+        listed.add(identity)
+    return copies
 
 
 def stages_of(run: Run, card: ScoreCard | None) -> Segmentation:

@@ -5,7 +5,6 @@ A folder of runs stands for its scorecards in the store that belongs to it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from os import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 import polars as pl
 from pydantic import ValidationError
@@ -116,6 +115,14 @@ class CardFilter(Protocol):
         """Whether it lets each row of a run frame through."""
 
 
+class HeadedCard(NamedTuple):
+    """A scorecard with what the rule of `card.choice` looks at."""
+
+    head: CardHead
+    """From a store with the identity of the run, which the scorecard does not know."""
+    card: ScoreCard
+
+
 class CardSpool:
     """Scorecards in a temporary file, by the path at or below which their runs are."""
 
@@ -148,7 +155,7 @@ def read_cards(
     problems: list[str],
     reading: CardReading,
     choice: CardChoice | None = None,
-) -> Iterator[ScoreCard]:
+) -> Iterator[HeadedCard]:
     """Yield the scorecards of a source.
 
     Run frames in the source are added to `frames`, and a message for each item that cannot be read
@@ -158,23 +165,22 @@ def read_cards(
     if isinstance(source, pl.DataFrame):
         frames.append(run_columns(conform(source)))
     elif isinstance(source, ScoreCard):
-        yield source
+        yield HeadedCard(head_of(source), source)
     elif isinstance(source, Mapping):
-        yield from _validated(source, "scorecard", problems)
+        yield from _headed(_validated(source, "scorecard", problems))
     elif isinstance(source, str | Path):
         if is_store(source):
             from ...judge.store import open_store
 
             with open_store(source, create=False) as store:
-                yield from _from_store(store, choice)
-            return
-        if is_address(source):
+                yield from _from_store(store, store.heads(), choice)
+        elif is_address(source):
             yield from _from_address(str(source), frames, problems, reading, choice)
         else:
             yield from _from_path(Path(source), frames, problems, reading, choice)
     # An open Store, recognised without an import of its heavy module.
     elif hasattr(source, "iter_cards"):
-        yield from _from_store(source, choice)
+        yield from _from_store(source, source.heads(), choice)
     elif isinstance(source, Iterable):
         for item in source:
             yield from read_cards(item, frames, problems, reading, choice)
@@ -184,15 +190,20 @@ def read_cards(
         )
 
 
+def _headed(cards: Iterable[ScoreCard]) -> Iterator[HeadedCard]:
+    for card in cards:
+        yield HeadedCard(head_of(card), card)
+
+
 def is_store(source: str | Path) -> bool:
     """Whether a path or URL names a verdict store: a .db file or a PostgreSQL address."""
     return ("://" in str(source) and not is_address(source)) or Path(source).suffix == ".db"
 
 
 def _from_store(
-    store: Store, choice: CardChoice | None, below: Path | None = None
-) -> Iterator[ScoreCard]:
-    """The newest scorecards of every judge, or of the one that `choice` names.
+    store: Store, heads: Sequence[StoredHead], choice: CardChoice | None
+) -> Iterator[HeadedCard]:
+    """The newest scorecards of every judge, or of the one that `choice` names, among these.
 
     Which judge and rubric count is decided when the scorecards of all sources are known; only
     versions that cannot count are left out here.
@@ -201,20 +212,23 @@ def _from_store(
     if choice.rubrics:
         # A rubric that this store lacks may be in another source.
         choice = replace(choice, rubrics=(), versions=True)
-    judge = choice.judge
-    if judge is None or judge not in {stored.head.judge for stored in store.heads(below)}:
-        judge = ALL_JUDGES
-    yield from store.iter_cards(below=below, choice=replace(choice, judge=judge))
+    if choice.judge not in {stored.head.judge for stored in heads}:
+        choice = replace(choice, judge=ALL_JUDGES)
+    numbers = choose([stored.head for stored in heads], choice).numbers
+    cards = store.cards_at([heads[number].seq for number in numbers])
+    for number, card in zip(numbers, cards, strict=True):
+        yield HeadedCard(heads[number].head, card)
 
 
 def _from_folder_store(
     path: Path, reading: CardReading, choice: CardChoice | None
-) -> Iterator[ScoreCard]:
+) -> Iterator[HeadedCard]:
     """The scorecards of the runs at or below a path in the store that belongs to it, if any."""
+    from ...judge.session import is_store_there
     from ...judge.store import open_store
 
     place = reading.store_of(path)
-    if place is None or not ("://" in str(place) or Path(place).is_file()):
+    if not is_store_there(place):
         return
     with open_store(place, create=False) as store:
         heads = store.heads(path)
@@ -230,20 +244,18 @@ def _from_folder_store(
             store=store.location,
             unscored=len(existing - scored_paths),
             gone=sum(not scored.is_file() for scored in scored_paths - existing),
-            changed=_count_changed(store, heads, choice),
+            changed=_count_changed(heads, choice),
         )
         reading.folders.append(state)
-        yield from _from_store(store, choice, path)
+        yield from _from_store(store, heads, choice)
 
 
-def _count_changed(store: Store, heads: Sequence[StoredHead], choice: CardChoice | None) -> int:
+def _count_changed(heads: Sequence[StoredHead], choice: CardChoice | None) -> int:
     """Runs whose conversation is not the one that their scorecard was made from.
 
     Among them are copies that have become runs of their own, and new runs at the path of another
     one. Of several scorecards of a run, the one in force is meant.
     """
-    from ...judge.store import stamps
-
     try:
         selection = choose([stored.head for stored in heads], choice)
     except InputError:
@@ -252,18 +264,7 @@ def _count_changed(store: Store, heads: Sequence[StoredHead], choice: CardChoice
     scored = {stored.path: stored for stored in heads}
     scored |= {stored.path: stored for stored in heads if stored.head.judge in selection.judges}
     scored |= {heads[number].path: heads[number] for number in selection.numbers}
-    latest = store.stamped(scored)
-    count = 0
-    for path, stored in scored.items():
-        file = latest.get(path)
-        if file is not None and stamps.unchanged(path, file.stamp):
-            sha256 = file.run.sha256
-        elif path.is_file():
-            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        else:
-            continue
-        count += sha256 != stored.head.sha256
-    return count
+    return sum(stored.bytes_now not in (None, stored.head.sha256) for stored in scored.values())
 
 
 def _from_address(
@@ -272,7 +273,7 @@ def _from_address(
     problems: list[str],
     reading: CardReading,
     choice: CardChoice | None,
-) -> Iterator[ScoreCard]:
+) -> Iterator[HeadedCard]:
     """Scorecards and frames of the file at an address, or of the files directly below it."""
     files = find_files(address, _FRAME_SUFFIXES + _CARD_SUFFIXES)
     if not files:
@@ -298,7 +299,7 @@ def _from_path(
     problems: list[str],
     reading: CardReading,
     choice: CardChoice | None,
-) -> Iterator[ScoreCard]:
+) -> Iterator[HeadedCard]:
     if not path.exists():
         raise InputError(
             "no such file or folder", "give scorecards, a frame or a folder of runs", path
@@ -307,7 +308,7 @@ def _from_path(
         frames.append(run_columns(read_frame(path)))
         return
     if path.is_file() and path.name not in CONVERSATION_NAMES + TRACE_NAMES:
-        yield from _from_json(path, problems)
+        yield from _headed(_from_json(path, problems))
         return
     has_stored = False
     for card in _from_folder_store(path, reading, choice):
@@ -316,7 +317,7 @@ def _from_path(
     if has_stored:
         return
     if _conversations(path):
-        yield from _score_runs(path, problems, reading)
+        yield from _headed(_score_runs(path, problems, reading))
         return
     files = sorted(
         p for p in path.iterdir() if p.suffix in _FRAME_SUFFIXES + _CARD_SUFFIXES and p.is_file()
@@ -451,7 +452,7 @@ def iter_cards_and_frames(
     problems: list[str],
     reading: CardReading | None = None,
     choice: CardChoice | None = None,
-) -> Iterator[ScoreCard | pl.DataFrame]:
+) -> Iterator[HeadedCard | pl.DataFrame]:
     """Yield the scorecards of a source one at a time, then its frames.
 
     Some may be of one run; `cohorts.CardTables` says which of them count. A message for each item
@@ -482,15 +483,15 @@ def each_chosen_card(
     for item in iter_cards_and_frames(paths, problems, reading, choice):
         if isinstance(item, pl.DataFrame):
             raise InputError("a table of runs has no scorecards", "give the scorecards")
-        if where is None or where.accepts(item):
+        if where is None or where.accepts(item.card):
             accepted.add(len(heads))
-        heads.append(head_of(item))
+        heads.append(item.head)
     selection = choose(heads, choice, accepted)
     on_selection(selection)
     numbers = frozenset(selection.numbers)
     again = replace(reading, folders=[])
-    for number, card in enumerate(read_cards(paths, [], [], again, choice)):
-        if number >= len(heads) or head_of(card) != heads[number]:
+    for number, (head, card) in enumerate(read_cards(paths, [], [], again, choice)):
+        if number >= len(heads) or head != heads[number]:
             raise InputError("scorecards changed while they were read", "run the command again")
         if number in numbers:
             yield card

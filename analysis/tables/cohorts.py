@@ -19,7 +19,7 @@ import polars as pl
 from ...console import counted
 from ...errors import InputError
 from ...judge.base import JUDGED_STAGES
-from ...judge.card.choice import CardChoice, CardHead, Selection, choose
+from ...judge.card.choice import CardChoice, CardHead, Selection, choose, head_of
 from ...judge.card.fields import JudgeInfo
 from ...judge.card.scorecard import ScoreCard
 from ...trajectories.models import STAGES, Outcome
@@ -145,12 +145,12 @@ def cohort(
     n_cards = 0
     for item in iter_cards_and_frames(source, problems, reading, choice):
         if on_item is not None:
-            on_item(item)
+            on_item(item if isinstance(item, pl.DataFrame) else item.card)
         if isinstance(item, pl.DataFrame):
             frames.append(item)
             continue
-        tables.add(item)
-        if where is not None and where.accepts(item):
+        tables.add(item.card, item.head)
+        if where is not None and where.accepts(item.card):
             accepted.add(n_cards)
         n_cards += 1
     if where is not None:
@@ -224,6 +224,7 @@ class CardTables:
         self.codes = _TableBuilder({**CODES_SCHEMA, "card": _WHOLE})
         self.parts = _TableBuilder({**PARTS_SCHEMA, "card": _WHOLE})
         self.titles: dict[str, dict[str, str]] = {}
+        self._heads: list[CardHead] = []
         self._outcomes: list[Mapping[str, Outcome]] = []
         self._groups: list[Mapping[str, float | None]] = []
 
@@ -232,9 +233,10 @@ class CardTables:
         """Whether no scorecard was added."""
         return not self._outcomes
 
-    def add(self, card: ScoreCard) -> None:
-        """Add the rows of one scorecard to all tables."""
+    def add(self, card: ScoreCard, head: CardHead | None = None) -> None:
+        """Add the rows of one scorecard to all tables; `head`: what is known of it beyond that."""
         number = len(self._outcomes)
+        self._heads.append(head or head_of(card))
         self._outcomes.append(card.outcomes)
         self._groups.append(
             {name: stage.score for name, stage in card.stages.items() if name not in STAGES}
@@ -283,7 +285,8 @@ class CardTables:
         runs = self._runs.frame()
         if frames:
             runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
-        selection = choose(card_heads(runs), choice, accepted)
+        heads = self._heads + [head for frame in frames for head in card_heads(frame)]
+        selection = choose(heads, choice, accepted)
         numbers = [*selection.numbers, *selection.other_judges]
         ids = disambiguate(runs[numbers])
         changed = int((ids != runs[numbers]["run_id"]).sum())
@@ -365,8 +368,8 @@ def _has_distinct_runs(runs: pl.DataFrame) -> bool:
 
 def card_heads(runs: pl.DataFrame) -> list[CardHead]:
     """What `card.choice.choose` looks at in the scorecards of a run frame."""
-    names = {"rubric": "rubric", "version": "rubric_version"}
-    columns = [names.get(name, name) for name in CardHead._fields]
+    names = {"version": "rubric_version"}
+    columns = [names.get(name, name) for name in CardHead._fields if name != "identity"]
     return [CardHead(*row) for row in runs.select(columns).iter_rows()]
 
 

@@ -2,20 +2,22 @@
 
 A run may have several scorecards: by several judges, by several versions of a rubric, or of a copy.
 The scorecard in force is the newest by the judge that scored most runs. `CardChoice` names another
-judge or rubric. A run counts once, whatever was done to it.
+judge or rubric. A run counts once, whatever was done to it: `identified` says which scorecards are
+of one run.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...console import counted
 from ...errors import InputError
 from ...trajectories.reading.layout import run_around
+from .run_identity import Identity, RunState, identities
 
 if TYPE_CHECKING:
     from .scorecard import ScoreCard
@@ -43,23 +45,35 @@ class CardHead(NamedTuple):
     rubric: str | None
     version: str | None
     """Of the rubric."""
+    rubric_sha256: str | None = None
+    identity: Identity | None = None
+    """Of the run as it is now, while the scorecard may be of an earlier state (`identified`)."""
 
 
 def head_of(card: ScoreCard) -> CardHead:
     """What the rule looks at in a scorecard."""
-    run = card.run
+    return _head(vars(card.run), vars(card.rubric), card.judge.name)
+
+
+def head_of_values(card: Mapping[str, Any]) -> CardHead:
+    """What the rule looks at in a scorecard given as plain values; KeyError if it is none."""
+    return _head(card["run"], card["rubric"], card["judge"]["name"])
+
+
+def _head(run: Mapping[str, Any], rubric: Mapping[str, Any], judge: str) -> CardHead:
     return CardHead(
-        run_id=run.id,
-        path=run.path,
-        sha256=run.sha256,
-        agent=run.agent,
-        task=run.task,
-        tier=run.tier,
-        repeat=run.repeat,
-        track=run.track,
-        judge=card.judge.name,
-        rubric=card.rubric.id,
-        version=card.rubric.version,
+        run_id=run["id"],
+        path=run["path"],
+        sha256=run.get("sha256"),
+        agent=run["agent"],
+        task=run["task"],
+        tier=run["tier"],
+        repeat=run["repeat"],
+        track=run["track"],
+        judge=judge,
+        rubric=rubric["id"],
+        version=rubric["version"],
+        rubric_sha256=rubric.get("sha256"),
     )
 
 
@@ -201,24 +215,23 @@ def choose(
 ) -> Selection:
     """The scorecards that count, of the given ones from the oldest to the newest.
 
-    Two scorecards are of one run if its path, id, agent, task and repeat are the same, or its
-    bytes, agent, task, tier and repeat; without path and bytes, if its id is the same. What another
-    agent did within a run is no run of its own, unless nothing else is given. `accepted`:
+    Which of them are of one run does not depend on the choice (`identified`). What another agent did
+    within a run is no run of its own, unless nothing else is given. `accepted`:
     positions that a filter lets through, which does not change the judge in force; None for all.
     InputError if there are scorecards, but none of the judge or the rubric that was asked for.
     """
     choice = choice or CardChoice()
+    heads = identified(heads)
     numbers = _with_rubric(heads, choice.rubrics)
     other_rubrics = len(heads) - len(numbers)
     of_runs = _without_parts(heads, numbers)
     parts = len(numbers) - len(of_runs)
     numbers = of_runs
-    runs = _run_numbers(heads, numbers)
     newest: dict[Hashable, list[int]] = defaultdict(list)
     for number in numbers:
         head = heads[number]
         version = (head.rubric, head.version) if choice.versions else None
-        newest[runs[number], head.judge, version].append(number)
+        newest[head.identity, head.judge, version].append(number)
     outdated, copies = 0, 0
     chosen: list[int] = []
     for candidates in newest.values():
@@ -237,7 +250,7 @@ def choose(
     if accepted is not None:
         in_force = [number for number in in_force if number in accepted]
         others = [number for number in others if number in accepted]
-    judged_runs = {runs[number] for number in in_force}
+    judged_runs = {heads[number].identity for number in in_force}
     rubrics = Counter(_rubric_text(heads[number]) for number in in_force)
     return Selection(
         numbers=tuple(in_force),
@@ -248,8 +261,31 @@ def choose(
         copies=copies,
         parts=parts,
         other_rubrics=other_rubrics,
-        unjudged=len({runs[number] for number in others} - judged_runs),
+        unjudged=len({heads[number].identity for number in others} - judged_runs),
     )
+
+
+def identified(
+    heads: Sequence[CardHead], bytes_now: Mapping[str, str | None] | None = None
+) -> list[CardHead]:
+    """The heads with the identity of their runs; those that have one keep it.
+
+    `bytes_now`: see `run_identity.identities`.
+    """
+    if all(head.identity is not None for head in heads):
+        return list(heads)
+    states = [
+        RunState(
+            head.path,
+            head.sha256,
+            head.run_id,
+            (head.agent, head.task, head.tier, head.repeat),
+            head.identity,
+        )
+        for head in heads
+    ]
+    numbered = zip(heads, identities(states, bytes_now or {}), strict=True)
+    return [head._replace(identity=identity) for head, identity in numbered]
 
 
 def judges_by_use(judges: Iterable[str | None]) -> list[str | None]:
@@ -306,57 +342,36 @@ def _without_parts(heads: Sequence[CardHead], numbers: list[int]) -> list[int]:
 def _newest(heads: Sequence[CardHead], candidates: Sequence[int]) -> int:
     """The newest of one run's scorecards by one judge.
 
-    Of a run and its copies, which have the same bytes, the oldest that is still there counts: its
-    name is the one that labels know.
+    Those of the run as it is now come before those of an earlier state. Of a run and its copies,
+    which have the same bytes, the oldest that is still there counts: its name is the one that
+    labels know.
     """
-    number = candidates[-1]
-    newest = heads[number]
-    for other in candidates:
-        head = heads[other]
-        if head.path == newest.path:
+    of_now = [number for number in candidates if _is_of_now(heads[number])]
+    candidates = of_now or candidates
+    newest = heads[candidates[-1]]
+    equals = [number for number in candidates if _made_alike(heads[number], newest)]
+    for number in equals:
+        path = heads[number].path
+        if path == newest.path:
             break
-        is_copy = (head.sha256, head.rubric, head.version) == (
-            newest.sha256,
-            newest.rubric,
-            newest.version,
-        )
-        if is_copy and head.path is not None and Path(head.path).is_file():
-            return max(n for n in candidates if heads[n].path == head.path)
-    return number
+        if path is not None and Path(path).is_file():
+            return max(other for other in equals if heads[other].path == path)
+    return candidates[-1]
 
 
-def _run_numbers(heads: Sequence[CardHead], numbers: Sequence[int]) -> dict[int, int]:
-    """A number for the run of each scorecard, by union of those with the same path or bytes."""
-    parent: dict[Hashable, Hashable] = {}
+def _is_of_now(head: CardHead) -> bool:
+    """Whether a scorecard is of its run as it is now, not of an earlier state."""
+    return head.identity is not None and head.sha256 == head.identity[0]
 
-    def root(key: Hashable) -> Hashable:
-        while (above := parent.setdefault(key, key)) != key:
-            parent[key] = parent[above]
-            key = parent[key]
-        return key
 
-    ids_by_path: dict[str | None, set[str | None]] = defaultdict(set)
-    for number in numbers:
-        ids_by_path[heads[number].path].add(heads[number].run_id)
-    keys: dict[int, Hashable] = {}
-    for number in numbers:
-        head = heads[number]
-        same_run: list[Hashable] = []
-        if head.path:
-            same_run.append(("path", head.path, head.run_id, head.agent, head.task, head.repeat))
-        # Runs that are told apart by their ids alone are no copies of one another.
-        if head.sha256 and len(ids_by_path[head.path]) == 1:
-            cell = (head.agent, head.task, head.tier, head.repeat)
-            same_run.append(("bytes", head.sha256, *cell))
-        if not same_run:
-            same_run.append(("id", head.run_id) if head.run_id else ("card", number))
-        for key in same_run[1:]:
-            parent[root(key)] = root(same_run[0])
-        keys[number] = same_run[0]
-    run_numbers: dict[Hashable, int] = {}
-    return {
-        number: run_numbers.setdefault(root(key), len(run_numbers)) for number, key in keys.items()
-    }
+def _made_alike(head: CardHead, other: CardHead) -> bool:
+    """Whether two scorecards of a run are of the same bytes and by the same rubric."""
+    return (head.sha256, head.rubric, head.version, head.rubric_sha256) == (
+        other.sha256,
+        other.rubric,
+        other.version,
+        other.rubric_sha256,
+    )
 
 
 def _rubric_text(head: CardHead) -> str:

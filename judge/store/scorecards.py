@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from ...errors import StoreError
+from ...errors import InputError, StoreError
 from ...rubrics.model import Rubric
 from ...trajectories.models import TrackName
-from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose
+from ...trajectories.reading.json_bytes import read_bytes
+from ...trajectories.reading.remote import RemotePath
+from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose, identified
 from ..card.fields import Gist
 from ..card.scorecard import CardLine, ScoreCard
 from ..questions.texts import Text
-from . import schema
+from . import schema, stamps
 from .connection import (
     EvidenceRow,
     SettledRow,
@@ -64,6 +66,8 @@ class StoredHead(NamedTuple):
     path: Path
     """Of the run's conversation."""
     head: CardHead
+    bytes_now: str | None = None
+    """The hash of the conversation that is at the path now; None if it is gone."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +234,8 @@ class Archive(StorePart):
         """The newest scorecard of every (run, judge, version of a rubric), not read, oldest first.
 
         `below`: of the run at this path, or of the runs below this folder. `until`: as it was when
-        the scorecard with this number was the newest.
+        the scorecard with this number was the newest. Each with the identity of its run, which
+        depends on what is on the disk, not on which judge has read that.
         """
         cards, runs, rubrics = schema.cards, schema.runs, schema.rubrics
         newest = sa.select(sa.func.max(cards.c.seq)).group_by(
@@ -249,18 +254,48 @@ class Archive(StorePart):
                 cards.c.judge,
                 cards.c.rubric_id,
                 rubrics.c.version,
+                cards.c.rubric_sha256,
             )
             .join_from(cards, runs, cards.c.run_ref == runs.c.ref)
             .outerjoin(rubrics, cards.c.rubric_sha256 == rubrics.c.sha256)
             .where(cards.c.seq.in_(newest))
             .order_by(cards.c.seq)
         )
-        heads = []
+        numbered = []
         for row in self._read(query):
             seq, run_id, name, *fields = tuple(row)
             path = self.absolute(name)
-            heads.append(StoredHead(seq, path, CardHead(run_id, str(path), *fields)))
-        return heads
+            numbered.append((seq, path, CardHead(run_id, str(path), *fields)))
+        bytes_now = self._bytes_now({path for _, path, _ in numbered}, below)
+        heads = identified([head for _, _, head in numbered], bytes_now)
+        return [
+            StoredHead(seq, path, head, bytes_now.get(str(path)))
+            for (seq, path, _), head in zip(numbered, heads, strict=True)
+        ]
+
+    def _bytes_now(self, paths: Iterable[Path], below: Path | None) -> dict[str, str | None]:
+        """By path, the hash of the conversation there now; None if it is gone.
+
+        Addresses are left out. A file is read only if it has changed since it was judged.
+        """
+        files, runs = schema.files, schema.runs
+        query = sa.select(files.c.path, files.c.stamp, runs.c.sha256).join_from(
+            files,
+            runs,
+            sa.and_(runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256),
+        )
+        if below is not None:
+            query = query.where(self.at_or_below(files.c.path, below))
+        last_seen = {name: (stamp, sha256) for name, stamp, sha256 in self._read(query)}
+        bytes_now: dict[str, str | None] = {}
+        for path in paths:
+            if isinstance(path, RemotePath):
+                continue
+            stamp, sha256 = last_seen.get(self.relative(path), ("", None))
+            if not stamps.conversation_unchanged(path, stamp):
+                sha256 = _sha256_of(path)
+            bytes_now[str(path)] = sha256
+        return bytes_now
 
     def cards_at(self, seqs: Sequence[int], *, chunk: int = _PAGE) -> Iterator[ScoreCard]:
         """The scorecards with these numbers (`StoredHead.seq`), read `chunk` at a time."""
@@ -298,15 +333,28 @@ class Archive(StorePart):
 
         `below`: see `heads`.
         """
-        yield from self.cards_at(self._chosen(below, choice), chunk=chunk)
+        in_force = self.in_force(below, choice or CardChoice(judge=ALL_JUDGES))
+        yield from self.cards_at([stored.seq for stored in in_force], chunk=chunk)
 
-    def _chosen(self, below: Path | None, choice: CardChoice | None) -> list[int]:
-        """The numbers of the scorecards that count."""
+    def in_force(
+        self, below: Path | None = None, choice: CardChoice | None = None
+    ) -> list[StoredHead]:
+        """The heads of the scorecards that count (`card.choice.choose`), one a run, oldest first.
+
+        `below`: see `heads`.
+        """
         heads = self.heads(below)
-        selection = choose(
-            [stored.head for stored in heads], choice or CardChoice(judge=ALL_JUDGES)
-        )
-        return [heads[number].seq for number in selection.numbers]
+        selection = choose([stored.head for stored in heads], choice)
+        return [heads[number] for number in selection.numbers]
+
+    def judge_in_force(self) -> str | None:
+        """The judge whose scorecards count unless another one is named; None without any."""
+        table = schema.cards
+        names = [row.judge for row in self._read(sa.select(table.c.judge).distinct())]
+        if len(names) == 1:
+            return str(names[0])
+        judges = choose([stored.head for stored in self.heads()]).judges
+        return judges[0] if judges else None
 
     def judges(self, paths: Iterable[str | Path]) -> list[str]:
         """Names of the judges that have scorecards of runs at or below these paths."""
@@ -546,3 +594,11 @@ def _newest(
     if condition is not None:
         last = last.where(condition)
     return sa.select(table).where(table.c.seq.in_(last))
+
+
+def _sha256_of(path: Path) -> str | None:
+    """The hash of a conversation (`Run.sha256`); None if it cannot be read."""
+    try:
+        return hashlib.sha256(read_bytes(path)).hexdigest()
+    except InputError:
+        return None

@@ -80,6 +80,17 @@ def unchanged(path: Path | str, stamp: str) -> bool:
     return True
 
 
+def conversation_unchanged(path: Path | str, stamp: str) -> bool:
+    """Whether the conversation file at this path is unchanged, whatever became of the run's other
+    files."""
+    try:
+        entries = {name: (size, time_ns) for name, size, time_ns in json.loads(stamp or "[]")}
+        status = os.stat(path)
+    except (OSError, ValueError, TypeError):
+        return False
+    return entries.get(os.path.basename(path)) == (status.st_size, status.st_mtime_ns)
+
+
 def _entry_names(run: Run, folder: str) -> list[str]:
     """Files and folders that loading looked at, relative to the conversation's folder."""
     top = run_folder(run.path)

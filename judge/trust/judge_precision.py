@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..card.choice import choose
+from ..card.choice import ALL_JUDGES, CardChoice
 from ..store import Store
 from .human_labels import stored_labels
 
@@ -23,13 +23,12 @@ def precision_by_code(store: Store, judge: str) -> dict[str, float]:
         return {}
     labelled_runs = {label.run for label in labels}
     read_codes: dict[str, set[str]] = {}
-    heads = [
-        stored
-        for stored in store.heads()
+    seqs = [
+        stored.seq
+        for stored in store.in_force(choice=CardChoice(ALL_JUDGES))
         if stored.head.judge == judge and stored.head.run_id in labelled_runs
     ]
-    numbers = choose([stored.head for stored in heads]).numbers
-    for _, _, card in store.card_data_at([heads[number].seq for number in numbers]):
+    for _, _, card in store.card_data_at(seqs):
         own_codes = (code for code in card["codes"] if code["by"] == f"judge:{judge}")
         read_codes[card["run"]["id"]] = {code["code"] for code in own_codes}
     readings, confirmed = Counter[str](), Counter[str]()

@@ -16,7 +16,7 @@ from ambjudge.analysis.report.failure_texts import (
 )
 from ambjudge.analysis.report.findings import findings, named
 from ambjudge.analysis.report.results import analyse
-from ambjudge.analysis.tables.card_sources import iter_cards_and_frames
+from ambjudge.analysis.tables.card_sources import HeadedCard, iter_cards_and_frames
 from ambjudge.error_codes.models import FiredCode
 from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.views.run_filter import compile_query
@@ -32,7 +32,7 @@ def cards() -> list[ScoreCard]:
     problems: list[str] = []
     items = list(iter_cards_and_frames(RECORDED / "runs", problems))
     assert not problems
-    return [item for item in items if isinstance(item, ScoreCard)]
+    return [item.card for item in items if isinstance(item, HeadedCard)]
 
 
 def with_reasons(card: ScoreCard, number: int, *reasons: str) -> ScoreCard:

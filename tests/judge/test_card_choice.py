@@ -175,7 +175,7 @@ def test_every_scorecard_is_counted_or_left_out_for_a_reason(
 def test_scoring_a_run_again_changes_nothing_but_that_run(heads: list[CardHead]) -> None:
     """The newest scorecard of a run counts, and the number of runs stays."""
     before = choose(heads, CardChoice(ALL_JUDGES))
-    again = heads[before.numbers[0]]._replace(version="3")
+    again = heads[-1]._replace(version="3")
     after = choose([*heads, again], CardChoice(ALL_JUDGES))
     assert len(after.numbers) == len(before.numbers)
     assert len(heads) in after.numbers
