@@ -68,16 +68,14 @@ class VerdictsInForce:
     """Which verdicts the newest scorecards of each run and judge rest on."""
 
     def __init__(self, store: Store, below: Path | None) -> None:
-        from ..judge.card.choice import ALL_JUDGES, CardChoice, choose
+        from ..judge.card.choice import ALL_JUDGES, CardChoice
 
-        heads = store.heads(below)
-        choice = CardChoice(judge=ALL_JUDGES)
-        numbers = choose([stored.head for stored in heads], choice).numbers
-        newest = {heads[number].seq: heads[number].path for number in numbers}
-        origins = store.origins_of(list(newest))
+        in_force = store.in_force(below, CardChoice(judge=ALL_JUDGES))
+        newest = {stored.seq for stored in in_force}
+        origins = store.origins_of(sorted(newest))
         votes = (votes for of_card in origins.values() for votes in of_card.values())
         self._keys = {vote.key for of_item in votes for vote in of_item}
-        self._is_complete = newest.keys() == origins.keys()
+        self._is_complete = newest == origins.keys()
 
     def says(self, verdict: StoredVerdict) -> bool | None:
         """Whether the verdict is in force; None if some scorecard does not say what it rests on."""

@@ -377,7 +377,7 @@ class StoringScorer(RunScorer):
         self._voters = voters(
             with_voters(
                 guarded,
-                lambda voting: _LimitedJudge(StoredJudge(voting, store, planned=True), slots),
+                lambda voting: _LimitedJudge(StoredJudge(voting, store), slots),
             )
         )
         self._stored: list[StoredJudge] = []

@@ -20,6 +20,7 @@ from ..errors import AmbjudgeError, InputError
 from ..judge.card.choice import CardChoice, CardHead, Selection, choose, head_of_values
 from ..judge.card.fields import RULES
 from ..trajectories.reading.json_bytes import bounded_lines
+from ..trajectories.reading.layout import run_around
 from .run_rows import RunRow, row_of, waiting
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ class Collection:
             self.left_out = f"runs without a scorecard; {stranger}"
         in_force = [heads[number] for number in selection.numbers]
         rows = self._stored_rows(store, [stored.seq for stored in in_force])
-        return rows, {str(path) for path in _paths_of_copies(heads, in_force)}
+        return rows, {str(path) for path in _paths_left_out(heads, in_force)}
 
     def _note_selection(self, selection: Selection) -> None:
         self.left_out = selection.sentence()
@@ -435,23 +436,23 @@ class Collection:
         return row_of(row.number, data, Path(row.path))
 
 
-def _paths_of_copies(heads: Sequence[StoredHead], in_force: Sequence[StoredHead]) -> set[Path]:
-    """Paths at which there is nothing but a copy of a run that is listed at another path."""
+def _paths_left_out(heads: Sequence[StoredHead], in_force: Sequence[StoredHead]) -> set[Path]:
+    """Paths of copies of runs that are listed at another path, and of parts of runs."""
     run_at: dict[Path, Identity | None] = {}
     for stored in heads:
         if stored.bytes_now is None or stored.head.sha256 == stored.bytes_now:
             run_at[stored.path] = stored.head.identity
     listed_paths = {stored.path for stored in in_force}
     listed = {stored.head.identity for stored in in_force}
-    copies = set()
+    left_out = set()
     for path, identity in run_at.items():
         if path in listed_paths:
             continue
         # Of a run that the judge in force has not judged, one path is listed, too.
-        if identity in listed:
-            copies.add(path)
+        if identity in listed or run_around(path) is not None:
+            left_out.add(path)
         listed.add(identity)
-    return copies
+    return left_out
 
 
 def stages_of(run: Run, card: ScoreCard | None) -> Segmentation:

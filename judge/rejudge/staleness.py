@@ -5,7 +5,8 @@ A plan makes no call; `execute` then makes exactly the planned ones.
 `plan_rejudge` compares, for every run, question, item and voter (`judges.panel.voters`), the key of
 the verdict that would be made now with the verdicts in the store. A verdict is stale if its key is
 missing; the closest stored verdict shows why (criterion, evidence, prompt, judge, parameters).
-Weights, tiers' credits and requirements are in no key: editing them makes nothing stale.
+Weights, tiers' credits and requirements are in no key: editing them makes nothing stale. Copies of
+a run share their verdicts, so that a plan has each key once.
 
 Unchanged runs are not read: their files' stamps and the store's evidence index stand for them
 (`verify=True` reads all).
@@ -241,6 +242,7 @@ class _Planner:
         self.waiting: frozenset[str] = frozenset()
         """Keys of verdicts that wait in open batches, which are not asked for."""
         self.waiting_votes: set[tuple[Path, int, QuestionName]] = set()
+        self._planned_keys: set[str] = set()
         self.contents: dict[Path, tuple[str, str]] = {}
         self._last_read: tuple[Path, Requests] | None = None
 
@@ -419,8 +421,16 @@ class _Planner:
             for run in runs
             if run.settled is None and run.path not in with_stale
         )
-        if stale:
-            self._add_needs(stale)
+        unplanned = list(self._unplanned(stale))
+        if unplanned:
+            self._add_needs(unplanned)
+
+    def _unplanned(self, stale: Iterable[_ExpectedVerdict]) -> Iterator[_ExpectedVerdict]:
+        """The stale verdicts without those of copies, which have keys that are planned already."""
+        for verdict in stale:
+            if verdict.key not in self._planned_keys:
+                self._planned_keys.add(verdict.key)
+                yield verdict
 
     def _expected_verdicts(self, run: _RunInfo) -> Iterator[_ExpectedVerdict]:
         asked = self._items(run)

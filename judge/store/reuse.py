@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -54,27 +55,15 @@ class _PreparedRequest:
 class StoredJudge(JudgeWrapper):
     """A judge with a memory; name, prompts and parameters are the inner judge's."""
 
-    def __init__(
-        self,
-        judge: Judge,
-        store: Store,
-        planned: bool = False,
-        waiting: Collection[str] = (),
-    ) -> None:
-        """`waiting`: keys of verdicts that are not asked for, as they wait in open batches.
-
-        `planned`: for requests that a plan found stale.
-
-        Only verdicts that another process made for this very run meanwhile are reused then, so that
-        as many calls are made as were planned. If two runs show the same evidence, the first of
-        their two verdicts under one key stands.
-        """
+    def __init__(self, judge: Judge, store: Store, waiting: Collection[str] = ()) -> None:
+        """`waiting`: keys of verdicts that are not asked for, as they wait in open batches."""
         super().__init__(judge)
-        self._store, self._planned = store, planned
-        self._waiting = waiting
+        self._store, self._waiting = store, waiting
         self._identity = identity(judge)
         self._run_refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
+        self._asked: dict[str, asyncio.Event] = {}
+        """By verdict key, the items that are being asked for; set when the answer is stored."""
         self._contexts = EvidenceContexts(self._identity)
         self._lookups = GroupCommit(self._look_up_group)
         self._runs = GroupCommit(self._add_runs)
@@ -164,16 +153,37 @@ class StoredJudge(JudgeWrapper):
         store before this returns, so a crash later loses nothing.
         """
         prepared = await self._prepare(request)
-        if self._planned:
-            of_this_run = {
-                id: verdict
-                for id, verdict in prepared.lookup.verdicts.items()
-                if verdict.run_ref == prepared.run_ref
-            }
-            prepared = replace(prepared, lookup=Lookup(prepared.lookup.keys, of_this_run))
-        reply = await self._judge_missing(request, prepared)
+        # Copies of a run have the same verdict keys: one of them is asked about.
+        while asked := self._asked_already(request, prepared):
+            for answer in asked:
+                await answer.wait()
+            prepared = await self._prepare(request)
+        with self._asking(request, prepared):
+            reply = await self._judge_missing(request, prepared)
         self._answered[prepared.run_ref] += sum(is_final(result, reply) for result in reply.results)
         return reply
+
+    def _missing_keys(self, request: Request, prepared: _PreparedRequest) -> list[str]:
+        lookup = prepared.lookup
+        return [lookup.keys[item.id].sha256 for item in lookup.missing(request.criteria)]
+
+    def _asked_already(self, request: Request, prepared: _PreparedRequest) -> list[asyncio.Event]:
+        """The answers under way to items that the store lacks."""
+        keys = self._missing_keys(request, prepared)
+        return [self._asked[key] for key in keys if key in self._asked]
+
+    @contextmanager
+    def _asking(self, request: Request, prepared: _PreparedRequest) -> Iterator[None]:
+        """While items that the store lacks are asked for, nobody else here asks for them."""
+        answered = asyncio.Event()
+        keys = self._missing_keys(request, prepared)
+        self._asked |= dict.fromkeys(keys, answered)
+        try:
+            yield
+        finally:
+            for key in keys:
+                self._asked.pop(key, None)
+            answered.set()
 
     def pop_answered(self, run_ref: int) -> int:
         """How many items of this run were answered since the last call of this method."""

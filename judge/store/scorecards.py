@@ -266,7 +266,10 @@ class Archive(StorePart):
             seq, run_id, name, *fields = tuple(row)
             path = self.absolute(name)
             numbered.append((seq, path, CardHead(run_id, str(path), *fields)))
-        bytes_now = self._bytes_now({path for _, path, _ in numbered}, below)
+        # What was on the disk at an earlier time is not known.
+        bytes_now: dict[str, str | None] = {}
+        if until is None:
+            bytes_now = self._bytes_now({path for _, path, _ in numbered}, below)
         heads = identified([head for _, _, head in numbered], bytes_now)
         return [
             StoredHead(seq, path, head, bytes_now.get(str(path)))

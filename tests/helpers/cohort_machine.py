@@ -68,7 +68,6 @@ class CohortMachine(RuleBasedStateMachine):
         self.rubric: Path | None = None
         self.rubrics: list[Path] = []
         self.names = 0
-        self.shared_names: set[str] = set()
         self.scored_stores: set[Path | None] = set()
         self.judged: set[tuple[Path | None, str]] = set()
 
@@ -99,11 +98,9 @@ class CohortMachine(RuleBasedStateMachine):
 
     @step(name=st.sampled_from(["run-a", "run-b"]))
     def two_agents_have_runs_of_one_name(self, name: str) -> None:
-        # Another run at the path of one that was moved is not told from one that has grown.
-        assume(len(self.shop.run_folders()) < 9 and name not in self.shared_names)
-        self.shared_names.add(name)
+        assume(len(self.shop.run_folders()) < 9)
         for agent in AGENTS:
-            self.shop.add_run(f"{agent}/{name}", agent=agent)
+            self._add_run_at(f"{agent}/{name}", agent)
 
     @step(pick=PICK)
     def a_run_is_copied(self, pick: int) -> None:
@@ -113,6 +110,13 @@ class CohortMachine(RuleBasedStateMachine):
     @step(pick=PICK)
     def a_run_is_moved(self, pick: int) -> None:
         self.shop.move(self._run(pick), self._name())
+
+    @step(pick=PICK)
+    def a_run_takes_the_place_of_one_that_was_moved(self, pick: int) -> None:
+        assume(len(self.shop.run_folders()) < 9)
+        folder = self._run(pick)
+        self.shop.move(folder, self._name())
+        self.shop.add_run(str(folder.relative_to(self.shop.runs)))
 
     @step(pick=PICK)
     def a_run_grows(self, pick: int) -> None:
@@ -293,6 +297,10 @@ class CohortMachine(RuleBasedStateMachine):
     def _name(self) -> str:
         self.names += 1
         return f"run-{self.names:02}"
+
+    def _add_run_at(self, name: str, agent: str) -> None:
+        if not (self.shop.runs / name).exists():
+            self.shop.add_run(name, agent=agent)
 
     def _run(self, pick: int) -> Path:
         folders = self.shop.run_folders()

@@ -127,11 +127,6 @@ class Desk:
         return ambjudge.analysis.cohort(self.runs, reading, self.choice, self.query)
 
     @cached_property
-    def judges(self) -> set[str]:
-        """The judges of the scorecards that count."""
-        return set(self.cohort.runs["judge"])
-
-    @cached_property
     def ids(self) -> dict[Path, str]:
         """The ids of runs by their paths; scorecards keep the short ids of runs of one name."""
         rows = self.cohort.runs.select("path", "run_id").iter_rows()
@@ -240,9 +235,6 @@ def browser(desk: Desk) -> Numbers:
             for row in batch:
                 is_chosen = desk.query is None or desk.query.accepts_row(row)
                 if row.state != "scored" or not is_chosen:
-                    continue
-                # A run that the judge in force did not score shows another judge's scorecard.
-                if row.judge not in desk.judges:
                     continue
                 rows[_id_of(desk, row.path)] = _run_row(row._asdict())
     finally:

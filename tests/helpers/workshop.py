@@ -233,8 +233,7 @@ class Workshop:
         bodies = self.server.requests[self._requests :]
         self._requests = len(self.server.requests)
         contents = (json.dumps([body["model"], body["messages"]]) for body in bodies[:n_good])
-        # One command asks for each run, so that copies may be asked together; never again later.
-        self.asked.update({f"{self.store}: {content}" for content in contents})
+        self.asked.update(f"{self.store}: {content}" for content in contents)
 
 
 def _write(path: Path, data: Any) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import ambjudge
 import pytest
+from ambjudge.commands.browse import collect
+from ambjudge.config import load
 from cohort_places import (
     MEDIUM,
     PLACES,
@@ -241,3 +243,34 @@ def rounded(rows: list[dict]) -> list[tuple[str, ...]]:
         for row in rows
         if row["kind"] == "corrected" and row["lo"] is not None
     ]
+
+
+def test_scoring_one_run_by_rules_changes_no_models_board(shop: Workshop) -> None:
+    """A run that grew is what another path holds: the model's scorecards count as before, whoever
+    reads the run first, and the browser shows what they are."""
+    judge = JUDGES[0]
+    for number in range(4):
+        shop.add_run(f"run-{number}", agent=("elm", "oak")[number % 2], task_score=number / 10)
+    shop.score(judge)
+    grown = shop.runs / "run-1"
+    shop.grow(grown)
+    shop.copy(grown, "run-1-goes-on")
+    args = ("--judge", judge, "--api-base", shop.server.url)
+    shop.desk().call("score", "runs/run-1-goes-on", *args)
+    before = assert_same_numbers(shop.desk(), [*QUICK, *MEDIUM])
+    assert before.n_runs == 4
+    shop.desk().call("score", "runs/run-1", "--judge", "rules")
+    shop.add_run("run-4")
+    shop.desk().call("score", "runs/run-4", "--judge", "rules")
+    after = assert_same_numbers(shop.desk(), [*QUICK, *MEDIUM])
+    assert overall_of(after) == overall_of(before)
+    collection = collect(shop.runs, load(None), {})
+    rows = {row.id: row for batch in collection.batches() for row in batch}
+    assert {row.judge for row in rows.values()} == {judge, None}
+    notes = collection.open(rows["runs/run-4"]).notes
+    collection.close()
+    assert any(f"judge {judge} has not judged this run" in note for note in notes)
+    assert not collection.lets_rules_score
+    for folder in shop.run_folders():
+        shop.delete(folder)
+    assert assert_same_numbers(shop.desk(), QUICK).n_runs == 4

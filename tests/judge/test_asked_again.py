@@ -3,9 +3,12 @@ recorded runs."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.judges.api.prices import Price
 from ambjudge.judge.judges.api.transport import Retry
@@ -14,9 +17,11 @@ from ambjudge.judge.rejudge.execute import Execution, execute_plan
 from ambjudge.judge.rejudge.staleness import RejudgePlan, plan_rejudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, run_session
+from ambjudge.judge.spread.copies import Copies
 from ambjudge.judge.store import Store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Rubric
+from ambjudge.trajectories.reading.layout import find_conversations
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUNS = ("crc-lite-02", "crc-std-01")
@@ -197,3 +202,49 @@ async def test_a_question_that_comes_alone_is_estimated_cold(
     again = plan_rejudge(store, runs, judge)
     assert again.calls == 2
     assert again.estimate.expected.cached_tokens == 0
+
+
+@pytest.mark.parametrize("command", ["score", "rejudge"])
+async def test_copies_are_asked_about_once(
+    judge_server, store: Store, runs: list[Path], command: str
+) -> None:
+    """Four copies of a run cost one, and each has its scorecard."""
+    judge = judge_of(judge_server)
+    folder = runs[0].parents[1]
+    copies = [folder.with_name(f"copy-{number}") for number in range(3)]
+    for copy in copies:
+        shutil.copytree(folder, copy)
+    paths = [folder, *copies]
+    outcomes: list[ScoreOutcome] = []
+    options = ScoreOptions(concurrency=8)
+    if command == "rejudge":
+        planned, done = await bring(store, list(find_conversations(folder.parent)), judge)
+        assert planned.calls == done.usage.calls == judge_server.count
+        # One of its four copies and the other run.
+        assert planned.calls == 2 * len(QUESTIONS)
+        options = replace(options, stored_only=True)
+    await run_session(paths, judge, options, outcomes.append, store=store, signals=False)
+    assert judge_server.count == len(QUESTIONS) * (2 if command == "rejudge" else 1)
+    cards = [outcome.card for outcome in outcomes if outcome.card is not None]
+    assert [card.run.id for card in cards] == [path.name for path in paths]
+    assert len({card.overall for card in cards}) == 1
+    assert not any(card.gist.unscored for card in cards)
+
+
+async def test_workers_judge_one_copy_after_another(runs: list[Path]) -> None:
+    """Each worker has a memory of its own, so that the next copy waits for the verdicts."""
+    folder = runs[0].parents[1]
+    shutil.copytree(folder, folder.with_name("copy"))
+    copies, order = Copies(), []
+
+    async def judge(path: Path) -> None:
+        async with copies.turn(path):
+            order.append(f"{path.parents[1].name} begins")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            order.append(f"{path.parents[1].name} ends")
+
+    await asyncio.gather(*map(judge, find_conversations(folder.parent)))
+    of_copies = [text for text in order if text.split()[0] in (folder.name, "copy")]
+    assert [text.split()[1] for text in of_copies] == ["begins", "ends"] * 2
+    assert order.index(f"{runs[1].parents[1].name} begins") < order.index(of_copies[2])
