@@ -289,7 +289,7 @@ class Archive(StorePart):
         )
         if below is not None:
             query = query.where(self.at_or_below(files.c.path, below))
-        last_seen = {name: (stamp, sha256) for name, stamp, sha256 in self._read(query)}
+        last_seen = {row.path: (row.stamp, row.sha256) for row in self._read(query)}
         bytes_now: dict[str, str | None] = {}
         for path in paths:
             if isinstance(path, RemotePath):
