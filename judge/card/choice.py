@@ -215,9 +215,9 @@ def choose(
 ) -> Selection:
     """The scorecards that count, of the given ones from the oldest to the newest.
 
-    Which of them are of one run does not depend on the choice (`identified`). What another agent did
-    within a run is no run of its own, unless nothing else is given. `accepted`:
-    positions that a filter lets through, which does not change the judge in force; None for all.
+    Which of them are of one run does not depend on the choice (`identified`). What another agent
+    did within a run is no run of its own, unless nothing else is given. `accepted`: positions that
+    a filter lets through, which does not change the judge in force; None for all.
     InputError if there are scorecards, but none of the judge or the rubric that was asked for.
     """
     choice = choice or CardChoice()
