@@ -33,6 +33,8 @@ Cell = float | int | bool | str | None
 Row = dict[str, Cell]
 STAGES = ("S1", "S2", "S3", "S4", "S5")
 SCORES = (*STAGES, "agentic", "task_score", "overall")
+BESIDE = ("agentic", "task_score", *STAGES, "failed", "cost_usd", "turns", "wall_time_s")
+"""Means of agents that stand beside Overall on a board."""
 _NONE = ("–", "", "None")
 
 
@@ -304,16 +306,16 @@ def single_runs(desk: Desk) -> Numbers:
 
 def _board_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, Row]:
     """Agents of a leaderboard in the form of `leaderboard --json`."""
-    return {
-        row["agent"]: {
-            "n": row["runs"],
-            "overall": row["value"],
-            "agentic": row["agentic"],
-            "task_score": row["task_score"],
-        }
-        for row in rows
-        if row["scope"] == "overall" and row.get("population", "same") == "same"
-    }
+    agents: dict[str, Row] = {}
+    for row in rows:
+        if row["scope"] != "overall":
+            continue
+        cells = agents.setdefault(row["agent"], {"n": row["runs"], "overall": row["value"]})
+        cells |= {name: row[name] for name in BESIDE if name in row}
+        cells |= {f"{row['population']} {end}": row[end] for end in ("lo", "hi")}
+        tokens = row["input_tokens"], row["output_tokens"]
+        cells["total_tokens"] = None if None in tokens else sum(tokens)
+    return agents
 
 
 def leaderboard_json(desk: Desk) -> Numbers:
@@ -369,18 +371,39 @@ def site_board(desk: Desk) -> Numbers:
     data = json.loads(text[text.index("{") : text.rindex("}") + 1])
     n_runs, _, groupings, *_ = data["cells"]["- - -"]
     digits = {name: number for name, _, _, number, _ in data["measures"]}
+    factors = {name: _FACTORS.get((name, unit), 100.0) for name, _, unit, _, _ in data["measures"]}
     agents: dict[str, Row] = {}
     for row in groupings[data["groupings"].index("agent")][0]:
         label, n = data["labels"][row[0]], row[1]
         cells: Row = {"n": n}
         for name, numbers in zip(digits, row[7], strict=True):
-            if name in ("overall", "agentic", "task_score") and numbers is not None:
-                share = numbers[0] if numbers else None
-                cells[name if name == "overall" else f"{name} x100"] = (
-                    None if share is None else fixed(share, digits[name])
-                )
+            if not numbers or name not in ("overall", "total_tokens", *BESIDE):
+                continue
+            cells[f"{name} x{factors[name]!r}"] = _in_digits(numbers[0], digits[name])
+            if name == "overall":
+                ends = (("new", 2), ("same", 4))
+                for population, place in ends:
+                    low, high = (*numbers[2:6], None, None, None, None)[place - 2 : place]
+                    cells[f"{population} lo"] = _in_digits(low, digits[name])
+                    cells[f"{population} hi"] = _in_digits(high, digits[name])
         agents[label] = cells
     return Numbers(agents=agents, n_runs=n_runs)
+
+
+_FACTORS = {
+    ("overall", ""): 1.0,
+    ("turns", ""): 1.0,
+    ("cost_usd", "$"): 1.0,
+    ("wall_time_s", "min"): 1 / 60,
+    ("wall_time_s", "s"): 1.0,
+    ("total_tokens", "k"): 1e-3,
+    ("total_tokens", "M"): 1e-6,
+}
+"""What a board multiplies a measure by, by its unit; scores and shares by 100."""
+
+
+def _in_digits(value: float | None, digits: int) -> str | None:
+    return None if value is None else fixed(value, digits)
 
 
 def _text_board(text: str) -> dict[str, Row]:
@@ -402,14 +425,27 @@ def _text_board(text: str) -> dict[str, Row]:
 
 def _agent_cells(cells: Mapping[str, str]) -> Row:
     row: Row = {"n": cells["runs"]}
-    for name, heading in (
-        ("overall", "estimate"),
-        ("agentic", "Agentic"),
-        ("task_score", "Task"),
-    ):
+    for heading, name in _HEADINGS.items():
         if heading in cells:
-            row[name] = cells[heading].lstrip("~")
+            row[name] = cells[heading].lstrip("~").removesuffix(" %")
+    for population in ("new", "same"):
+        span = re.fullmatch(r"\[(\S+), (\S+)\]", cells.get(f"95 %, {population} tasks", ""))
+        if span:
+            row |= {f"{population} lo": span[1], f"{population} hi": span[2]}
     return row
+
+
+_HEADINGS = {
+    "estimate": "overall",
+    "Agentic": "agentic",
+    "Task": "task_score",
+    **{stage: stage for stage in STAGES},
+    "failure rate": "failed x100",
+    "cost, $": "cost_usd",
+    "turns": "turns",
+    "time, s": "wall_time_s",
+}
+"""Headings of a board in text, and the numbers below them."""
 
 
 def _words(html: str) -> str:
@@ -509,10 +545,10 @@ def _means(runs: Mapping[str, Row]) -> dict[Cell, int]:
 def _compare(place: str, rows: Mapping[str, Row], exact: Mapping[str, Row]) -> None:
     for key, cells in rows.items():
         for name, cell in cells.items():
-            plain, _, is_percent = name.partition(" x")
+            plain, _, factor = name.partition(" x")
             other = exact[key][plain]
-            if is_percent and other is not None:
-                other = float(other) * 100
+            if factor and other is not None:
+                other = float(factor) * float(other)
             assert _is_same(cell, other), f"{place}: {key}: {name} is {cell}, elsewhere {other}"
 
 
@@ -525,6 +561,6 @@ def _is_same(cell: Cell, exact: Cell) -> bool:
     if isinstance(exact, str):
         return cell == exact
     if isinstance(cell, str):
-        text = cell.replace(",", "")
+        text = cell.replace(",", "").replace("−", "-")
         return fixed(float(exact), len(text.partition(".")[2])) == text
     return abs(float(cell) - float(exact)) < 5e-5

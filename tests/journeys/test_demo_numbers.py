@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import ambjudge
+import polars as pl
 import pytest
+from ambjudge.rounding import fixed
 from cohort_places import (
     PLACES,
     QUICK,
@@ -49,6 +53,9 @@ def test_each_place_shows_numbers(desk: Desk, place) -> None:
     """Else a place that changed its form would agree with all others in silence."""
     numbers: Numbers = place(desk)
     assert len(numbers.runs or ()) == 30 or len(numbers.agents or ()) == 2
+    for cells in (numbers.agents or {}).values():
+        names = {name.partition(" x")[0] for name in cells}
+        assert names >= {"n", "overall", "same lo", "same hi", "failed", "cost_usd", "S3", "turns"}
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,26 @@ def test_each_place_shows_numbers(desk: Desk, place) -> None:
 def test_a_part_has_the_same_numbers_everywhere(desk: Desk, choice: dict[str, str]) -> None:
     part = Desk(desk.runs, desk.scratch, **choice)
     assert_same_numbers(part, [*QUICK, leaderboard_text, site_board])
+
+
+def test_a_difference_is_the_same_everywhere(desk: Desk) -> None:
+    names = ("agent-ash", "agent-elm")
+    said = json.loads(desk.call("compare", *names, "cards.jsonl", "--json")[0])
+    result = ambjudge.compare(*names, "cards.jsonl")
+    assert result.to_dict() == said
+    text = " ".join(desk.call("compare", *names, "cards.jsonl")[0].split())
+    assert " ".join(result.sentences) in text
+    (row,) = result.table.filter(pl.col("population") == "same").to_dicts()
+    shown = [fixed(row[name], 1) for name in ("value", "lo", "hi")]
+    assert f"is {shown[0]} points higher than" in text
+    assert "95 % interval [{}, {}] for the same tasks".format(*shown[1:]) in text
+    pairs = ambjudge.analyze("cards.jsonl", only=["pairwise"])["pairwise"]
+    (pair,) = pairs.filter(pl.col("population") == "same").to_dicts()
+    assert [pair[name] for name in ("value", "lo", "hi")] == [
+        row[name] for name in ("value", "lo", "hi")
+    ]
+    means = [cells["overall x1.0"] for cells in site_board(desk).agents.values()]
+    assert [number for number in means if number not in text] == []
 
 
 def block_lines(page: str) -> list[tuple[str, list[str]]]:
