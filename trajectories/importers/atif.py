@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InputError
+from ..models import AnswerKind
 from ..reading.answer_marks import stated_kind
 from ..reading.json_bytes import amount, read_bytes, read_json, text_or_none
 from ..reading.layout import file_in
@@ -377,7 +378,8 @@ def _add_result(
     extra = {**_step_extra(step), **as_object(result.get("extra"))}
     # What Harbor's converter of Claude Code kept of the session's own record.
     tool_use_result = as_object(as_object(extra.get("tool_result_metadata")).get("tool_use_result"))
-    kind = "cancelled" if tool_use_result.get("interrupted") is True else None
+    is_interrupted = tool_use_result.get("interrupted") is True
+    kind: AnswerKind | None = "cancelled" if is_interrupted else None
     draft.result(
         as_id(result.get("source_call_id")),
         content,

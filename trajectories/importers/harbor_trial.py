@@ -153,10 +153,12 @@ def add_trial(draft: Draft, path: Path) -> None:
         draft.agent = draft.agent or _agent_name(trial.result)
         _add_results(draft, trial.result, "")
         _add_totals(draft, trial.result)
-    for step in as_objects(trial.result.get("step_results")):
-        _add_results(draft, step, f"steps.{text_or_none(step.get('step_name'))}.")
-    for step in trial.steps:
-        if trial.result_file is None:
+    for result in as_objects(trial.result.get("step_results")):
+        _add_results(draft, result, f"steps.{text_or_none(result.get('step_name'))}.")
+    if trial.result_file is None:
+        if len(trial.trajectories) > 1:  # each step has a session of its own
+            draft.name = trial.folder.name
+        for step in trial.steps:
             _add_reward_files(draft, step)
 
 
