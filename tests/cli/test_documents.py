@@ -35,7 +35,7 @@ NOT_RUN = (
     "site cards.jsonl",
     "leaderboard parts/",
 )
-"""A screen, a watch that ends with Ctrl-C, a question that only a model answers, logs of others, and
+"""A screen, a watch that Ctrl-C ends, a question that only a model answers, logs of others, and
 what the tests of shards and of the site run."""
 
 
