@@ -94,7 +94,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
         killed: list[Worker] = []
 
         def kill(spending: Spending) -> None:
-            if not killed:
+            if spending.progress.done and not killed:
                 killed.append(pool._workers[0])
                 pool._workers[0].end() if engine == "ray" else os.kill(pool.pids[0], signal.SIGKILL)
 
