@@ -47,9 +47,11 @@ def main() -> int:
                     print(f"    {Path(frame.filename).name}:{frame.lineno} {frame.line}")
                 print("    after " + ", ".join(done[-12:]), flush=True)
             steps.update(step.partition("(")[0] for step in done)
+            print(f"seed {number}: {len(done)} steps", file=sys.stderr, flush=True)
+    minutes = (time.monotonic() - started) / 60
     print(
         f"{sum(steps.values())} steps in {args.seeds} sequences, {faults} of them with a fault,"
-        f" {time.monotonic() - started:.0f} s"
+        f" {minutes:.1f} minutes, {sum(steps.values()) / minutes:.0f} steps a minute"
     )
     for name, count in steps.most_common():
         print(f"  {count:5} {name}")
