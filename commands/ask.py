@@ -18,9 +18,10 @@ from .campaign import BatchStep, campaign, make_plan, open_part, read_run_flags,
 from .forecast import calls_text, cost_lines, forecast_json
 from .grouped_help import command as grouped_command
 from .grouped_help import option
-from .options import STORE, WHERE, campaign_options, json_option
+from .options import AGAIN, STORE, WHERE, campaign_options, json_option
 from .path_types import LocalPath
 from .runs import list_runs, matching_files
+from .selected_items import show_second_opinions
 from .sessions import existing_paths, note_strangers, required_store, score_options
 from .spending import Spending, within_budget
 from .table_files import format_of, target_of
@@ -53,6 +54,7 @@ _USAGE = (
 @option("--text", is_flag=True, help="The answer is one or two sentences.")
 @option("--schema", metavar="FILE", type=LocalPath(), help="The answer is JSON by this schema.")
 @WHERE
+@AGAIN
 @STORE
 @campaign_options
 @json_option("Print JSON Lines, one run each.")
@@ -136,6 +138,7 @@ def run(
             item.answer,
             target,
             part,
+            again=flags["again"],
             as_json=flags["as_json"],
             quiet=quiet,
             verbose=obj["verbose"] > 0,
@@ -218,6 +221,7 @@ class _Asking:
     answer: Answer
     target: _Target | None
     part: Part | None
+    again: bool
     as_json: bool
     quiet: bool
     verbose: bool
@@ -226,8 +230,16 @@ class _Asking:
 
     def plan(self) -> RejudgePlan:
         """Which answers the store lacks."""
+        from ..judge.rejudge.selection import ItemSelection
+
         plan = make_plan(
-            self.store, self.files, self.judge, self.scope, self.quiet, batch=self.batch
+            self.store,
+            self.files,
+            self.judge,
+            self.scope,
+            self.quiet,
+            batch=self.batch,
+            selection=ItemSelection(again=True) if self.again else None,
         )
         for _, error in plan.errors:
             console.error(error)
@@ -248,7 +260,9 @@ class _Asking:
 
     def finish_batch(self, plan: RejudgePlan, step: BatchStep) -> int:
         """Show the answers that are now in the store."""
-        return self._show_stored({path for path, _ in plan.errors}, interrupted=False)
+        code = self._show_stored({path for path, _ in plan.errors}, interrupted=False)
+        self._show_second_opinions(plan)
+        return code
 
     async def carry_out(self, scorer: Scorer) -> Answered:
         """Ask for the answers that the store lacks."""
@@ -274,6 +288,7 @@ class _Asking:
                 self.judge,
                 self.scope,
                 scorer=scorer,
+                again=self.again,
                 on_planning=planning.update,
                 on_planned=announce,
                 on_progress=lambda state: asking.update(
@@ -294,7 +309,13 @@ class _Asking:
                 console.error(error)
             console.note(bill(result.execution.usage), self.quiet)
             interrupted = result.execution.summary.interrupted
-        return self._show_stored(result.broken, interrupted)
+        code = self._show_stored(result.broken, interrupted)
+        self._show_second_opinions(result.plan)
+        return code
+
+    def _show_second_opinions(self, plan: RejudgePlan) -> None:
+        if not self.as_json:
+            show_second_opinions(self.store, plan, self.judge)
 
     def _show_stored(self, unreadable: Collection[Path], interrupted: bool) -> int:
         """Print and write the stored answers about the runs that could be read; the exit code."""

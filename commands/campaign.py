@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..judge.base import Judge
     from ..judge.provider_batch.collecting import Collected
     from ..judge.provider_batch.sending import Submission
+    from ..judge.rejudge.selection import ItemSelection
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.scope import Scope
     from ..judge.select import JudgeOptions
@@ -209,6 +210,7 @@ def make_plan(
     verify_files: bool = False,
     batch: bool = False,
     ask_open: bool = False,
+    selection: ItemSelection | None = None,
 ) -> RejudgePlan:
     """Find out which verdicts are missing or stale, with progress on stderr."""
     from ..judge.rejudge.staleness import plan_rejudge
@@ -222,6 +224,7 @@ def make_plan(
         verify=verify_files,
         batch=batch,
         ask_open=ask_open,
+        selection=selection,
         on_progress=progress.update,
     )
     progress.clear()

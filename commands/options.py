@@ -80,6 +80,36 @@ RUNNING = option(
     default=None,
     help="Runs without an end go on, or not.  [by age]",
 )
+AGAIN = option(
+    "--again",
+    heading="Scores",
+    is_flag=True,
+    help="Ask what has a verdict too; both are kept.",
+)
+selection_options = combined(
+    WHERE,
+    option(
+        "--criteria",
+        heading="Scores",
+        metavar="S2b,E3",
+        help="Ask only these criteria, codes or stages.",
+    ),
+    option(
+        "--disagree",
+        heading="Scores",
+        metavar="A,B",
+        help="Ask only what these two judges differ on.",
+    ),
+    option(
+        "--below-confidence",
+        heading="Scores",
+        type=click.FloatRange(0, 1, min_open=True),
+        metavar="X",
+        help="Ask only what is less sure than this.",
+    ),
+    AGAIN,
+)
+"""Which runs are meant, and which items of them are asked."""
 POLICY = option(
     "--policy",
     heading="Scores",
@@ -88,9 +118,12 @@ POLICY = option(
 )
 run_facts_options = combined(
     option(
-        "--track", heading="Scores", metavar="TRACK", help="The track of runs that do not name one."
+        "--track",
+        heading="Scores",
+        metavar="TRACK",
+        help="Of runs that name none; selects no runs.",
     ),
-    tier_option("The tier of runs that do not name one."),
+    tier_option("Of runs that name none; selects no runs."),
     option(
         "--public",
         heading="Scores",

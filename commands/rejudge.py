@@ -26,13 +26,20 @@ from .options import (
     RUBRIC,
     STAGES_FROM,
     STORE,
-    WHERE,
     campaign_options,
     json_option,
     run_facts_options,
+    selection_options,
 )
 from .runs import list_runs, matching_files
 from .score_changes import show_changes, show_renewed
+from .selected_items import (
+    note_given_facts,
+    note_nothing_asked,
+    selected_items,
+    show_chosen,
+    show_second_opinions,
+)
 from .sessions import (
     existing_paths,
     judge_options,
@@ -48,6 +55,7 @@ if TYPE_CHECKING:
 
     from ..analysis.report.changes_result import Changes
     from ..judge.base import Judge, Usage
+    from ..judge.rejudge.selection import ItemSelection
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.rejudge.update import UpdateResult
     from ..judge.runner import Progress
@@ -66,14 +74,14 @@ _STORED_OPTIONS = {
 @grouped_command(
     "rejudge",
     "ambjudge rejudge runs/ --rubric my-vqa.yaml --dry-run",
-    "ambjudge rejudge runs/ --rubric my-vqa.yaml --judge openai/gpt-5.4-mini --max-cost 5",
+    "ambjudge rejudge runs/ --judge openai/gpt-5.4 --disagree judge-a,judge-b --max-cost 5",
 )
 @PATHS
 @campaign_options
 @STAGES_FROM
 @DIAGNOSIS
 @ASK_ALL
-@WHERE
+@selection_options
 @RUBRIC
 @run_facts_options
 @POLICY
@@ -92,12 +100,8 @@ _STORED_OPTIONS = {
 def command(
     obj: dict[str, Any], /, paths: tuple[str, ...], abandon: str | None, **flags: Any
 ) -> int:
-    """Judge again what has become stale under the rubric, prompt, judge or evidence in force; then
-    renew the scorecards.
-
-    A verdict is stale when the text, scale or evidence of its criterion has changed. Changes of
-    weights, credits and policy need no call. Without --judge, the judge of the stored verdicts is
-    asked.
+    """Judge again what an edit made stale, then renew the scorecards. Without --judge, the judge of
+    the stored verdicts is asked.
     """
     if abandon is not None:
         return _abandon(obj, paths, abandon, flags["store"])
@@ -146,6 +150,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         judge = run_flags.judge()
         options, spending = within_budget(store, settings, flags, options)
         check_can_label_stages(judge, options.questions)
+        files, items = selected_items(store, files, judge, flags, quiet)
+        options = replace(options, some_items=items is not None)
         plan = make_plan(
             store,
             files,
@@ -155,14 +161,19 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             verify_files=flags["verify_files"],
             batch=run_flags.batch,
             ask_open=run_flags.ask_open,
+            selection=items,
         )
+        note_given_facts(store, files, flags, quiet)
+        note_nothing_asked(plan, items, quiet)
         for path, error in plan.errors:
             console.error(f"{path}: {error}")
         cards = outdated_runs(store, plan, judge, options)
         if not (run_flags.dry_run or as_json):
             note_forecast(plan, quiet, spending)
         last_card = store.last_card()
-        work = _Rejudging(plan, cards, judge, options, store, last_card, spending, as_json, quiet)
+        work = _Rejudging(
+            plan, cards, judge, options, store, last_card, spending, items, as_json, quiet
+        )
         code = campaign(
             work,
             flags=run_flags,
@@ -224,6 +235,7 @@ class _Rejudging:
     last_card: int
     """The number of the newest scorecard before."""
     spending: Spending
+    items: ItemSelection | None
     as_json: bool
     quiet: bool
 
@@ -250,6 +262,8 @@ class _Rejudging:
         updated, errors = asyncio.run(rescore(self.store, stale, self.judge, scorer))
         show_renewed(updated)
         show_changes(self._changes())
+        show_chosen(self.items, (run.after for run in updated), self.judge)
+        show_second_opinions(self.store, plan, self.judge)
         return 1 if errors or step.unscored or step.over_budget else 0
 
     async def carry_out(self, scorer: Scorer) -> UpdateResult:
@@ -286,6 +300,8 @@ class _Rejudging:
         else:
             _show_update(result)
             show_changes(self._changes())
+            show_chosen(self.items, (run.after for run in result.runs), self.judge)
+            show_second_opinions(self.store, self.forecast, self.judge)
         if result.execution.summary.interrupted:
             console.note_interrupted(self.quiet)
             return 130
@@ -296,7 +312,10 @@ class _Rejudging:
         from ..judge.card.choice import CardChoice
         from ..judge.rejudge.card_changes import Earlier
 
-        choice, earlier = CardChoice(self.judge.name), Earlier(until=self.last_card)
+        # A judge that was asked some items alone may have no scorecard yet.
+        has_cards = self.judge.name in {stored.head.judge for stored in self.store.heads()}
+        choice = CardChoice(self.judge.name if has_cards else None)
+        earlier = Earlier(until=self.last_card)
         return compare(self.store, [None], choice, earlier, self.quiet)
 
 

@@ -27,7 +27,7 @@ from .campaign import (
 )
 from .card_files import CardFile, output_path
 from .card_in_force import card_in_force
-from .forecast import show_forecast
+from .forecast import note_forecast, show_forecast
 from .grouped_help import command as grouped_command
 from .grouped_help import option
 from .options import (
@@ -40,12 +40,19 @@ from .options import (
     RUNNING,
     STAGES_FROM,
     STORE,
-    WHERE,
     campaign_options,
     run_facts_options,
+    selection_options,
 )
 from .path_types import PathOrAddress
 from .runs import has_run, list_runs, matching_files
+from .selected_items import (
+    chooses_items,
+    note_given_facts,
+    note_nothing_asked,
+    selected_items,
+    show_second_opinions,
+)
 from .sessions import (
     note_strangers,
     open_session_store,
@@ -59,6 +66,7 @@ if TYPE_CHECKING:
     from ..judge.card.fields import Gist
     from ..judge.card.read_share import Standing
     from ..judge.card.scorecard import CardLine, ScoreCard
+    from ..judge.rejudge.selection import ItemSelection
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.run_sources import RunSource
     from ..judge.runner import Progress
@@ -78,7 +86,7 @@ if TYPE_CHECKING:
 @STAGES_FROM
 @DIAGNOSIS
 @ASK_ALL
-@WHERE
+@selection_options
 @RUBRIC
 @run_facts_options
 @RUNNING
@@ -94,10 +102,9 @@ if TYPE_CHECKING:
 )
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Score runs: a conversation.json, a run folder, or every run below a folder or an address
-    (s3://bucket/runs).
+    """Score a run, or every run below a folder or an address (s3://bucket/runs).
 
-    S1-S3 are judged by the track's rubric; S4-S5 are checked from the output files.
+    S1-S3 are judged by the rubric of the track, S4-S5 checked from output files.
     """
     return run(obj, paths, flags)
 
@@ -116,7 +123,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     judge = run_flags.judge()
     options = score_options(settings, flags)
     check_can_label_stages(judge, options.questions)
-    needs_store = run_flags.dry_run or run_flags.batch
+    needs_store = run_flags.dry_run or run_flags.batch or chooses_items(flags)
     stored = None
     if not needs_store and run_flags.shard is None:
         stored = card_in_force(obj, paths, settings, flags)
@@ -156,9 +163,17 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         if run_flags.shard is not None:
             shard, options = select_shard(run_flags, run_sources(runs), options)
             runs = list(shard)
+        items = None
+        if store is not None:
+            files = [source.path for source in run_sources(runs) if source.error is None]
+            note_given_facts(store, files, flags, quiet)
+        if store is not None and chooses_items(flags):
+            files, items = selected_items(store, files, judge, flags, quiet)
+            runs = [RunSource(file) for file in files]
+            options = replace(options, stored_only=True, some_items=True)
         out = output_path(flags["out"]) if flags["out"] else None
-        files = (source.path for source in run_sources(runs))
-        part = open_part(run_flags, out, files, judge, options)
+        paths_of_runs = (source.path for source in run_sources(runs))
+        part = open_part(run_flags, out, paths_of_runs, judge, options)
         if part is not None:
             out = part.file
             finished_code = part.finished_code(quiet)
@@ -182,6 +197,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             store=store,
             sink=sink,
             spending=spending,
+            items=items,
             as_json=flags["as_json"],
             quiet=quiet,
         )
@@ -261,6 +277,8 @@ class _Scoring:
     store: Store | None
     sink: _OutcomeSink
     spending: Spending
+    items: ItemSelection | None
+    """The items that are asked; None: all."""
     as_json: bool
     quiet: bool
 
@@ -268,14 +286,17 @@ class _Scoring:
         """Plan the verdicts that the store lacks."""
         assert self.store is not None
         files = self._readable_files()
-        return make_plan(
+        plan = make_plan(
             self.store,
             files,
             self.judge,
             self.options.scope(),
             self.quiet,
             batch=self.flags.batch,
+            selection=self.items,
         )
+        note_nothing_asked(plan, self.items, self.quiet)
+        return plan
 
     def _readable_files(self) -> list[Path]:
         from ..judge.run_sources import run_sources
@@ -300,7 +321,7 @@ class _Scoring:
     def finish_batch(self, plan: RejudgePlan, step: BatchStep) -> int:
         """Score every run with the verdicts that are now in the store."""
         options = replace(self.options, stored_only=True)
-        work = replace(self, options=options)
+        work = replace(self, options=options, items=None)
         return judge_runs(
             work, flags=self.flags, judge=self.judge, options=options, store=self.store
         )
@@ -317,10 +338,35 @@ class _Scoring:
             return await self._collect(scorer, None)
         unchanged = unchanged_cards(self.store, self.judge, self.options)
         with noted_session(self.store, "score", self.judge.name) as event:
-            totals = await self._collect(scorer, unchanged)
+            totals = await self._ask_and_collect(scorer, unchanged)
             event.usage, event.interrupted = totals.usage, totals.summary.interrupted
             event.counts = {"scored": self.sink.scored, "failed": self.sink.failed}
         return totals
+
+    async def _ask_and_collect(self, scorer: Scorer, unchanged: CardCache) -> SessionTotals:
+        """Ask the chosen items first, if only some are asked."""
+        from ..judge.rejudge.execute import execute_plan
+        from ..judge.session import SessionTotals
+
+        if self.items is None or self.store is None:
+            return await self._collect(scorer, unchanged)
+        plan = self.plan()
+        note_forecast(plan, self.quiet, self.spending)
+        calls = console.Progress("judged", plan.calls, self.quiet)
+        execution = await execute_plan(
+            plan,
+            self.store,
+            self.judge,
+            scorer=scorer,
+            on_progress=lambda state: calls.update(state.progress.done),
+        )
+        calls.clear()
+        if execution.summary.interrupted:
+            return SessionTotals(execution.summary, execution.usage, execution.throttles)
+        totals = await self._collect(scorer, unchanged)
+        if not self.as_json:
+            show_second_opinions(self.store, plan, self.judge)
+        return replace(totals, usage=totals.usage + execution.usage)
 
     async def _collect(self, scorer: Scorer, unchanged: CardCache | None) -> SessionTotals:
         from ..judge.session import collect_cards

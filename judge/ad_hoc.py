@@ -36,6 +36,7 @@ from .judges.panel import result_of_votes
 from .questions.items import AnswerKind, AskItem, QuestionSet
 from .questions.question_keys import VoteKeys
 from .rejudge.execute import Execution, Spending, execute_plan
+from .rejudge.selection import ItemSelection
 from .rejudge.staleness import RejudgePlan, plan_rejudge
 from .scope import Scope
 from .session import Scorer
@@ -136,6 +137,7 @@ async def ask(
     concurrency: int = 8,
     budget: Allowance | None = None,
     scorer: Scorer | None = None,
+    again: bool = False,
     on_planning: Callable[[int], None] | None = None,
     on_planned: Callable[[RejudgePlan], None] | None = None,
     on_progress: Callable[[Spending], None] | None = None,
@@ -144,13 +146,15 @@ async def ask(
     """Ask what the store does not know yet; the answers come in the order of the paths.
 
     `paths`: conversation files. `question`: an item (`ask_item`), or a scope (`ask_scope`) that
-    also names track, tier or public inputs. `scorer`: workers, as for `execute_plan`. One run is in
-    memory for each call under way. JudgeError if the judge cannot be used at all; ConfigError for
+    also names track, tier or public inputs. `scorer`: workers, as for `execute_plan`. `again`: ask
+    for a second opinion where there is an answer. One run is in memory for each call under way.
+    JudgeError if the judge cannot be used at all; ConfigError for
     one that cannot be asked, or for a cost limit on a judge without a known price.
     """
     scope = question if isinstance(question, Scope) else ask_scope(judge, question)
     paths = tuple(paths)
-    plan = plan_rejudge(store, paths, judge, scope, on_progress=on_planning)
+    selection = ItemSelection(again=True) if again else None
+    plan = plan_rejudge(store, paths, judge, scope, selection=selection, on_progress=on_planning)
     if on_planned is not None:
         on_planned(plan)
     execution = None

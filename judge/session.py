@@ -74,6 +74,8 @@ class ScoreOptions:
     tokens_per_minute: float | None = None
     replace_whole_cards: bool = False
     """Let a scorecard that lacks verdicts replace a stored one that lacks none."""
+    some_items: bool = False
+    """Only some items are asked, so a scorecard replaces none that has an answer that it lacks."""
     stored_only: bool = False
     """Ask no judge: make scorecards from the verdicts that the store has."""
     running: RunningRule = field(default_factory=RunningRule)
@@ -448,6 +450,7 @@ class StoringScorer(RunScorer):
             facts,
             may_replace,
             tuple(verdict_keys),
+            self.options.some_items,
         )
         if not await self._cards.submit(new_card):
             self.kept_cards += 1

@@ -40,11 +40,18 @@ from ..facts.decided import FACTS, ProvenValues, decode, encode, without_decided
 from ..judges.panel import voters
 from ..provider_batch.ledger import waiting_keys
 from ..questions.question_keys import VoteKeys
-from ..questions.verdict_keys import JudgeIdentity, VerdictKey, canonical_json, identity
+from ..questions.verdict_keys import (
+    JudgeIdentity,
+    VerdictKey,
+    canonical_json,
+    identity,
+    key_maker,
+)
 from ..scope import Scope
 from ..store import Store, stamps
 from ..store.connection import EvidenceRow, SettledRow
 from .forecast import CallSize, Forecaster, ForecastSum
+from .selection import ItemSelection
 
 StaleReason = Literal[
     "new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"
@@ -78,6 +85,18 @@ class Need:
         return replace(request, criteria=stale, sample=self.sample)
 
 
+class SecondOpinion(NamedTuple):
+    """An item that is asked once more, by the keys of both verdicts."""
+
+    path: Path
+    question: QuestionName
+    item: str
+    in_force: str
+    """The key of the verdict that stands, and counts."""
+    further: str
+    """The key of the one that is asked for."""
+
+
 @dataclass(frozen=True)
 class RejudgePlan:
     """What would be judged.
@@ -103,6 +122,8 @@ class RejudgePlan:
     """Runs of another track than the scope's rubric; they are judged by their own rubric."""
     contents: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
     """Hashes of the contents and of the rubric of each run that could be read, by absolute path."""
+    second_opinions: tuple[SecondOpinion, ...] = ()
+    """Of the items that are asked though a verdict stands."""
 
     @property
     def calls(self) -> int:
@@ -147,6 +168,7 @@ def plan_rejudge(
     verify: bool = False,
     batch: bool = False,
     ask_open: bool = False,
+    selection: ItemSelection | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> RejudgePlan:
     """The plan for the runs at these conversation files.
@@ -154,12 +176,15 @@ def plan_rejudge(
     Makes no call; a run that cannot be read is in `errors`.
 
     `verify` reads every run instead of trusting sizes and times; `batch` forecasts the cost of
-    calls through the provider's batches; `on_progress` gets the number of runs planned so far.
+    calls through the provider's batches; `selection` names the only items that are asked, and
+    InputError is raised if none of the runs has one of them; `on_progress` gets the number of runs
+    planned so far.
 
     What waits in an open batch is not planned, unless `batch` or `ask_open`: the first collects it
     before it asks.
     """
-    planner = _Planner(store, judge, scope or Scope(), verify, Forecaster(store, batch=batch))
+    forecaster = Forecaster(store, batch=batch)
+    planner = _Planner(store, judge, scope or Scope(), verify, forecaster, selection)
     if not (batch or ask_open):
         planner.waiting = waiting_keys(store)
     unplanned = iter(paths)
@@ -223,15 +248,28 @@ class _ExpectedVerdict(NamedTuple):
     question: QuestionName
     item: Criterion
     key: str
+    sample: int
+    """The voter's number; of a second opinion the next one that has no verdict."""
+    is_further: bool = False
+    """Whether it is a second opinion."""
 
 
 class _Planner:
     """Plans chunk by chunk, so that only what is stale is kept in memory."""
 
     def __init__(
-        self, store: Store, judge: Judge, scope: Scope, verify: bool, forecaster: Forecaster
+        self,
+        store: Store,
+        judge: Judge,
+        scope: Scope,
+        verify: bool,
+        forecaster: Forecaster,
+        selection: ItemSelection | None,
     ) -> None:
-        self.forecaster = forecaster
+        self.forecaster, self.selection = forecaster, selection
+        self._used_names: set[str] = set()
+        self._asked_items: set[str] = set()
+        self.second_opinions: list[SecondOpinion] = []
         self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
         self.keys = VoteKeys(judge, scope.questions, scope.public)
         self.leaves_to_facts = scope.questions.leaves_to_facts(judge.name)
@@ -248,6 +286,7 @@ class _Planner:
 
     def plan(self) -> RejudgePlan:
         """The plan for all runs that were added."""
+        self._check_names()
         return RejudgePlan(
             judge=identity(self.judge),
             scope=self.scope,
@@ -261,7 +300,19 @@ class _Planner:
             costs=tuple(self.forecasts.costs),
             foreign_track_runs=self.counts["foreign_track_runs"],
             contents=self.contents,
+            second_opinions=tuple(self.second_opinions),
         )
+
+    def _check_names(self) -> None:
+        """InputError if the selection names something that none of the runs is asked."""
+        if self.selection is None or not self.contents:
+            return
+        unused = sorted(self.selection.names - self._used_names)
+        if unused:
+            raise InputError(
+                f"{', '.join(unused)}: not asked about any of these runs",
+                f"choose from {', '.join(sorted(self._asked_items))}",
+            )
 
     def add(self, paths: Sequence[Path]) -> None:
         """Plan these runs: from the store where their files are unchanged, else by reading them."""
@@ -314,6 +365,9 @@ class _Planner:
         would be shown.
         """
         runs = self._unchanged_runs(paths)
+        if self.selection is not None:
+            # Which items are stale is asked of each item.
+            return {} if self.scope.questions.stages == "mixed" else self._with_evidence(runs)
         settled_pairs = self.store.settled(
             {run.content_sha256 for run in runs.values()},
             {self._questions_sha256(run) for run in runs.values()},
@@ -324,10 +378,14 @@ class _Planner:
         # Whether a run is asked for its stages shows only when it is read.
         if self.scope.questions.stages == "mixed":
             return settled
-        unsettled = [run for run in runs.values() if run.settled is None]
-        self._add_stored_evidence(unsettled)
-        complete = {run.path: run for run in unsettled if self._is_complete(run)}
+        unsettled = {path: run for path, run in runs.items() if run.settled is None}
+        complete = self._with_evidence(unsettled)
         return {path: run for path, run in runs.items() if path in settled or path in complete}
+
+    def _with_evidence(self, runs: Mapping[Path, _RunInfo]) -> dict[Path, _RunInfo]:
+        """Those of the runs of which the store knows all that planning must know."""
+        self._add_stored_evidence(list(runs.values()))
+        return {path: run for path, run in runs.items() if self._is_complete(run)}
 
     def _is_complete(self, run: _RunInfo) -> bool:
         """Whether the store knows all that planning must know of a run."""
@@ -409,18 +467,21 @@ class _Planner:
         stored = self.store.keys_with_verdict(verdict.key for verdict in expected)
         stale = [verdict for verdict in expected if verdict.key not in stored]
         self.counts["current"] += len(expected) - len(stale)
-        with_stale = {verdict.run.path for verdict in stale}
+        if self.selection is None:
+            with_stale = {verdict.run.path for verdict in stale}
+            self.store.settle(
+                SettledRow(run.content_sha256, self._questions_sha256(run), self._item_count(run))
+                for run in runs
+                if run.settled is None and run.path not in with_stale
+            )
+        elif self.selection.again:
+            stale += self._further([verdict for verdict in expected if verdict.key in stored])
         waiting = [verdict for verdict in stale if verdict.key in self.waiting]
         if waiting:
             stale = [verdict for verdict in stale if verdict.key not in self.waiting]
             self.waiting_votes.update(
                 (verdict.run.path, verdict.voter, verdict.question) for verdict in waiting
             )
-        self.store.settle(
-            SettledRow(run.content_sha256, self._questions_sha256(run), self._item_count(run))
-            for run in runs
-            if run.settled is None and run.path not in with_stale
-        )
         unplanned = list(self._unplanned(stale))
         if unplanned:
             self._add_needs(unplanned)
@@ -432,26 +493,74 @@ class _Planner:
                 self._planned_keys.add(verdict.key)
                 yield verdict
 
+    def _further(self, standing: Sequence[_ExpectedVerdict]) -> list[_ExpectedVerdict]:
+        """The next samples of verdicts that stand: one of each voter's judge."""
+        last = {id(voter.judge): index for index, voter in enumerate(self.keys.voters)}
+        further = [
+            self._next_sample(verdict)
+            for verdict in standing
+            if last[id(self.keys.voters[verdict.voter].judge)] == verdict.voter
+        ]
+        stored = self.store.keys_with_verdict(verdict.key for verdict in further)
+        while taken := [n for n, verdict in enumerate(further) if verdict.key in stored]:
+            for number in taken:
+                further[number] = self._next_sample(further[number])
+            stored = self.store.keys_with_verdict(further[number].key for number in taken)
+        in_force = {(v.run.path, v.voter, v.question, v.item.id): v.key for v in standing}
+        self.second_opinions += [
+            SecondOpinion(
+                v.run.path,
+                v.question,
+                v.item.id,
+                in_force[v.run.path, v.voter, v.question, v.item.id],
+                v.key,
+            )
+            for v in further
+        ]
+        return further
+
+    def _next_sample(self, verdict: _ExpectedVerdict) -> _ExpectedVerdict:
+        voter = self.keys.voters[verdict.voter]
+        sample = verdict.sample + 1
+        maker = key_maker(identity(voter.judge), verdict.item, sample)
+        key = maker.sha256(verdict.run.evidence[verdict.voter, verdict.question])
+        return verdict._replace(key=key, sample=sample, is_further=True)
+
     def _expected_verdicts(self, run: _RunInfo) -> Iterator[_ExpectedVerdict]:
         asked = self._items(run)
         for voter, question in self.keys.votes(asked):
             evidence = canonical_json(run.evidence[voter, question]).encode()
+            sample = self.keys.voters[voter].sample
             for item in asked[question]:
-                key = self.keys[voter].key_maker(item).sha256_of_json(evidence)
-                yield _ExpectedVerdict(run, voter, question, item, key)
+                if self._is_selected(run, question, item):
+                    key = self.keys[voter].key_maker(item).sha256_of_json(evidence)
+                    yield _ExpectedVerdict(run, voter, question, item, key, sample)
+
+    def _is_selected(self, run: _RunInfo, question: QuestionName, item: Criterion) -> bool:
+        if self.selection is None:
+            return True
+        self._asked_items.add(item.id)
+        name = self.selection.named(question, item.id)
+        if name is not None:
+            self._used_names.add(name)
+        return self.selection.takes(run.path, question, item.id)
 
     def _add_needs(self, stale: Sequence[_ExpectedVerdict]) -> None:
         """Group stale verdicts into calls, and estimate what these would use."""
         runs: dict[Path, _RunInfo] = {}
-        groups: dict[tuple[Path, int, QuestionName], dict[str, tuple[StaleReason, ...]]] = {}
+        groups: dict[tuple[Path, int, QuestionName, int], dict[str, tuple[StaleReason, ...]]] = {}
         for verdict, reasons in zip(stale, self._reasons(stale), strict=True):
             path = verdict.run.path
             runs[path] = verdict.run
-            group = (path, verdict.voter, verdict.question)
+            group = (path, verdict.voter, verdict.question, verdict.sample)
             groups.setdefault(group, {})[verdict.item.id] = reasons
         self._add_tokens(runs.values())
+        order = {path: number for number, path in enumerate(runs)}
         previous: tuple[Path, str] | None = None
-        for (path, index, question), reasons_by_item in groups.items():
+        # The calls on one run follow each other, as they share its record.
+        for (path, index, question, sample), reasons_by_item in sorted(
+            groups.items(), key=lambda group: (order[group[0][0]], group[0][1])
+        ):
             voter = self.keys.voters[index]
             need = Need(
                 path,
@@ -459,7 +568,7 @@ class _Planner:
                 question,
                 reasons_by_item,
                 voter=index,
-                sample=voter.sample,
+                sample=sample,
             )
             self.needs.append(need)
             is_warm = previous == (path, voter.judge.name)
@@ -481,7 +590,9 @@ class _Planner:
             for question, sha256 in evidence.get(names[verdict.run.path], ()):
                 if question == verdict.question:
                     candidates += stored.get((sha256, verdict.item.id), ())
-            if verdict.key in failed:
+            if verdict.is_further:
+                reasons.append(("sample",))
+            elif verdict.key in failed:
                 reasons.append(("failed",))
             elif candidates:
                 reasons.append(self._fewest_changes(verdict, candidates))

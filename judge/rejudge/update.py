@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..base import Judge, Usage
 from ..card.scorecard import ScoreCard
+from ..judges.panel import voters
 from ..runner import Progress
 from ..session import ScoreOptions, ScoreOutcome, Scorer, card_keys, collect_cards, make_scorer
 from ..store import Store
@@ -79,7 +80,9 @@ async def update_collection(
     execution = await execute_plan(plan, store, judge, scorer=scorer, on_progress=on_calls)
     if execution.summary.interrupted:
         return UpdateResult(execution, (), ())
-    judged = [need.path for need in plan.needs]
+    # A second opinion is in no scorecard.
+    in_force = voters(judge)
+    judged = [need.path for need in plan.needs if need.sample == in_force[need.voter].sample]
     outdated = outdated_runs(store, plan, judge, options)
     runs, errors = await rescore(store, [*judged, *outdated], judge, scorer, on_cards)
     return UpdateResult(execution, runs, errors)
@@ -115,7 +118,7 @@ async def rescore(
             return
         path = outcome.path.absolute()
         old = before.get(path)
-        if old is not None and _stays(store, path, old, outcome.card):
+        if _stays(store, path, old, outcome.card):
             updates.append(CardUpdate(old, outcome.card, kept=True))
         else:
             updates.append(CardUpdate(old, outcome.card))
@@ -124,9 +127,9 @@ async def rescore(
     return tuple(updates), tuple(errors)
 
 
-def _stays(store: Store, path: Path, old: ScoreCard, new: ScoreCard) -> bool:
-    """Whether the store kept the old scorecard of a run (`Archive.add_cards`)."""
+def _stays(store: Store, path: Path, old: ScoreCard | None, new: ScoreCard) -> bool:
+    """Whether the store kept the old scorecard of a run, or none (`Archive.add_cards`)."""
     if not new.gist.unscored and not new.gist.codes_unread:
         return False
     stored = next(store.cards(path, judge=new.judge.name), None)
-    return stored is not None and stored == old != new
+    return stored == old != new

@@ -19,6 +19,7 @@ from ...trajectories.models import TrackName
 from ...trajectories.reading.json_bytes import read_bytes
 from ...trajectories.reading.remote import RemotePath
 from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose, identified
+from ..card.differences import unanswered
 from ..card.fields import Gist
 from ..card.scorecard import CardLine, ScoreCard
 from ..questions.texts import Text
@@ -87,6 +88,9 @@ class NewCard:
     """Whether it may replace a scorecard that lacks no verdict, although it lacks some itself."""
     verdict_keys: tuple[str, ...] = ()
     """The verdicts that it rests on."""
+    of_some_items: bool = False
+    """Whether only some items were asked: then it is not stored if it lacks verdicts and is the
+    judge's first, and it replaces none that has an answer that it lacks."""
 
 
 class Archive(StorePart):
@@ -130,6 +134,10 @@ class Archive(StorePart):
             .limit(1)
         )
         last = connection.execute(query).first()
+        is_partial = card.of_some_items and row["key"] is None
+        if last is None and is_partial and not card.may_replace_whole:
+            # It would count as this judge's opinion of the run, beside whole ones by others.
+            return False
         is_equal = last is not None and last.sha256 == row["sha256"]
         if last is not None and is_equal:
             update = table.update().where(table.c.seq == last.seq).values(key=row["key"])
@@ -139,8 +147,15 @@ class Archive(StorePart):
                 _insert_card_verdicts(connection, last.seq, verdicts)
             if not earlier or earlier == verdicts:
                 return True
-        elif last is not None and _lacks_more(row["key"], last.key) and not card.may_replace_whole:
-            return False
+        elif last is not None and not card.may_replace_whole:
+            is_poorer = _lacks_more(row["key"], last.key)
+            if card.of_some_items and not is_poorer:
+                body = connection.execute(
+                    sa.select(table.c.body).where(table.c.seq == last.seq)
+                ).scalar_one()
+                is_poorer = bool(unanswered(card.card) - unanswered(self._card(body)))
+            if is_poorer:
+                return False
         inserted = connection.execute(table.insert(), row).inserted_primary_key
         assert inserted is not None
         _insert_card_verdicts(connection, inserted[0], verdicts)

@@ -11,7 +11,7 @@ from ambjudge.commands.path_types import LocalPath
 from ambjudge.commands.registry import COMMANDS, commands
 from ambjudge.config import SETTINGS
 
-MOST_OPTIONS = 268
+MOST_OPTIONS = 278
 """Visible options over all commands, without --help; there were 308."""
 
 
