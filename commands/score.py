@@ -76,6 +76,10 @@ if TYPE_CHECKING:
     from .render import Row
 
 
+_NOT_FAILURES = frozenset({"no_evidence", "not_read"})
+"""Reasons for which a criterion has no verdict that are no failure of the judge."""
+
+
 @grouped_command(
     "score",
     "ambjudge score runs/elm-chest-1",
@@ -112,7 +116,8 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """Score the runs and return the exit code.
 
-    0; 1 if something could not be scored; 2 if nothing could be read.
+    0, also if runs lack what could be scored; 1 if the judge failed or a run could not be read; 2
+    if none could.
     """
     from ..judge.card.fields import RULES
     from ..judge.questions.items import check_can_label_stages
@@ -418,6 +423,9 @@ class _OutcomeSink:
         self.scored = 0
         self.failed = 0
         self.incomplete = 0
+        self.lacking = 0
+        """Of the incomplete ones, those whose runs lack what could be scored: no further attempt
+        would change that."""
         self.codes_unread = 0
         self.running = 0
         self.quotes = 0
@@ -480,6 +488,8 @@ class _OutcomeSink:
     def _count(self, gist: Gist) -> None:
         """Add one scorecard to the totals."""
         self.incomplete += gist.incomplete
+        is_final = set(gist.unscored) <= _NOT_FAILURES
+        self.lacking += gist.incomplete and is_final
         self.running += gist.running
         if not gist.running:
             self.standings[gist.standing] += 1
@@ -521,8 +531,8 @@ class _OutcomeSink:
             self.is_kept = True
         if not self.scored:
             return 2
-        is_partial = self.failed or self.incomplete or self.codes_unread
-        return 1 if is_partial else 0
+        has_trouble = self.failed or self.incomplete > self.lacking or self.codes_unread
+        return 1 if has_trouble else 0
 
     def _print_cards(self) -> None:
         """One scorecard in full, or a table of several with what they rest on."""
@@ -550,6 +560,11 @@ class _OutcomeSink:
             parts = [f"{self.scored} scored"]
             if self.incomplete:
                 parts.append(f"{self.incomplete} of them with unscored stages")
+            if self.lacking:
+                parts.append(
+                    f"{self.lacking} of these for lack of outputs or other files, which is no"
+                    " failure"
+                )
             if self.codes_unread:
                 parts.append(f"{self.codes_unread} with codes that the judge did not read")
             if self.failed:

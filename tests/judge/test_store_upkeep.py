@@ -111,7 +111,7 @@ def test_paths_of_a_store_without_a_base_become_relative_to_the_one_given(
         with open_store(copied.location, create=False) as store:
             held = contents(store)
             assert (held.runs, held.gone) == (2, ())
-    assert boards(tmp_path / "here.db") == boards(original)
+    assert boards(tmp_path / "here.db")[0] == boards(original)[0]
     engine.dispose()
 
 
