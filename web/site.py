@@ -412,7 +412,7 @@ def build(
     )
     selection = analysis.cohort.selection
     if selection is not None:
-        site.select(selection.numbers, analysis.runs["run_id"].to_list())
+        site.select(selection.numbers, analysis.cohort.selected_ids)
     report_html = None
     if report:
         from ..analysis.figures import draw_all

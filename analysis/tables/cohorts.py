@@ -82,11 +82,14 @@ class Cohort:
     """The same runs by the judges that are not in force; None if there are none."""
     running: int = 0
     """Runs that were left out as they still go on (`without_running`)."""
+    selected_ids: tuple[str, ...] = ()
+    """Ids of the runs of `selection`, those that still go on among them; empty if made by hand."""
 
     def without_running(self) -> Cohort:
         """The runs that have ended: those that still go on have no scores to average."""
         others = self.other_judges
         ids = self.runs.filter(pl.col("ended") == "running")["run_id"]
+        selected_ids = tuple(self.runs["run_id"].to_list())
         names = ("runs", "criteria", "codes", "parts") if ids.len() else ()
         tables = {
             name: getattr(self, name).filter(~pl.col("run_id").is_in(ids.implode()))
@@ -96,6 +99,7 @@ class Cohort:
             self,
             **tables,
             running=ids.len(),
+            selected_ids=selected_ids,
             other_judges=None if others is None else others.without_running(),
         )
 

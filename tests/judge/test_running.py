@@ -116,6 +116,9 @@ def test_scored_again_after_its_end_a_run_has_the_card_of_one_that_never_ran(
     assert [card["status"]["ended"] for card in score()[0]].count("running") == 1
     command(["leaderboard", "runs", "--outcome", "agentic"])
     assert "1 run still goes on: not counted" in " ".join(capsys.readouterr().out.split())
+    assert command(["site", "runs", "--out", "pages"]) == 0
+    assert "1 run still goes on: not counted." in Path("pages/board.html").read_text("utf-8")
+    assert '"running"' in Path("pages/runs.js").read_text("utf-8")
     table = analysis.frame(Path("cards.db"))
     assert table.filter(table["ended"] == "running")["agentic"].to_list() == [None]
 
