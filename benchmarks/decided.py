@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from ambjudge.judge.base import Usage
 from ambjudge.judge.engine import PreparedRun, prepare
+from ambjudge.judge.facts.decided import decided_results
 from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.judge.scoring.criteria import split_criteria
@@ -64,7 +65,10 @@ def count(runs: Iterable[LabelledRun]) -> Sums:
     for labelled in runs:
         prepared = prepare(load_labelled(labelled), public=labelled.public)
         everything = replace(prepared, questions=QuestionSet(ask_all=True))
-        decided, proven = prepared.decided(judge), prepared.proven()
+        decided = decided_results(
+            prepared.rubric, prepared.run.tier, prepared.rulings, prepared.ruling_facts
+        )
+        proven = prepared.proven()
         kind = (
             prepared.rubric.id if prepared.rubric.id in ("vqa", "report_generation") else "images"
         )

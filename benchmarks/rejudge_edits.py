@@ -422,7 +422,7 @@ def _judge(
     judged = time.process_time()
     bill = take_bill(url)
     outdated = outdated_runs(store, plan, judge, options)
-    cards, errors = asyncio.run(rescore(store, outdated, judge, scorer))
+    cards, errors = asyncio.run(rescore(store, outdated, judge, options, scorer))
     renewed = time.process_time()
     assert not errors, errors[:3]
     estimate = plan.estimate

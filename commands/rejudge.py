@@ -259,7 +259,7 @@ class _Rejudging:
         cards = outdated_runs(self.store, plan, self.judge, self.options)
         stale = (*(need.path for need in plan.needs), *cards)
         scorer = make_scorer(self.judge, without_calls(self.options), self.store)
-        updated, errors = asyncio.run(rescore(self.store, stale, self.judge, scorer))
+        updated, errors = asyncio.run(rescore(self.store, stale, self.judge, self.options, scorer))
         show_renewed(updated)
         show_changes(self._changes())
         show_chosen(self.items, (run.after for run in updated), self.judge)

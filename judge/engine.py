@@ -7,56 +7,47 @@ detectors and `scoring` do.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from ..error_codes.models import Contradiction, FiredCode
 from ..error_codes.trace_facts import bare_facts
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Segmentation, Stage
-from ..trajectories.record.facts import Fact, FactInfo
+from ..trajectories.record.facts import Fact
 from ..trajectories.summary import run_info, stage_uses
 from ..trajectories.turns.segment import segment
 from ..version import __version__
 from .base import Judge, QuestionName, Reply, Request, extra_questions
+from .basis import ScoreBasis, by_rubric, nameable_facts
 from .card.fields import Grades, Policy, RunInfo
-from .card.provenance import card_warnings, judge_info, packages, rubric_info
+from .card.provenance import packages
 from .card.scorecard import ScoreCard
-from .card.stage_results import CriterionResult
 from .checks.check_outputs import OutputCheck, check_outputs
 from .checks.grades import grades
 from .checks.public_inputs import demanded_format
-from .facts.contradictions import find_contradictions, strict_result
+from .facts.contradictions import refutations
 from .facts.decided import (
     ProvenValues,
-    decided_results,
-    proofs,
+    proven_criteria,
     proven_rulings,
     proven_values,
     ruling_facts,
     without_decided,
 )
-from .facts.diagnosis import Detected, detect, diagnose
+from .facts.diagnosis import Detected, Diagnosis, detect, diagnose
 from .facts.run_facts import run_facts
 from .judges.panel import ask_first_alone
-from .judges.rules import RULES, RuleFacts, RulesJudge, Ruling
+from .judges.rules import RuleFacts, RulesJudge, Ruling
 from .questions.items import QuestionSet, StagesFrom, is_unsure, unsure_below
 from .runner import run_sync
 from .scoring.base import Scoring
-from .scoring.criteria import split_criteria
 from .scoring.harness import choose_scoring
 from .scoring.run_scores import (
     STAGES_WITH_TOOLS,
-    Verdicts,
-    run_scores,
-    so_far,
-    stage_verdicts,
-    with_requirements,
-    without_tools,
 )
 
 
@@ -119,20 +110,9 @@ class PreparedRun:
         """The fact that each of `rulings` states."""
         return ruling_facts(self.rulings, self.facts)
 
-    def decided(self, judge: Judge) -> Mapping[str, CriterionResult]:
-        """The results of criteria that facts decide instead of this judge, by id."""
-        if not self.questions.leaves_to_facts(judge.name):
-            return {}
-        return decided_results(self.rubric, self.run.tier, self.rulings, self.ruling_facts)
-
     def proven(self) -> Mapping[str, Ruling]:
         """What facts prove of criteria that the tier does not decide, by id, whoever is asked."""
-        rulings = {}
-        for stage in self.rubric.judged_stages:
-            criteria = split_criteria(self.rubric.stages[stage], self.run.tier).to_judge
-            for id, name in proofs(criteria, self.proven_values).items():
-                rulings[id] = self.rulings[name]
-        return rulings
+        return proven_criteria(self.rubric, self.run.tier, self.rulings)
 
     @cached_property
     def memo(self) -> dict[Hashable, Any]:
@@ -257,48 +237,36 @@ def assemble(
     Stages without a reply are unscored. `precision`: by code, the share of this judge's readings
     that labels confirm.
     """
-    run, rubric, outputs = prepared.run, prepared.rubric, prepared.scored_check
+    card, _ = assemble_with_basis(prepared, judge, replies, precision)
+    return card
+
+
+def assemble_with_basis(
+    prepared: PreparedRun,
+    judge: Judge,
+    replies: Mapping[QuestionName, Reply],
+    precision: Mapping[str, float] | None = None,
+) -> tuple[ScoreCard, ScoreBasis]:
+    """`assemble`, with what renews the scorecard under an edited rubric (`renew`)."""
+    run = prepared.run
     segmentation, stages_from = choose_stages(prepared, replies.get("stages"))
-    verdicts, contradictions = _check_verdicts(prepared, judge, replies)
     diagnosis = diagnose(
         run, segmentation, prepared.detected, replies.get("diagnosis"), judge.name, precision
     )
-    scores = run_scores(
-        prepared.scoring,
-        rubric,
-        verdicts,
-        outputs,
-        run.status,
-        segmentation,
-        diagnosis.failures,
-    )
-    return ScoreCard(
+    basis = _score_basis(prepared, diagnosis)
+    card = ScoreCard(
         ambjudge=__version__,
-        rubric=rubric_info(rubric),
-        judge=judge_info(judge, replies.values()),
         plugins=packages(run, judge),
-        warnings=card_warnings(run, rubric, prepared.scoring, outputs, replies.values()),
-        policy=prepared.scoring.policy,
         run=RunInfo(**run_info(run)),
         stage_use=stage_uses(run, segmentation),
         resources=run.resources,
         status=run.status,
-        stages=scores.stages,
-        read_share=scores.shares.read,
-        presumed_share=scores.shares.presumed,
-        agentic=scores.total.agentic,
-        agentic_bounds=scores.total.agentic_bounds,
-        task=scores.task,
-        task_from=scores.task_from,
         grades=Grades() if run.status.ended == "running" else grades(run, prepared.check),
-        overall=scores.total.overall,
-        overall_bounds=scores.total.overall_bounds,
         outcomes=run.outcomes,
         imported=run.imported,
         codes=diagnosis.codes,
         codes_read=dict(diagnosis.codes_read),
         unproven=diagnosis.unproven,
-        facts=_card_facts(prepared, (*diagnosis.codes, *diagnosis.unproven), verdicts),
         plan=diagnosis.plan,
         primary_failure=diagnosis.primary_failure,
         episodes=diagnosis.episodes,
@@ -306,7 +274,56 @@ def assemble(
         stages_from=stages_from,
         segments=segmentation.segments,
         turn_stages=segmentation.turn_stages,
-        contradictions=(*contradictions, *diagnosis.contradictions),
+        **by_rubric(
+            basis,
+            prepared.rubric,
+            prepared.scoring,
+            prepared.questions,
+            segmentation,
+            judge,
+            replies,
+        ),
+    )
+    return card, basis
+
+
+def renew(
+    card: ScoreCard,
+    basis: ScoreBasis,
+    rubric: Rubric,
+    questions: QuestionSet,
+    judge: Judge,
+    replies: Mapping[QuestionName, Reply],
+) -> ScoreCard:
+    """The scorecard under another rubric, where nothing else changed.
+
+    `card` is by this judge under this policy, and `basis` was made with it.
+    """
+    scoring = choose_scoring(card.policy, basis.track, rubric)
+    segmentation = Segmentation.from_stages(card.turn_stages)
+    of_rubric = by_rubric(basis, rubric, scoring, questions, segmentation, judge, replies)
+    same = {name: getattr(card, name) for name in ScoreCard.model_fields if name not in of_rubric}
+    return ScoreCard(**same, **of_rubric)
+
+
+def _score_basis(prepared: PreparedRun, diagnosis: Diagnosis) -> ScoreBasis:
+    run, facts = prepared.run, prepared.facts
+    shown = {id for code in (*diagnosis.codes, *diagnosis.unproven) for id in code.facts}
+    shown |= {fact.id for fact in bare_facts(prepared.detected.context, facts)}
+    return ScoreBasis(
+        track=run.track,
+        tier=run.tier,
+        has_tools=run.has_tools,
+        status=run.status,
+        warnings=run.warnings,
+        outputs=prepared.scored_check,
+        failures=diagnosis.failures,
+        rulings=prepared.rulings,
+        ruling_facts=prepared.ruling_facts,
+        facts=nameable_facts(facts, frozenset(shown), prepared.ruling_facts),
+        shown_facts=frozenset(shown),
+        refutations=refutations(run),
+        contradictions=diagnosis.contradictions,
     )
 
 
@@ -330,53 +347,3 @@ def choose_stages(prepared: PreparedRun, reply: Reply | None) -> tuple[Segmentat
         )
     )
     return Segmentation.from_stages(mixed), "mixed"
-
-
-def _check_verdicts(
-    prepared: PreparedRun, judge: Judge, replies: Mapping[QuestionName, Reply]
-) -> tuple[Verdicts, tuple[Contradiction, ...]]:
-    """The verdicts by stage, and those of them that a fact contradicts.
-
-    Contradictions are listed under every policy; under strict evidence, verdicts that it does not
-    count are unscored too.
-    """
-    run, rubric = prepared.run, prepared.rubric
-    by_rules = judge.name == RULES
-    verdicts = stage_verdicts(rubric, run.tier, replies, prepared.decided(judge))
-    if not run.has_tools:
-        verdicts = {**verdicts, **without_tools(verdicts)}
-    contradictions = find_contradictions(run, verdicts, {} if by_rules else prepared.proven())
-    if prepared.scoring.policy.strict_evidence:
-        contradicted = {contradiction.criterion for contradiction in contradictions}
-        verdicts = {
-            stage: tuple(strict_result(result, contradicted, by_rules) for result in results)
-            for stage, results in verdicts.items()
-        }
-    if run.status.ended == "running":
-        verdicts = so_far(verdicts)
-    # Only now, as a 0 that strict evidence does not count must not zero other criteria.
-    return with_requirements(verdicts, rubric), contradictions
-
-
-def _card_facts(
-    prepared: PreparedRun, codes: Sequence[FiredCode], verdicts: Verdicts
-) -> tuple[FactInfo, ...]:
-    """The facts that codes rest on, those that decided criteria, and those that say something by
-    themselves."""
-    facts = prepared.facts
-    ids = {fact_id for code in codes for fact_id in code.facts}
-    ids |= {fact.id for fact in bare_facts(prepared.detected.context, facts)}
-    deciding = {fact.id: fact for fact in _deciding_facts(prepared, verdicts)}
-    selected = {fact.id: fact for fact in facts if fact.id in ids or fact.id in deciding}
-    return tuple((selected | deciding).values())
-
-
-def _deciding_facts(prepared: PreparedRun, verdicts: Verdicts) -> Iterator[Fact]:
-    """The facts that decided criteria of these results."""
-    by_facts = {
-        result.id for results in verdicts.values() for result in results if result.by == "facts"
-    }
-    if by_facts:
-        criteria = [item for item in prepared.rubric.criteria() if item.id in by_facts]
-        for name in proofs(criteria, prepared.proven_values).values():
-            yield prepared.ruling_facts[name]

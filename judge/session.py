@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -35,7 +36,7 @@ from .base import (
 )
 from .card.fields import Policy
 from .card.scorecard import CardLine, ScoreCard
-from .engine import PreparedRun, ask_all, assemble
+from .engine import PreparedRun, ask_all, assemble, assemble_with_basis
 from .judges.limits import Allowance, Budget, GuardedJudge, Pacer
 from .judges.panel import ask_first_alone, voters, with_voters
 from .judges.rules import RULES
@@ -46,6 +47,7 @@ from .scope import Scope
 
 if TYPE_CHECKING:
     from ..rubrics.model import Criterion
+    from .basis import ScoreBasis
     from .questions.verdict_keys import CardKeys
     from .rejudge.staleness import Need
     from .store import Store
@@ -406,23 +408,25 @@ class StoringScorer(RunScorer):
         run = self.scope.apply(run)
         run_ref = await self._stored[0].run_ref(run, stamp)
         prepared, replies = await self.ask(run)
-        card = assemble(prepared, self.judge, replies, self.precision)
+        card, basis = assemble_with_basis(prepared, self.judge, replies, self.precision)
         of_items = (keys for reply in replies.values() for keys in reply.verdict_keys.values())
         keys = [key for keys in of_items for key in keys]
-        await self._store_card(card, prepared, run_ref, path, keys)
+        await self._store_card(card, basis, prepared, run_ref, path, keys)
         return card
 
     async def _store_card(
         self,
         card: ScoreCard,
+        basis: ScoreBasis,
         prepared: PreparedRun,
         run_ref: int,
         path: Path,
         verdict_keys: Sequence[str],
     ) -> None:
         """Store a scorecard, with its key if every item has a final verdict."""
+        from .questions.verdict_keys import BASIS
         from .store.connection import SettledRow
-        from .store.scorecards import NewCard
+        from .store.scorecards import CardBasis, NewCard
 
         run, rubric = prepared.run, prepared.rubric
         if rubric.sha256 not in self._stored_rubrics:
@@ -435,10 +439,13 @@ class StoringScorer(RunScorer):
         # Only a card with every final verdict behind it is what the same command would make again.
         key = None
         settled = None
+        stored_basis = None
         if sum(stored.pop_answered(run_ref) for stored in self._stored) == votes:
             key = self._card_keys.key(run.path, run.content_sha256, rubric.sha256)
             questions = self._votes.sha256(rubric, run.tier, run.track)
             settled = SettledRow(run.content_sha256, questions, votes)
+            basis_key = self._card_keys.key(run.path, run.content_sha256, BASIS)
+            stored_basis = CardBasis(basis_key, zlib.compress(basis.to_json()))
         # What was stored of a run that goes on is out of date, whatever it has.
         may_replace = self.options.replace_whole_cards or run.status.ended == "running"
         new_card = NewCard(
@@ -451,6 +458,7 @@ class StoringScorer(RunScorer):
             may_replace,
             tuple(verdict_keys),
             self.options.some_items,
+            stored_basis,
         )
         if not await self._cards.submit(new_card):
             self.kept_cards += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import date
 from typing import Any
@@ -12,7 +12,7 @@ from ...plugins import stamps
 from ...rubrics.load import builtin_ids, load_rubric
 from ...rubrics.model import Rubric, has_all_stages
 from ...tracks import TRACKS
-from ...trajectories.models import Run
+from ...trajectories.models import Run, Tier, TrackName
 from ..base import Judge, Reply, total_usage
 from ..checks.check_outputs import OutputCheck
 from ..scoring.base import Scoring
@@ -83,26 +83,30 @@ def packages(run: Run, judge: Judge) -> tuple[str, ...]:
 
 
 def card_warnings(
-    run: Run,
+    of_run: Sequence[str],
     rubric: Rubric,
     scoring: Scoring,
     outputs: OutputCheck,
     replies: Iterable[Reply],
+    *,
+    track: TrackName | None,
+    tier: Tier | None,
+    is_running: bool,
 ) -> tuple[str, ...]:
     """What a reader of the scorecard should know, each sentence once."""
-    lines = list(run.warnings)
+    lines = list(of_run)
     if "S4" in rubric.stages or "S5" in rubric.stages:
         lines += outputs.warnings
     lines += scoring.warnings
-    if run.status.ended == "running":
+    if is_running:
         lines.append(
             "the run still goes on, so what needs its end is withheld: score it again after its end"
         )
-    if run.track is None and has_all_stages(rubric.stages):
+    if track is None and has_all_stages(rubric.stages):
         lines.append(
             "track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)"
         )
-    if run.tier is None and any(item.credit or item.tiers for item in rubric.criteria()):
+    if tier is None and any(item.credit or item.tiers for item in rubric.criteria()):
         lines.append("tier unknown: no item is credited and every item is judged (--tier names it)")
     if rubric.derived:
         lines.append(

@@ -10,11 +10,12 @@ The verdict stands and the contradiction is shown beside it, unless evidence is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...error_codes.models import Contradiction
 from ...tracks import PLAN_ITEMS, TRACKS
-from ...trajectories.models import Run
+from ...trajectories.models import Run, TrackName
 from ...trajectories.turns.features import features
 from ...trajectories.turns.turn_features import TurnFeatures
 from ..card.fields import RULES
@@ -22,15 +23,32 @@ from ..card.stage_results import CriterionResult
 from ..judges.rules import Ruling
 
 
+@dataclass(frozen=True)
+class Refutation:
+    """What speaks against a claim, whether or not a verdict makes it."""
+
+    fact: str
+    turns: tuple[int, ...]
+
+
+def refutations(run: Run) -> dict[str, Refutation]:
+    """The claims (`tracks.PLAN_ITEMS`) that no verdict on this run may make."""
+    turns = features(run)
+    against = {"model": _against_model(turns), "pilot": _against_pilot(turns)}
+    return {claim: refutation for claim, refutation in against.items() if refutation is not None}
+
+
 def find_contradictions(
-    run: Run,
+    track_name: TrackName | None,
+    refuted: Mapping[str, Refutation],
     results: Mapping[str, Sequence[CriterionResult]],
     proven: Mapping[str, Ruling],
 ) -> tuple[Contradiction, ...]:
     """The judged criteria that a fact of the run contradicts, met or not met.
 
-    `proven`: what facts prove of criteria, by id. Credited, presumed and unscored criteria claim
-    nothing, and those that facts decided are no claim of the judge's.
+    `refuted`: claims that something speaks against; `proven`: what facts prove of criteria, by id.
+    Credited, presumed and unscored criteria claim nothing, and those that facts decided are no
+    claim of the judge's.
     """
     judged = {
         result.id: result.value
@@ -39,19 +57,16 @@ def find_contradictions(
         if result.status == "scored" and result.by is None and result.value is not None
     }
     denied = [id for id, ruling in proven.items() if judged.get(id, ruling.value) != ruling.value]
-    track = TRACKS.find(run.track)
+    track = TRACKS.find(track_name)
     items = PLAN_ITEMS if track is None else track.items
-    claims = {
-        claim: criterion
-        for claim, criterion in items.items()
-        if judged.get(criterion) and criterion not in proven
-    }
-    turns = features(run)
-    return (
-        *(_denial(id, proven[id]) for id in denied),
-        *_model_contradictions(turns, claims),
-        *_pilot_contradictions(turns, claims),
-    )
+    contradictions = [_denial(id, proven[id]) for id in denied]
+    for claim, refutation in refuted.items():
+        criterion = items.get(claim)
+        if criterion is not None and judged.get(criterion) and criterion not in proven:
+            contradictions.append(
+                Contradiction(criterion=criterion, fact=refutation.fact, turns=refutation.turns)
+            )
+    return tuple(contradictions)
 
 
 def _denial(criterion: str, ruling: Ruling) -> Contradiction:
@@ -88,32 +103,26 @@ def strict_result(
     )
 
 
-def _model_contradictions(
-    turns: Sequence[TurnFeatures], claims: Mapping[str, str]
-) -> Iterator[Contradiction]:
-    if "model" in claims and not any(_ran(turn) and _applies_method(turn) for turn in turns):
-        yield Contradiction(
-            criterion=claims["model"],
-            fact="no successful execution loads or applies a model or method",
-            turns=tuple(turn.turn for turn in turns if _applies_method(turn)),
-        )
+def _against_model(turns: Sequence[TurnFeatures]) -> Refutation | None:
+    """What speaks against a model that was used: nothing that ran looks like one."""
+    if any(_ran(turn) and _applies_method(turn) for turn in turns):
+        return None
+    return Refutation(
+        fact="no successful execution loads or applies a model or method",
+        turns=tuple(turn.turn for turn in turns if _applies_method(turn)),
+    )
 
 
-def _pilot_contradictions(
-    turns: Sequence[TurnFeatures], claims: Mapping[str, str]
-) -> Iterator[Contradiction]:
-    """A pilot is contradicted if nothing was tried before the run over all cases."""
-    if "pilot" not in claims:
-        return
+def _against_pilot(turns: Sequence[TurnFeatures]) -> Refutation | None:
+    """What speaks against a pilot: nothing was tried before the run over all cases."""
     batch_turn = _first_batch(turns)
     before = [turn for turn in turns if batch_turn is None or turn.turn < batch_turn]
     if any(_ran(turn) and (_applies_method(turn) or turn.inspects_values) for turn in before):
-        return
+        return None
     place = "anywhere in the run"
     if batch_turn is not None:
         place = f"before the full run of turn {batch_turn}"
-    yield Contradiction(
-        criterion=claims["pilot"],
+    return Refutation(
         fact=f"no successful execution of the model or method {place}",
         turns=() if batch_turn is None else (batch_turn,),
     )

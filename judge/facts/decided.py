@@ -11,6 +11,7 @@ are therefore what the store remembers of a run, so that planning need not read 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Tier
@@ -43,10 +44,11 @@ def proven_rulings(facts: RuleFacts) -> dict[str, Ruling]:
     return rulings
 
 
-def _deciding_rules() -> list[str]:
+@cache
+def _deciding_rules() -> tuple[str, ...]:
     """Names of the rules that decide a criterion in some direction, in the order of the rules."""
     deciding = {bound.name for bound in bindings() if bound.decides}
-    return [name for name in RULES_BY_NAME if name in deciding]
+    return tuple(name for name in RULES_BY_NAME if name in deciding)
 
 
 def proven_values(rulings: Mapping[str, Ruling]) -> ProvenValues:
@@ -114,6 +116,19 @@ def _zeroed(criteria: Sequence[Criterion], values: ProvenValues) -> dict[str, st
         causes |= added
         zero |= added.keys()
     return causes
+
+
+def proven_criteria(
+    rubric: Rubric, tier: Tier | None, rulings: Mapping[str, Ruling]
+) -> dict[str, Ruling]:
+    """What facts prove of criteria that the tier does not decide, by id, whoever is asked."""
+    values = proven_values(rulings)
+    proven = {}
+    for stage in rubric.judged_stages:
+        criteria = split_criteria(rubric.stages[stage], tier).to_judge
+        for id, name in proofs(criteria, values).items():
+            proven[id] = rulings[name]
+    return proven
 
 
 def decided_results(

@@ -30,6 +30,8 @@ from ..base import Judge, QuestionName
 KeyPart = Literal["criterion", "evidence", "prompt", "judge", "parameters", "sample"]
 """The parts of a key; a verdict goes stale when one of them changes."""
 
+BASIS = "basis"
+"""Stands for the rubric in the key of what scores rest on beside it (`basis.ScoreBasis`)."""
 _FORMAT = "ambjudge.verdict/1"
 _CODE_ROOMS = ("trajectories", "rubrics", "error_codes", "judge")
 _MAX_DEPTH, _MAX_ENTRIES = 3, 100_000

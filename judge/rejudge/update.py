@@ -17,17 +17,16 @@ from ..session import ScoreOptions, ScoreOutcome, Scorer, card_keys, collect_car
 from ..store import Store
 from ..trust.judge_precision import precision_by_code
 from .execute import Execution, Spending, execute_plan
+from .recall import RecalledCards
 from .staleness import RejudgePlan
 
 
 @dataclass(frozen=True)
 class CardUpdate:
-    """One run's scorecards before and after an update."""
+    """A run that was scored again."""
 
-    before: ScoreCard | None
-    """None if the run had no scorecard."""
-    after: ScoreCard
-    kept: bool = False
+    path: Path
+    kept: bool
     """Whether the earlier scorecard stays in force, as the later one lacks verdicts."""
 
 
@@ -84,7 +83,8 @@ async def update_collection(
     in_force = voters(judge)
     judged = [need.path for need in plan.needs if need.sample == in_force[need.voter].sample]
     outdated = outdated_runs(store, plan, judge, options)
-    runs, errors = await rescore(store, [*judged, *outdated], judge, scorer, on_cards)
+    paths = [*judged, *outdated]
+    runs, errors = await rescore(store, paths, judge, options, scorer, on_cards)
     return UpdateResult(execution, runs, errors)
 
 
@@ -100,15 +100,16 @@ async def rescore(
     store: Store,
     paths: Sequence[Path],
     judge: Judge,
+    options: ScoreOptions,
     scorer: Scorer,
     on_cards: Callable[[Progress, Usage], None] | None = None,
 ) -> tuple[tuple[CardUpdate, ...], tuple[ScoreOutcome, ...]]:
     """Score these runs again from stored verdicts; returns the updates and the failures.
 
-    The scorer has options `without_calls`.
+    Runs are read only where the store does not know all that their scorecards rest on. The scorer
+    has options `without_calls`.
     """
     paths = sorted({path.absolute() for path in paths})
-    before = {path: next(store.cards(path, judge=judge.name), None) for path in paths}
     updates: list[CardUpdate] = []
     errors: list[ScoreOutcome] = []
 
@@ -117,19 +118,16 @@ async def rescore(
             errors.append(outcome)
             return
         path = outcome.path.absolute()
-        old = before.get(path)
-        if _stays(store, path, old, outcome.card):
-            updates.append(CardUpdate(old, outcome.card, kept=True))
-        else:
-            updates.append(CardUpdate(old, outcome.card))
+        updates.append(CardUpdate(path, kept=_is_kept(store, path, outcome.card)))
 
-    await collect_cards(scorer, paths, add_outcome, on_progress=on_cards)
+    recalled = RecalledCards(store, judge, options)
+    await collect_cards(scorer, paths, add_outcome, unchanged=recalled, on_progress=on_cards)
     return tuple(updates), tuple(errors)
 
 
-def _stays(store: Store, path: Path, old: ScoreCard | None, new: ScoreCard) -> bool:
-    """Whether the store kept the old scorecard of a run, or none (`Archive.add_cards`)."""
+def _is_kept(store: Store, path: Path, new: ScoreCard) -> bool:
+    """Whether the store kept the earlier scorecard of a run, or none (`Archive.add_cards`)."""
     if not new.gist.unscored and not new.gist.codes_unread:
         return False
     stored = next(store.cards(path, judge=new.judge.name), None)
-    return stored == old != new
+    return stored is None or stored.to_json() != new.to_json()

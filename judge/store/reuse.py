@@ -298,6 +298,48 @@ class StoredOnly(StoredJudge):
         )
 
 
+class RecalledVerdicts(JudgeWrapper):
+    """Answers from verdicts that were read beforehand; every one that is asked for is among them.
+
+    It looks at nothing of a run but its content's hash, its track and its tier.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        evidence: Mapping[tuple[str, str], str],
+        verdicts: Mapping[str, StoredVerdict],
+    ) -> None:
+        """`evidence`: hashes by run content and context; `verdicts`: by their keys."""
+        super().__init__(judge)
+        self._evidence, self._verdicts = evidence, verdicts
+        self._identity = identity(judge)
+        self._contexts = EvidenceContexts(self._identity)
+
+    def evidence_sha256(self, request: Request) -> str:
+        run = request.run
+        context = self._contexts.context(request.question, run.track, run.tier, request.public)
+        return self._evidence[run.content_sha256, context]
+
+    async def judge(self, request: Request) -> Reply:
+        evidence = self.evidence_sha256(request)
+        verdicts = {}
+        for item in request.criteria:
+            key = key_maker(self._identity, item, request.sample).sha256(evidence)
+            verdicts[item.id] = self._verdicts[key]
+        return _stored_reply(request, verdicts)
+
+
+def _stored_reply(request: Request, verdicts: Mapping[str, StoredVerdict]) -> Reply:
+    """The reply that these verdicts on all items make."""
+    return Reply(
+        tuple(verdicts[item.id].result for item in request.criteria),
+        served_models=_served_models((), verdicts),
+        verdict_keys={id: (verdict.key.sha256,) for id, verdict in verdicts.items()},
+        stored_days=_days(verdicts),
+    )
+
+
 def _served_models(new: tuple[str, ...], verdicts: Mapping[str, StoredVerdict]) -> tuple[str, ...]:
     """The models that gave these stored verdicts or answered now, each once."""
     earlier = [model for verdict in verdicts.values() for model in verdict.served_models]

@@ -230,6 +230,17 @@ cards = Table(
 `key`: hash of everything that decided it (`verdict_keys.CardKeys`), NULL while an item has no
 verdict. `gist`: a `scorecard.Gist` as JSON."""
 
+card_bases = Table(
+    "card_bases",
+    metadata,
+    Column("path", Text, primary_key=True),
+    Column("judge", Text, primary_key=True),
+    Column("key", String(64), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+"""What the newest scorecard of a (path, judge) rests on beside its rubric: a `basis.ScoreBasis` as
+JSON, zlib. It can be made again at any time. `key`: like that of a card, without a rubric."""
+
 card_verdicts = Table(
     "card_verdicts",
     metadata,
@@ -292,6 +303,7 @@ MIGRATIONS: Mapping[int, tuple[str | Table, ...]] = {
     ),
     5: (
         card_verdicts,
+        card_bases,
         texts,
         "ALTER TABLE evidence ADD COLUMN tokens INTEGER",
         "ALTER TABLE calls ADD COLUMN prompt_tokens INTEGER",

@@ -71,6 +71,15 @@ class StoredHead(NamedTuple):
     """The hash of the conversation that is at the path now; None if it is gone."""
 
 
+class CardBasis(NamedTuple):
+    """What a scorecard rests on beside its rubric, as the store keeps it."""
+
+    key: str
+    """Hash of everything that decided it."""
+    body: bytes
+    """A `basis.ScoreBasis` as JSON, zlib."""
+
+
 @dataclass(frozen=True)
 class NewCard:
     """A scorecard to store."""
@@ -91,6 +100,8 @@ class NewCard:
     of_some_items: bool = False
     """Whether only some items were asked: then it is not stored if it lacks verdicts and is the
     judge's first, and it replaces none that has an answer that it lacks."""
+    basis: CardBasis | None = None
+    """What renews it under another rubric; None keeps what is stored."""
 
 
 class Archive(StorePart):
@@ -122,7 +133,28 @@ class Archive(StorePart):
             ]
             self._insert_settled(connection, settled)
             self._insert_evidence(connection, sorted(facts))
+            self._set_bases(connection, cards)
         return are_in_force
+
+    def _set_bases(self, connection: Connection, cards: Sequence[NewCard]) -> None:
+        table = schema.card_bases
+        for card in cards:
+            if card.basis is None:
+                continue
+            place = {"path": self.relative(card.path), "judge": card.card.judge.name}
+            values = card.basis._asdict()
+            statement = self._insert(table).values(**place, **values)
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=list(place), set_=values)
+            )
+
+    def bases(self, paths: Iterable[Path], judge: str) -> dict[Path, CardBasis]:
+        """What this judge's scorecards of these runs rest on, as far as it is stored."""
+        table = schema.card_bases
+        query = sa.select(table.c.path, table.c.key, table.c.body).where(table.c.judge == judge)
+        by_name = {self.relative(path): path for path in paths}
+        rows: Iterator[Any] = self._in_chunks(query, table.c.path, by_name)
+        return {by_name[name]: CardBasis(key, body) for name, key, body in rows}
 
     def _insert_card(self, connection: Connection, row: Mapping[str, Any], card: NewCard) -> bool:
         table = schema.cards
