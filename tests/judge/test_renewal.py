@@ -18,16 +18,7 @@ from ambjudge.judge.rejudge.update import rescore, without_calls
 from ambjudge.judge.session import ScoreOptions, make_scorer, run_session
 from ambjudge.judge.store import Store
 
-RUNS = (
-    "bccd-lite-01",
-    "bccd-lite-04",
-    "crc-lite-02",
-    "crc-std-01",
-    "kidney-lite-01",
-    "ldct-lite-02",
-    "vqa-lite-01",
-    "vqa-std-01",
-)
+RUNS = ("bccd-lite-04", "crc-std-01", "ldct-lite-02", "vqa-std-01")
 RUBRICS = Path(__file__).parents[2] / "rubrics"
 TRACKS = ("segmentation", "classification", "detection", "enhancement", "vqa")
 

@@ -106,12 +106,11 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
         verdicts = [
             (verdict.run_ref, verdict.key.criterion_id) for verdict in store.iter_verdicts()
         ]
+        cards = [next(store.cards(run.path)) for run in done.runs]
     assert (len(killed), len(done.runs), done.errors, calls_left) == (1, 4, (), 0)
     assert len(verdicts) == len(set(verdicts)) == planned.stale
     assert planned.calls <= len(judge_server.requests) <= planned.calls + 8
-    assert [values(run.after) for run in done.runs] == [
-        values(outcome.card) for outcome in expected
-    ]
+    assert list(map(values, cards)) == [values(outcome.card) for outcome in expected]
 
 
 def values(card: ScoreCard) -> list[tuple[str, float | None]]:
@@ -131,7 +130,7 @@ async def test_workers_share_one_budget(tmp_path, judge_server, engine):
     for name in ("crc-lite-01", "crc-lite-02", "kidney-lite-01", "vqa-lite-01"):
         shutil.copytree(RUNS / name, tmp_path / "runs" / name)
     judge_server.script = ["good"]
-    options = replace(OPTIONS, max_cost=0.12, concurrency=4)
+    options = replace(OPTIONS, max_cost=0.08, concurrency=4)
     work = WorkerSettings(
         options, ("openai/test",), JudgeOptions(api_base=judge_server.url, price="1,5")
     )
@@ -142,7 +141,7 @@ async def test_workers_share_one_budget(tmp_path, judge_server, engine):
         r.reason for o in outcomes for stage in o.card.stages.values() for r in stage.criteria
     }
     assert (len(outcomes), "budget" in reasons) == (4, True)
-    assert 0 < session.usage.cost_usd <= 0.12
+    assert 0 < session.usage.cost_usd <= 0.08
 
 
 @pytest.mark.slow
