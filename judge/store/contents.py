@@ -166,17 +166,13 @@ def _spending(connection: Connection) -> tuple[Spending, ...]:
     calls = schema.calls
     month = sa.func.substr(calls.c.created_at, 1, 7)
     keys: tuple[Any, ...] = (month, calls.c.judge, calls.c.stage)
-    query = (
-        sa.select(
-            *keys,
-            sa.func.sum(calls.c.calls),
-            sa.func.sum(calls.c.input_tokens),
-            sa.func.sum(calls.c.output_tokens),
-            sa.func.sum(calls.c.cost_usd),
-            sa.func.sum(sa.case((calls.c.cost_usd.is_(None), 1), else_=0)),
-        )
-        .where(calls.c.calls > 0)
-        .group_by(*keys)
+    sums: tuple[Any, ...] = (
+        sa.func.sum(calls.c.calls),
+        sa.func.sum(calls.c.input_tokens),
+        sa.func.sum(calls.c.output_tokens),
+        sa.func.sum(calls.c.cost_usd),
+        sa.func.sum(sa.case((calls.c.cost_usd.is_(None), 1), else_=0)),
     )
+    query = sa.select(*keys, *sums).where(calls.c.calls > 0).group_by(*keys)
     rows = [Spending(*row) for row in connection.execute(query)]
     return tuple(sorted(rows, key=lambda row: (row.month, row.judge, row.question)))

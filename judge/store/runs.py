@@ -184,8 +184,9 @@ class RunIndex(StorePart):
         """
         column = schema.cards.c.path
         distinct = sa.func.count(sa.distinct(column))
-        query = sa.select(distinct, sa.func.min(column), sa.func.max(column))
-        count, first, last = self._read(query)[0]
+        columns: tuple[Any, ...] = (distinct, sa.func.min(column), sa.func.max(column))
+        query = sa.select(*columns)
+        count, first, last = tuple(self._read(query)[0])
         here = sa.select(column).where(self.at_or_below(column, path)).limit(1)
         if not count or self._read(here):
             return None

@@ -336,19 +336,20 @@ class VerdictTables(StorePart):
         """
         calls, runs = schema.calls, schema.runs
         is_counted = sa.func.coalesce(calls.c.estimated_calls, 0) == 0
+        columns: tuple[Any, ...] = (
+            runs.c.content_sha256,
+            runs.c.turns,
+            calls.c.stage,
+            calls.c.sample,
+            calls.c.criteria,
+            calls.c.input_tokens,
+            calls.c.output_tokens,
+            calls.c.cached_tokens,
+            calls.c.prompt_tokens,
+            calls.c.created_at,
+        )
         query = (
-            sa.select(
-                runs.c.content_sha256,
-                runs.c.turns,
-                calls.c.stage,
-                calls.c.sample,
-                calls.c.criteria,
-                calls.c.input_tokens,
-                calls.c.output_tokens,
-                calls.c.cached_tokens,
-                calls.c.prompt_tokens,
-                calls.c.created_at,
-            )
+            sa.select(*columns)
             .join_from(calls, runs)
             .where(calls.c.input_tokens > 0, calls.c.output_tokens > 0, is_counted)
             .order_by(calls.c.created_at.desc(), calls.c.id)
@@ -356,7 +357,7 @@ class VerdictTables(StorePart):
         )
         if judge is not None:
             query = query.where(calls.c.judge == judge)
-        past = [PastCall(*row) for row in self._read(query)]
+        past = [PastCall(*tuple(row)) for row in self._read(query)]
         past.sort(key=lambda call: (call.content_sha256, call.created_at))
         return past
 
