@@ -262,7 +262,7 @@ class _Rejudging:
         updated, errors = asyncio.run(rescore(self.store, stale, self.judge, self.options, scorer))
         show_renewed(updated)
         show_changes(self._changes())
-        show_chosen(self.items, (run.after for run in updated), self.judge)
+        show_chosen(self.items, (run.after for run in updated if run.after), self.judge)
         show_second_opinions(self.store, plan, self.judge)
         return 1 if errors or step.unscored or step.over_budget else 0
 
@@ -300,7 +300,7 @@ class _Rejudging:
         else:
             _show_update(result)
             show_changes(self._changes())
-            show_chosen(self.items, (run.after for run in result.runs), self.judge)
+            show_chosen(self.items, (run.after for run in result.runs if run.after), self.judge)
             show_second_opinions(self.store, self.forecast, self.judge)
         if result.execution.summary.interrupted:
             console.note_interrupted(self.quiet)

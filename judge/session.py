@@ -144,6 +144,16 @@ class AskTally:
     """Failed items by reason. `not_read` is no failure: rules leave such items to a model."""
 
 
+class KnownCards(Protocol):
+    """Scorecards that take no scoring: those of the store, or what follows from it."""
+
+    foreign_track_runs: int
+    """`SessionTotals.foreign_track_runs` of the cards that were given out."""
+
+    def current_cards(self, paths: Sequence[Path]) -> Mapping[Path, ScoreCard | CardLine]:
+        """The scorecards of those of these runs that have one."""
+
+
 class Scorer(Protocol):
     """Scores runs, or asks for their missing verdicts: this process, or several workers."""
 
@@ -201,7 +211,7 @@ async def collect_cards(
     paths: Iterable[str | Path | RunSource],
     on_outcome: Callable[[ScoreOutcome], None],
     *,
-    unchanged: CardCache | None = None,
+    unchanged: KnownCards | None = None,
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
 ) -> SessionTotals:

@@ -26,6 +26,8 @@ class CardUpdate:
     """A run that was scored again."""
 
     path: Path
+    after: ScoreCard | None
+    """The scorecard, where only some items were asked; others are in the store."""
     kept: bool
     """Whether the earlier scorecard stays in force, as the later one lacks verdicts."""
 
@@ -118,7 +120,8 @@ async def rescore(
             errors.append(outcome)
             return
         path = outcome.path.absolute()
-        updates.append(CardUpdate(path, kept=_is_kept(store, path, outcome.card)))
+        card = outcome.card if options.some_items else None
+        updates.append(CardUpdate(path, card, kept=_is_kept(store, path, outcome.card)))
 
     recalled = RecalledCards(store, judge, options)
     await collect_cards(scorer, paths, add_outcome, unchanged=recalled, on_progress=on_cards)
