@@ -121,3 +121,21 @@ def test_a_choice_of_nothing_is_bad_usage_and_tracks_choose_nothing(out, cohort,
     _, _, err = out(*line, "--track", "vqa", "--tier", "lite")
     assert "--track vqa selects no runs: 2 of 2 runs name another track" in err
     assert "--tier" not in err
+
+
+def test_runs_without_outputs_are_no_trouble_and_failures_are(out, tmp_path: Path, judge_server):
+    """A scheduler can tell a cohort that is done from one that needs somebody."""
+    turns = [
+        {"role": "user", "content": "Fix the bug."},
+        {"role": "assistant", "content": "I look at the code."},
+    ]
+    for name in ("a", "b"):
+        file = tmp_path / "runs" / name / "conversation.json"
+        file.parent.mkdir(parents=True)
+        turns[1]["content"] += f" {name}"
+        file.write_text(json.dumps(turns), encoding="utf-8")
+    code, _, err = out("score", "runs", *judge(judge_server, "good"))
+    assert (code, "2 of these for lack of outputs" in err) == (0, True), err
+    judge_server.script = ["500"]
+    code, _, err = out("score", "runs", *judge(judge_server, "lowest"))
+    assert code in (1, 3), err
