@@ -48,6 +48,8 @@ class HarnessBranch:
     """Decimals of completion and of the shares of answers; None: not rounded."""
     s4_digits: int | None = None
     """Decimals of S4; None: not rounded."""
+    outputs_folder: str = "agents_outputs"
+    """The folder that the branch scores."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 from ambjudge.judge.base import Reply
 from ambjudge.judge.card.fields import Policy
 from ambjudge.judge.engine import assemble, prepare
+from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.harness_report import parse_report
 from ambjudge.trajectories.reading.load import load_run
@@ -63,7 +64,13 @@ def card(
 ) -> dict[str, Any]:
     """Our scorecard as JSON has it; `known`: of the prepared run, what need not be worked out
     again."""
-    ready = prepare(run, policy=Policy(like=like), public=public, rubric=work.judged.rubric)
+    ready = prepare(
+        run,
+        policy=Policy(like=like),
+        public=public,
+        rubric=work.judged.rubric,
+        questions=QuestionSet(ask_all=True),
+    )
     vars(ready).update(known)
     replies = (
         {stage: Reply(results) for stage, results in work.judged.results.items()} if judged else {}

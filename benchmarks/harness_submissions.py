@@ -37,12 +37,14 @@ class Submission:
     many: bool = False
     """Label maps."""
     open_answers: bool = False
+    folder: str = "agents_outputs"
+    """The branch's own folder of outputs."""
     told: set[str] = field(default_factory=set)
     """How it is spoiled."""
 
     @property
     def outputs(self) -> Path:
-        return self.root / "run/outputs/agents_outputs"
+        return self.root / "run/outputs" / self.folder
 
     @property
     def public(self) -> Path:
@@ -455,11 +457,18 @@ TRACKS = {
 }
 
 
+FOLDERS = {"eval_report_gen": "agent_outputs"}
+"""Folders of outputs of branches that do not call theirs `agents_outputs`."""
+
+
 def made(name: str, folder: Path, rng: random.Random) -> Submission:
     """A random submission on disk."""
     what = TRACKS[name]
     work = Submission(
-        folder, [f"p_{i:02d}" for i in range(1, rng.randint(2, 6))], tier=rng.choice(what.tiers)
+        folder,
+        [f"p_{i:02d}" for i in range(1, rng.randint(2, 6))],
+        tier=rng.choice(what.tiers),
+        folder=FOLDERS.get(what.branch, "agents_outputs"),
     )
     work.judged = Judged.of(rubric_for(what.track, what.task), work.tier, rng)
     work.breach = rng.randint(1, 25) if what.breaches and rng.random() < 0.1 else 0
@@ -512,7 +521,8 @@ def made(name: str, folder: Path, rng: random.Random) -> Submission:
     place = folder / "run/process/conversation.json"
     place.parent.mkdir(parents=True)
     place.write_text(json.dumps({**head, "messages": messages, "code_executions": ran}))
-    if name == "segmentation" and work.outputs.is_dir() and rng.random() < 0.05:
+    if what.track != "vqa" and work.outputs.is_dir() and rng.random() < 0.05:
         work.told.add("D7")
-        work.outputs.rename(work.outputs.with_name("agent_outputs"))
+        (other,) = {"agents_outputs", "agent_outputs"} - {work.folder}
+        work.outputs.rename(work.outputs.with_name(other))
     return work

@@ -14,7 +14,7 @@ from pathlib import Path
 from ...error_codes.output_facts import OutputFacts, OutputIssue, StageChecks
 from ...tracks import TRACKS
 from ...trajectories.models import Outputs, Run, Stage, TrackName
-from ...trajectories.reading.layout import Fence, find_outputs
+from ...trajectories.reading.layout import OUTPUT_NAMES, Fence, find_outputs
 from ..card.fields import Policy, TaskFrom
 from ..scoring.formulas import (
     NEARLY_COMPLETE,
@@ -105,7 +105,7 @@ def check_outputs(
         return _without_track(run)
     inputs = None if public is None else find_public(public, run.task)
     rules = LIKE["paper" if track.branch is None else policy.like]
-    run = _with_visible_outputs(run, rules)
+    run = _with_visible_outputs(run, track, rules)
     warnings = []
     if public and inputs is None:
         warnings.append(f"no public inputs for {run.task or 'the task'} in the given folder")
@@ -154,14 +154,17 @@ def _failure_warning(track: CheckedTrack, error: Exception) -> str:
     return f"{text[:_MAX_WARNING]}; S4 and S5 stay unscored"
 
 
-def _with_visible_outputs(run: Run, rules: Rules) -> Run:
+def _with_visible_outputs(run: Run, track: CheckedTrack, rules: Rules) -> Run:
     """The run with the outputs that these rules see."""
-    outputs = run.outputs
-    if rules.links:
-        outputs = find_outputs(run.folder, run.listed_cases or (), follow_out=True)
-    if rules.one_folder and outputs.root is not None and outputs.root.name == "agent_outputs":
-        outputs = Outputs(root=outputs.root)
-    return run if outputs is run.outputs else run.model_copy(update={"outputs": outputs})
+    if track.branch is None or not (rules.links or rules.one_folder):
+        return run
+    names = (track.branch.outputs_folder,) if rules.one_folder else OUTPUT_NAMES
+    outputs = find_outputs(
+        run.folder, run.listed_cases or (), names=names, follow_out=rules.links
+    )
+    if outputs.root is None and run.outputs.root is not None:
+        outputs = Outputs(root=run.outputs.root)  # another branch's folder: nothing was delivered
+    return run.model_copy(update={"outputs": outputs})
 
 
 def _files_of_all_tracks() -> frozenset[str]:

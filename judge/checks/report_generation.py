@@ -118,7 +118,13 @@ TRACK = CheckedTrack(
     aliases=("report",),
     words=("report",),
     gate=True,
-    branch=HarnessBranch(breach_turns=None, judged_digits=4, rate_digits=4, s4_digits=4),
+    branch=HarnessBranch(
+        breach_turns=None,
+        judged_digits=4,
+        rate_digits=4,
+        s4_digits=4,
+        outputs_folder="agent_outputs",
+    ),
     counts_valid=True,
     # eval_report_gen, failure_classifier.py
     weak={"observation_f1": 0.25, "report_similarity": 0.30},

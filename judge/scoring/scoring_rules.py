@@ -27,7 +27,7 @@ class Rules:
     links: bool = False
     """D6: links are followed out of the run."""
     one_folder: bool = False
-    """D7: a folder `agent_outputs` does not count as `agents_outputs`."""
+    """D7: only the branch's own folder of outputs counts (`HarnessBranch.outputs_folder`)."""
     rounded_labels: bool = False
     """D9: values of label maps are rounded."""
     unreadable_is_missing: bool = False

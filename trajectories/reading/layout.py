@@ -25,7 +25,8 @@ TRACE_NAMES = ("trace.jsonl", "trace.jsonl.gz")
 none."""
 PARTS = "parts"
 """The folder of a run that holds the parts of other agents, each a run's folder itself."""
-_OUTPUT_NAMES = ("agents_outputs", "agent_outputs")
+OUTPUT_NAMES = ("agents_outputs", "agent_outputs")
+"""Folders of outputs, in order of preference."""
 _PLAN_FOLDERS = (
     "outputs/plan",
     "plan",
@@ -37,7 +38,7 @@ _PLAN_FOLDERS = (
     "",
 )
 _OUTPUT_FOLDERS = ("outputs", "", "workspace", "outputs/workspace", "process")
-_SKIPPED_FOLDERS = {*_OUTPUT_NAMES, "node_modules", "__pycache__"}
+_SKIPPED_FOLDERS = {*OUTPUT_NAMES, "node_modules", "__pycache__"}
 _GENERIC_NAMES = ("run", "repeat", "rep", "trial", "seed", "attempt", "r", "workspace", "")
 """Folder names that, with a number, do not identify a run."""
 AGENT_FOLDERS = ("workspace", "outputs")
@@ -51,7 +52,7 @@ FOLDERS_READ = frozenset({*_PLAN_FOLDERS, *_OUTPUT_FOLDERS, *_RECORD_FOLDERS})
 TREES_READ = frozenset(
     {
         "outputs",
-        *(f"{folder}/{name}".lstrip("/") for folder in _OUTPUT_FOLDERS for name in _OUTPUT_NAMES),
+        *(f"{folder}/{name}".lstrip("/") for folder in _OUTPUT_FOLDERS for name in OUTPUT_NAMES),
     }
 )
 """Folders of a run, relative to it, that are read with everything below them."""
@@ -454,9 +455,13 @@ def find_plan(run: RunFolder, name: str, warnings: list[str]) -> Path | None:
 
 
 def find_outputs(
-    run: Path | RunFolder, questions: Collection[str] = (), *, follow_out: bool = False
+    run: Path | RunFolder,
+    questions: Collection[str] = (),
+    *,
+    names: Collection[str] = OUTPUT_NAMES,
+    follow_out: bool = False,
 ) -> Outputs:
-    """The files under agents_outputs/ (or agent_outputs/), by case.
+    """The files under the first folder with one of `names`, by case.
 
     Links out of the run are followed only with `follow_out`. The vqa branch delivers
     `outputs/<question>/answer.json` instead: without a folder of outputs, `outputs` is read with
@@ -464,7 +469,7 @@ def find_outputs(
     """
     run = _as_run_folder(run)
     for folder in _OUTPUT_FOLDERS:
-        for name in _OUTPUT_NAMES:
+        for name in names:
             path = f"{folder}/{name}" if folder else name
             if run.is_folder(path, follow_out=follow_out):
                 files = _list_outputs(run, path, follow_out=follow_out)
