@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ...errors import InputError
 from ...tasks.output_format import OutputFormat, read_format
+from ...trajectories.reading.json_bytes import without_lone_surrogates
 from .nifti import VolumeHead, volume_head
 from .untrusted_files import Refused, image_size, npy_head, read_json
 
@@ -170,9 +171,8 @@ def find_public(public: Path, task: str | None) -> PublicInputs | None:
         if (public / name).is_dir():
             root = public / name
             break
-    folders = _with_common_inputs(
-        {path.name: path for path in sorted(root.iterdir()) if _may_be_case(path)}
-    )
+    cases = [path for path in sorted(root.iterdir()) if _may_be_case(path)]
+    folders = _with_common_inputs({without_lone_surrogates(path.name): path for path in cases})
     return PublicInputs(root=root, folders=folders) if folders else None
 
 
