@@ -7,7 +7,8 @@ The runs are copies of the recorded ones, each with a sentence of its own. The p
 of its own: it counts tokens with a published vocabulary, caches prompts that begin alike, forgets
 them between two commands, misses one in twenty, fails two in a hundred calls and breaks two in a
 hundred replies, which are then repaired. Targets: each expected cost within 20 % of the bill, every
-bill within its bounds, as many requests as planned beside the failures. Exit 1 if one is missed.
+bill within its bounds, as many requests as planned beside the failures. Scorecards that were
+renewed must equal those of runs that are read. Exit 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -425,6 +426,7 @@ def _judge(
     cards, errors = asyncio.run(rescore(store, outdated, judge, options, scorer))
     renewed = time.process_time()
     assert not errors, errors[:3]
+    _check_cards(store, judge, scorer, files)
     estimate = plan.estimate
     return Row(
         name=name,
@@ -439,6 +441,13 @@ def _judge(
         calls_s=judged - called,
         cards_s=renewed - judged,
     )
+
+
+def _check_cards(store: Any, judge: Any, scorer: Any, files: list[Path]) -> None:
+    """AssertionError if a stored scorecard is not the one of its run when that is read."""
+    for file in files[:: max(1, len(files) // 20)]:
+        stored = next(store.cards(file, judge=judge.name)).to_json()
+        assert stored == asyncio.run(scorer.score(file)).to_json(), file
 
 
 def _written(texts: Texts, folder: Path) -> list[Path]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import console
+from .spending import Spending, dollars
 
 if TYPE_CHECKING:
     from ..judge.rejudge.staleness import RejudgePlan
-    from .spending import Spending
 
 _MAX_LINES = 12
 """Of the table of what is asked for."""
@@ -135,7 +135,7 @@ def budget_lines(plan: RejudgePlan, spending: Spending) -> list[str]:
         return []
     lines = []
     if spending.limit is not None:
-        lines.append(f"a limit of ${spending.limit:,.2f} {_fit(plan, spending.limit)}")
+        lines.append(f"a limit of {dollars(spending.limit)} {_fit(plan, spending.limit)}")
     if (spent := spending.text) is not None:
         lines.append(spent)
     return lines

@@ -30,10 +30,18 @@ class Spending:
     def text(self) -> str | None:
         """What was spent before; None if that is nothing, and no limit of a month is set."""
         if self.monthly_limit is not None:
-            return f"spent this month ${self.this_month:,.2f} of ${self.monthly_limit:,.2f}"
+            return f"spent this month {dollars(self.this_month)} of {dollars(self.monthly_limit)}"
         if not self.total:
             return None
-        return f"spent on this store before ${self.total:,.2f}, this month ${self.this_month:,.2f}"
+        return (
+            f"spent on this store before {dollars(self.total)}, this month"
+            f" {dollars(self.this_month)}"
+        )
+
+
+def dollars(amount: float) -> str:
+    """Cents from a dollar on, four decimals below."""
+    return f"${amount:.4f}" if 0 < amount < 1 else f"${amount:,.2f}"
 
 
 def within_budget(
