@@ -17,7 +17,11 @@ import threading
 import time
 from pathlib import Path
 
-from ambjudge.judge.judges.local.likelihoods import LikelihoodScorer, question_in_both_orders
+from ambjudge.judge.judges.local.likelihoods import (
+    LikelihoodScorer,
+    fenced,
+    question_in_both_orders,
+)
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record import make_record
@@ -76,10 +80,10 @@ def main() -> None:
     scorer = LikelihoodScorer.load(path, args.device)
     run = load_run(ROOT / "examples" / "codes")
     criteria = load_rubric("segmentation").criteria("S2")
-    evidence = make_record(run, segment(run), (), budget_chars=args.budget).text
-    before, after = scorer._template_around_evidence()
-    prefix = [*before, *scorer._text_ids(evidence)]
-    asked = [q for c in criteria for q in question_in_both_orders(c)]
+    record = make_record(run, segment(run), (), budget_chars=args.budget)
+    before, after = scorer._template_around_evidence(record.nonce)
+    prefix = [*before, *scorer._text_ids(fenced(record))]
+    asked = [q for c in criteria for q in question_in_both_orders(c, record.nonce)]
     device = scorer.model.device
 
     with torch.inference_mode():
@@ -89,7 +93,7 @@ def main() -> None:
     del kept
     with Peak(args.device) as shared_memory:
         started = time.perf_counter()
-        shared, tokens, _ = scorer.answers(evidence, criteria)
+        shared, tokens, _ = scorer.answers(record, criteria)
         shared_time = time.perf_counter() - started
 
     worst = 0.0
@@ -124,7 +128,7 @@ def main() -> None:
     print(f"shared prefix {shared_time:8.2f} s")
     print(f"one generate call a question {alone_time:8.2f} s")
     started = time.perf_counter()
-    _, more, cached = scorer.answers(evidence, load_rubric("segmentation").criteria("S3"))
+    _, more, cached = scorer.answers(record, load_rubric("segmentation").criteria("S3"))
     print(
         f"another question on the same record {time.perf_counter() - started:.2f} s, {cached:,} of"
         f" its {more:,} tokens cached"

@@ -139,10 +139,10 @@ def test_shared_prefix_equals_each_criterion_alone(
 ) -> None:
     scorer = judge._scorer
     assert scorer is not None
-    text = judge._record(short).text
-    together, _, _ = scorer.answers(text, short.criteria)
+    record = judge._record(short)
+    together, _, _ = scorer.answers(record, short.criteria)
     for criterion, shared in zip(short.criteria, together, strict=True):
-        answer_alone = scorer.answers(text, [criterion])[0][0]
+        answer_alone = scorer.answers(record, [criterion])[0][0]
         assert shared.mass == pytest.approx(answer_alone.mass, abs=1e-3)
         for value, probability in answer_alone.probabilities.items():
             assert shared.probabilities[value] == pytest.approx(probability, abs=1e-3)
@@ -338,8 +338,8 @@ def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
     record, criterion = explaining._record(short), short.criteria[1]
     pieces = quotable_pieces(record, QuoteIndex(short.run))
     results = list(plain.results)
-    scorer.answers(record.text, [criterion])
-    _, tokens, cache = scorer.evidence
+    scorer.answers(record, [criterion])
+    tokens, cache = scorer.evidence.tokens, scorer.evidence.cache
     question = scorer.explanation_ids(criterion, plain.results[1])
     rationale_alone, _ = writer.write(cache, len(tokens), question, writer.matcher(pieces))
     assert rationale_alone is not None
@@ -441,7 +441,7 @@ def test_questions_offer_every_level_in_both_orders_and_not_applicable_where_con
         evidence=("S3",),
         source="test",
     )
-    (text, first), (_, second) = question_in_both_orders(criterion)
+    (text, first), (_, second) = question_in_both_orders(criterion, "key")
     assert list(first.values()) == ["1", "0.5", "0", NOT_APPLICABLE]
     assert list(second.values()) == [NOT_APPLICABLE, "0", "0.5", "1"]
     assert "Was it <<title>> piloted?" in text, "text of a rubric is data, never a template"

@@ -128,8 +128,11 @@ def make_record(
     facts: Sequence[Fact] = (),
     *,
     budget_chars: int = DEFAULT_BUDGET,
+    pictures: Sequence[str] = (),
 ) -> Record:
     """The record of a run in at most `budget_chars` characters; `facts` are numbered.
+
+    `pictures`: one line for each picture of an output that is sent after the record.
 
     Raises ValueError for a budget below `MIN_BUDGET` or a segmentation of another run.
     """
@@ -139,6 +142,9 @@ def make_record(
     n_replaced = _replaced_characters(run, rendered)
     facts_text, fact_ids, left_out = _facts_section(run, facts, n_replaced, budget_chars // 4)
     sections = [f"[facts] {_NONCE}\n{facts_text}"]
+    if pictures:
+        lines = "\n".join(map(sanitize_line, pictures))
+        sections.append(f"[pictures] {_NONCE}\n{lines}")
     brief = sanitize(run.brief.strip())
     if brief:
         shown_brief = shorten(brief, budget_chars // 2)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ....sanitize import sanitize_line
 from ....tracks import TRACKS
 from ....trajectories.models import OutputFile, Run
+from ....trajectories.record.strangers import Stranger
 from ...checks.nifti import volume_array, volume_head
 from ...checks.public_inputs import PublicInputs, find_public
 from ...checks.untrusted_files import Refused, npy_array, npy_head, read_data, read_json
@@ -41,9 +41,13 @@ class Picture:
     """A picture as sent (PNG), or the reason why it cannot be sent."""
 
     title: str
-    """What it shows, in a few words of ours; a judge reads them."""
+    """What it shows. It names files and cases of the run, and belongs inside the record's fence."""
     png: bytes | None = None
     problem: str = ""
+
+    @property
+    def is_plan(self) -> bool:
+        return self.title == PLAN_TITLE
 
     @property
     def sha256(self) -> str:
@@ -100,7 +104,7 @@ def output_pictures(run: Run, public: Path | None) -> tuple[Picture, ...]:
 def _output_picture(
     run: Run, file: OutputFile, inputs: PublicInputs | None, masks: bool
 ) -> Picture:
-    title = sanitize_line(f"the delivered {file.name} of {file.case}")
+    title = f"the delivered {Stranger(file.name, 80)} of {Stranger(file.case or '', 80)}"
     try:
         if file.name.endswith(".json"):
             return _boxes_picture(run, file, inputs, title)

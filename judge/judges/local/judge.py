@@ -38,6 +38,7 @@ from .likelihoods import (
     LETTERS,
     QUESTION_PROMPT,
     RATIONALE_PROMPT,
+    RECORD_PROMPT,
     SYSTEM_PROMPT,
     AnswerLikelihoods,
     EvidenceTooLong,
@@ -107,7 +108,7 @@ class LocalJudge:
 
     @property
     def _prompt_names(self) -> tuple[str, ...]:
-        names: tuple[str, ...] = (SYSTEM_PROMPT, QUESTION_PROMPT)
+        names: tuple[str, ...] = (SYSTEM_PROMPT, RECORD_PROMPT, QUESTION_PROMPT)
         return (*names, RATIONALE_PROMPT) if self.rationale else names
 
     @property
@@ -204,7 +205,7 @@ class LocalJudge:
         if self._scorer is None:
             self._scorer = LikelihoodScorer.load(self.path)
         try:
-            answers, input_tokens, cached_tokens = self._scorer.answers(record.text, choices)
+            answers, input_tokens, cached_tokens = self._scorer.answers(record, choices)
         except EvidenceTooLong as error:
             return Reply(unscored(request.criteria, "truncated", str(error)))
         results = [

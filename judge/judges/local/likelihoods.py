@@ -21,14 +21,16 @@ from typing import Any, NamedTuple
 
 from ....errors import JudgeError
 from ....rubrics.model import Criterion, Level
+from ....trajectories.record import Record
 from ...card.stage_results import CriterionResult
 from ...questions import prompts
 from ...questions.forms import NOT_APPLICABLE
 
 LETTERS = string.ascii_uppercase[:20]
 """Labels of the answers to choose from."""
-SYSTEM_PROMPT, QUESTION_PROMPT, RATIONALE_PROMPT = (
+SYSTEM_PROMPT, RECORD_PROMPT, QUESTION_PROMPT, RATIONALE_PROMPT = (
     "local_system",
+    "record",
     "local_question",
     "local_rationale",
 )
@@ -47,9 +49,12 @@ class AnswerLikelihoods:
 
 
 class CachedEvidence(NamedTuple):
-    """The evidence that was read last."""
+    """The record that was read last."""
 
     text: str
+    """In its fence."""
+    nonce: str
+    """The key of the fence."""
     tokens: list[int]
     """With the chat template before it."""
     cache: Any
@@ -169,10 +174,13 @@ class LikelihoodScorer:
         # The special tokens of the chat template itself are meant as such.
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _template_around_evidence(self) -> tuple[list[int], list[int]]:
-        """Tokens before the evidence and after a question: the template of one user message."""
+    def _template_around_evidence(self, nonce: str) -> tuple[list[int], list[int]]:
+        """Tokens before the evidence and after a question: the template of one user message.
+
+        `nonce`: the key of the fence, which the system text names.
+        """
         marker = "\x1fevidence\x1f"
-        system = prompts.load(SYSTEM_PROMPT)
+        system = prompts.fill(SYSTEM_PROMPT, {"nonce": nonce})
         if getattr(self.tokenizer, "chat_template", None):
             text = self._apply_chat_template(system, marker)
         else:
@@ -193,22 +201,33 @@ class LikelihoodScorer:
         """The tokens, to follow the evidence, that ask why this verdict was given."""
         texts = {level.value: level.text for level in criterion.scale}
         answer = result.answer if result.value is None else texts.get(result.value, "")
-        slots = {"title": criterion.title, "text": criterion.full_text, "answer": str(answer or "")}
-        _, after = self._template_around_evidence()
+        assert self.evidence is not None
+        slots = {
+            "nonce": self.evidence.nonce,
+            "title": criterion.title,
+            "text": criterion.full_text,
+            "answer": str(answer or ""),
+        }
+        _, after = self._template_around_evidence(self.evidence.nonce)
         return [*self._text_ids(prompts.fill(RATIONALE_PROMPT, slots)), *after]
 
     # Answers.
 
     def answers(
-        self, evidence: str, criteria: Sequence[Criterion]
+        self, record: Record, criteria: Sequence[Criterion]
     ) -> tuple[list[AnswerLikelihoods], int, int]:
         """The likelihoods of each criterion's answers, with the number of input and cached tokens.
 
-        The cache of the evidence stays for the next call on it. Raises EvidenceTooLong if the
+        The cache of the record stays for the next call on it. Raises EvidenceTooLong if the
         tokens do not fit into the context.
         """
-        before, after = self._template_around_evidence()
-        orders = [order for criterion in criteria for order in question_in_both_orders(criterion)]
+        evidence = fenced(record)
+        before, after = self._template_around_evidence(record.nonce)
+        orders = [
+            order
+            for criterion in criteria
+            for order in question_in_both_orders(criterion, record.nonce)
+        ]
         suffixes = [[*self._text_ids(order.text), *after] for order in orders]
         longest_suffix = max(map(len, suffixes))
         cached = 0
@@ -224,7 +243,7 @@ class LikelihoodScorer:
             )
         if self.evidence is None or not cached:
             self.evidence = None  # Frees the last cache before the next one is made.
-            self.evidence = CachedEvidence(evidence, prefix, self._read(prefix))
+            self.evidence = CachedEvidence(evidence, record.nonce, prefix, self._read(prefix))
         rows = self._next_token_probabilities(self.evidence.cache, len(prefix), suffixes)
         by_order = [
             self._answer_probabilities(row, order.values_by_letter)
@@ -362,19 +381,34 @@ class OrderedQuestion(NamedTuple):
     values_by_letter: dict[str, str]
 
 
-def question_in_both_orders(criterion: Criterion) -> list[OrderedQuestion]:
-    """The question about a criterion with its answers in order and reversed."""
+def fenced(record: Record) -> str:
+    """A record between two lines that carry its key, as every model is shown it."""
+    return prompts.fill(RECORD_PROMPT, {"nonce": record.nonce, "record": record.text})
+
+
+def question_in_both_orders(criterion: Criterion, nonce: str) -> list[OrderedQuestion]:
+    """The question about a criterion with its answers in order and reversed.
+
+    `nonce`: the key of the record's fence, which no text of a run can carry.
+    """
     options = [(value_label(level), level.text) for level in criterion.scale]
     if criterion.conditional:
         text = f"It does not apply. It applies only when: {criterion.conditional}"
         options.append((NOT_APPLICABLE, text))
-    return [_question(criterion, options), _question(criterion, options[::-1])]
+    return [_question(criterion, order, nonce) for order in (options, options[::-1])]
 
 
-def _question(criterion: Criterion, options: Sequence[tuple[str, str]]) -> OrderedQuestion:
+def _question(
+    criterion: Criterion, options: Sequence[tuple[str, str]], nonce: str
+) -> OrderedQuestion:
     lettered = list(zip(string.ascii_uppercase, options, strict=False))
     lines = [f"{letter}. {text}" for letter, (_, text) in lettered]
-    slots = {"title": criterion.title, "text": criterion.full_text, "answers": "\n".join(lines)}
+    slots = {
+        "nonce": nonce,
+        "title": criterion.title,
+        "text": criterion.full_text,
+        "answers": "\n".join(lines),
+    }
     values_by_letter = {letter: value for letter, (value, _) in lettered}
     return OrderedQuestion(prompts.fill(QUESTION_PROMPT, slots), values_by_letter)
 
