@@ -325,7 +325,7 @@ def _say_paths(runs: int, gone: tuple[str, ...], root: Path | None) -> None:
     for path in gone[:_MAX_NAMED]:
         console.say(f"  {path}")
     if len(gone) > _MAX_NAMED:
-        console.say(f"  and {len(gone) - _MAX_NAMED:,} more (--json names all)")
+        console.say(f"  and {len(gone) - _MAX_NAMED:,} more (store info --json names all)")
 
 
 def _to_json(held: StoreContents, batches: tuple[OpenBatch, ...]) -> dict[str, Any]:
