@@ -181,6 +181,9 @@ class Outputs(Frozen):
 
     root: FilePath | None = None
     files: tuple[OutputFile, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """Folders and files, relative to the run, that this user may not read. The others are then
+    left out too, as if none had come with the run."""
 
     @property
     def cases(self) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from ...errors import InputError
 from ...tasks.output_format import OutputFormat, read_format
-from ...trajectories.reading.json_bytes import without_lone_surrogates
+from ...trajectories.reading.json_bytes import is_file, without_lone_surrogates
+from ...trajectories.reading.layout import is_folder
 from .nifti import VolumeHead, volume_head
 from .untrusted_files import Refused, image_size, npy_head, read_json
 
@@ -168,10 +169,14 @@ def find_public(public: Path, task: str | None) -> PublicInputs | None:
         )
     root = public
     for name in _folder_names(task):
-        if (public / name).is_dir():
+        if is_folder(public / name):
             root = public / name
             break
-    cases = [path for path in sorted(root.iterdir()) if _may_be_case(path)]
+    try:
+        cases = [path for path in sorted(root.iterdir()) if _may_be_case(path)]
+    except PermissionError as error:
+        place = Path(error.filename or root)
+        raise InputError("cannot be listed", "check its permissions", place) from None
     folders = _with_common_inputs({without_lone_surrogates(path.name): path for path in cases})
     return PublicInputs(root=root, folders=folders) if folders else None
 
@@ -183,7 +188,7 @@ def demanded_format(public: Path, task: str | None) -> OutputFormat | None:
     """
     for folder in (*(public / name for name in _folder_names(task)), public):
         file = folder / TASK_FILE
-        if file.is_file():
+        if is_file(file):
             status = file.stat()
             return _format_of(file, status.st_mtime_ns, status.st_size)
     return None
@@ -232,5 +237,7 @@ def _may_be_case(path: Path) -> bool:
         return False
     try:
         return any(child.is_file() for child in path.iterdir())
+    except PermissionError:
+        raise
     except OSError:
         return False

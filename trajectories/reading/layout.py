@@ -59,6 +59,7 @@ TREES_READ = frozenset(
 _RUN_SUMMARY = "outputs/run_summary.json"
 MAX_OUTPUT_FILES = 200_000
 _MAX_OUTPUT_DEPTH = 16
+_EFFECTIVE_IDS = os.access in os.supports_effective_ids
 
 
 _SCORECARD = re.compile(
@@ -94,7 +95,7 @@ def find_conversations(path: Path) -> Iterator[Path]:
         _refuse_scorecards(path)
         yield path
         return
-    if not _is_dir(path):
+    if not is_folder(path):
         raise InputError(
             "no such file or folder",
             "give a conversation.json, a run folder, or a folder of runs",
@@ -129,6 +130,8 @@ class Listing(NamedTuple):
 
     subfolders: set[str]
     files: set[str]
+    is_readable: bool = True
+    """Whether this user may list the folder."""
 
 
 def run_around(conversation: Path) -> Path | None:
@@ -161,10 +164,17 @@ def conversations_below(top: str, list_folder: Callable[[str], Listing]) -> Iter
     while pending:
         folder = pending.pop()
         listing = list_folder(folder)
+        if not listing.is_readable:
+            # It may hold a run: reading the file says why it cannot be read.
+            yield os.path.join(folder, "process", CONVERSATION_NAMES[0])
+            continue
         names: tuple[str, ...] = CONVERSATION_NAMES
         # A run: go on in its process/ folder, past everything else that it holds.
         if "process" in listing.subfolders:
             process = list_folder(os.path.join(folder, "process"))
+            if not process.is_readable:
+                yield os.path.join(folder, "process", CONVERSATION_NAMES[0])
+                continue
             if not process.files.isdisjoint((*CONVERSATION_NAMES, *TRACE_NAMES)):
                 folder, listing = os.path.join(folder, "process"), process
                 names += TRACE_NAMES
@@ -178,21 +188,24 @@ def conversations_below(top: str, list_folder: Callable[[str], Listing]) -> Iter
 
 
 def _list_folder(folder: str) -> Listing:
-    """The names in a folder, without a system call for each; empty if it cannot be read."""
+    """The names in a folder, without a system call for each."""
     listing = Listing(set(), set())
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     listing.subfolders.add(entry.name)
-                elif not (entry.is_symlink() and _is_dir(Path(entry.path))):
+                elif not (entry.is_symlink() and is_folder(Path(entry.path))):
                     listing.files.add(entry.name)
+    except PermissionError:
+        return listing._replace(is_readable=False)
     except OSError:
         pass
     return listing
 
 
-def _is_dir(path: Path) -> bool:
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, as far as this user may look."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -314,7 +327,7 @@ class RunFolder:
         if kind != "link":
             return kind == "folder"
         target = self.top / path
-        return _is_dir(target) and (follow_out or inside(self.top, target))
+        return is_folder(target) and (follow_out or inside(self.top, target))
 
 
 def _entry_kinds(folder: str) -> dict[str, _EntryKind] | None:
@@ -358,7 +371,7 @@ def run_folder(conversation: Path, list_folder: Callable[[str], Listing] | None 
         listing = list_folder(os.fspath(parent))
         harness_above = "detail_report.json" in listing.files or "process" in listing.subfolders
     else:
-        harness_above = is_file(parent / "detail_report.json") or _is_dir(parent / "process")
+        harness_above = is_file(parent / "detail_report.json") or is_folder(parent / "process")
     return parent if harness_above else folder
 
 
@@ -472,14 +485,13 @@ def find_outputs(
         for name in names:
             path = f"{folder}/{name}" if folder else name
             if run.is_folder(path, follow_out=follow_out):
-                files = _list_outputs(run, path, follow_out=follow_out)
-                return Outputs(root=run.top / path, files=tuple(files))
+                return _list_outputs(run, path, follow_out=follow_out)
     if run.is_folder("outputs", follow_out=follow_out):
         cases = _answered_questions(run, questions)
         if cases or run.is_file(_RUN_SUMMARY):
-            files = _list_outputs(run, "outputs", cases=cases, follow_out=follow_out)
-            return Outputs(root=run.top / "outputs", files=tuple(files))
-    return Outputs()
+            return _list_outputs(run, "outputs", cases=cases, follow_out=follow_out)
+    hidden = [folder for folder in _OUTPUT_FOLDERS if run.entries(folder) is None]
+    return Outputs(unreadable=tuple(hidden))
 
 
 def _answered_questions(run: RunFolder, questions: Collection[str]) -> set[str]:
@@ -493,8 +505,29 @@ def _answered_questions(run: RunFolder, questions: Collection[str]) -> set[str]:
 
 def _list_outputs(
     run: RunFolder, root: str, *, cases: Collection[str] | None = None, follow_out: bool
-) -> Iterator[OutputFile]:
+) -> Outputs:
     """The regular files below `root`; of case folders only `cases`, if given.
+
+    None of them if this user may not read one.
+    """
+    files: list[OutputFile] = []
+    unreadable: list[str] = []
+    for path, file in _walk_outputs(run, root, cases=cases, follow_out=follow_out):
+        if file is not None:
+            files.append(file)
+        if file is None or not os.access(file.path, os.R_OK, effective_ids=_EFFECTIVE_IDS):
+            unreadable.append(without_lone_surrogates(path))
+    if unreadable:
+        # A part would look like all that was delivered.
+        return Outputs(unreadable=tuple(unreadable))
+    return Outputs(root=run.top / root, files=tuple(files))
+
+
+def _walk_outputs(
+    run: RunFolder, root: str, *, cases: Collection[str] | None = None, follow_out: bool
+) -> Iterator[tuple[str, OutputFile | None]]:
+    """Each regular file below `root` with its path in the run; None for a folder that cannot be
+    listed.
 
     Others than regular files are left out: opening a pipe or a device of a hostile run would hang.
     """
@@ -503,11 +536,14 @@ def _list_outputs(
     while pending:
         parts = pending.pop()
         folder = "/".join((root, *parts))
-        entries = run.entries(folder) or {}
+        entries = run.entries(folder)
+        if entries is None:
+            yield folder, None
+            continue
         subfolders = {
             name
             for name, kind in entries.items()
-            if kind == "folder" or (kind == "link" and _is_dir(run.top / folder / name))
+            if kind == "folder" or (kind == "link" and is_folder(run.top / folder / name))
         }
         for name in sorted(entries.keys() - subfolders):
             path = f"{folder}/{name}"
@@ -515,12 +551,13 @@ def _list_outputs(
                 continue  # the harness's own file among the answers
             size = _output_size(run, path, is_link=entries[name] == "link", follow_out=follow_out)
             if size is not None:
-                yield OutputFile(
+                file = OutputFile(
                     case=without_lone_surrogates(parts[0]) if parts else None,
                     name=without_lone_surrogates("/".join((*parts[1:], name))),
                     path=run.top / path,
                     size=size,
                 )
+                yield path, file
         count += len(entries)
         if count > MAX_OUTPUT_FILES:
             return

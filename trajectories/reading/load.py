@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -159,6 +159,11 @@ def _read_run(path: Path) -> Run:
     # In the vqa branch the listed questions tell which folders of outputs are answers.
     cases = side_files.listed_cases()
     outputs = find_outputs(folder, cases or ())
+    if outputs.unreadable:
+        warnings.append(
+            f"outputs: {_first_of(outputs.unreadable)} cannot be read by this user, so what was"
+            " delivered is unknown"
+        )
     _digest_plan_and_outputs(digest, plan, outputs)
     submit_result = builder.submit_result or side_files.submit_result
     outcomes = read_outcomes(header.get("outcomes"), warnings)
@@ -264,6 +269,11 @@ def _brief(header: dict[str, Any], builder: TurnBuilder, side_files: SideFiles) 
     if system is None and not builder.has_system_prompt:
         system = side_files.brief()
     return "\n\n".join(part for part in (system, *builder.brief) if part)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """The first of these names, and how many more there are."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _digest_plan_and_outputs(digest: Any, plan: Plan, outputs: Outputs) -> None:
