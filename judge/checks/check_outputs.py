@@ -41,7 +41,9 @@ from .output_summary import (
     OutputSummary,
     defer_to_report,
     report_disagreements,
+    report_says_completion,
     summary_without_files,
+    with_reported_completion,
 )
 from .public_inputs import PublicInputs, find_public
 from .report_metrics import accuracy, scored_above_zero
@@ -184,9 +186,10 @@ def _open_files(
     fence = Fence(Path(run.folder.anchor)) if rules.links else fence_of(run)
     delivered = _delivered_cases(Submission(run, fence, (), rules=rules), track)
     expected = expected_cases(run, delivered, public, track.counts_valid)
-    if expected.source is None:
+    if expected.source is None or (expected.source == "trace" and report_says_completion(run)):
         cases = tuple(sorted(delivered or set(run.outputs.cases)))
-        return _summary_without_total(Submission(run, fence, cases, public, rules), track)
+        summary = _summary_without_total(Submission(run, fence, cases, public, rules), track)
+        return with_reported_completion(run, summary)
     return _summary_of_files(Submission(run, fence, expected.cases, public, rules), track, expected)
 
 
@@ -399,6 +402,8 @@ def _with_reported_results(run: Run, policy: Policy, summary: OutputSummary) -> 
     score = _reported_score(run, "S5", UNKNOWN_BOUNDS, policy)
     if score is None or summary.submission_valid is None:
         return summary
+    if summary.source == "files" and not summary.complete_cases:
+        return summary  # an empty folder has no results, whatever the report says
     # S5 is half valid results, half a valid submission.
     return replace(summary, has_valid_results=score - 0.5 * summary.submission_valid >= 0.5)
 
@@ -420,11 +425,11 @@ def _check_answers(
         )
     else:
         # By the harness, a run that loaded its model and left no artefacts is not an empty one.
-        stalled = workspace.smoke and not workspace.artefacts
+        stalled = bool(workspace.smoke) and workspace.artefacts is False
         stage_caps = answers_stage_caps(
             summary.placeholder_rate,
             answers=int(stalled or summary.completion != 0),
-            artefact_missing=not workspace.artefacts,
+            artefact_missing=workspace.artefacts is False,
             slipped_through=False,
         )
     reported_accuracy = accuracy(run.report)

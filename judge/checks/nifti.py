@@ -42,6 +42,11 @@ _NIFTI1_BYTES, _NIFTI2_BYTES = 348, 540
 """Sizes of the headers; each is also the header's first field."""
 
 
+_MAGIC = (b"n+1", b"n+2", b"ni1", b"ni2")
+"""First bytes of the marks of single files, and of headers that should have data beside them:
+nibabel loads those from a single file too."""
+
+
 @dataclass(frozen=True)
 class VolumeHead:
     """The header of a NIfTI volume.
@@ -335,17 +340,20 @@ def _parse_header(block: bytes, kinds: str) -> VolumeHead:
     if not is_nifti2 and len(block) < _NIFTI1_BYTES:
         raise Refused("unreadable", f"is too short for NIfTI: {len(block)} bytes")
     header = Nifti2Header(block) if is_nifti2 else Nifti1Header(block[:_NIFTI1_BYTES], check=False)
-    if bytes(header["magic"].tobytes())[:3] not in (b"n+1", b"n+2"):
+    if bytes(header["magic"].tobytes())[:3] not in _MAGIC:
         raise Refused("unreadable", "is not a single-file NIfTI volume")
     shape = tuple(int(extent) for extent in header.get_data_shape())
-    if not shape or any(extent < 1 for extent in shape):
+    if not shape or any(extent < 0 for extent in shape):
         raise Refused("unreadable", f"declares the impossible shape {shape}")
+    if 0 in shape:
+        raise Refused("shape", f"has shape {shape}, without a voxel")
     dtype = header.get_data_dtype()
     if dtype.kind not in kinds:
         raise Refused("dtype", f"has voxels of type {dtype}")
     slope, inter = header.get_slope_inter()
-    offset = int(header["vox_offset"])
-    if not 0 <= offset <= _SLAB:
+    offset = int(header.get_data_offset())
+    first_data = header.single_vox_offset if header.is_single else 0
+    if not first_data <= offset <= _SLAB:
         raise Refused("unreadable", f"puts its data at the impossible offset {offset}")
     return VolumeHead(
         shape=shape,

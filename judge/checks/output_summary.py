@@ -208,6 +208,21 @@ def report_disagreements(run: Run, opened: OutputSummary) -> list[str]:
     return warnings
 
 
+def report_says_completion(run: Run) -> bool:
+    """Whether the report states how complete the outputs are, which counts before a guess."""
+    report = run.report
+    if report is None or report.breached:
+        return False
+    return report.completion_rate is not None or report.step_scores.get("S4") is not None
+
+
+def with_reported_completion(run: Run, opened: OutputSummary) -> OutputSummary:
+    """The summary of outputs of an unknown total, complete as the report says."""
+    if run.report is None or run.report.breached:
+        return opened
+    return replace(opened, completion=run.report.completion_rate)
+
+
 def defer_to_report(run: Run, track: Track, opened: OutputSummary) -> OutputSummary:
     """Lower the summary of opened files to what the report says, where the files leave room for it.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -80,17 +82,30 @@ class PublicInputs:
         """The ids of the cases."""
         return tuple(self.folders)
 
-    def volume_path(self, case: str) -> Path | None:
-        """The case's reference volume: ct.nii.gz, else its first .nii.gz or .nii."""
-        return self._first_file(case, ("ct.nii.gz",), (".nii.gz", ".nii"))
+    def volume_path(self, case: str, brief: str = "") -> Path | None:
+        """The case's reference volume: ct.nii.gz, else the one that the brief names.
+
+        If it names none or several, the first of those if all have one shape. None if shapes
+        differ, as nothing says which of them outputs must have.
+        """
+        known = self._first_file(case, ("ct.nii.gz",), ())
+        if known is not None:
+            return known
+        volumes = self._files(case, (".nii.gz", ".nii"))
+        volumes = [path for path in volumes if _names_file(brief, path.name)] or volumes
+        if len(volumes) > 1:
+            heads = [_read_or_none(path, volume_head) for path in volumes]
+            if len({head.shape for head in heads if head is not None}) > 1:
+                return None
+        return volumes[0] if volumes else None
 
     def image_path(self, case: str) -> Path | None:
         """The case's image: image.png, else its first image file."""
         return self._first_file(case, ("image.png",), _IMAGE_SUFFIXES)
 
-    def volume(self, case: str) -> VolumeHead | None:
-        """The header of the case's reference volume; None if there is none."""
-        return _read_or_none(self.volume_path(case), volume_head)
+    def volume(self, case: str, brief: str = "") -> VolumeHead | None:
+        """The header of the case's reference volume; None if it is not known."""
+        return _read_or_none(self.volume_path(case, brief), volume_head)
 
     def array_shape(self, case: str) -> tuple[int, ...] | None:
         """The shape of the case's .npy input; None if there is none."""
@@ -137,11 +152,26 @@ class PublicInputs:
                 return (folder / name).resolve()
         if not suffixes:
             return None
-        for path in sorted(folder.iterdir()):
-            has_suffix = path.name.lower().endswith(suffixes)
-            if has_suffix and path.name not in _OUTPUT_NAMES and path.is_file():
-                return path.resolve()
-        return None
+        files = self._files(case, suffixes)
+        return files[0] if files else None
+
+    def _files(self, case: str, suffixes: tuple[str, ...]) -> list[Path]:
+        """The case's inputs with one of the suffixes, by name; links are resolved."""
+        folder = self.folders.get(case)
+        if folder is None:
+            return []
+        return [
+            path.resolve()
+            for path in sorted(folder.iterdir())
+            if path.name.lower().endswith(suffixes)
+            and path.name not in _OUTPUT_NAMES
+            and path.is_file()
+        ]
+
+
+def _names_file(brief: str, name: str) -> bool:
+    """Whether the brief names a file, as a word or at the end of a path."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-]*\w)", brief) is not None
 
 
 def _read_or_none(path: Path | None, read: Callable[[Path, Path], T]) -> T | None:

@@ -127,8 +127,8 @@ class _Masks:
 
     def inspect(self, submission: Submission, case: str, path: Path) -> list[OutputIssue]:
         """The issues about one mask of a case."""
-        head = volume_head(path, submission.root, self.voxel_kinds)
-        reference = None if submission.public is None else submission.public.volume(case)
+        head = self._head(submission, path)
+        reference = submission.reference_volume(case)
         issues = self._geometry_issues(case, path.name, head, reference)
         stats = volume_stats(path, submission.root, head, rounded=self.rounded)
         self._remember_values(case, stats)
@@ -144,6 +144,15 @@ class _Masks:
             if share is not None:
                 self.largest_shares.setdefault(path.name, {})[case] = share
         return issues
+
+    def _head(self, submission: Submission, path: Path) -> VolumeHead:
+        """The mask's header; by the harness's rules a type that it cannot load is unreadable."""
+        try:
+            return volume_head(path, submission.root, self.voxel_kinds)
+        except Refused as refused:
+            if refused.kind == "dtype" and submission.rules.unreadable_is_missing:
+                raise Refused("unreadable", refused.text) from None
+            raise
 
     def _geometry_issues(
         self, case: str, name: str, head: VolumeHead, reference: VolumeHead | None

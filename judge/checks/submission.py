@@ -16,6 +16,7 @@ from ...trajectories.models import OutputFile, Run
 from ...trajectories.reading.layout import Fence
 from ..scoring.scoring_rules import LIKE, Rules
 from .case_checks import CaseCheck, TrackCheck
+from .nifti import VolumeHead
 from .public_inputs import PublicInputs
 from .untrusted_files import Refused
 
@@ -58,6 +59,10 @@ class Submission:
         """The path of a delivered file; None if it was not delivered under this name."""
         file = self.by_case.get(case, {}).get(name)
         return None if file is None else file.path
+
+    def reference_volume(self, case: str) -> VolumeHead | None:
+        """The header of the input volume whose shape the case's output must have, if known."""
+        return None if self.public is None else self.public.volume(case, self.run.brief)
 
     def measure(self, case: str, **values: float) -> None:
         """Record numbers measured in a case's file, for comparison across cases.

@@ -41,7 +41,7 @@ def _inspect(submission: Submission, case: str, path: Path) -> list[OutputIssue]
 def _header_issues(submission: Submission, case: str, head: VolumeHead) -> list[OutputIssue]:
     """What is wrong with shape, affine and type."""
     issues = []
-    reference = None if submission.public is None else submission.public.volume(case)
+    reference = submission.reference_volume(case)
     if reference is not None and head.shape != reference.shape:
         text = f"{NAME} has shape {head.shape}, the input {reference.shape}"
         issues.append(OutputIssue("shape", text, case, NAME))

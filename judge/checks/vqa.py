@@ -10,6 +10,7 @@ text and is not a placeholder, whatever its other fields hold: the parse rate of
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,17 +21,21 @@ from ...error_codes.detectors.answers import is_placeholder
 from ...error_codes.output_facts import OutputIssue
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.reading.json_bytes import number
+from ...trajectories.reading.layout import Fence
 from ..scoring.scoring_rules import Rules
 from ..scoring.workspace import workspace_of
 from .case_checks import TrackCheck
 from .submission import Submission, identical
 from .track import CheckedTrack
-from .untrusted_files import Refused, read_json
+from .untrusted_files import Refused, read_json, read_text
 from .vqa_answers import answers_by_file
 
 NAME = "answer.json"
 _OPTION_LETTER = re.compile(r"\b[A-E]\b")
 _LABEL, _TEXT, _RAW = "predicted_label", "predicted_answer", "raw_model_output"
+_TIME = "runtime_s"
+_UNSTORABLE_TIME = re.compile(r'"runtime_s"\s{0,99}:\s{0,99}(?:NaN|Infinity|\d)')
+"""A run time that was written as a number and is null once read."""
 _TEXT_FIELDS = (_LABEL, _TEXT, _RAW)
 
 
@@ -91,8 +96,11 @@ class _Answers:
             issues.append(OutputIssue("placeholder", f"placeholder answer: {preview}", case, NAME))
         elif _is_readable(value, expected):
             self.readable.add(case)
+        not_looked_at = {_RAW}  # reported with the other fields
+        if rules.loose_answers and not expected.by_label:
+            not_looked_at.add(_LABEL)
         for key in wrong_type:
-            if key != _RAW:  # a raw output of another type is reported with the other fields
+            if key not in not_looked_at:
                 issues.append(OutputIssue("schema", f"{NAME}: {key} is no text", case, NAME))
         for problem in _field_problems(value, case, question, rules):
             issues.append(OutputIssue("schema", f"{NAME} {problem}", case, NAME))
@@ -104,7 +112,10 @@ class _Answers:
     def _read(self, submission: Submission, path: Path) -> Any:
         """The content of a file; Refused if it cannot be read."""
         if self.contents is None:
-            return read_json(path, submission.root, allow_bom=False)
+            value = read_json(path, submission.root, allow_bom=False)
+            if submission.rules.loose_answers:
+                return _with_unstorable_time(value, path, submission.root)
+            return value
         content = self.contents[path]
         if isinstance(content, Refused):
             raise content
@@ -120,6 +131,14 @@ class _Answers:
         if self.mode in ("multiple_choice", "open_ended"):
             by_label = self.mode == "multiple_choice"
         return _ExpectedForm(by_label, options)
+
+
+def _with_unstorable_time(value: Any, path: Path, root: Fence) -> Any:
+    """The answer with infinity for a run time that no JSON of ours holds: NaN, say."""
+    if not isinstance(value, dict) or value.get(_TIME, 0) is not None:
+        return value
+    is_number = _UNSTORABLE_TIME.search(read_text(path, root)) is not None
+    return {**value, _TIME: math.inf} if is_number else value
 
 
 class _ExpectedForm(NamedTuple):
@@ -165,12 +184,15 @@ def _field_problems(
         problems.append(f"has the question_id {str(value.get('question_id'))[:40]}")
     if not isinstance(value.get(_RAW), str):
         problems.append(f"has no text {_RAW}")
-    if not _stripped(value.get("model_name")):
+    model = value.get("model_name")
+    if not (model if rules.loose_answers and isinstance(model, str) else _stripped(model)):
         problems.append("has no model_name")
-    runtime = value.get("runtime_s")
+    runtime = value.get(_TIME)
     if rules.true_is_one and isinstance(runtime, bool):
         runtime = int(runtime)
     seconds = None if isinstance(runtime, str) else number(runtime)
+    if runtime == math.inf and rules.loose_answers:
+        seconds = math.inf
     if seconds is None or seconds < 0:
         problems.append(f"has the runtime_s {str(runtime)[:20]}, not a number of at least 0")
     return problems

@@ -92,13 +92,16 @@ class HarnessScoring:
         return judged_stage(score, bounds, results, criteria, caps)
 
     def checked_stages(self, outputs: OutputCheck) -> dict[str, StageScore]:
-        """S4 and S5; for answers also S2, which the branch takes from the workspace."""
+        """S4 and S5; for answers also S2, which the branch takes from the workspace.
+
+        Where the workspace is not known, S2 is the judge's.
+        """
         stages = {
             "S4": checked_stage(outputs.s4, outputs.s4_bounds, outputs.s4_caps),
             "S5": checked_stage(outputs.s5, outputs.s5_bounds),
         }
-        if outputs.workspace is not None:
-            parts = _setup_parts(outputs.workspace, outputs.s4_checks.completion)
+        parts = _setup_parts(outputs.workspace, outputs.s4_checks.completion)
+        if parts:
             score = setup_score(parts)
             stages["S2"] = StageScore(score, (score, score), "deterministic", parts=parts)
         return stages
@@ -139,8 +142,10 @@ class HarnessScoring:
         return blended
 
 
-def _setup_parts(workspace: Workspace, completion: float | None) -> dict[str, float]:
-    """The three facts whose mean replaces S2."""
+def _setup_parts(workspace: Workspace | None, completion: float | None) -> dict[str, float]:
+    """The three facts whose mean replaces S2; empty if one of the workspace's is unknown."""
+    if workspace is None or workspace.called is None or workspace.smoke is None:
+        return {}
     ready = completion is not None and completion > 0
     return {
         "env_ready": float(ready),
@@ -161,7 +166,7 @@ def _usage_parts(
     parts: dict[str, dict[str, float]] = {}
     s3, s4 = stages["S3"].score, stages["S4"].score
     if s3 is not None and workspace.inspected is not None:
-        limit = 1.0 if workspace.artefacts else NO_ARTEFACTS
+        limit = NO_ARTEFACTS if workspace.artefacts is False else 1.0
         parts["S3"] = {
             "counted": s3,
             "tool_usage": float(workspace.inspected),

@@ -44,6 +44,9 @@ class Rules:
     """D20: a label without text and raw output is valid and no placeholder."""
     five_labels: bool = False
     """D23: A to E are valid, whatever the options; open answers need only the label's key."""
+    loose_answers: bool = False
+    """D29: a run time of NaN or infinity and a blank model name are valid, and the label of an open
+    answer is not looked at."""
     psnr_needed: bool = False
     """D26: images have valid results if the mean PSNR is finite, whatever else is measured."""
     workspace: bool = False

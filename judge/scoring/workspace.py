@@ -59,12 +59,12 @@ USAGE = 0.2
 class Workspace:
     """What replaces S2, and what is blended into S3 and S4 after Agentic is computed."""
 
-    called: bool
-    """A model was loaded and called."""
-    smoke: bool
-    """A smoke test of a forward pass on CUDA succeeded."""
-    artefacts: bool
-    """There is a postprocessor and enough calibration records."""
+    called: bool | None
+    """A model was loaded and called; None if unknown."""
+    smoke: bool | None
+    """A smoke test of a forward pass on CUDA succeeded; None if unknown."""
+    artefacts: bool | None
+    """There is a postprocessor and enough calibration records; None if unknown."""
     inspected: bool | None
     """The agent looked at an image; None if unknown."""
     submitted: float | None
@@ -75,7 +75,7 @@ def workspace_of(run: Run, expected: int | None) -> Workspace:
     """By the files beside the answers; without files, by the report."""
     root = run.outputs.root
     if root is None:
-        return _reported_workspace({} if run.report is None else run.report.metrics)
+        return _reported_workspace(run)
     folders = (root,) if root.parent == run.folder else (root, root.parent)
 
     def find(name: str) -> Path:
@@ -91,7 +91,7 @@ def workspace_of(run: Run, expected: int | None) -> Workspace:
     has_postprocessor = _defines_postprocess(find("answer_postprocess.py"), run.folder)
     calibration = _json_or_none(find("s3_calibration.json"), run.folder)
     return Workspace(
-        called=_is_model_called(run),
+        called=_is_model_called(run) is True,
         smoke=_smoke_passed(_json_or_none(find("smoke_forward.json"), run.folder)),
         artefacts=has_postprocessor and _is_calibrated(calibration),
         inspected=any(call.get("tool") == "inspect_image" for call in calls),
@@ -99,20 +99,28 @@ def workspace_of(run: Run, expected: int | None) -> Workspace:
     )
 
 
-def _reported_workspace(metrics: Mapping[str, Any]) -> Workspace:
+def _reported_workspace(run: Run) -> Workspace:
+    """By the report; whether a model was called, also by the conversation."""
+    metrics: Mapping[str, Any] = {} if run.report is None else run.report.metrics
+    called = _flag(metrics, "model_call_detected")
     usage = metrics.get("tool_usage")
     if not isinstance(usage, dict):
         usage = {}
     inspected = usage.get("inspect_used")
     return Workspace(
-        called=metrics.get("model_call_detected") is True,
-        smoke=metrics.get("smoke_forward_passed") is True,
-        artefacts=metrics.get("postprocess_valid") is True,
+        called=_is_model_called(run) if called is None else called,
+        smoke=_flag(metrics, "smoke_forward_passed"),
+        artefacts=_flag(metrics, "postprocess_valid"),
         inspected=inspected if isinstance(inspected, bool) else None,
         submitted=_coverage(
             number(usage.get("submit_answer_ok")), number(usage.get("expected_samples"))
         ),
     )
+
+
+def _flag(metrics: Mapping[str, Any], name: str) -> bool | None:
+    value = metrics.get(name)
+    return value if isinstance(value, bool) else None
 
 
 def _coverage(submissions: float | None, expected: float | None) -> float | None:
@@ -121,19 +129,25 @@ def _coverage(submissions: float | None, expected: float | None) -> float | None
     return min(1.0, max(0.0, submissions) / max(1.0, expected))
 
 
-def _is_model_called(run: Run) -> bool:
-    """Whether executions that ended with 0 contain a call, and a loader or its output."""
-    loaded = called = False
+def _is_model_called(run: Run) -> bool | None:
+    """Whether executions that ended with 0 contain a call, and a loader or its output.
+
+    None if no execution has a known outcome.
+    """
+    loaded = called = any_outcome = False
     for _, action in run.actions():
         observation = action.observation
-        if action.kind != "execute" or observation is None or observation.exit_code != 0:
+        if action.kind != "execute" or observation is None:
+            continue
+        any_outcome = any_outcome or observation.kind != "unknown"
+        if observation.exit_code != 0:
             continue
         output = observation.stdout[:_PREVIEW]
         text = f"{action.code}\n{output}"
         loaded = loaded or any(marker in text for marker in _LOADERS)
         loaded = loaded or any(marker in output for marker in _LOADING_OUTPUT)
         called = called or any(marker in text for marker in _CALLS)
-    return loaded and called
+    return (loaded and called) if any_outcome else None
 
 
 def _json_or_none(path: Path, root: Path) -> Any:

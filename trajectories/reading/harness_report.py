@@ -59,6 +59,11 @@ _MEDAL_FIELDS = (
     *_in_metrics("medal"),
 )
 _MEDAL_TIER_FIELDS = ("agentic_tier.medal_tier", *_in_metrics("medal_tier"))
+_BREACH_FIELDS = (
+    "isolation_breach.breached",
+    "isolation_breach",
+    "orchestrator.isolation_breach",
+)
 _RATING_FIELDS = ("agentic_tier.rating", "aggregate.rating", "rating.rating")
 _RUNTIME_FIELDS: dict[str, tuple[str, ...]] = {
     "wall_time_s": ("runtime.wall_time_s", "orchestrator.agent_wall_s", "agent_summary.elapsed_s"),
@@ -166,7 +171,7 @@ def _medal(data: dict[str, Any]) -> str | None:
 
 def _breached(data: dict[str, Any], medal: str | None) -> bool | None:
     """Whether the run breached isolation; None if the report does not say."""
-    for field in ("isolation_breach.breached", "orchestrator.isolation_breach"):
+    for field in _BREACH_FIELDS:
         value = _get(data, field)
         if isinstance(value, bool):
             return value

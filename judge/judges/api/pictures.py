@@ -158,7 +158,7 @@ def _volume_planes(
     output = volume[:, :, index].T
     path = None
     if inputs is not None and file.case is not None:
-        path = inputs.volume_path(file.case)
+        path = inputs.volume_path(file.case, run.brief)
     if path is None:
         return output, None
     reference_head = volume_head(path, path.parent)
