@@ -88,14 +88,12 @@ def show_forecast(
             f"{console.counted(plan.waiting, 'question')} of these runs in open batches, not asked"
         )
     if plan.foreign_track_runs:
-        console.say(_other_tracks(plan))
+        console.say(other_tracks_note(plan.foreign_track_runs))
     for line in cost_lines(plan, spending):
         console.say(line)
     if outdated_cards:
-        console.say(
-            f"{console.counted(outdated_cards, 'scorecard')} missing, or not of the verdicts in"
-            " force"
-        )
+        verb = "is" if outdated_cards == 1 else "are"
+        console.say(f"{console.counted(outdated_cards, 'scorecard')} {verb} missing or out of date")
 
 
 def note_forecast(plan: RejudgePlan, quiet: bool, spending: Spending) -> None:
@@ -107,7 +105,7 @@ def note_forecast(plan: RejudgePlan, quiet: bool, spending: Spending) -> None:
         quiet,
     )
     if plan.foreign_track_runs:
-        console.note(_other_tracks(plan), quiet)
+        console.note(other_tracks_note(plan.foreign_track_runs), quiet)
     for line in budget_lines(plan, spending):
         console.note(line, quiet)
 
@@ -153,11 +151,12 @@ def _fit(plan: RejudgePlan, limit: float) -> str:
     return f"covers about {plan.calls_within(limit):,} of {console.counted(plan.calls, 'call')}"
 
 
-def _other_tracks(plan: RejudgePlan) -> str:
-    runs = console.counted(plan.foreign_track_runs, "run")
+def other_tracks_note(count: int) -> str:
+    """What to say of runs that a given rubric is not for."""
+    verb = "is" if count == 1 else "are"
     return (
-        f"{runs} of another track, or of none, than the given rubric, judged by the rubric of their"
-        " own track (--track names that of runs without one)"
+        f"{console.counted(count, 'run')} {verb} not of the given rubric's track, and judged by"
+        " the rubric in force for their own (--track names the track of runs without one)"
     )
 
 

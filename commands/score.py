@@ -27,7 +27,7 @@ from .campaign import (
 )
 from .card_files import CardFile, output_path
 from .card_in_force import card_in_force
-from .forecast import note_forecast, show_forecast
+from .forecast import note_forecast, other_tracks_note, show_forecast
 from .grouped_help import command as grouped_command
 from .grouped_help import option
 from .options import (
@@ -581,12 +581,7 @@ class _OutcomeSink:
             for line in unscored_notes(self.missing_criteria):
                 console.note(line, self.quiet)
         if session.foreign_track_runs:
-            console.note(
-                f"judged {console.counted(session.foreign_track_runs, 'run')} of another track, or"
-                " of none, than the given rubric by the rubric of their own track (--track names"
-                " that of runs without one)",
-                self.quiet,
-            )
+            console.note(other_tracks_note(session.foreign_track_runs), self.quiet)
         for model, runs in self.other_models.items():
             console.note(
                 f"the provider says that {model} answered, another model than the one that was"

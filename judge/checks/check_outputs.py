@@ -161,9 +161,7 @@ def _with_visible_outputs(run: Run, track: CheckedTrack, rules: Rules) -> Run:
     if track.branch is None or not (rules.links or rules.one_folder):
         return run
     names = (track.branch.outputs_folder,) if rules.one_folder else OUTPUT_NAMES
-    outputs = find_outputs(
-        run.folder, run.listed_cases or (), names=names, follow_out=rules.links
-    )
+    outputs = find_outputs(run.folder, run.listed_cases or (), names=names, follow_out=rules.links)
     if outputs.root is None and run.outputs.root is not None:
         outputs = Outputs(root=run.outputs.root)  # another branch's folder: nothing was delivered
     return run.model_copy(update={"outputs": outputs})

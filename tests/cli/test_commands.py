@@ -527,14 +527,14 @@ def test_a_rubric_given_for_one_track_leaves_the_others_alone(out, stored, tmp_p
     own.write_text(source.replace("weight: 0.35", "weight: 0.70"), encoding="utf-8")
     out("score", runs)
     _, text, err = out("rejudge", runs, "--rubric", own)
-    assert "1 run of another track, or of none, than the given rubric" in text + err
+    assert "1 run is not of the given rubric's track" in text + err
     assert "1 scorecard renewed" in text
     _, text, err = out("score", runs, "--rubric", own, "--json")
     assert {c["run"]["track"]: c["rubric"]["id"] for c in lines(text)} == {
         "classification": "classification",
         "vqa": "vqa",
     }
-    assert "1 run of another track, or of none, than the given rubric" in err
+    assert "1 run is not of the given rubric's track" in err
 
 
 def test_answer_level_codes_of_a_vqa_run(out, monkeypatch: pytest.MonkeyPatch) -> None:
