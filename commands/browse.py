@@ -67,9 +67,9 @@ def command(obj: dict[str, Any], /, path: str | None, **flags: Any) -> int:
     """Read, search, compare and label runs in the terminal.
 
     PATH is a folder of runs, a file of scorecards (.jsonl), or a store. Scorecards come from the
-    store or from a file; runs without one are scored by the rules judge while you read. Without
-    PATH, the working directory is shown and nothing is scored. The setting `theme` names the
-    colours: textual-light, nord, gruvbox, ...
+    store or from a file; runs without one are scored by the rules judge while you read, unless
+    those of a model count. Without PATH, the working directory is shown and nothing is scored. The
+    setting `theme` names the colours: textual-light, nord, gruvbox, ...
     """
     if path is None:
         path, flags["no_score"] = ".", True

@@ -87,5 +87,10 @@ class VerdictsInForce:
 def sha256_of(card: ScoreCard) -> str:
     """The hash by which a store knows a scorecard."""
     from ..judge.store.scorecards import card_bytes
+    from ..trajectories.reading.layout import run_id
 
+    if card.run.path is not None:
+        # The store keeps the folder's name as the id, whatever other runs have that name.
+        run = card.run.model_copy(update={"id": run_id(Path(card.run.path))})
+        card = card.model_copy(update={"run": run})
     return hashlib.sha256(card_bytes(card)).hexdigest()

@@ -17,8 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import AmbjudgeError, InputError
-from ..judge.card.choice import CardChoice, CardHead, Selection, choose, head_of_values
+from ..judge.card.choice import (
+    CardChoice,
+    CardHead,
+    Selection,
+    choose,
+    head_of_values,
+    identified,
+    ids_of,
+)
 from ..judge.card.fields import RULES
+from ..judge.card.run_ids import names_of
 from ..trajectories.reading.json_bytes import bounded_lines
 from ..trajectories.reading.layout import run_around
 from .run_rows import RunRow, row_of, waiting
@@ -194,7 +203,8 @@ class Collection:
             absolute, id = str(path.absolute()), run_id(path)
             if absolute in copies:
                 continue
-            match = scored.get(absolute) or scored.get(id)
+            names = (absolute, *names_of(path))
+            match = next((scored[name] for name in names if name in scored), None)
             stored.pop(absolute, None)
             if match is None:
                 yield waiting(number, path, id)
@@ -269,17 +279,20 @@ class Collection:
         if stranger is not None:
             self.left_out = f"runs without a scorecard; {stranger}"
         in_force = [heads[number] for number in selection.numbers]
-        rows = self._stored_rows(store, [stored.seq for stored in in_force])
+        rows = self._stored_rows(store, in_force)
         return rows, {str(path) for path in _paths_left_out(heads, in_force)}
 
     def _note_selection(self, selection: Selection) -> None:
         self.left_out = selection.sentence()
         self.judge = selection.judges[0] if selection.judges else None
 
-    def _stored_rows(self, store: Store, seqs: list[int]) -> Iterator[tuple[_Source, RunRow]]:
-        for seq, path, card in store.card_data_at(seqs):
+    def _stored_rows(
+        self, store: Store, in_force: Sequence[StoredHead]
+    ) -> Iterator[tuple[_Source, RunRow]]:
+        ids = {stored.seq: stored.head.run_id for stored in in_force}
+        for seq, path, card in store.card_data_at(list(ids)):
             try:
-                yield _Source(seq=seq), row_of(0, card, path)
+                yield _Source(seq=seq), row_of(0, card, path)._replace(id=ids[seq] or "?")
             except _NO_SCORECARD:
                 self.skipped += 1
 
@@ -299,9 +312,12 @@ class Collection:
                 continue
             rows.append((_Source(offset=offset), row))
             heads.append(head)
+        heads = identified(heads)
         selection = choose(heads, self.choice)
         self._note_selection(selection)
-        return [rows[number] for number in selection.numbers]
+        ids = ids_of(heads)
+        numbered = ((number, *rows[number]) for number in selection.numbers)
+        return [(source, row._replace(id=ids[number])) for number, source, row in numbered]
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines of the file of scorecards that are not empty, and where each begins."""
@@ -377,7 +393,8 @@ class Collection:
             )
         else:
             try:
-                run = load_conversation(path)
+                # Labels are of the run under the id that it has here.
+                run = load_conversation(path).model_copy(update={"id": row.id})
             except AmbjudgeError as error:
                 notes.append(str(error))
         if run is not None and card is not None and card.run.sha256 != run.sha256:

@@ -122,6 +122,7 @@ def agreement_with_labels(
 
     InputError for an unknown annotator, and if no run and item has both.
     """
+    labels = labels.of_runs(cohort.aliases)
     annotator = annotator or labels.default_annotator
     _check_annotators(labels.annotators, annotator)
     names = ", ".join(map(str, cohort.runs["judge"].drop_nulls().unique().sort()))

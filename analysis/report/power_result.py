@@ -214,7 +214,9 @@ def plan(
 
     InputError with the reason if the cohort or the labels say nothing about it.
     """
-    error = None if labels is None else _label_error(cohort, labels, question)
+    error = None
+    if labels is not None:
+        error = _label_error(cohort, labels.of_runs(cohort.aliases), question)
     if question.is_about_labels:
         if error is None:
             raise _no_estimate()

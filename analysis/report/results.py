@@ -245,7 +245,7 @@ def analyse(
     read_cohort = read(source, texts, on_item, reading, choice, where)
     tables = all_tables(
         read_cohort,
-        labels=labels,
+        labels=None if labels is None else labels.of_runs(read_cohort.aliases),
         texts=texts,
         only=names,
         outcome=outcome,

@@ -19,7 +19,16 @@ from pydantic import ValidationError
 
 from ...console import counted
 from ...errors import AmbjudgeError, InputError, unexpected
-from ...judge.card.choice import ALL_JUDGES, CardChoice, CardHead, Selection, choose, head_of
+from ...judge.card.choice import (
+    ALL_JUDGES,
+    CardChoice,
+    CardHead,
+    Selection,
+    choose,
+    head_of,
+    identified,
+    ids_of,
+)
 from ...judge.card.scorecard import ScoreCard
 from ...trajectories.reading.json_bytes import (
     MAX_CARDS,
@@ -217,7 +226,15 @@ def _from_store(
     numbers = choose([stored.head for stored in heads], choice).numbers
     cards = store.cards_at([heads[number].seq for number in numbers])
     for number, card in zip(numbers, cards, strict=True):
-        yield HeadedCard(heads[number].head, card)
+        head = heads[number].head
+        yield HeadedCard(head, _renamed(card, head.run_id))
+
+
+def _renamed(card: ScoreCard, run_id: str | None) -> ScoreCard:
+    """The scorecard with the id that its run has among all."""
+    if run_id is None or card.run.id == run_id:
+        return card
+    return card.model_copy(update={"run": card.run.model_copy(update={"id": run_id})})
 
 
 def _from_folder_store(
@@ -489,9 +506,10 @@ def each_chosen_card(
     selection = choose(heads, choice, accepted)
     on_selection(selection)
     numbers = frozenset(selection.numbers)
+    ids = ids_of(identified(heads))
     again = replace(reading, folders=[])
     for number, (head, card) in enumerate(read_cards(paths, [], [], again, choice)):
         if number >= len(heads) or head != heads[number]:
             raise InputError("scorecards changed while they were read", "run the command again")
         if number in numbers:
-            yield card
+            yield _renamed(card, ids[number])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,14 +20,22 @@ import polars as pl
 from ...console import counted
 from ...errors import InputError
 from ...judge.base import JUDGED_STAGES
-from ...judge.card.choice import CardChoice, CardHead, Selection, choose, head_of
+from ...judge.card.choice import (
+    CardChoice,
+    CardHead,
+    Selection,
+    choose,
+    head_of,
+    identified,
+    ids_of,
+)
 from ...judge.card.fields import JudgeInfo
 from ...judge.card.scorecard import ScoreCard
 from ...trajectories.models import STAGES, Outcome
+from ...trajectories.reading.layout import run_id as folder_id
 from .card_sources import CardFilter, CardReading, iter_cards_and_frames
 from .codes_read import CODE_SOURCES, CODES, with_readings
 from .frames import FREE, GROUP, OUTCOME, PARTS_SCHEMA, PRESUMED, RUN_SCHEMA, conform
-from .run_ids import disambiguate
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +119,10 @@ class Cohort:
             return ""
         verb = "goes on" if self.running == 1 else "go on"
         return f"{counted(self.running, 'run')} still {verb}: not counted"
+
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """The ids of runs by the names of their folders, where these differ; of several runs of one
+    name the oldest has it."""
 
     @property
     def all_judges(self) -> Cohort:
@@ -290,9 +303,11 @@ class CardTables:
         if frames:
             runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
         heads = self._heads + [head for frame in frames for head in card_heads(frame)]
+        heads = identified(heads)
         selection = choose(heads, choice, accepted)
         numbers = [*selection.numbers, *selection.other_judges]
-        ids = disambiguate(runs[numbers])
+        all_ids = ids_of(heads)
+        ids = pl.Series("run_id", [all_ids[number] for number in numbers], dtype=pl.String)
         changed = int((ids != runs[numbers]["run_id"]).sum())
         if changed:
             log.warning(
@@ -304,7 +319,12 @@ class CardTables:
         other_judges = None
         if selection.other_judges:
             other_judges = self._part(runs, selection.other_judges, ids[first:])
-        return replace(in_force, selection=selection, other_judges=other_judges)
+        return replace(
+            in_force,
+            selection=selection,
+            other_judges=other_judges,
+            aliases=_aliases(heads, all_ids),
+        )
 
     def _part(self, runs: pl.DataFrame, numbers: Sequence[int], ids: pl.Series) -> Cohort:
         """The tables of these scorecards, with the ids of their runs."""
@@ -346,6 +366,15 @@ class CardTables:
         if of_frames.is_empty():
             return of_cards
         return pl.concat([of_cards, of_frames], how="diagonal_relaxed")
+
+
+def _aliases(heads: Sequence[CardHead], ids: Sequence[str]) -> dict[str, str]:
+    """The ids that were longer than their folders' names, by these names."""
+    aliases: dict[str, str] = {}
+    for head, run_id in zip(heads, ids, strict=True):
+        if head.path and "/" in run_id:
+            aliases.setdefault(folder_id(Path(head.path)), run_id)
+    return {name: run_id for name, run_id in aliases.items() if name not in ids}
 
 
 def runs_in_force(runs: pl.DataFrame) -> tuple[pl.DataFrame, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,18 @@ class Labels:
             criteria=self.criteria.filter(is_own),
             codes=self.codes.filter(is_own),
             sampling=self.sampling.filter(is_own),
+        )
+
+    def of_runs(self, aliases: Mapping[str, str]) -> Labels:
+        """The labels under the ids that runs have in a cohort (`Cohort.aliases`)."""
+        if not aliases:
+            return self
+        renamed = pl.col("run_id").replace(dict(aliases))
+        return replace(
+            self,
+            criteria=self.criteria.with_columns(renamed),
+            codes=self.codes.with_columns(renamed),
+            sampling=self.sampling.with_columns(renamed),
         )
 
     @property

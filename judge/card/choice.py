@@ -18,6 +18,7 @@ from ...console import counted
 from ...errors import InputError
 from ...trajectories.reading.layout import run_around
 from .run_identity import Identity, RunState, identities
+from .run_ids import NamedRun, distinct_ids
 
 if TYPE_CHECKING:
     from .scorecard import ScoreCard
@@ -286,6 +287,20 @@ def identified(
     ]
     numbered = zip(heads, identities(states, bytes_now or {}), strict=True)
     return [head._replace(identity=identity) for head, identity in numbered]
+
+
+def ids_of(heads: Sequence[CardHead], others: Sequence[NamedRun] = ()) -> list[str]:
+    """The id of the run of each identified head (`run_ids`), told from those of `others`, too."""
+    own = [NamedRun(head.run_id, head.path, _bytes_of(head)) for head in heads]
+    # Where a run is now names it, not where it was.
+    is_now = [number for number, head in enumerate(heads) if _is_of_now(head)]
+    ids = distinct_ids([*own, *(own[number] for number in is_now), *others])
+    return ids[: len(own)]
+
+
+def _bytes_of(head: CardHead) -> Hashable:
+    """The bytes of a run, or what stands for them where they are not known."""
+    return head.identity if head.identity is None else head.identity[0] or head.identity
 
 
 def judges_by_use(judges: Iterable[str | None]) -> list[str | None]:

@@ -18,9 +18,10 @@ from ...rubrics.model import Rubric
 from ...trajectories.models import TrackName
 from ...trajectories.reading.json_bytes import read_bytes
 from ...trajectories.reading.remote import RemotePath
-from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose, identified
+from ..card.choice import ALL_JUDGES, CardChoice, CardHead, choose, identified, ids_of
 from ..card.differences import unanswered
 from ..card.fields import Gist
+from ..card.run_ids import NamedRun
 from ..card.scorecard import CardLine, ScoreCard
 from ..questions.texts import Text
 from . import schema, stamps
@@ -318,10 +319,34 @@ class Archive(StorePart):
         if until is None:
             bytes_now = self._bytes_now({path for _, path, _ in numbered}, below)
         heads = identified([head for _, _, head in numbered], bytes_now)
+        ids = ids_of(heads, self._with_shared_ids({head.path for head in heads}))
         return [
-            StoredHead(seq, path, head, bytes_now.get(str(path)))
-            for (seq, path, _), head in zip(numbered, heads, strict=True)
+            StoredHead(seq, path, head._replace(run_id=run_id), bytes_now.get(str(path)))
+            for (seq, path, _), head, run_id in zip(numbered, heads, ids, strict=True)
         ]
+
+    def _with_shared_ids(self, but: set[str | None]) -> list[NamedRun]:
+        """The runs whose id another run of the store has too, except those at some paths."""
+        files, runs = schema.files, schema.runs
+        is_version = sa.and_(
+            runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256
+        )
+        shared = (
+            sa.select(runs.c.id)
+            .join_from(files, runs, is_version)
+            .group_by(runs.c.id)
+            .having(sa.func.count() > 1)
+        )
+        query = (
+            sa.select(runs.c.id, runs.c.path, runs.c.sha256)
+            .join_from(files, runs, is_version)
+            .where(runs.c.id.in_(shared))
+            .order_by(runs.c.ref)
+        )
+        named = (
+            NamedRun(row.id, str(self.absolute(row.path)), row.sha256) for row in self._read(query)
+        )
+        return [run for run in named if run.path not in but]
 
     def _bytes_now(self, paths: Iterable[Path], below: Path | None) -> dict[str, str | None]:
         """By path, the hash of the conversation there now; None if it is gone.

@@ -129,12 +129,6 @@ class Desk:
         return ambjudge.analysis.cohort(self.runs, reading, self.choice, self.query)
 
     @cached_property
-    def ids(self) -> dict[Path, str]:
-        """The ids of runs by their paths; scorecards keep the short ids of runs of one name."""
-        rows = self.cohort.runs.select("path", "run_id").iter_rows()
-        return {Path(path).absolute(): run_id for path, run_id in rows}
-
-    @cached_property
     def query(self) -> RunQuery | None:
         return None if self.where is None else RunQuery(self.where, [self.runs])
 
@@ -212,7 +206,7 @@ def export_scorecards(desk: Desk) -> Numbers:
     for card in cards:
         stages = {name: card["stages"].get(name, {"score": None})["score"] for name in STAGES}
         codes = {code["code"] for code in card["codes"] if code["taxonomy"] == "paper"}
-        rows[_id_of(desk, card["run"]["path"])] = {
+        rows[card["run"]["id"]] = {
             "judge": card["judge"]["name"],
             "rubric": f"{card['rubric']['id']} {card['rubric']['version']}",
             "agent": card["run"]["agent"],
@@ -238,7 +232,7 @@ def browser(desk: Desk) -> Numbers:
                 is_chosen = desk.query is None or desk.query.accepts_row(row)
                 if row.state != "scored" or not is_chosen:
                     continue
-                rows[_id_of(desk, row.path)] = _run_row(row._asdict())
+                rows[row.id] = _run_row(row._asdict())
     finally:
         collection.close()
     return Numbers(rows)
@@ -466,13 +460,6 @@ def _site(desk: Desk) -> Path:
         desk.outputs["site"] = desk.folder("site")
         desk.call("site", desk.runs, *desk.flags, "--out", folder)
     return folder
-
-
-def _id_of(desk: Desk, path: str | Path) -> str:
-    """The id of the run at a path, which Python counts too."""
-    id = desk.ids.get(Path(path).absolute())
-    assert id is not None, f"{path} counts here alone"
-    return id
 
 
 QUICK: tuple[Callable[[Desk], Numbers], ...] = (

@@ -21,6 +21,7 @@ from cohort_places import (
     Desk,
     Numbers,
     assert_same_numbers,
+    export_csv,
     export_scorecards,
     python_leaderboard,
     single_runs,
@@ -274,3 +275,27 @@ def test_scoring_one_run_by_rules_changes_no_models_board(shop: Workshop) -> Non
     for folder in shop.run_folders():
         shop.delete(folder)
     assert assert_same_numbers(shop.desk(), QUICK).n_runs == 4
+
+
+def test_runs_of_one_name_have_one_id_each_everywhere(shop: Workshop) -> None:
+    """Whatever part of them is looked at, and labels made before there was a second one count."""
+    shop.add_run("elm/kidney")
+    shop.score("rules")
+    label = {"run": "kidney", "annotator": "a1", "criteria": {"S1a": 0}}
+    file = shop.folder / "label.json"
+    file.write_text(json.dumps(label), encoding="utf-8")
+    shop.add_run("oak/kidney", agent="oak")
+    shop.add_run("oak/liver", agent="oak", task="liver-seg-task")
+    shop.score("rules")
+    ids = {"elm/kidney", "oak/kidney", "liver"}
+    places = [*QUICK, export_scorecards, export_csv, site_rows]
+    assert set(assert_same_numbers(shop.desk(), places).runs or {}) == ids
+    assert set(assert_same_numbers(shop.desk(where="agent=oak"), places).runs or {}) < ids
+    part = Desk(Path("runs/oak"), shop.scratch)
+    assert set(assert_same_numbers(part, [*QUICK, export_scorecards]).runs or {}) < ids
+    labelled = ambjudge.agreement(shop.runs, labels=file).table
+    assert set(labelled["n"]) == {1}
+    shop.move(shop.runs / "elm" / "kidney", "ash/kidney")
+    shop.score("rules")
+    moved = {"ash/kidney", "oak/kidney", "liver"}
+    assert set(assert_same_numbers(shop.desk(), places).runs or {}) == moved
