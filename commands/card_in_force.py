@@ -86,5 +86,7 @@ def _stored_card(file: Path, settings: Settings, flag: str | None) -> ScoreCard 
         judge = store.judge_in_force() if models else None
         if judge not in models:
             return None
-        seqs = [stored.seq for stored in store.in_force(file, CardChoice(judge))]
-        return next(store.cards_at(seqs), None)
+        in_force = store.in_force(file, CardChoice(judge))
+        # What was at this path before may be a run of its own.
+        in_force.sort(key=lambda stored: stored.head.sha256 == stored.bytes_now)
+        return next(store.cards_at([stored.seq for stored in in_force[-1:]]), None)

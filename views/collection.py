@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -33,7 +33,6 @@ from ..trajectories.reading.layout import run_around
 from .run_rows import RunRow, row_of, waiting
 
 if TYPE_CHECKING:
-    from ..judge.card.run_identity import Identity
     from ..judge.card.scorecard import ScoreCard
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
@@ -56,6 +55,22 @@ class _Source(NamedTuple):
     """Where it begins in the file of scorecards."""
     seq: int | None = None
     """Its number in the store."""
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Scorecards that count."""
+
+    rows: Iterable[tuple[_Source, RunRow]] = ()
+    """Without a number."""
+    paths_now: Mapping[int, Path] = field(default_factory=dict)
+    """Where their runs are now, by the scorecard's number in the store."""
+    left_out: Container[str] = ()
+    """Paths of runs that are not listed."""
+
+    def path_now(self, source: _Source) -> Path | None:
+        """Where the run of a scorecard is now; None if it is gone."""
+        return None if source.seq is None else self.paths_now.get(source.seq)
 
 
 @dataclass(frozen=True)
@@ -192,27 +207,32 @@ class Collection:
         # A file of scorecards may come from another machine, so that paths in it say nothing here;
         # the store knows runs by their path.
         scored = {row.id: (source, row) for source, row in self._rows_of_file()}
-        copies: set[str] = set()
-        stored: dict[str, tuple[_Source, RunRow]] = {}
+        listed = _Listed()
         if self.store is not None:
-            rows, copies = self._rows_of_store(self.store, self.path)
-            stored = {row.path: (source, row) for source, row in rows}
-        scored |= stored
+            listed = self._rows_of_store(self.store, self.path)
+        stored, others = {}, []
+        for source, row in listed.rows:
+            path = listed.path_now(source)
+            if path is None:
+                others.append((source, row))
+            else:
+                stored[str(path)] = (source, row)
         number = 0
-        for path in self._conversations(has_scorecards=bool(scored)):
+        for path in self._conversations(has_scorecards=bool(scored or stored or others)):
             absolute, id = str(path.absolute()), run_id(path)
-            if absolute in copies:
+            if absolute in listed.left_out:
                 continue
-            names = (absolute, *names_of(path))
-            match = next((scored[name] for name in names if name in scored), None)
-            stored.pop(absolute, None)
+            match = stored.pop(absolute, None)
+            if match is None:
+                names = (absolute, *names_of(path))
+                match = next((scored[name] for name in names if name in scored), None)
             if match is None:
                 yield waiting(number, path, id)
             else:
                 source, row = match
                 yield self._numbered(number, source, row)._replace(path=str(path))
             number += 1
-        for source, row in stored.values():
+        for source, row in (*stored.values(), *others):
             yield self._numbered(number, source, row)
             number += 1
 
@@ -229,20 +249,17 @@ class Collection:
     def _rows_of_cards(self) -> Iterator[RunRow]:
         """A row for every scorecard that counts, then for every run of the store without one."""
         store = self.store if self.cards_file is None else None
-        copies: set[str] = set()
-        rows: Iterable[tuple[_Source, RunRow]]
+        listed = _Listed(self._rows_of_file())
         if store is not None:
-            rows, copies = self._rows_of_store(store)
-        else:
-            rows = self._rows_of_file()
+            listed = self._rows_of_store(store)
         count = 0
         scored_paths = set()
-        for source, row in rows:
+        for source, row in listed.rows:
             scored_paths.add(row.path)
             yield self._numbered(count, source, row)
             count += 1
         for run in store.iter_runs() if store is not None else ():
-            if str(run.path) in scored_paths or str(run.path) in copies:
+            if str(run.path) in scored_paths or str(run.path) in listed.left_out:
                 continue
             yield waiting(count, run.path, run.id)._replace(
                 agent=run.agent,
@@ -265,10 +282,8 @@ class Collection:
         self._sources[number] = source
         return row._replace(number=number)
 
-    def _rows_of_store(
-        self, store: Store, below: Path | None = None
-    ) -> tuple[Iterator[tuple[_Source, RunRow]], set[str]]:
-        """The store's scorecards that count as rows without a number, and paths of copied runs.
+    def _rows_of_store(self, store: Store, below: Path | None = None) -> _Listed:
+        """The store's scorecards that count.
 
         `below`: only of the run at this path, or of the runs below this folder.
         """
@@ -280,7 +295,7 @@ class Collection:
             self.left_out = f"runs without a scorecard; {stranger}"
         in_force = [heads[number] for number in selection.numbers]
         rows = self._stored_rows(store, in_force)
-        return rows, {str(path) for path in _paths_left_out(heads, in_force)}
+        return _Listed(rows, *_places(heads, in_force))
 
     def _note_selection(self, selection: Selection) -> None:
         self.left_out = selection.sentence()
@@ -453,13 +468,25 @@ class Collection:
         return row_of(row.number, data, Path(row.path))
 
 
-def _paths_left_out(heads: Sequence[StoredHead], in_force: Sequence[StoredHead]) -> set[Path]:
-    """Paths of copies of runs that are listed at another path, and of parts of runs."""
-    run_at: dict[Path, Identity | None] = {}
-    for stored in heads:
-        if stored.bytes_now is None or stored.head.sha256 == stored.bytes_now:
-            run_at[stored.path] = stored.head.identity
-    listed_paths = {stored.path for stored in in_force}
+def _places(
+    heads: Sequence[StoredHead], in_force: Sequence[StoredHead]
+) -> tuple[dict[int, Path], set[str]]:
+    """Where the runs of scorecards are now, by their numbers, and the paths that are left out:
+    those of copies of a run that is listed at another path, and of parts of runs."""
+    run_at = {
+        stored.path: stored.head.identity
+        for stored in heads
+        if stored.head.identity is not None and stored.bytes_now == stored.head.identity[0]
+    }
+    path_of = {identity: path for path, identity in reversed(run_at.items())}
+    paths_now = {}
+    for stored in in_force:
+        identity = stored.head.identity
+        is_here = run_at.get(stored.path) == identity
+        path = stored.path if is_here else path_of.get(identity)
+        if path is not None:
+            paths_now[stored.seq] = path
+    listed_paths = set(paths_now.values())
     listed = {stored.head.identity for stored in in_force}
     left_out = set()
     for path, identity in run_at.items():
@@ -467,9 +494,9 @@ def _paths_left_out(heads: Sequence[StoredHead], in_force: Sequence[StoredHead])
             continue
         # Of a run that the judge in force has not judged, one path is listed, too.
         if identity in listed or run_around(path) is not None:
-            left_out.add(path)
+            left_out.add(str(path))
         listed.add(identity)
-    return left_out
+    return paths_now, left_out
 
 
 def stages_of(run: Run, card: ScoreCard | None) -> Segmentation:

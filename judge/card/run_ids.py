@@ -8,7 +8,7 @@ looked at changes no id.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +31,9 @@ def distinct_ids(runs: Sequence[NamedRun]) -> list[str]:
     members: dict[str, dict[Hashable, str | None]] = defaultdict(dict)
     for named in runs:
         members[named.run_id or ""][named.run] = named.path
-    longer = {run_id: _path_ends(paths) for run_id, paths in members.items() if len(paths) > 1}
+    longer = {
+        run_id: _path_ends(run_id, paths) for run_id, paths in members.items() if len(paths) > 1
+    }
     ids = []
     for named in runs:
         run_id = named.run_id or ""
@@ -49,17 +51,26 @@ def names_of(path: Path) -> Iterator[str]:
     yield run_id(path)
 
 
-def _path_ends(paths: dict[Hashable, str | None]) -> dict[Hashable, str]:
-    """The shortest ends of these paths that differ."""
+def _path_ends(run_id: str, paths: dict[Hashable, str | None]) -> dict[Hashable, str]:
+    """The shortest ends of these paths that differ, none shorter than the id; runs that were at
+    one path after another are numbered."""
     folders = {run: _folder_names(path) for run, path in paths.items()}
     n_places = len(set(folders.values()))
+    length = run_id.count("/") + 1
     longest = max(map(len, folders.values()))
-    for length in range(1, longest + 1):
-        if len({names[-length:] for names in folders.values()}) == n_places:
-            break
-    else:
-        length = longest
-    return {run: "/".join(names[-length:]) for run, names in folders.items()}
+    while length < longest and len({_end(names, length) for names in folders.values()}) < n_places:
+        length += 1
+    seen: Counter[str] = Counter()
+    ids = {}
+    for run, names in folders.items():
+        end = run_id if n_places == 1 else _end(names, length) or run_id
+        seen[end] += 1
+        ids[run] = end if seen[end] == 1 else f"{end}#{seen[end]}"
+    return ids
+
+
+def _end(names: tuple[str, ...], length: int) -> str:
+    return "/".join(names[-length:])
 
 
 def _folder_names(path: str | None) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -277,13 +278,13 @@ def single_runs(desk: Desk) -> Numbers:
     frame = ambjudge.analysis.frame(desk.runs)
     for row in frame.filter(pl.col("judge") != "rules").to_dicts():
         file = Path(row["path"])
-        if not file.is_file():
+        # A run that has changed would be scored by rules, and a place only reads.
+        if not file.is_file() or sha256(file.read_bytes()).hexdigest() != row["sha256"]:
             continue
         folder = file.parents[1]
         text, err = desk.call("score", folder, code=(0, 1))
+        assert "from the store" in err, err
         codes, _ = desk.call("codes", folder, "--json", code=(0, 1))
-        if "of an earlier state of this run" in err:
-            continue
         totals = dict(re.findall(r"\b(Agentic|Task|Overall) ~?(\S+)", text.partition("\n\n")[2]))
         names = {"agentic": "Agentic", "task_score": "Task", "overall": "Overall"}
         cells: Row = {name: totals[word] for name, word in names.items() if word in totals}
