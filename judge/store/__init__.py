@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from ..base import RETRIABLE
 from . import schema
 from .card_history import CardHistory
+from .claims import ClaimTable
 from .opening import connect, database_url, display, file_of, root_of
 from .ownership import is_own
 from .runs import FileStamp, RunIndex, StoredRun
@@ -68,7 +69,7 @@ def is_beside_its_runs(url: sa.URL) -> bool:
     return file is not None and file.parent.name == DEFAULT_STORE.parent.name
 
 
-class Store(RunIndex, VerdictTables, Archive, CardHistory):
+class Store(RunIndex, VerdictTables, ClaimTable, Archive, CardHistory):
     """One open store. Methods may be called from several threads; each write is one transaction."""
 
     def __enter__(self) -> Store:

@@ -38,7 +38,9 @@ _ROWS = 500
 """Rows that are in memory at a time."""
 _EVENTS = 20
 """Events that are in memory at a time; one may list a thousand requests of a batch."""
-_TABLES = tuple(table for table in schema.metadata.sorted_tables if table is not schema.meta)
+_TABLES = tuple(
+    table for table in schema.metadata.sorted_tables if table not in (schema.meta, schema.claims)
+)
 """In an order in which a row comes after those that it refers to."""
 _BATCH_PARTS = "provider_batch_part"
 """Kind of the events that hold paths of runs."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -19,12 +19,15 @@ from ..base import Estimate, EstimatingJudge, Judge, JudgeWrapper, Reply, Reques
 from ..card.stage_results import CriterionResult, UnscoredReason, unscored
 from ..questions.verdict_keys import EvidenceContexts, VerdictKey, identity, key_maker
 from . import Store, StoredVerdict
+from .claims import Claims
 from .connection import EvidenceRow
 from .group_commit import GroupCommit
 from .served_models import ServedModels
 from .verdicts import NewReply, is_final
 
 _MAX_CACHED_REFERENCES = 10_000
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 1.0
+"""Seconds between two looks at what another command on the store is asking for."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class StoredJudge(JudgeWrapper):
         self._answered: Counter[int] = Counter()
         self._asked: dict[str, asyncio.Event] = {}
         """By verdict key, the items that are being asked for; set when the answer is stored."""
+        self._claims = Claims(store)
         self._contexts = EvidenceContexts(self._identity)
         self._lookups = GroupCommit(self._look_up_group)
         self._runs = GroupCommit(self._add_runs)
@@ -152,14 +156,17 @@ class StoredJudge(JudgeWrapper):
         Usage and raw replies are those of the new verdicts alone. The inner judge's reply is in the
         store before this returns, so a crash later loses nothing.
         """
-        prepared = await self._prepare(request)
-        # Copies of a run have the same verdict keys: one of them is asked about.
-        while asked := self._asked_already(request, prepared):
-            for answer in asked:
-                await answer.wait()
-            prepared = await self._prepare(request)
-        with self._asking(request, prepared):
-            reply = await self._judge_missing(request, prepared)
+        prepared = await self._prepare_alone(request)
+        wait_s = _FIRST_WAIT_S
+        while True:
+            async with self._asking(request, prepared) as is_ours:
+                if is_ours:
+                    reply = await self._judge_missing(request, prepared)
+                    break
+            # Another command on this store asks; what it does not get is asked for here.
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            prepared = await self._prepare_alone(request)
         self._answered[prepared.run_ref] += sum(is_final(result, reply) for result in reply.results)
         return reply
 
@@ -172,18 +179,36 @@ class StoredJudge(JudgeWrapper):
         keys = self._missing_keys(request, prepared)
         return [self._asked[key] for key in keys if key in self._asked]
 
-    @contextmanager
-    def _asking(self, request: Request, prepared: _PreparedRequest) -> Iterator[None]:
-        """While items that the store lacks are asked for, nobody else here asks for them."""
+    async def _prepare_alone(self, request: Request) -> _PreparedRequest:
+        """The request before its call, once nobody in this process asks for what it lacks.
+
+        Copies of a run have the same verdict keys: one of them is asked about.
+        """
+        prepared = await self._prepare(request)
+        while asked := self._asked_already(request, prepared):
+            for answer in asked:
+                await answer.wait()
+            prepared = await self._prepare(request)
+        return prepared
+
+    @asynccontextmanager
+    async def _asking(self, request: Request, prepared: _PreparedRequest) -> AsyncIterator[bool]:
+        """While items that the store lacks are asked for, nobody else asks for them.
+
+        Yields whether they are ours to ask for: False if another command on the store does.
+        """
         answered = asyncio.Event()
-        keys = self._missing_keys(request, prepared)
+        keys = [key for key in self._missing_keys(request, prepared) if key not in self._waiting]
         self._asked |= dict.fromkeys(keys, answered)
+        is_ours = False
         try:
-            yield
+            is_ours = not keys or await self._claims.take(keys)
+            yield is_ours
         finally:
             for key in keys:
                 self._asked.pop(key, None)
             answered.set()
+            await self._claims.release(keys)
 
     def pop_answered(self, run_ref: int) -> int:
         """How many items of this run were answered since the last call of this method."""
@@ -222,6 +247,7 @@ class StoredJudge(JudgeWrapper):
                     evidence_row=prepared.evidence_row,
                 )
             )
+            self._claims.forget(lookup.keys[result.id].sha256 for result in reply.results)
         by_id = {result.id: result for result in stored}
         by_id |= {
             result.id: result

@@ -249,6 +249,15 @@ card_verdicts = Table(
 )
 """The verdicts that a scorecard rests on; cards of versions before 6 have none here."""
 
+claims = Table(
+    "claims",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("beat", String(32), nullable=False),
+)
+"""Verdict keys that are being asked for right now (`claims`); empty while nobody judges."""
+
 rubrics = Table(
     "rubrics",
     metadata,
@@ -303,6 +312,7 @@ MIGRATIONS: Mapping[int, tuple[str | Table, ...]] = {
     ),
     5: (
         card_verdicts,
+        claims,
         card_bases,
         texts,
         "ALTER TABLE evidence ADD COLUMN tokens INTEGER",

@@ -33,6 +33,7 @@ from ..base import RETRIABLE, Reply, Usage
 from ..card.stage_results import CriterionResult, UnscoredReason
 from ..questions.verdict_keys import VerdictKey
 from . import schema
+from .claims import end_claims
 from .connection import EvidenceRow, StorePart, clean_row, now, to_json
 
 _SELECT_VERDICTS = sa.select(
@@ -204,6 +205,7 @@ class VerdictTables(StorePart):
         with self._write() as connection:
             self._insert_rows(connection, rows)
             self._insert_evidence(connection, sorted(evidence_rows))
+            end_claims(connection, (key.sha256 for new in replies for key in new.keys))
             existing_keys = self._keys_stored_by_other_calls(connection, rows.verdicts)
         # Made from the stored row, so that this caller gets exactly what later readers will get.
         in_force = {key: self._result(row) for key, row in rows.verdicts.items()}

@@ -367,7 +367,7 @@ def test_an_older_schema_is_brought_up_to_date_on_each_database(target, run):
             ):
                 connection.exec_driver_sql(f"alter table calls drop column {column}")
             connection.exec_driver_sql("alter table evidence drop column tokens")
-            for table in ("card_verdicts", "card_bases", "texts"):
+            for table in ("card_verdicts", "card_bases", "claims", "texts"):
                 connection.exec_driver_sql(f"drop table {table}")
             connection.exec_driver_sql("update meta set value = '4' where name = 'schema'")
     for _ in range(2):
