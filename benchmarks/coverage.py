@@ -33,7 +33,11 @@ import polars as pl
 from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.simulated.simulation import Settings, Simulation, sample_truth, simulate
 from ambjudge.analysis.statistics.corrected_effects import FEW_POSITIVES, corrected_code_effects
-from ambjudge.analysis.statistics.corrected_means import corrected_leaderboard, human_scores
+from ambjudge.analysis.statistics.corrected_means import (
+    corrected_leaderboard,
+    human_scores,
+    human_verdicts,
+)
 from ambjudge.analysis.statistics.effects import code_effects
 from ambjudge.analysis.statistics.interval_estimates import t_quantile, wide
 from ambjudge.analysis.statistics.jackknife import cr3, demean, group_ids
@@ -43,7 +47,7 @@ from ambjudge.analysis.statistics.raters import agreement
 from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.analysis.tables.cohorts import Cohort
 from ambjudge.analysis.tables.frames import WEIGHTS
-from ambjudge.analysis.tables.label_tables import Labels, weighted
+from ambjudge.analysis.tables.label_tables import Labels
 from labelled_cohorts import (
     JUDGES,
     human_overall,
@@ -419,23 +423,15 @@ ITEMS = ("E2", "E3", "E4", "E5", "S1a", "S2b", "S3")
 
 @functools.cache
 def label_truth(judge: str) -> tuple[dict[Any, float], dict[Any, float], dict[str, float]]:
-    """Agreement, agents' human means, and effects of human codes in the additive model.
-
-    In the population of tasks.
-    """
+    """Agreement, agents' human means, and effects of the true codes, in the population of tasks."""
     sim = simulate(**JUDGES[judge], n_tasks=1000, n_rep=3, seed=4242)
     cards, gold = labelled_cohort(sim)
     coefficients = {
         (row["item"], row["coefficient"]): row["value"] for row in agreement(cards, gold).to_dicts()
     }
     means = dict(board_of(human_overall(cards, gold)).select("agent", "value").iter_rows())
-    columns = np.column_stack([sim.codes, cards.runs["overall"].to_numpy()]).astype(float)
-    # In a balanced design, demeaning by one axis after the other equals demeaning by all at once.
-    for axis in (sim.agent, sim.task, sim.tier):
-        group, n_groups = group_ids(axis)
-        columns = demean(columns, group, n_groups)
-    additive = np.linalg.lstsq(columns[:, :-1], columns[:, -1], rcond=None)[0]
-    return coefficients, means, dict(zip(CODES, additive.tolist(), strict=True))
+    true_effects = {code: row["overlap"] for code, row in sample_truth(sim).items()}
+    return coefficients, means, true_effects
 
 
 def labelled(tally: Tally, seed: int) -> None:
@@ -444,7 +440,7 @@ def labelled(tally: Tally, seed: int) -> None:
     From 60 labels (10 an agent) and 300, of 3,456 runs.
     """
     for judge, switches in JUDGES.items():
-        true_coefficients, means_for_new_tasks, additive_effects = label_truth(judge)
+        true_coefficients, means_for_new_tasks, true_effects = label_truth(judge)
         cards, gold = labelled_cohort(simulate(**switches, seed=seed))
         means_of_these_runs = dict(
             board_of(human_overall(cards, gold)).select("agent", "value").iter_rows()
@@ -468,15 +464,15 @@ def labelled(tally: Tally, seed: int) -> None:
             rows = items.filter(pl.col("coefficient") == coefficient)
             shares = coverage(rows, true_coefficients, "item", "coefficient")
             tally.add(f"{coefficient}, {name}", LABEL_COVERAGE, shares)
-        add_corrected_effects(tally, cards, labels, additive_effects, name)
+        add_corrected_effects(tally, cards, labels, true_effects, name)
 
 
 def add_corrected_effects(
     tally: Tally, cards: Cohort, labels: Labels, truth: dict[Any, float], name: str
 ) -> None:
     """The coverage of corrected effects; effects by the judge's tags must fail."""
-    codes, _ = weighted(labels.codes.drop("annotator"), labels.sampling)
-    table = corrected_code_effects(cards.runs, codes, prepare=False)
+    verdicts, _ = human_verdicts(cards, labels, "gold")
+    table = corrected_code_effects(cards.runs, verdicts, prepare=False)
     corrected = table.filter(pl.col("kind") == "corrected")
     for row, covers in rows_with_truth(corrected, truth, "code"):
         quantity = f"corrected effect of {row['code']}, {name}"
@@ -487,6 +483,79 @@ def add_corrected_effects(
     by_judge = table.filter((pl.col("kind") == "judge") & pl.col("code").is_in(["E3", "E5"]))
     shares = coverage(by_judge, truth, "code")
     tally.add(f"effects on tags as they are: wrong, {name}", KNOWN_WRONG, shares)
+
+
+FAULTLESS, HALO, LOWERED = "a faultless judge", "halo", "S3 lowered with each E3"
+LABELLED_RUNS, LABELS = {"n_agents": 5, "n_rep": 8}, 400
+"""1,920 runs, a fifth of them labelled."""
+
+
+def label_effects(tally: Tally, seed: int) -> None:
+    """Effects corrected by 400 labels: of a judge that never errs, and of none.
+
+    With a faultless judge they equal those without labels. Without effects, neither tags that
+    follow a low Task nor a judge that takes 5 points of S3 with each E3 may make one; uncorrected,
+    the latter does.
+    """
+    for cell_sd in (0.4, 1.2):
+        spread = f"agent x task sd {cell_sd}"
+        sim = simulate(**LABELLED_RUNS, cell_sd=cell_sd, seed=seed)
+        rows = labelled_effects(sim.frame(), sim.codes, sim.true.overall, seed)
+        for kind in ("judge", "corrected"):
+            name = f"{kind} effect of {{code}}, {FAULTLESS}, {spread}"
+            add_effects(tally, rows.filter(kind=kind), faultless_truth(cell_sd), name)
+        for error in (HALO, LOWERED):
+            frame, overall = erring_null(sim, error)
+            rows = labelled_effects(frame, sim.codes, overall, seed)
+            truth: dict[Any, float] = dict.fromkeys(CODES, 0.0)
+            name = f"corrected effect of {{code}}, none, {error}, {spread}"
+            add_effects(tally, rows.filter(kind="corrected"), truth, name, FLOORED)
+            claimed = findings(
+                {"code_effects": code_effects(frame, prepare=False), "corrected_effects": rows}
+            )
+            share = float(any(finding.text.startswith("Codes that go with") for finding in claimed))
+            tally.add(f"an effect is claimed, none, {error}, {spread}", FALSE_FINDINGS, [share])
+            if error == LOWERED:
+                e3 = rows.filter((pl.col("kind") == "judge") & (pl.col("code") == "E3"))
+                name = f"effect of E3, none, {error}, {spread}, not corrected: wrong"
+                tally.add(name, KNOWN_WRONG, coverage(e3, truth, "code"))
+
+
+@functools.cache
+def faultless_truth(cell_sd: float) -> dict[Any, float]:
+    """The true effects in the population of tasks of the cohorts of `label_effects`."""
+    cohorts = [
+        simulate(**LABELLED_RUNS, cell_sd=cell_sd, n_tasks=800, seed=4242 + i) for i in range(3)
+    ]
+    truths = [sample_truth(sim) for sim in cohorts]
+    return {code: float(np.mean([truth[code]["overlap"] for truth in truths])) for code in CODES}
+
+
+def erring_null(sim: Simulation, error: str) -> tuple[pl.DataFrame, np.ndarray[Any, Any]]:
+    """A cohort without effects as a judge that errs sees it, and its true Overall."""
+    frame = null_frame(sim)
+    overall = frame["overall"].to_numpy()
+    low_task = (frame["task_score"].to_numpy() < 0.3)[:, None]
+    spec = np.array(sim.settings.spec)
+    false_logit = np.log((1 - spec) / spec) + (1.5 * low_task if error == HALO else 0.0)
+    true_tag = sim.noise["tag"] < np.array(sim.settings.sens)
+    false_tag = sim.noise["tag"] < 1 / (1 + np.exp(-false_logit))
+    tags = np.where(sim.codes, true_tag, false_tag)
+    judged = overall - (5.0 * tags[:, 2] if error == LOWERED else 0.0)
+    columns = {code: tags[:, k] for k, code in enumerate(CODES)} | {"overall": judged}
+    return frame.with_columns(pl.Series(name, column) for name, column in columns.items()), overall
+
+
+def labelled_effects(
+    frame: pl.DataFrame, codes: Any, overall: np.ndarray[Any, Any], seed: int
+) -> pl.DataFrame:
+    """`corrected_code_effects` from a random sample of runs with their true codes and Overall."""
+    true = {code: codes[:, k] for k, code in enumerate(CODES)} | {"human": overall}
+    labels = frame.select("run_id").with_columns(
+        *(pl.Series(name, column) for name, column in true.items()),
+        weight=pl.lit(frame.height / LABELS),
+    )
+    return corrected_code_effects(frame, labels.sample(LABELS, seed=seed), prepare=False)
 
 
 def commands(tally: Tally, seed: int) -> None:
@@ -534,6 +603,7 @@ PARTS: dict[str, Callable[[Tally, int], None]] = {
     "same_tasks": same_tasks,
     "nulls": nulls,
     "labelled": labelled,
+    "label_effects": label_effects,
     "commands": commands,
 }
 SAVED_EVERY = 10

@@ -329,7 +329,8 @@ CORRECTED_LEADERBOARD = Table(
 )
 CORRECTED_EFFECTS = Table(
     "Effects of codes on {score}, corrected by labels",
-    "From the judge's tags, from the labelled runs only, and corrected by predict-then-debias.",
+    "By the judge, by people on the labelled runs alone, and the judge's corrected by the labels"
+    " (codes, and S1-S3 where people scored them).",
     TableInputs.corrected_effects,
     needs="labels",
 )

@@ -15,6 +15,7 @@ import polars as pl
 from ...judge.card.read_share import ENOUGH
 from ...rounding import fixed
 from ...trajectories.stages import STAGES
+from ..statistics.corrected_effects import FEW_POSITIVES
 from ..statistics.interval_estimates import MIN_RUNS, NARROWER, adjust_p_values
 from ..statistics.run_arrays import MIN_READ
 from ..tables.codes_read import CODES
@@ -498,31 +499,44 @@ def _confounded(rows: Sequence[Row]) -> Finding:
 
 
 def _claimed_effects(tables: Tables, rows: Sequence[Row]) -> list[Row]:
-    """Significant effects, with the corrected numbers in place of the judge's if there are any."""
+    """Effects that may be named; with labels by their corrected numbers alone.
+
+    The judge may hide an effect as well as make one, so its own test decides nothing then. Tests
+    are adjusted over all corrected effects. Rough intervals of few labels name none.
+    """
     circular = {row["code"] for row in _circular_rows(tables)}
-    claimed = [row for row in rows if _is_claimable(row) and row["code"] not in circular]
+    testable = [row for row in rows if row["status"] == "ok" and row["code"] not in circular]
     if not _has_labels(tables):
-        return claimed
+        return [row for row in testable if _is_claimable(row)]
     corrected = _rows(tables, "corrected_effects", kind="corrected")
-    significant = {row["code"]: row for row in _significant(corrected)}
-    return [row | significant[row["code"]] for row in claimed if row["code"] in significant]
+    significant = {
+        row["code"]: row
+        for row in _significant(corrected)
+        if row["human_positives"] >= FEW_POSITIVES
+    }
+    return [
+        row | significant[row["code"]]
+        for row in testable
+        if row["code"] in significant and _survives_missing(row)
+    ]
 
 
 def _is_claimable(row: Row) -> bool:
     """Whether an effect is significant, also under either extreme of the missing scores."""
-    is_significant = row["status"] == "ok" and row["p_holm"] is not None and row["p_holm"] < 0.05
-    survives_missing = row["missing_lo"] is None or row["missing_lo"] * row["missing_hi"] > 0
-    return is_significant and _excludes_zero(row) and survives_missing
+    is_significant = row["p_holm"] is not None and row["p_holm"] < 0.05
+    return is_significant and _excludes_zero(row) and _survives_missing(row)
+
+
+def _survives_missing(row: Row) -> bool:
+    return row["missing_lo"] is None or bool(row["missing_lo"] * row["missing_hi"] > 0)
 
 
 def _effect_unit(tables: Tables, score: Score) -> str:
     unit = f"points of {score.name}" if score == OVERALL else score.titled
+    tests = "Holm over the codes"
     if _has_labels(tables):
-        method = "predict-then-debias, additive; Holm over the codes"
-        return f"{unit}, codes corrected by labels ({method})"
-    return (
-        f"{unit} against repeats of the same cell with the same other codes (Holm over the codes)"
-    )
+        tests = f"corrected by labels; {tests}"
+    return f"{unit} against repeats of the same cell with the same other codes ({tests})"
 
 
 def _robustness_explained(tables: Tables) -> str:

@@ -19,10 +19,10 @@ import polars as pl
 
 from ...errors import ConfigError
 from ..statistics.corrected_effects import corrected_code_effects
-from ..statistics.corrected_means import corrected_leaderboard, human_scores
+from ..statistics.corrected_means import corrected_leaderboard, human_scores, human_verdicts
 from ..tables.cohorts import Cohort
 from ..tables.grouping import AGENTS, RowKind, row_names, with_row_names
-from ..tables.label_tables import Labels, read_labels, weighted_code_labels
+from ..tables.label_tables import Labels, read_labels
 from ..tables.score_names import score_of
 from .failure_texts import FailureTexts
 
@@ -86,8 +86,9 @@ class TableInputs:
         return corrected_leaderboard(self.runs, human, self.outcome, notes=notes)
 
     def corrected_effects(self) -> pl.DataFrame:
-        """Effects of codes, corrected for wrong tags by the default annotator's labels."""
-        human, notes = weighted_code_labels(self.required_labels, self.runs)
+        """Effects of codes, corrected for the judge's errors by the default annotator's labels."""
+        labels = self.required_labels
+        human, notes = human_verdicts(self.cohort, labels, labels.default_annotator, self.outcome)
         return corrected_code_effects(
             self.runs, human, self.outcome, source=self.code_source, notes=notes
         )

@@ -17,7 +17,7 @@ import polars as pl
 
 from ..tables.cohorts import Cohort
 from ..tables.frames import WEIGHTS
-from ..tables.label_tables import CONVENIENCE, Labels, weighted
+from ..tables.label_tables import CONVENIENCE, Labels, weighted, weighted_code_labels
 from .agent_scores import (
     AgentScore,
     CellMeans,
@@ -252,6 +252,22 @@ def _overall_shifts(cards: Cohort, labels: Labels) -> pl.DataFrame:
         .filter(pl.col("stages") == 3)
         .drop_nulls("shift")
     )
+
+
+def human_verdicts(
+    cards: Cohort, labels: Labels, annotator: str, outcome: str = "overall"
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """An annotator's codes and, for Overall, scores, by run; and notes.
+
+    Columns: `run_id`, E1..E5, `weight` (1 / probability of being labelled) and `human`, null where
+    the labels of a run give no score (`human_scores`) or the outcome is not Overall.
+    """
+    codes, notes = weighted_code_labels(labels.by_annotator(annotator), cards.runs)
+    if outcome != "overall":
+        return codes.with_columns(human=pl.lit(None, dtype=pl.Float64)), notes
+    scores, _ = human_scores(cards, labels, annotator)
+    scores = scores.select("run_id", "human").unique("run_id", keep="first")
+    return codes.join(scores, on="run_id", how="left", maintain_order="left"), notes
 
 
 def corrected_leaderboard(

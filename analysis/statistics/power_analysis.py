@@ -18,10 +18,10 @@ import polars as pl
 
 from ...errors import InputError
 from ..tables.cohorts import Cohort
-from ..tables.label_tables import Labels, weighted_code_labels
+from ..tables.label_tables import Labels
 from ..tables.score_names import noun_of
 from .corrected_effects import corrected_code_effects
-from .corrected_means import MIN_LABELS, human_scores
+from .corrected_means import MIN_LABELS, human_scores, human_verdicts
 from .effects import code_effects
 from .interval_estimates import minimum_detectable_effect, t_quantile
 from .raters import agreement
@@ -261,7 +261,7 @@ def effect_error(
     No label reduces the error of the fit to the judge's own tags of all runs. InputError with the
     reason if the labels allow no correction.
     """
-    human, notes = weighted_code_labels(labels, cohort.runs)
+    human, notes = human_verdicts(cohort, labels, labels.default_annotator, outcome)
     effects = corrected_code_effects(cohort.runs, human, outcome, notes=notes)
     rows = effects.filter(pl.col("code") == code).to_dicts()
     by_kind = {row["kind"]: row for row in rows}
@@ -271,7 +271,7 @@ def effect_error(
             f"no corrected effect of {code} to plan from: {corrected['reason']}",
             "label more runs: ambjudge label next",
         )
-    fixed = min(by_kind["judge"]["se"], corrected["se"]) ** 2
+    fixed = by_kind["judge"]["se"] ** 2
     return LabelErrorComponents(
         what=f"the corrected effect of {code}",
         fixed=fixed,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import polars.testing
 import pytest
 from ambjudge.analysis import (
+    code_effects,
     cohort,
     corrected_code_effects,
     corrected_leaderboard,
@@ -70,6 +72,36 @@ def test_predict_then_debias_moves_towards_the_truth(halo):
     assert -33 < e3["corrected"] < -21
     width = dict(found.filter(pl.col("code") == "E5").select("kind", "se").iter_rows())
     assert width["corrected"] < width["human"]
+
+
+def test_labels_change_nothing_for_a_judge_without_errors():
+    frame = simulate(n_agents=5, n_rep=8, cell_sd=1.2, seed=2).frame()
+    labels = human_codes(frame, 400).join(frame.select("run_id", human="overall"), on="run_id")
+    found = corrected_code_effects(frame, labels)
+    columns = ["code", "value", "lo", "hi"]
+    judge, corrected = (
+        found.filter((pl.col("kind") == kind) & (pl.col("human_positives") >= 10)).select(columns)
+        for kind in ("judge", "corrected")
+    )
+    assert corrected.height >= 4
+    polars.testing.assert_frame_equal(judge, corrected)
+    by_runs = code_effects(frame).filter(pl.col("population") == "new").select(columns)
+    polars.testing.assert_frame_equal(
+        judge, by_runs.filter(pl.col("code").is_in(judge["code"].implode()))
+    )
+
+
+def test_points_that_a_judge_takes_with_each_tag_are_no_effect():
+    table = simulate("null", n_agents=4, n_rep=8, seed=4).frame()
+    people = table.select("run_id", human="overall")
+    judged = table.with_columns(overall=pl.col("overall") - 8.0 * pl.col("E3"))
+    labels = human_codes(judged, 500).join(people, on="run_id")
+    for verdicts, is_hidden in ((labels, False), (labels.drop("human"), True)):
+        row = corrected_code_effects(judged, verdicts).filter(
+            (pl.col("code") == "E3") & (pl.col("kind") == "corrected")
+        )
+        assert (row["hi"].item() < 0) == is_hidden
+        assert ("not the score" in str(row["warnings"].item().to_list())) == is_hidden
 
 
 def test_rare_codes_are_not_corrected(halo):
