@@ -3,7 +3,7 @@
 A `source` is what the commands take: a file of scorecards (.jsonl, .json), a frame (.parquet, .csv,
 or a polars DataFrame), a folder of these, a store, a folder of runs (its scorecards in its store;
 without one the rules judge scores the runs first), a list of any of them, or scorecards themselves.
-One scorecard of each run counts. `where` is a filter of runs as in `--where`; `judged_by` and
+One scorecard of each run counts. `run_filter` is one as in `--where`; `judged_by` and
 `rubric` (ID, ID@VERSION or a YAML file) choose scorecards as the options of these names do;
 `store` names the store of folders of runs, by default the one that belongs to each.
 What cannot be read is a warning and stands in `problems` of the result. No settings file is read.
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 class _Cards:
     """Which runs and scorecards of a source count, as a user names them."""
 
-    where: str | None
+    run_filter: str | None
     judged_by: str | None
     rubric: str | Path | None
     store: str | Path | None
@@ -62,7 +62,7 @@ class _Cards:
         """The filter; it looks for runs below the folders of the source."""
         from .views.run_query import RunQuery
 
-        return None if not self.where else RunQuery(self.where, _folders(source))
+        return None if not self.run_filter else RunQuery(self.run_filter, _folders(source))
 
     def read(self, source: Any, choice: CardChoice | None = None) -> Cohort:
         """The scorecards that count, one for each run."""
@@ -70,7 +70,7 @@ class _Cards:
 
         reading = self.reading()
         cohort = read(
-            source, reading=reading, choice=choice or self.choice(), where=self.query(source)
+            source, reading=reading, choice=choice or self.choice(), run_filter=self.query(source)
         )
         _warn_of_unscored(reading.folders)
         return cohort
@@ -78,30 +78,30 @@ class _Cards:
 
 def leaderboard(
     source: Any,
-    by: str = "agent",
+    group_by: str = "agent",
     *,
     boards: str | Sequence[str] = ("overall", "track"),
     outcome: str = "overall",
-    where: str | None = None,
+    run_filter: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
     store: str | Path | None = None,
 ) -> Leaderboard:
-    """Rank agents, or what `by` makes a row of, with intervals and the ranks that stay possible.
+    """Rank agents, or what `group_by` names, with intervals and the ranks that stay possible.
 
-        board = ambjudge.leaderboard("cards.jsonl", by="model", boards="overall")
+        board = ambjudge.leaderboard("cards.jsonl", group_by="model", boards="overall")
         print(board.table.select("model", "value", "lo", "hi", "rank"))
 
-    `by`: agent, model, agent+model, or a field of the runs. `boards`: overall, track, tier, task,
-    task-tier. `outcome`: overall, agentic, task_score, S1 to S5, `group.NAME`, or an outcome that
-    came with the runs. ConfigError for an unknown name.
+    `group_by`: agent, model, agent+model, or a field of the runs. `boards`: overall, track, tier,
+    task, task-tier. `outcome`: overall, agentic, task_score, S1 to S5, `group.NAME`, or an outcome
+    that came with the runs. ConfigError for an unknown name.
     """
     from .analysis.report.board_result import rank
     from .analysis.tables.score_names import outcome_column
 
     names = (boards,) if isinstance(boards, str) else tuple(boards)
-    cohort = _Cards(where, judged_by, rubric, store).read(source)
-    return rank(cohort, by, names, outcome_column(outcome))
+    cohort = _Cards(run_filter, judged_by, rubric, store).read(source)
+    return rank(cohort, group_by, names, outcome_column(outcome))
 
 
 def compare(
@@ -109,10 +109,10 @@ def compare(
     second: Any,
     source: Any = None,
     *,
-    by: str | None = None,
+    factor: str | None = None,
     outcome: str = "overall",
     margin: float | None = None,
-    where: str | None = None,
+    run_filter: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
     store: str | Path | None = None,
@@ -122,11 +122,11 @@ def compare(
         difference = ambjudge.compare("agent-ash", "agent-elm", "cards.jsonl", margin=5)
         print(difference.verdict, *difference.sentences)
 
-    With `source`, the first two are names in its scorecards, and `by` says of what (agent, model,
-    agent+model, judge, rubric or a field of the runs) where that is ambiguous. Without, they are
-    two sources, such as the runs of two releases. `margin`: test whether they differ by less, in
-    units of the outcome. ConfigError for an unknown outcome or a margin off its scale; InputError
-    for unknown names.
+    With `source`, the first two are names in its scorecards, and `factor` says of what (agent,
+    model, agent+model, judge, rubric or a field of the runs) where that is ambiguous. Without, they
+    are two sources, such as the runs of two releases. `margin`: test whether they differ by less,
+    in units of the outcome. ConfigError for an unknown outcome or a margin off its scale;
+    InputError for unknown names.
     """
     from .analysis.report.comparison_result import (
         choice_for_names,
@@ -136,17 +136,17 @@ def compare(
     )
     from .analysis.tables.score_names import outcome_column
 
-    cards = _Cards(where, judged_by, rubric, store)
+    cards = _Cards(run_filter, judged_by, rubric, store)
     column = outcome_column(outcome)
     if source is not None:
-        cohort = cards.read(source, choice_for_names(cards.choice(), by))
+        cohort = cards.read(source, choice_for_names(cards.choice(), factor))
         names = (str(first), str(second))
-        return compare_names(cohort, names, by=by, outcome=column, margin=margin)
+        return compare_names(cohort, names, by=factor, outcome=column, margin=margin)
     for place in (first, second):
         _check_place(place)
     places = side_names((_place(first, "first"), _place(second, "second")))
     sides = cards.read(first), cards.read(second)
-    return compare_cohorts(*sides, places, by=by, outcome=column, margin=margin)
+    return compare_cohorts(*sides, places, by=factor, outcome=column, margin=margin)
 
 
 def agreement(
@@ -155,7 +155,7 @@ def agreement(
     *,
     annotator: str | None = None,
     against: str | None = None,
-    where: str | None = None,
+    run_filter: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
     store: str | Path | None = None,
@@ -177,7 +177,7 @@ def agreement(
         agreement_with_labels,
     )
 
-    cards = _Cards(where, judged_by, rubric, store)
+    cards = _Cards(run_filter, judged_by, rubric, store)
     read_labels = _labels(labels)
     if against is not None:
         if read_labels is None:
@@ -201,7 +201,7 @@ def power(
     agreement: str | None = None,
     outcome: str = "overall",
     target: float = 0.8,
-    where: str | None = None,
+    run_filter: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
     store: str | Path | None = None,
@@ -230,7 +230,7 @@ def power(
         outcome=outcome_column(outcome),
     )
     question.check(has_labels=labels is not None)
-    cohort = _Cards(where, judged_by, rubric, store).read(source)
+    cohort = _Cards(run_filter, judged_by, rubric, store).read(source)
     return plan(cohort, question, labels=_labels(labels), target=target)
 
 
@@ -241,8 +241,8 @@ def analyze(
     only: Iterable[str] | None = None,
     outcome: str = "overall",
     codes_from: str = "any",
-    by: str = "agent",
-    where: str | None = None,
+    group_by: str = "agent",
+    run_filter: str | None = None,
     judged_by: str | None = None,
     rubric: str | Path | None = None,
     store: str | Path | None = None,
@@ -255,14 +255,14 @@ def analyze(
 
     `results["NAME"]` is a table as a polars frame, `results.runs` has a row for each run. `labels`
     add agreement and corrected numbers. `only`: names of tables. `codes_from`: any, judge,
-    detector, score, fact or independent. `by`: what tables and findings about agents are about, as
-    in `leaderboard`. `ambjudge.analysis.write_report(results, folder)` writes the report.
+    detector, score, fact or independent. `group_by`: what tables and findings about agents are
+    about, as in `leaderboard`. `ambjudge.analysis.write_report(results, folder)` writes the report.
     ConfigError for an unknown name.
     """
     from .analysis.report.results import analyse
     from .analysis.tables.score_names import outcome_column
 
-    cards = _Cards(where, judged_by, rubric, store)
+    cards = _Cards(run_filter, judged_by, rubric, store)
     reading = cards.reading()
     results = analyse(
         source,
@@ -270,10 +270,10 @@ def analyze(
         only=only,
         outcome=outcome_column(outcome),
         code_source=codes_from,
-        by=by,
+        by=group_by,
         reading=reading,
         choice=cards.choice(),
-        where=cards.query(source),
+        run_filter=cards.query(source),
     )
     _warn_of_unscored(reading.folders)
     return results

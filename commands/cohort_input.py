@@ -169,7 +169,7 @@ def read_cards(
             on_item=on_each,
             reading=reading,
             choice=choice or card_choice(flags),
-            where=run_filter(flags, paths),
+            run_filter=run_filter(flags, paths),
             **options,
         )
     finally:

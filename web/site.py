@@ -372,7 +372,7 @@ def build(
     on_item: Callable[[ScoreCard | pl.DataFrame], None] = lambda item: None,
     reading: CardReading | None = None,
     choice: CardChoice | None = None,
-    where: CardFilter | None = None,
+    run_filter: CardFilter | None = None,
     runs: str | None = None,
     title: str = "Runs",
     report: bool = True,
@@ -381,8 +381,8 @@ def build(
     """Write the site of a source in one pass over its scorecards; the analysis of its report.
 
     `cohorts.cohort` says what a source can be. Scorecards may name runs in the folders around
-    `paths`, and in `runs`. For `reading`, `choice` and `where` see `report.results.read`. `tell`
-    gets notes for the user. InputError if nothing can be read, or `out` cannot be written or holds
+    `paths`, and in `runs`. For `reading`, `choice` and `run_filter` see `report.results.read`.
+    `tell` gets notes for the user. InputError if nothing can be read, or `out` cannot be written or holds
     other files.
     """
     from ..analysis.report.results import analyse
@@ -407,7 +407,7 @@ def build(
         on_item=add,
         reading=reading,
         choice=choice,
-        where=where,
+        run_filter=run_filter,
         only=None if report else (),
     )
     selection = analysis.cohort.selection

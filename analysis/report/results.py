@@ -185,7 +185,7 @@ def read(
     on_item: Callable[[ScoreCard | pl.DataFrame], None] | None = None,
     reading: CardReading | None = None,
     choice: CardChoice | None = None,
-    where: CardFilter | None = None,
+    run_filter: CardFilter | None = None,
 ) -> Cohort:
     """Read the cohort of a source (see `cohorts.cohort`) and collect its texts about failures.
 
@@ -199,13 +199,13 @@ def read(
         if texts is not None and isinstance(item, ScoreCard):
             texts.add(item)
 
-    read_cohort = cohort(source, reading, choice, where, on_each).without_running()
+    read_cohort = cohort(source, reading, choice, run_filter, on_each).without_running()
     if read_cohort.runs.is_empty() and read_cohort.running:
         raise InputError(
             read_cohort.running_sentence, "score them again when they have ended (--finished)"
         )
     if read_cohort.runs.is_empty():
-        raise _no_runs(read_cohort.problems, is_filtered=where is not None)
+        raise _no_runs(read_cohort.problems, is_filtered=run_filter is not None)
     if texts is not None and read_cohort.selection is not None:
         texts.restrict(read_cohort.selection.numbers)
     return replace(read_cohort, runs=with_total_tokens(read_cohort.runs))
@@ -230,19 +230,19 @@ def analyse(
     on_item: Callable[[ScoreCard | pl.DataFrame], None] | None = None,
     reading: CardReading | None = None,
     choice: CardChoice | None = None,
-    where: CardFilter | None = None,
+    run_filter: CardFilter | None = None,
     by: str = "agent",
 ) -> Analysis:
     """Read a source once and compute its tables; `ambjudge.analyze` takes texts.
 
     `source`: scorecards, files or stores of them, frames, or a folder of runs (see
     `cohorts.cohort`); `runs` and `tables` are polars frames. `only` limits the tables by name; see
-    `all_tables` for it and the other options. For `on_item`, `reading`, `choice` and `where` see
-    `read`.
+    `all_tables` for it and the other options. For `on_item`, `reading`, `choice` and `run_filter`
+    see `read`.
     """
     names = list(TABLES.names if only is None else only)
     texts = FailureTexts() if "clusters" in names else None
-    read_cohort = read(source, texts, on_item, reading, choice, where)
+    read_cohort = read(source, texts, on_item, reading, choice, run_filter)
     tables = all_tables(
         read_cohort,
         labels=None if labels is None else labels.of_runs(read_cohort.aliases),

@@ -485,7 +485,7 @@ def each_chosen_card(
     problems: list[str],
     reading: CardReading,
     choice: CardChoice | None = None,
-    where: CardFilter | None = None,
+    run_filter: CardFilter | None = None,
     on_selection: Callable[[Selection], None] = lambda selection: None,
 ) -> Iterator[ScoreCard]:
     """Yield the scorecards that count, one at a time, so that any number takes little memory.
@@ -500,7 +500,7 @@ def each_chosen_card(
     for item in iter_cards_and_frames(paths, problems, reading, choice):
         if isinstance(item, pl.DataFrame):
             raise InputError("a table of runs has no scorecards", "give the scorecards")
-        if where is None or where.accepts(item.card):
+        if run_filter is None or run_filter.accepts(item.card):
             accepted.add(len(heads))
         heads.append(item.head)
     selection = choose(heads, choice, accepted)

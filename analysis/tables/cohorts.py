@@ -141,7 +141,7 @@ def cohort(
     source: Any,
     reading: CardReading | None = None,
     choice: CardChoice | None = None,
-    where: CardFilter | None = None,
+    run_filter: CardFilter | None = None,
     on_item: Callable[[ScoreCard | pl.DataFrame], None] | None = None,
 ) -> Cohort:
     """Read the scorecards of a source into frames, one scorecard a run (`card.choice.choose`).
@@ -150,10 +150,10 @@ def cohort(
     a store, a folder of runs (its scorecards in its store; without one it is scored first), a list
     of any of them, or an iterable of ScoreCards or their dicts. `reading`: see `card_sources`. A
     scorecard that cannot be read is named in `problems` and left out. Of the runs, only those that
-    `where` lets through count. `on_item` is called with every scorecard and frame that is read,
-    also with those that do not count in the end: the first have the numbers of the `selection`.
-    Different runs with the same id get longer ids (`run_ids`). InputError if nothing can be read at
-    all, or no scorecard is of the judge and rubric that `choice` asks for.
+    `run_filter` lets through count. `on_item` is called with every scorecard and frame that is
+    read, also with those that do not count in the end: the first have the numbers of the
+    `selection`. Different runs with the same id get longer ids (`card.run_ids`). InputError if
+    nothing can be read at all, or no scorecard is of the judge and rubric that `choice` asks for.
     """
     problems: list[str] = []
     tables = CardTables()
@@ -167,14 +167,14 @@ def cohort(
             frames.append(item)
             continue
         tables.add(item.card, item.head)
-        if where is not None and where.accepts(item.card):
+        if run_filter is not None and run_filter.accepts(item.card):
             accepted.add(n_cards)
         n_cards += 1
-    if where is not None:
-        rows = [flag for frame in frames for flag in where.accepted_rows(frame)]
+    if run_filter is not None:
+        rows = [flag for frame in frames for flag in run_filter.accepted_rows(frame)]
         accepted.update(n_cards + position for position, flag in enumerate(rows) if flag)
     _report_problems(problems, nothing_read=not n_cards and not frames)
-    read_cohort = tables.cohort(choice, frames, None if where is None else accepted)
+    read_cohort = tables.cohort(choice, frames, None if run_filter is None else accepted)
     return replace(read_cohort, problems=tuple(problems))
 
 
@@ -411,17 +411,34 @@ def card_heads(runs: pl.DataFrame) -> list[CardHead]:
 
 def _run_row(card: ScoreCard) -> dict[str, Any]:
     """The columns of RUN_SCHEMA; those about codes are completed by `with_readings`."""
-    run, status, grades, resources = card.run, card.status, card.grades, card.resources
+    return {
+        **_source_columns(card),
+        **_stage_columns(card),
+        **_score_columns(card),
+        **dict(zip(PRESUMED, _presumed_shares(card), strict=True)),
+        **_code_columns(card),
+        "primary_failure": card.primary_failure,
+        **{name: _output_check(card, name) for name in _OUTPUT_CHECKS},
+        **_resource_columns(card),
+        **_stage_use_columns(card),
+        "quotes": card.quotes[0],
+        "quotes_found": card.quotes[1],
+        "contradictions": len(card.contradictions),
+        "n_warnings": len(card.warnings),
+        **_judge_columns(card.judge),
+    }
+
+
+_OUTPUT_CHECKS = ("completion", "format_valid", "has_valid_results")
+
+
+def _source_columns(card: ScoreCard) -> dict[str, Any]:
+    """Which run it is, and by which judge, rubric and policy it was scored."""
+    run = card.run
+    names = ("path", "sha256", "agent", "model", "task", "track", "tier", "repeat")
     return {
         "run_id": run.id,
-        "path": run.path,
-        "sha256": run.sha256,
-        "agent": run.agent,
-        "model": run.model,
-        "task": run.task,
-        "track": run.track,
-        "tier": run.tier,
-        "repeat": run.repeat,
+        **{name: getattr(run, name) for name in names},
         "judge": card.judge.name,
         "rubric": card.rubric.id,
         "rubric_version": card.rubric.version,
@@ -431,48 +448,37 @@ def _run_row(card: ScoreCard) -> dict[str, Any]:
         "missing_policy": card.policy.missing,
         "breach_policy": card.policy.breach,
         "strict_evidence": card.policy.strict_evidence,
-        **_stage_columns(card),
+    }
+
+
+def _score_columns(card: ScoreCard) -> dict[str, Any]:
+    """The scores of the whole run with their bounds, and grades of the outputs."""
+    grades = card.grades
+    names = ("medal", "rating", "resolved", "progress", "pass_rate", "shuffled")
+    return {
         "agentic": card.agentic,
         "agentic_lo": card.agentic_bounds[0],
         "agentic_hi": card.agentic_bounds[1],
         "task_score": card.task,
         "task_from": card.task_from,
-        "medal": grades.medal,
-        "rating": grades.rating,
-        "resolved": grades.resolved,
-        "progress": grades.progress,
+        **{name: getattr(grades, name) for name in names},
         "failure_kind": grades.failure,
-        "pass_rate": grades.pass_rate,
-        "shuffled": grades.shuffled,
         "overall": card.overall,
         "overall_lo": card.overall_bounds[0],
         "overall_hi": card.overall_bounds[1],
         "read_share": card.read_share,
-        **dict(zip(PRESUMED, _presumed_shares(card), strict=True)),
-        **_code_columns(card),
-        "primary_failure": card.primary_failure,
-        "completion": _output_check(card, "completion"),
-        "format_valid": _output_check(card, "format_valid"),
-        "has_valid_results": _output_check(card, "has_valid_results"),
-        "turns": resources.turns,
-        "calls": resources.calls,
-        "failed_calls": resources.failed_calls,
+    }
+
+
+def _resource_columns(card: ScoreCard) -> dict[str, Any]:
+    """What the run used and how it ended."""
+    of_resources = ("turns", "calls", "failed_calls", "wall_time_s")
+    of_resources += ("input_tokens", "output_tokens", "cost_usd")
+    of_status = ("submitted", "completed", "disqualified", "violations", "ended")
+    return {
+        **{name: getattr(card.resources, name) for name in of_resources},
         "failed_steps": len(card.episodes),
-        "wall_time_s": resources.wall_time_s,
-        "input_tokens": resources.input_tokens,
-        "output_tokens": resources.output_tokens,
-        "cost_usd": resources.cost_usd,
-        "submitted": status.submitted,
-        "completed": status.completed,
-        "disqualified": status.disqualified,
-        "violations": status.violations,
-        "ended": status.ended,
-        **_stage_use_columns(card),
-        "quotes": card.quotes[0],
-        "quotes_found": card.quotes[1],
-        "contradictions": len(card.contradictions),
-        "n_warnings": len(card.warnings),
-        **_judge_columns(card.judge),
+        **{name: getattr(card.status, name) for name in of_status},
     }
 
 

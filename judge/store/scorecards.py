@@ -549,11 +549,16 @@ class Archive(StorePart):
         for rubric in rubrics:
             self.add_rubric(rubric)
         in_force = {rubric.sha256: rubric.id for rubric in rubrics}
-        if in_force != {rubric.sha256: rubric.id for rubric in self.rubrics_in_force()}:
+        if in_force != self._hashes_in_force():
             self.add_event(_RUBRICS_IN_FORCE, {"rubrics": in_force})
 
     def rubrics_in_force(self) -> tuple[Rubric, ...]:
         """The rubrics that were last set in force; none: those of the package."""
+        rubrics = (self.rubric(sha256) for sha256 in self._hashes_in_force())
+        return tuple(rubric for rubric in rubrics if rubric is not None)
+
+    def _hashes_in_force(self) -> dict[str, str]:
+        """The ids of the rubrics in force, by their hashes."""
         table = schema.events
         query = (
             sa.select(table.c.body)
@@ -562,9 +567,8 @@ class Archive(StorePart):
             .limit(1)
         )
         for row in self._read(query):
-            rubrics = (self.rubric(sha256) for sha256 in json.loads(row.body)["rubrics"])
-            return tuple(rubric for rubric in rubrics if rubric is not None)
-        return ()
+            return dict(json.loads(row.body)["rubrics"])
+        return {}
 
     # Labels and events.
 

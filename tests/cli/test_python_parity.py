@@ -68,7 +68,7 @@ CASES = [
     ),
     pytest.param(
         ["leaderboard", "recorded.jsonl", "--where", "track:vqa", "--outcome", "agentic"],
-        lambda: ambjudge.leaderboard("recorded.jsonl", where="track:vqa", outcome="agentic"),
+        lambda: ambjudge.leaderboard("recorded.jsonl", run_filter="track:vqa", outcome="agentic"),
         id="board of recorded runs that match",
     ),
     pytest.param(
@@ -105,7 +105,7 @@ CASES = [
     ),
     pytest.param(
         ["compare", "rules.jsonl", "cards.jsonl", "--where", "agent:ash"],
-        lambda: ambjudge.compare("rules.jsonl", "cards.jsonl", where="agent:ash"),
+        lambda: ambjudge.compare("rules.jsonl", "cards.jsonl", run_filter="agent:ash"),
         id="releases",
     ),
     pytest.param(
@@ -212,14 +212,14 @@ class _Cells(HTMLParser):
 
 
 def test_a_table_is_the_frame_of_its_rows(at_place: Path) -> None:
-    board = ambjudge.leaderboard("pilot.jsonl", by="model", boards="overall")
+    board = ambjudge.leaderboard("pilot.jsonl", group_by="model", boards="overall")
     assert {"model", "value", "lo", "hi", "rank"} <= set(board.table.columns)
     assert board.table["model"].null_count() == 0
     results = ambjudge.analyze("pilot.jsonl", only=["codes"])
     assert results["codes"].equals(results.tables["codes"])
     with pytest.raises(KeyError, match="no table 'cods': choose from codes"):
         results["cods"]
-    frame_again = ambjudge.leaderboard(results.runs, by="model", boards="overall")
+    frame_again = ambjudge.leaderboard(results.runs, group_by="model", boards="overall")
     assert frame_again.table["value"].to_list() == board.table["value"].to_list()
 
 
@@ -280,7 +280,9 @@ def test_the_example_of_a_function_runs(
 REFUSED = [
     pytest.param(lambda: ambjudge.leaderboard("cards.jsonl", "agnt"), "no such field", id="by"),
     pytest.param(
-        lambda: ambjudge.leaderboard("cards.jsonl", by="tier"), "'tier' is a board", id="a board"
+        lambda: ambjudge.leaderboard("cards.jsonl", group_by="tier"),
+        "'tier' is a board",
+        id="a board",
     ),
     pytest.param(
         lambda: ambjudge.leaderboard("cards.jsonl", boards="tasks"),
@@ -291,7 +293,9 @@ REFUSED = [
         lambda: ambjudge.leaderboard("cards.jsonl", outcome="solved"), "solved", id="outcome"
     ),
     pytest.param(
-        lambda: ambjudge.leaderboard("cards.jsonl", where="agent:oak"), "no run matches", id="where"
+        lambda: ambjudge.leaderboard("cards.jsonl", run_filter="agent:oak"),
+        "no run matches",
+        id="where",
     ),
     pytest.param(
         lambda: ambjudge.leaderboard("cards.jsonl", judged_by="me"), "of judge 'me'", id="judge"
@@ -301,7 +305,7 @@ REFUSED = [
     ),
     pytest.param(lambda: ambjudge.leaderboard("none.jsonl"), "no such file", id="source"),
     pytest.param(
-        lambda: ambjudge.compare("agent-ash", "agent-oak", "cards.jsonl", by="agent"),
+        lambda: ambjudge.compare("agent-ash", "agent-oak", "cards.jsonl", factor="agent"),
         "no runs of agent 'agent-oak'",
         id="name",
     ),

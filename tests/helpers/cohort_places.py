@@ -80,7 +80,7 @@ class Desk:
     @property
     def arguments(self) -> dict[str, Any]:
         """The same for functions in Python."""
-        names = {"judged_by": self.judge, "rubric": self.rubric, "where": self.where}
+        names = {"judged_by": self.judge, "rubric": self.rubric, "run_filter": self.where}
         return {**names, "store": self.store}
 
     def call(self, *args: str | Path, code: Iterable[int] = (0,)) -> tuple[str, str]:
