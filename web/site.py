@@ -382,8 +382,8 @@ def build(
 
     `cohorts.cohort` says what a source can be. Scorecards may name runs in the folders around
     `paths`, and in `runs`. For `reading`, `choice` and `run_filter` see `report.results.read`.
-    `tell` gets notes for the user. InputError if nothing can be read, or `out` cannot be written or holds
-    other files.
+    `tell` gets notes for the user. InputError if nothing can be read, or `out` cannot be written or
+    holds other files.
     """
     from ..analysis.report.results import analyse
 

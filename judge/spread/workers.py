@@ -31,7 +31,6 @@ from ..judges.limits import Allowance, Leave, PlannedCall, SharedBudget
 from ..judges.rules import RULES
 from ..select import JudgeOptions, make_judge
 from ..session import AskTally, RunScorer, ScoreOptions, make_scorer
-from .copies import Copies
 
 if TYPE_CHECKING:
     from ..rejudge.staleness import Need
@@ -133,7 +132,6 @@ class WorkerPool:
         self._make_engine = make_engine or ProcessEngine
         self._workers: list[Worker] = []
         self._totals_of_dead: list[WorkerTotals] = []
-        self._copies = Copies()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -175,8 +173,7 @@ class WorkerPool:
 
     async def score(self, path: Path) -> CardLine:
         """Like `RunScorer.score`, by the worker with the fewest unfinished tasks."""
-        async with self._copies.turn(path):
-            card = await self._run(path)
+        card = await self._run(path)
         assert isinstance(card, CardLine)
         return card
 

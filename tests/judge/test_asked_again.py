@@ -3,7 +3,6 @@ recorded runs."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from ambjudge.judge.rejudge.execute import Execution, execute_plan
 from ambjudge.judge.rejudge.staleness import RejudgePlan, plan_rejudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, ScoreOutcome, run_session
-from ambjudge.judge.spread.copies import Copies
 from ambjudge.judge.store import Store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Rubric
@@ -229,22 +227,3 @@ async def test_copies_are_asked_about_once(
     assert [card.run.id for card in cards] == [path.name for path in paths]
     assert len({card.overall for card in cards}) == 1
     assert not any(card.gist.unscored for card in cards)
-
-
-async def test_workers_judge_one_copy_after_another(runs: list[Path]) -> None:
-    """Each worker has a memory of its own, so that the next copy waits for the verdicts."""
-    folder = runs[0].parents[1]
-    shutil.copytree(folder, folder.with_name("copy"))
-    copies, order = Copies(), []
-
-    async def judge(path: Path) -> None:
-        async with copies.turn(path):
-            order.append(f"{path.parents[1].name} begins")
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            order.append(f"{path.parents[1].name} ends")
-
-    await asyncio.gather(*map(judge, find_conversations(folder.parent)))
-    of_copies = [text for text in order if text.split()[0] in (folder.name, "copy")]
-    assert [text.split()[1] for text in of_copies] == ["begins", "ends"] * 2
-    assert order.index(f"{runs[1].parents[1].name} begins") < order.index(of_copies[2])
