@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from ..trajectories.models import Observation
 from ..trajectories.record.facts import Fact
+from ..trajectories.record.strangers import Stranger
 from ..trajectories.turns.runner_results import RunnerResult, runner_results
 from ..trajectories.turns.tool_calls import closing_turn
 from .claimed_numbers import claimed_numbers
@@ -24,7 +25,7 @@ from .registry import fact_source
 _MAX_LISTED = 25
 """Turns that one line lists; the others are counted."""
 _MAX_CAUSE = 200
-_MAX_ANSWER, _MAX_QUOTE = 600, 160
+_MAX_QUOTE = 160
 _MAX_STEPS = 8
 """Failed steps with a line of their own."""
 
@@ -95,7 +96,7 @@ def _failed_tests(ctx: CodeContext) -> Iterator[Fact]:
 
 def _test_words(result: RunnerResult) -> str:
     """The runner's own summary and the exit code, as far as they are recorded."""
-    parts = [f'"{result.summary[:_MAX_QUOTE]}"'] if result.summary else []
+    parts = [Stranger(result.summary, _MAX_QUOTE).quoted] if result.summary else []
     if result.exit_code is not None:
         parts.append(f"exit code {result.exit_code}")
     return ", ".join(parts)
@@ -176,7 +177,7 @@ def _stopped_calls(ctx: CodeContext) -> Iterator[Fact]:
         ]
         if answers:
             turns = tuple(dict.fromkeys(turn for turn, _ in answers))
-            start = " ".join(answers[0][1][:_MAX_ANSWER].split())[:_MAX_QUOTE]
+            start = Stranger(answers[0][1], _MAX_QUOTE).quoted
             quote = f"; the first answer begins: {start}" if answers[0][1].strip() else ""
             text = f"Calls {reason}: {len(answers)} ({_turns(turns)}){quote}"
             yield Fact(kind=kind, text=text, turns=turns, source="harness")
@@ -240,8 +241,7 @@ def _times(step: Episode) -> str:
 
 
 def _cause(step: Episode) -> str:
-    cause = " ".join(step.cause.split())
-    return cause if len(cause) <= _MAX_CAUSE else f"{cause[:_MAX_CAUSE]}..."
+    return Stranger(step.cause, _MAX_CAUSE).quoted
 
 
 def _resolution(step: Episode) -> str:

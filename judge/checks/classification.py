@@ -12,6 +12,7 @@ from collections import Counter
 from ...error_codes.output_facts import IssueKind, OutputIssue
 from ...tasks.output_format import OutputFormat
 from ...tracks import PLAN_ITEMS
+from ...trajectories.record.strangers import Stranger
 from .case_checks import CaseCheck, TrackCheck
 from .csv_table import parse_csv
 from .submission import Submission, identical
@@ -62,7 +63,7 @@ def rows_of(submission: Submission) -> tuple[list[tuple[str, str]], list[OutputI
         return [], [_table_issue(refused.kind, f"{NAME} {refused.text}")]
     issues: list[OutputIssue] = []
     if header != HEADER:
-        columns = ",".join(header)[:80]
+        columns = Stranger(",".join(header), 80)
         issues.append(
             _table_issue("header", f"{NAME} has the header {columns}, not {','.join(HEADER)}")
         )

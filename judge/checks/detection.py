@@ -17,6 +17,7 @@ from typing import Any
 from ...error_codes.output_facts import IssueKind, OutputIssue
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.reading.json_bytes import number
+from ...trajectories.record.strangers import Stranger
 from .case_checks import TrackCheck
 from .submission import Submission, identical
 from .track import CheckedTrack
@@ -116,7 +117,7 @@ class _Boxes:
                 unknown.add(name)
         issues = []
         if unknown:
-            names = ", ".join(sorted(unknown)[:5])[:80]
+            names = ", ".join(str(Stranger(name, 40)) for name in sorted(unknown)[:5])
             text = f"classes that the task does not name: {names}"
             issues.append(OutputIssue("unknown_class", text, case, NAME))
         return issues

@@ -16,6 +16,7 @@ from pathlib import Path
 from ...error_codes.output_facts import IssueKind, OutputIssue
 from ...tracks import PLAN_ITEMS, HarnessBranch, score_bands
 from ...trajectories.models import Run
+from ...trajectories.record.strangers import Stranger
 from .case_checks import CaseCheck, TrackCheck
 from .csv_table import parse_csv
 from .nifti import (
@@ -322,7 +323,7 @@ def _decision_issues(submission: Submission) -> tuple[OutputIssue, ...]:
     except Refused as refused:
         return (_decision_issue(refused.kind, f"{_DECISIONS} {refused.text}"),)
     if not {"patient_id", "lesion_present"} <= set(header):
-        columns = ", ".join(header)[:80]
+        columns = ", ".join(str(Stranger(name, 40)) for name in header[:8])
         return (_decision_issue("header", f"{_DECISIONS} has columns {columns}"),)
     id_column, lesion_column = header.index("patient_id"), header.index("lesion_present")
     wrong = [
@@ -355,7 +356,7 @@ def _constant_columns(
         value = match[1]
         cells = [row[index].strip() for row in rows if len(row) > index]
         if all(cell.lower() != value.lower() for cell in cells):
-            first = cells[0][:20] if cells and cells[0] else "empty"
+            first = str(Stranger(cells[0], 20)) if cells and cells[0] else "empty"
             text = f"{_DECISIONS}: {column} is {first}, the brief says {value}"
             return (OutputIssue("demand", text, None, _DECISIONS),)
     return ()

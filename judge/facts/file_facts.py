@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from ...sanitize import sanitize_line
 from ...trajectories.models import OutputFile, Run
 from ...trajectories.reading.layout import Fence
 from ...trajectories.record.facts import Fact
+from ...trajectories.record.strangers import quoted_line
 from ..checks.nifti import volume_head
 from ..checks.untrusted_files import (
     Refused,
@@ -154,7 +154,7 @@ def _head(file: OutputFile, form: str | None, root: Fence) -> str:
     is_whole = len(text) <= _MAX_HEAD and len(start) < _HEAD_BYTES
     more = "" if is_whole else " ..."
     keys = f"has {form} and " if is_json and form is not None else ""
-    return f"{keys}begins: {sanitize_line(text[:_MAX_HEAD])}{more}".strip()
+    return f"{keys}begins: {quoted_line(text[:_MAX_HEAD])}{more}"
 
 
 def _form(file: OutputFile, root: Fence) -> str | None:

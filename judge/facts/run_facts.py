@@ -14,6 +14,7 @@ from ...error_codes.trace_facts import finding_facts, trace_facts
 from ...sanitize import sanitize_line
 from ...trajectories.models import Report, Run, Segmentation
 from ...trajectories.record.facts import Fact, number_facts
+from ...trajectories.record.strangers import Stranger
 from ..checks.check_outputs import OutputCheck
 from .check_facts import flag_facts, measure_facts, problem_facts
 from .file_facts import file_facts
@@ -128,7 +129,7 @@ def _harness_facts(run: Run) -> Iterator[Fact]:
 def _violation_facts(run: Run) -> Iterator[Fact]:
     violations = run.status.violation_records
     for violation in violations[:_MAX_VIOLATIONS]:
-        text = f"The harness recorded a violation: {' '.join(violation.text[:600].split())[:240]}"
+        text = f"The harness recorded a violation: {Stranger(violation.text, 240).quoted}"
         yield plain_fact("violation", text, "harness", violation.turn)
     others = violations[_MAX_VIOLATIONS:]
     if others:

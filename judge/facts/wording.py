@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...sanitize import sanitize_line
 from ...trajectories.record.facts import Fact, FactSource
+from ...trajectories.record.strangers import Stranger
 
 
 def plain_fact(kind: str, text: str, source: FactSource, turn: int | None = None) -> Fact:
@@ -20,9 +20,8 @@ def yes_or_no(value: bool | None) -> str:
 
 
 def short_name(text: str, limit: int = 60) -> str:
-    """A name from a run's files on one line, with at most `limit` characters."""
-    line = sanitize_line(" ".join(text[: 4 * limit].split()))
-    return line if len(line) <= limit else f"{line[: limit - 3]}..."
+    """A name from a run's files on one line, in quotation marks unless it is a plain one."""
+    return str(Stranger(text, limit))
 
 
 def listed(parts: Iterable[str], room: int, separator: str = ", ") -> str:

@@ -20,6 +20,7 @@ from ...rubrics.model import Criterion
 from ...trajectories.reading.json_bytes import without_lone_surrogates
 from ...trajectories.record import Record
 from ...trajectories.record.quotes import Evidence, QuoteIndex, normalise
+from ...trajectories.record.strangers import quoted_words
 from ..base import QuestionName, is_criteria
 from ..card.stage_results import CriterionResult
 from .forms import Entry, UnusableReply, closed_object, form_of
@@ -321,13 +322,16 @@ def _check_quote(turn: int, quote: str, record: Record, quotes: QuoteIndex) -> E
     """The quote checked against its turn.
 
     Turn 0 stands for the plan, the brief and the facts. The facts are part of the record but not of
-    the run that `quotes` indexes, so they are searched here.
+    the run that `quotes` indexes, so they are searched here. Words that a fact itself only quotes,
+    such as the beginning of a file, are no fact: a quote of them must say where they stand.
     """
     evidence = quotes.check(turn, quote)
     may_quote_facts = turn == 0 and len(quote.strip()) >= _MIN_FACT_QUOTE_CHARS
     if evidence.check == "verified" or not may_quote_facts:
         return evidence
-    if normalise(quote) in normalise(record.facts):
+    words = normalise(quote)
+    is_from_stranger = any(words in normalise(text) for text in quoted_words(record.facts))
+    if words in normalise(record.facts) and not is_from_stranger:
         return Evidence(turn=0, quote=quote, check="verified")
     return evidence
 

@@ -22,6 +22,7 @@ from ..models import STAGE_NAMES, Run, Segmentation, Turn
 from ..summary import speaker_name
 from .budget import DECISIVE_WEIGHT, allocate, count_line_forms, shorten, turn_weights
 from .facts import Fact
+from .strangers import Stranger
 from .turn_rendering import Part, RenderedTurn, TurnRenderer
 
 PACKING = "2"
@@ -282,7 +283,7 @@ def _turn_list(turns: Sequence[int]) -> str:
 
 def _general_facts(run: Run) -> list[str]:
     """What files, the harness and the trace say of any run, one line each."""
-    task, track, tier = run.task or "unknown", run.track or "unknown", run.tier or "unknown"
+    task, track, tier = (str(Stranger(x or "unknown")) for x in (run.task, run.track, run.tier))
     lines = [
         f"task {task}, track {track}, tier {tier}, {len(run.turns)} turns",
         _plan_fact(run),
@@ -349,7 +350,7 @@ def _delivered_fact(run: Run) -> str:
     line = f"delivered files: {len(run.outputs.files)} in {len(run.outputs.cases)} case folders"
     names = Counter(_DIGITS.sub("*", file.name) for file in run.outputs.files)
     by_count = sorted(names.items(), key=lambda item: (-item[1], item[0]))
-    listing = ", ".join(f"{name} x {n}" for name, n in by_count)
+    listing = ", ".join(f"{Stranger(name, 200)} x {n}" for name, n in by_count)
     return f"{line}: {listing}" if listing else line
 
 
@@ -500,7 +501,7 @@ def _title(segmentation: Segmentation, turn: Turn) -> str:
     hint = ""
     if len(segmentation.confidence) >= index and segmentation.confidence[index - 1] >= _SURE:
         hint = f", perhaps {STAGE_NAMES[segmentation.turn_stages[index - 1]]}"
-    speaker = "" if not turn.speaker else f", by {speaker_name(turn.speaker)}"
+    speaker = "" if not turn.speaker else f", by {Stranger(speaker_name(turn.speaker))}"
     return f"[turn {index}{hint}{speaker}] {_NONCE}"
 
 

@@ -12,8 +12,36 @@ import re
 
 from ...sanitize import sanitize_line
 
-_PLAIN_NAME = re.compile(r"[\w.*/+@=~%-]+")
+_PLAIN_NAME = re.compile(r"[\w.,:*/+@=~%-]+")
 """A name without white space, quotation marks or brackets: no sentence can be made of it."""
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+
+
+def _width(line: str) -> int:
+    return len(line) if is_plain(line) else len(quoted_line(line))
+
+
+def _cut(line: str, limit: int) -> str:
+    """The beginning of a line and `...`, in at most `limit` characters with its marks."""
+    start = line[: limit - 3]
+    while start and (excess := _width(f"{start}...") - limit) > 0:
+        start = start[: -((excess + 1) // 2)]  # of the marks, an escape belongs to each character
+    return f"{start}..."
+
+
+def quoted_line(text: str) -> str:
+    """Words on one line in quotation marks, those within them escaped."""
+    return json.dumps(sanitize_line(text), ensure_ascii=False)
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name can stand bare: no sentence of ours can be forged with it."""
+    return _PLAIN_NAME.fullmatch(name) is not None
+
+
+def quoted_words(text: str) -> list[str]:
+    """What stands in quotation marks in a text of facts, without the marks."""
+    return [match[1:-1] for match in _QUOTED.findall(text)]
 
 
 class Stranger:
@@ -26,16 +54,16 @@ class Stranger:
     __slots__ = ("_line",)
 
     def __init__(self, text: str, limit: int = 60) -> None:
-        """`limit`: characters, of longer words the beginning is kept and `...` added."""
+        """`limit`: characters, with marks; of longer words the beginning and `...` stay."""
         line = sanitize_line(" ".join(text[: 4 * limit].split()))
-        self._line = line if len(line) <= limit else f"{line[: limit - 3]}..."
+        self._line = line if _width(line) <= limit else _cut(line, limit)
 
     def __str__(self) -> str:
-        return self._line if _PLAIN_NAME.fullmatch(self._line) else self.quoted
+        return self._line if is_plain(self._line) else self.quoted
 
     __repr__ = __str__
 
     @property
     def quoted(self) -> str:
         """The words in quotation marks, those within them escaped."""
-        return json.dumps(self._line, ensure_ascii=False)
+        return quoted_line(self._line)

@@ -15,6 +15,7 @@ from ...sanitize import replaced, sanitize, sanitize_line
 from ..models import Action, Observation, Turn
 from .folding import Earlier, fold, fold_written
 from .rewrites import Rewrites
+from .strangers import Stranger, is_plain
 
 _KEPT_STDOUT, _KEPT_STDERR = 3_000, 2_000
 """The benchmark's tool results hold only so many last characters of what a call printed."""
@@ -134,7 +135,11 @@ def _output_text(observation: Observation) -> str:
 
 def _call_label(action: Action) -> str:
     words = [action.tool, action.language or "", action.path or ""]
-    return sanitize_line(" ".join(word for word in words if word))[:_MAX_HEADING]
+    words = [word for word in words if word]
+    if all(map(is_plain, words)):
+        return sanitize_line(" ".join(words))[:_MAX_HEADING]
+    # The key stands behind these words: a path must not be able to end the heading.
+    return " ".join(str(Stranger(word)) for word in words)
 
 
 def other_arguments(action: Action) -> str:
