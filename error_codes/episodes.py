@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from ..trajectories.models import Action, Run, Segmentation, Stage
+from ..trajectories.record.strangers import Stranger
 from ..trajectories.turns.failures import Failure
 from ..trajectories.turns.turn_features import TurnFeatures
 from .models import EpisodeInfo
@@ -94,9 +95,8 @@ def find_episodes(
 
 
 def short_cause(cause: str) -> str:
-    """A cause as part of a sentence: one line without round brackets, at most 110 characters."""
-    text = " ".join(cause.replace("(", "[").replace(")", "]").split())
-    return text if len(text) <= _MAX_CAUSE else text[: _MAX_CAUSE - 3] + "..."
+    """A cause as part of a sentence: quoted, without round brackets, at most 110 characters."""
+    return Stranger(cause.replace("(", "[").replace(")", "]"), _MAX_CAUSE).quoted
 
 
 def _episode(group: Sequence[Failure], steps: _Steps) -> Episode:

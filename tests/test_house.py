@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 FLOORS = (
     ("errors", "version", "package_data", "sanitize", "rounding"),
-    ("atomic_files", "console", "plugins", "demo"),
+    ("addresses", "atomic_files", "console", "plugins", "demo"),
     ("tasks", "tracks"),
     ("trajectories",),
     ("rubrics", "config"),

@@ -6,6 +6,7 @@ Every failure is a StoreError of one line, in which passwords of URLs never appe
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,8 @@ def database_url(target: str | Path) -> URL:
     """
     text = str(target)
     scheme, separator, address = text.partition("://")
+    if not separator and re.match(r"(postgres|postgresql|sqlite):/", text):
+        raise StoreError("the store's address has a single slash after its scheme", _ADDRESS_HINT)
     if not separator:
         return URL.create("sqlite", database=str(Path(text).absolute()))
     if scheme in ("postgres", "postgresql"):
@@ -65,6 +68,11 @@ def database_url(target: str | Path) -> URL:
         if not url.database:
             raise StoreError("the store's address does not name a file", _ADDRESS_HINT)
         return URL.create("sqlite", database=str(Path(url.database).absolute()))
+    # A password with an @ or / that is not percent-encoded ends up in the host or the database.
+    if "@" in f"{url.host or ''}{url.database or ''}":
+        raise StoreError(
+            f"the store's address, {scheme}://..., cannot be read", "write @ and / as %40 and %2F"
+        )
     if url.get_backend_name() != "postgresql":
         raise StoreError(f"a store on {scheme!r} is not supported", _ADDRESS_HINT)
     return url

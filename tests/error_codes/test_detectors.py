@@ -310,7 +310,9 @@ def test_on_real_runs_every_finding_names_turns_says_one_sentence_and_quotes_the
                 .rpartition(")")[0]
                 .rpartition("e.g. ")[2]
             )
-            assert quote.partition(": ")[2].removesuffix("...").translate(FLAT) in said, finding.why
+            assert (
+                quote.strip('"').partition(": ")[2].removesuffix("...").translate(FLAT) in said
+            ), finding.why
 
 
 def test_the_docs_list_every_detector_as_it_describes_itself():

@@ -28,6 +28,8 @@ class FolderNames:
 
     def __init__(self) -> None:
         self._assigned: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        """The last number given by base name."""
         self._folders: dict[str, str] = {}
         """The first folder of each run id."""
 
@@ -40,10 +42,13 @@ class FolderNames:
         base = safe_name(run_id)
         if part_of:
             base = f"{self._folders.get(part_of, safe_name(part_of))}/{PARTS}/{base}"
-        name, number = base, 1
+        key = base.casefold()
+        # Each base goes on from its last number: an import may hold thousands of runs of one id.
+        name, number = base, self._numbers.get(key, 1)
         while name.casefold() in self._assigned:
             number += 1
             name = f"{base}-{number}"
+        self._numbers[key] = number
         self._assigned.add(name.casefold())
         self._folders.setdefault(run_id, name)
         return name

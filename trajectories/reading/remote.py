@@ -370,12 +370,14 @@ def _file_system(address: str) -> tuple[Any, str]:
     InputError for an unknown scheme, credentials in the address, or missing packages.
     """
     scheme = scheme_of(address)
-    if scheme not in SCHEMES or "@" in address.partition("://")[2].partition("/")[0]:
+    bucket = address.partition("://")[2].partition("/")[0]
+    has_credentials = not set("@:[]").isdisjoint(bucket)
+    if scheme not in SCHEMES or has_credentials:
         schemes = ", ".join(f"{name}://" for name in SCHEMES)
         raise InputError(
             "is not an address that ambjudge reads",
             f"use {schemes}; credentials come from the environment",
-            address,
+            f"{scheme}://..." if has_credentials else address,
         )
     try:
         import fsspec

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
+from ....addresses import Address
 from ....errors import ConfigError, JudgeError
 from ....rubrics.model import Criterion
 from ....trajectories.record import DEFAULT_BUDGET, MIN_BUDGET, PACKING, Record, estimate_tokens
@@ -596,11 +595,15 @@ def _check_model(model: str, api_base: str | None) -> None:
     """ConfigError for an empty name, and for an address that is not http(s)."""
     if not model.strip():
         raise ConfigError("a judge needs a model's name", "for example --judge openai/gpt-5.4-mini")
-    if api_base is not None and not re.match(r"https?://[^/\s]", api_base):
-        raise ConfigError(
-            f"{api_base.rpartition('@')[2]!r} is not an http(s) address",
-            "for example --api-base http://localhost:8000/v1",
-        )
+    if api_base is None:
+        return
+    example = "for example --api-base http://localhost:8000/v1"
+    try:
+        address = Address(api_base)
+    except ValueError as error:
+        raise ConfigError(f"the address of the API cannot be read: {error}", example) from None
+    if address.scheme not in ("http", "https") or not address.host:
+        raise ConfigError(f"{str(address)!r} is not an http(s) address", example)
 
 
 def _check_numbers(
@@ -627,5 +630,4 @@ def without_credentials(url: str | None) -> str | None:
     """The address as it may be stored: without user, password, query and fragment."""
     if url is None:
         return None
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return str(Address(url))
