@@ -94,7 +94,7 @@ def end_claims(connection: Connection, keys: Iterable[str], holder: str | None =
     table = schema.claims
     ordered = sorted(set(keys))
     for start in range(0, len(ordered), CHUNK):
-        condition = table.c.key.in_(ordered[start : start + CHUNK])
+        condition: sa.ColumnElement[bool] = table.c.key.in_(ordered[start : start + CHUNK])
         if holder is not None:
             condition &= table.c.holder == holder
         connection.execute(table.delete().where(condition))
