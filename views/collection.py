@@ -26,7 +26,6 @@ from ..judge.card.choice import (
     identified,
     ids_of,
 )
-from ..judge.card.fields import RULES
 from ..judge.card.run_ids import names_of
 from ..trajectories.reading.json_bytes import bounded_lines
 from ..trajectories.reading.layout import run_around
@@ -434,6 +433,9 @@ class Collection:
 
         Beside those of a model such scores would count here and nowhere else.
         """
+        # Models of scorecards are slow to import, and the first screen needs none.
+        from ..judge.card.fields import RULES
+
         return self.judge in (None, RULES)
 
     def score(self, row: RunRow) -> RunRow:

@@ -206,7 +206,7 @@ def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: 
     assert (
         "sums_1_epoch_1: no Task score from 'reward' (outcomes: has_error, has_limit, match," in err
     )
-    assert out("-q", "score", "runs", "--out", "cards.jsonl")[0] == 1
+    assert out("-q", "score", "runs", "--out", "cards.jsonl")[0] == 0
     cards = {
         card["run"]["id"]: card
         for card in map(json.loads, Path("cards.jsonl").read_text("utf-8").splitlines())

@@ -8,6 +8,7 @@ import base64
 import json
 import logging
 import pickle
+import re
 import shutil
 import socket
 import sqlite3
@@ -345,13 +346,18 @@ def test_a_run_folder_changes_nothing_that_its_transcript_does_not(
     shutil.copytree(run_folder, pristine)
     model = ("--judge", "openai/m", "--api-base", judge_server.url)
 
+    def told(*command: str | Path) -> tuple[int, str, str]:
+        """What a command says, but for the time at which a scorecard was made."""
+        code, text, err = run_command(capsys, *command)
+        return code, re.sub(r'"scored_at":"[^"]*"', "", text), err
+
     def seen() -> list[object]:
         out = tmp_path / "out"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         store = ("--store", out / "s.db")
         outputs: list[object] = [
-            run_command(capsys, *command)
+            told(*command)
             for command in (
                 [
                     "score",

@@ -79,7 +79,9 @@ class LengthJudge:
         turns = request.segmentation.turns_of(request.question)
         text = "\0".join(request.run.turn(i).code + request.run.turn(i).output for i in turns)
         return hashlib.sha256(
-            f"{request.question}{text}{request.run.plan.text}".encode("utf-8", "replace")
+            f"{request.run.id}{request.question}{text}{request.run.plan.text}".encode(
+                "utf-8", "replace"
+            )
         ).hexdigest()
 
     def estimate(self, request: Request) -> Estimate:
@@ -150,7 +152,7 @@ def score_all(store, paths, judge, scope) -> None:
 def execute(store, planned, judge) -> None:
     async def all_of_them() -> None:
         for request in planned_requests(planned, judge):
-            await StoredJudge(judge, store, planned=True).judge(request)
+            await StoredJudge(judge, store).judge(request)
 
     asyncio.run(all_of_them())
 

@@ -7,11 +7,13 @@ import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...errors import InputError
-from ..models import OutputFile, Outputs
 from .json_bytes import is_file, without_lone_surrogates
+
+if TYPE_CHECKING:
+    from ..models import OutputFile, Outputs
 
 CONVERSATION_NAMES = (
     "conversation.json",
@@ -480,6 +482,9 @@ def find_outputs(
     `outputs/<question>/answer.json` instead: without a folder of outputs, `outputs` is read with
     the folders of questions (those in `questions`, or with an answer in them).
     """
+    # The browser's list asks this module where runs are; the models would delay its first rows.
+    from ..models import Outputs
+
     run = _as_run_folder(run)
     for folder in _OUTPUT_FOLDERS:
         for name in names:
@@ -510,6 +515,8 @@ def _list_outputs(
 
     None of them if this user may not read one.
     """
+    from ..models import Outputs
+
     files: list[OutputFile] = []
     unreadable: list[str] = []
     for path, file in _walk_outputs(run, root, cases=cases, follow_out=follow_out):
@@ -531,6 +538,8 @@ def _walk_outputs(
 
     Others than regular files are left out: opening a pipe or a device of a hostile run would hang.
     """
+    from ..models import OutputFile
+
     count = 0
     pending: list[tuple[str, ...]] = [()]
     while pending:
