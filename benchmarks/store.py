@@ -142,7 +142,7 @@ def main() -> None:
             assert planned.calls == 4 * args.runs
             _, seconds = timed(
                 "judge and store all of it, one after the other",
-                lambda: asyncio.run(execute(planned, StoredJudge(judge, store, planned=True))),
+                lambda: asyncio.run(execute(planned, StoredJudge(judge, store))),
             )
             print(
                 f"{'  of which a stored answer takes (reading the run included)':<58}"
