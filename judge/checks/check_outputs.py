@@ -39,6 +39,7 @@ from .expected_cases import ExpectedCases, expected_cases
 from .model_calls import model_call_found
 from .output_summary import (
     OutputSummary,
+    as_far_as_reported,
     defer_to_report,
     report_disagreements,
     report_says_completion,
@@ -253,6 +254,8 @@ def _summary_of_files(
         issues=issues,
         measures=submission.measures,
     )
+    if checked.unsure:
+        summary = as_far_as_reported(submission.run, track, summary)
     if track.output != "answers":
         return summary
     return replace(

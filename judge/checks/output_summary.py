@@ -223,6 +223,26 @@ def with_reported_completion(run: Run, opened: OutputSummary) -> OutputSummary:
     return replace(opened, completion=run.report.completion_rate)
 
 
+def as_far_as_reported(run: Run, track: Track, opened: OutputSummary) -> OutputSummary:
+    """The summary of outputs whose expected shape is not known: right only if the report says so.
+
+    What is wrong with them in other ways stays wrong; what nobody compared is unknown.
+    """
+    report = run.report
+    reported_rate = None if report is None else report.completion_rate
+    summary = opened
+    if opened.output_valid:
+        flag = None if report is None else report.output_format_valid
+        summary = replace(summary, output_valid=flag)
+    if opened.submission_valid:
+        flag = None if report is None else submission_flag(track, report, None)
+        summary = replace(summary, submission_valid=flag)
+    if track.counts_valid and opened.completion:
+        rate = None if reported_rate is None else min(opened.completion, reported_rate)
+        summary = replace(summary, completion=rate)
+    return summary
+
+
 def defer_to_report(run: Run, track: Track, opened: OutputSummary) -> OutputSummary:
     """Lower the summary of opened files to what the report says, where the files leave room for it.
 

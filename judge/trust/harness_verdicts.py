@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ...rubrics.load import rubric_for
@@ -40,10 +41,9 @@ def harness_labels(run: Run) -> tuple[Labels | None, list[str]]:
     verdicts = report.get("llm_judge") if isinstance(report, dict) else None
     if path is None or not isinstance(verdicts, dict) or not verdicts:
         return None, ["no llm_judge in a report"]
-    rationales = [value for field, value in verdicts.items() if field.endswith("_rationale")]
-    if not any(text_or_none(rationale) for rationale in rationales):
+    if _is_unparsed(verdicts):
         return None, [
-            f"{path.name}: llm_judge gives no reason for anything, as after a reply that was not"
+            f"{path.name}: llm_judge is all zeros without a reason, as after a reply that was not"
             " parsed"
         ]
     criteria, unread = _criteria(verdicts, rubric_for(run.track, run.task))
@@ -60,6 +60,15 @@ def harness_labels(run: Run) -> tuple[Labels | None, list[str]]:
     return labels, problems
 
 
+def _is_unparsed(verdicts: Mapping[str, Any]) -> bool:
+    """Whether these are the zeros of a reply that the harness could not parse."""
+    has_reason = any(
+        text_or_none(value) for field, value in verdicts.items() if field.endswith("_rationale")
+    )
+    has_item = any(value for field, value in verdicts.items() if _criterion_id(field) is not None)
+    return not has_reason and not has_item
+
+
 def _criteria(
     verdicts: dict[str, Any], rubric: Rubric
 ) -> tuple[dict[str, int | float | None], list[str]]:
@@ -71,7 +80,7 @@ def _criteria(
         id = _criterion_id(field)
         if id is None or (field == _S3_FIELD and id not in scales):
             continue
-        value = number(raw_value)
+        value = float(raw_value) if isinstance(raw_value, bool) else number(raw_value)
         if value is None or not any(math.isclose(value, level) for level in scales.get(id, ())):
             unread.append(
                 f"{field} is {str(raw_value)[:40]!r}, no value of {id} in rubric {rubric.id}"
