@@ -31,7 +31,7 @@ from .judge.questions.items import (
 from .judge.run_sources import run_sources
 from .judge.runner import run_sync
 from .judge.scope import Scope
-from .judge.select import JudgeOptions
+from .judge.select import JudgeOptions, default_judges
 from .judge.select import make_judge as select_judge
 from .judge.session import RunScorer, ScoreOptions, ScoreOutcome, make_scorer, run_session
 from .plugins import warn
@@ -127,7 +127,8 @@ def score(
 
     `rubric`: an id, a YAML file, a folder of them, a Rubric, or several of these (default: the
     track's). `track`, `tier`: for a run whose files do not name them. `public`: the folder with the
-    public inputs. `policy`: `paper`, `harness`, a TOML or YAML file, or a Policy. `diagnosis`: ask
+    public inputs. `policy`: `paper`, `harness`, a TOML or YAML file, or a Policy; with `harness`
+    the default judge is `reported` if the report states S1-S3. `diagnosis`: ask
     a model for error codes too.
     `stages`: who labels the turns: rules, judge or mixed. `ask_all`: ask a model also about
     criteria that facts decide. `running`: a run that is not over still goes on, so what needs its
@@ -146,6 +147,8 @@ def score(
         questions=questions,
         running=running,
     )
+    if judge is None:
+        judge = default_judges(options.policy, [loaded.path])
     with _open_scorer(judge, options, store) as scorer:
         check_can_label_stages(scorer.judge, questions)
         _check_rubrics(scorer.scope, loaded, track)
@@ -201,12 +204,15 @@ def score_many(
         elif outcome.error is not None:
             _collect_or_warn(outcome.error, errors)
 
+    paths = list(_as_paths(paths))
+    if judge is None:
+        judge = default_judges(options.policy, (each.path for each in run_sources(paths)))
     with _open_optional_store(store) as opened_store:
         resolved_judge = _resolve_judge(judge)
         check_can_label_stages(resolved_judge, questions)
         totals = run_sync(
             run_session(
-                _as_paths(paths),
+                paths,
                 resolved_judge,
                 options,
                 on_outcome,

@@ -10,10 +10,11 @@ and now and then a breach. We see it three ways: files with public inputs and a 
 scores; files and the report; the report alone. `--formulas` submissions a track and tier have right
 files and are seen once, as a report alone.
 
-With `--policy harness` every stage, Agentic, Task and Overall must be the harness's to the last
-digit it prints. By default S4, S5, Task and the limit of S1 must be, but for submissions spoiled in
-a way that docs/harness.md lists: these bear its name and are counted apart. Any other difference is
-printed and makes the exit code 1. Submissions on which the harness raises are left out.
+The judge `reported` then scores the report's own S1 to S3. With `--policy harness` every stage,
+Agentic, Task and Overall must be the harness's to the last digit it prints. By default S4, S5, Task
+and the limit of S1 must be, but for submissions spoiled in a way that docs/harness.md lists: these
+bear its name and are counted apart. Any other difference is printed and makes the exit code 1.
+Submissions on which the harness raises are left out.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from typing import Any, NamedTuple
 
 from ambjudge.judge.base import Reply
 from ambjudge.judge.card.fields import Policy
-from ambjudge.judge.engine import assemble, prepare
+from ambjudge.judge.engine import assemble, make_scorecard, prepare
+from ambjudge.judge.judges.reported import ReportedJudge
 from ambjudge.judge.questions.items import QuestionSet
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading.harness_report import parse_report
@@ -170,6 +172,11 @@ def compare(name: str, checkout: Path, n: int, rng: random.Random, like: str) ->
                         if like == "harness"
                         else near(found, theirs, work.breach)
                     )
+                    if like == "harness" and view != "public":
+                        again = make_scorecard(
+                            loaded, ReportedJudge(), policy=Policy(like=like)
+                        ).to_dict()
+                        wrong += [f"reported: {line}" for line in exact(again, theirs)]
                     known = sorted(match[0] for how in work.told if (match := LISTED.match(how)))
                     if wrong and known and like != "harness":
                         named.update(known[:1])

@@ -7,6 +7,7 @@ import copy
 import importlib
 import json
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -122,6 +123,10 @@ def vqa(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
         work.judged.mean("S2", 4),
     )
     verdict.s3_validate_score = values["S3"][0]
+    for stage in ("S1", "S2"):
+        items = [name for name in vars(verdict) if re.match(rf"{stage.lower()}[a-z]_", name)]
+        for name, value in zip(items, values[stage], strict=True):
+            setattr(verdict, name, value)
     before: list[dict[str, Any]] = []
     build = load("aggregate").build_report
 

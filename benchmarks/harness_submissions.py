@@ -3,8 +3,10 @@ one way (`harness.py`)."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +70,13 @@ def _mask(kind: Any = np.uint8) -> Any:
     data = np.zeros(SHAPE, kind)
     data[1:4, 2:5, 1:3] = 1
     return data
+
+
+def _patched(offset: int, data: bytes) -> bytes:
+    """A label map with other bytes in its header."""
+    content = bytearray(nib.Nifti1Image(_mask(), np.eye(4)).to_bytes())
+    content[offset : offset + len(data)] = data
+    return gzip.compress(bytes(content))
 
 
 def _json(**changes: Any) -> Spoil:
@@ -145,6 +154,13 @@ LABELS: dict[str, Spoil] = {
     "D9 to 4": lambda p: _nifti(p, _mask(np.float32) * 3.6),
     "D9 noise": lambda p: _nifti(p, _mask(np.float32) + np.linspace(0, 0.4, 120).reshape(SHAPE)),
     "D10": lambda p: p.write_bytes(b"no gzip") and None,
+    "D10 colours": lambda p: _nifti(p, np.zeros(SHAPE, [(c, "u1") for c in "RGB"])),
+    "no extent": lambda p: (
+        p.write_bytes(_patched(40, struct.pack("<8h", 3, 5, 0, 4, 1, 1, 1, 1))) and None
+    ),
+    "mark of a pair": lambda p: p.write_bytes(_patched(344, b"ni1\0")) and None,
+    "offset in the header": lambda p: p.write_bytes(_patched(108, struct.pack("<f", 100))) and None,
+    "offset 0": lambda p: p.write_bytes(_patched(108, struct.pack("<f", 0))) and None,
     "D10 cut": lambda p: p.write_bytes(p.read_bytes()[:-20]) and None,
 }
 BOXES: dict[str, Spoil] = {
@@ -196,6 +212,10 @@ ANSWERS: dict[str, Spoil] = {
     "D23": _json(predicted_label="E", predicted_answer="x"),
     "D15": lambda p: p.write_bytes(b"\xef\xbb\xbf" + p.read_bytes()) and None,
     "D14 time": _json(runtime_s=True),
+    "D29 nan": _json(runtime_s=float("nan")),
+    "D29 infinite": _json(runtime_s=float("inf")),
+    "D29 minus infinity": _json(runtime_s=float("-inf")),
+    "D29 blank model": _json(model_name=" "),
 }
 OPEN: dict[str, Spoil] = {
     **{
@@ -229,6 +249,8 @@ OPEN: dict[str, Spoil] = {
     "D23 label": _json(predicted_label="A"),
     "D23 label alone": _json(predicted_label="A", predicted_answer=""),
     "D23 no label": _json(predicted_label=...),
+    "D29 label a list": _json(predicted_label=["A"]),
+    "D29 label a number": _json(predicted_label=3),
     "yes": _json(predicted_answer="yes"),
     "blanks": _json(predicted_answer="  "),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from ..judge.base import Judge
+    from ..judge.card.fields import Policy
     from ..judge.provider_batch.collecting import Collected
     from ..judge.provider_batch.sending import Submission
     from ..judge.rejudge.selection import ItemSelection
@@ -88,6 +89,23 @@ def read_run_flags(settings: Settings, flags: Mapping[str, Any]) -> RunFlags:
         address=value("address"),
         shard=Shard.parse(value("shard")) if value("shard") else None,
     )
+
+
+def with_default_judge(
+    run_flags: RunFlags, policy: Policy, paths: Sequence[str], quiet: bool
+) -> RunFlags:
+    """The flags with who judges these runs if nobody is named; a note says so."""
+    from ..judge.run_sources import run_sources
+    from ..judge.select import default_judges
+
+    if run_flags.judges:
+        return run_flags
+    judges = default_judges(policy, (source.path for source in run_sources(paths)))
+    if judges:
+        console.note(
+            "S1-S3 are taken as the harness's reports state them (--judge NAME has others)", quiet
+        )
+    return replace(run_flags, judges=judges)
 
 
 class Work(Protocol[Result]):

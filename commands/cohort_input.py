@@ -70,7 +70,9 @@ def note_reading(
     """Say on stderr which scorecards count, how many runs were scored on the way, and which runs of
     a folder have no scorecard. `policy`: the flag, which has no effect if none was scored."""
     if reading.n_scored:
-        console.note(f"{console.counted(reading.n_scored, 'run')} scored by the rules judge", quiet)
+        judges = " and ".join(sorted(reading.judges))
+        runs = console.counted(reading.n_scored, "run")
+        console.note(f"{runs} scored by the {judges} judge", quiet)
     elif policy is not None:
         console.note(
             "--policy: no effect, as scorecards keep the policy that they were scored with", quiet

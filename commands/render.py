@@ -38,8 +38,11 @@ EVIDENCE_HINT = "a policy with strict_evidence leaves out verdicts without proof
 
 def other_models(judge: JudgeInfo) -> list[str]:
     """The models that answered in place of those that were asked, as the provider names them."""
+    from ..judge.card.fields import REPORTED
     from ..judge.judges.api.model_names import is_same_model
 
+    if judge.name == REPORTED:
+        return []  # the model is the harness's judge, whom nobody asked
     asked = judge.members or (judge.name,)
     return [
         served

@@ -24,6 +24,7 @@ from .campaign import (
     open_part,
     read_run_flags,
     select_shard,
+    with_default_judge,
 )
 from .card_files import CardFile, output_path
 from .card_in_force import card_in_force
@@ -124,9 +125,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.run_sources import RunSource, run_sources
 
     settings, quiet = load(obj["config"]), obj["quiet"]
-    run_flags = read_run_flags(settings, flags)
-    judge = run_flags.judge()
     options = score_options(settings, flags)
+    run_flags = read_run_flags(settings, flags)
+    run_flags = with_default_judge(run_flags, options.policy, paths, quiet)
+    judge = run_flags.judge()
     check_can_label_stages(judge, options.questions)
     needs_store = run_flags.dry_run or run_flags.batch or chooses_items(flags)
     stored = None

@@ -87,7 +87,7 @@ def open_session_store(
     If the default store cannot be written, the rules judge continues without one and a note says
     so, because its verdicts cost nothing. A model's verdicts must not be lost: StoreError.
     """
-    from ..judge.card.fields import RULES
+    from ..judge.card.fields import REPORTED, RULES
 
     try:
         place = store_place(settings, paths, flag)
@@ -103,7 +103,7 @@ def open_session_store(
         store = stack.enter_context(open_store(place))
     except StoreError as error:
         is_named = bool(settings.get("store", flag))
-        is_free = judge is not None and judge.name == RULES
+        is_free = judge is not None and judge.name in (RULES, REPORTED)
         if is_named or required or not is_free:
             raise
         console.note(f"ambjudge: verdicts are not stored: {error.message}", quiet)

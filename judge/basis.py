@@ -9,7 +9,7 @@ it, so that a scorecard is renewed under an edited rubric without reading the ru
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from .card.stage_results import CriterionResult
 from .checks.check_outputs import OutputCheck
 from .facts.contradictions import Refutation, find_contradictions, strict_result
 from .facts.decided import ProvenValues, decided_results, proofs, proven_criteria, proven_values
+from .judges.reported import ReportedScores
 from .judges.rules import RULES, Ruling
 from .questions.items import QuestionSet
 from .scoring.base import Scoring
@@ -65,6 +66,8 @@ class ScoreBasis:
     """What no verdict may claim of the run (`contradictions`)."""
     contradictions: tuple[Contradiction, ...]
     """Readings of codes that a fact contradicts."""
+    reported: ReportedScores = field(default_factory=ReportedScores)
+    """What the run's report says of S1-S3, if that is the judge."""
 
     @property
     def proven_values(self) -> ProvenValues:
@@ -104,12 +107,22 @@ def by_rubric(
     if questions.leaves_to_facts(judge.name):
         decided = decided_results(rubric, basis.tier, basis.rulings, basis.ruling_facts)
     verdicts, contradictions = _check_verdicts(basis, rubric, scoring, judge, replies, decided)
+    reported = basis.reported.in_place_of(
+        verdicts, rubric, basis.tier, like_harness=scoring.policy.like == "harness"
+    )
     scores = run_scores(
-        scoring, rubric, verdicts, basis.outputs, basis.status, segmentation, basis.failures
+        scoring,
+        rubric,
+        verdicts,
+        basis.outputs,
+        basis.status,
+        segmentation,
+        basis.failures,
+        reported,
     )
     return {
         "rubric": rubric_info(rubric),
-        "judge": judge_info(judge, replies.values()),
+        "judge": judge_info(judge, replies.values(), basis.reported.model),
         "warnings": card_warnings(
             basis.warnings,
             rubric,

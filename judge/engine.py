@@ -23,7 +23,7 @@ from ..trajectories.turns.segment import segment
 from ..version import __version__
 from .base import Judge, QuestionName, Reply, Request, extra_questions
 from .basis import ScoreBasis, by_rubric, nameable_facts
-from .card.fields import Grades, Policy, RunInfo
+from .card.fields import REPORTED, Grades, Policy, RunInfo
 from .card.provenance import packages
 from .card.scorecard import ScoreCard
 from .checks.check_outputs import OutputCheck, check_outputs
@@ -41,6 +41,7 @@ from .facts.decided import (
 from .facts.diagnosis import Detected, Diagnosis, detect, diagnose
 from .facts.run_facts import run_facts
 from .judges.panel import ask_first_alone
+from .judges.reported import ReportedScores, reported_scores
 from .judges.rules import RuleFacts, RulesJudge, Ruling
 from .questions.items import QuestionSet, StagesFrom, is_unsure, unsure_below
 from .runner import run_sync
@@ -253,7 +254,7 @@ def assemble_with_basis(
     diagnosis = diagnose(
         run, segmentation, prepared.detected, replies.get("diagnosis"), judge.name, precision
     )
-    basis = _score_basis(prepared, diagnosis)
+    basis = _score_basis(prepared, diagnosis, judge)
     card = ScoreCard(
         ambjudge=__version__,
         plugins=packages(run, judge),
@@ -306,7 +307,7 @@ def renew(
     return ScoreCard(**same, **of_rubric)
 
 
-def _score_basis(prepared: PreparedRun, diagnosis: Diagnosis) -> ScoreBasis:
+def _score_basis(prepared: PreparedRun, diagnosis: Diagnosis, judge: Judge) -> ScoreBasis:
     run, facts = prepared.run, prepared.facts
     shown = {id for code in (*diagnosis.codes, *diagnosis.unproven) for id in code.facts}
     shown |= {fact.id for fact in bare_facts(prepared.detected.context, facts)}
@@ -324,6 +325,7 @@ def _score_basis(prepared: PreparedRun, diagnosis: Diagnosis) -> ScoreBasis:
         shown_facts=frozenset(shown),
         refutations=refutations(run),
         contradictions=diagnosis.contradictions,
+        reported=reported_scores(run) if judge.name == REPORTED else ReportedScores(),
     )
 
 

@@ -1,14 +1,16 @@
-"""From the names of judges (`rules`, a model, `local:PATH`, `replay:FOLDER`) to a judge."""
+"""From the names of judges (`rules`, `reported`, a model, `local:PATH`, ...) to a judge."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import AmbjudgeError, ConfigError, JudgeError
 from ..plugins import Door, Plugin
 from .base import Judge, JudgeWrapper
+from .card.fields import REPORTED, Policy
 from .judges.api.prices import Price
 from .judges.rules import RULES
 
@@ -91,6 +93,29 @@ def make_local(argument: str, options: JudgeOptions) -> Judge:
     return LocalJudge(argument, rationale=options.rationale)
 
 
+def make_reported(argument: str, options: JudgeOptions) -> Judge:
+    """The harness's own judge, as reports state it."""
+    from .judges.reported import ReportedJudge
+
+    if argument:
+        raise JudgeError(
+            f"judge reported takes no {argument[:_MAX_SHOWN]!r}", "give reported alone"
+        )
+    return ReportedJudge()
+
+
+def default_judges(policy: Policy, conversations: Iterable[Path]) -> tuple[str, ...]:
+    """Who judges these runs unless the user names a judge; empty for the rules.
+
+    By the harness's policy its own judge, if a report of any of them states its scores.
+    """
+    if policy.like != "harness":
+        return ()
+    from .judges.reported import any_reported
+
+    return (REPORTED,) if any_reported(conversations) else ()
+
+
 def make_replay(argument: str, options: JudgeOptions) -> Judge:
     """Recorded answers, from their folder."""
     from .judges.replay import ReplayJudge
@@ -114,6 +139,7 @@ JUDGES: Door[JudgeMaker] = Door(
         "heuristic": f"{__name__}:make_rules",  # the former name of rules
         "local": f"{__name__}:make_local",
         "replay": f"{__name__}:make_replay",
+        "reported": f"{__name__}:make_reported",
     },
     _maker_problem,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..judge.card.scorecard import ScoreCard
 
 State = Literal["waiting", "scored", "error"]
+_COMPLETE_WITHOUT_SCORE = ("reported", "not_applicable", "withheld")
+"""Methods of stages that lack no verdict though they have no score."""
 
 
 class RunRow(NamedTuple):
@@ -107,7 +109,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         low, high = card["overall_bounds"]
         overall_range = (float(low), float(high))
     unscored_stages = sum(
-        stage["score"] is None and stage["method"] not in ("not_applicable", "withheld")
+        stage["score"] is None and stage["method"] not in _COMPLETE_WITHOUT_SCORE
         for stage in stages.values()
     )
     outcomes = card.get("outcomes") or {}
@@ -134,7 +136,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         failed_calls=_integer(resources["failed_calls"]),
         failed_steps=len(card["episodes"]),
         contradictions=len(card["contradictions"]),
-        unscored=_count_unscored(criteria) + unscored_stages,
+        unscored=_count_unscored(stages.values()) + unscored_stages,
         unverified=_count_unverified(criteria),
         judge=_text(card["judge"]["name"]),
         rubric=f"{card['rubric']['id']} {card['rubric']['version']}",
@@ -176,11 +178,14 @@ def _count_status(criteria: Sequence[Mapping[str, Any]], status: str) -> int:
     return sum(criterion["status"] == status for criterion in criteria)
 
 
-def _count_unscored(criteria: Sequence[Mapping[str, Any]]) -> int:
-    """The number of criteria without a verdict, but for those that a running run may still meet."""
+def _count_unscored(stages: Iterable[Mapping[str, Any]]) -> int:
+    """The number of criteria without a verdict, but for those that a running run may still meet and
+    those of stages that a report states as a whole."""
     return sum(
         criterion["status"] == "unscored" and criterion.get("reason") != "running"
-        for criterion in criteria
+        for stage in stages
+        if stage["method"] != "reported"
+        for criterion in stage["criteria"]
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from ...judge.card.fields import REPLAY, RULES
+from ...judge.card.fields import REPLAY, REPORTED, RULES
 from ...sanitize import sanitize_line
 from ...version import __version__
 from ..statistics.run_arrays import select_runs
@@ -125,6 +125,10 @@ def _judges(names: Iterable[str | None], table: pl.DataFrame) -> Iterator[str]:
 def _judge_details(name: str | None, runs: pl.DataFrame) -> str:
     if name == RULES:
         return ": it is no model and scores only what files, exit codes and counts decide"
+    if name == REPORTED:
+        models = _values(runs, "judge_served", _name)
+        whose = f" ({models})" if models else ""
+        return f": S1-S3 are those of the harness's own judge{whose}, as its reports state them"
     if name is not None and name.startswith(REPLAY):
         return (
             " from recorded answers; model, temperature, samples and dates of the recording are"
@@ -202,7 +206,7 @@ def _judging_costs(table: pl.DataFrame) -> Iterator[str]:
     """A sentence for each judge that is asked for answers."""
     for row in judge_cost(table).iter_rows(named=True):
         judge = row["judge"] or "unknown"
-        if judge == RULES or judge.startswith(REPLAY):
+        if judge in (RULES, REPORTED) or judge.startswith(REPLAY):
             continue
         if row["calls"] == 0:
             yield f"The scorecards of {_name(judge)} took no call that was counted."

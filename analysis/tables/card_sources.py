@@ -42,6 +42,7 @@ from ...trajectories.reading.remote import find_files, is_address, staged
 from .frames import conform, read_frame, run_columns
 
 if TYPE_CHECKING:
+    from ...judge.base import Judge
     from ...judge.session import ScoreOptions
     from ...judge.store import Store
     from ...judge.store.runs import Stranger
@@ -104,14 +105,27 @@ class CardReading:
     """How scorecards are read, and what was noticed on the way."""
 
     options: ScoreOptions | None = None
-    """How the rules judge scores runs without a store; None for the defaults."""
+    """How runs without a store are scored; None for the defaults."""
     store_of: Callable[[Path], str | Path | None] = store_of_folder
     """The store that belongs to a folder of runs, existing or not; None to use none."""
     n_scored: int = 0
-    """Runs that were scored by the rules judge."""
+    """Runs that were scored on the way."""
+    judges: set[str] = field(default_factory=set)
+    """Names of the judges that scored them."""
     folders: list[FolderState] = field(default_factory=list)
     spool: CardSpool | None = None
     """Keeps the scorecards of runs that were scored, for a source that is read twice."""
+
+    def judge_of(self, folder: Path) -> Judge:
+        """Who scores the runs at or below a path."""
+        from ...judge.select import default_judges, make_judge
+
+        names: tuple[str, ...] = ()
+        if self.options is not None:
+            names = default_judges(self.options.policy, _conversations(folder))
+        judge = make_judge(names)
+        self.judges.add(judge.name)
+        return judge
 
 
 class CardFilter(Protocol):
@@ -426,7 +440,7 @@ def _validated(item: Any, location: str, problems: list[str]) -> Iterator[ScoreC
 
 
 def _score_runs(root: Path, problems: list[str], reading: CardReading) -> Iterator[ScoreCard]:
-    """Score the runs at or below a path by rules; add a problem for each that cannot be read."""
+    """Score the runs at or below a path; add a problem for each that cannot be read."""
     from ...judge.engine import make_scorecard
     from ...rubrics.load import load_rubrics, rubric_for
     from ...trajectories.reading.load import iter_runs
@@ -436,6 +450,7 @@ def _score_runs(root: Path, problems: list[str], reading: CardReading) -> Iterat
         yield from spooled
         return
     options = reading.options
+    judge = reading.judge_of(root)
     rubrics = () if options is None else load_rubrics(options.rubric)
     for run in iter_runs(root):
         if isinstance(run, InputError):
@@ -443,11 +458,12 @@ def _score_runs(root: Path, problems: list[str], reading: CardReading) -> Iterat
             continue
         try:
             if options is None:
-                card = make_scorecard(run)
+                card = make_scorecard(run, judge)
             else:
                 run = options.scope().apply(run)
                 card = make_scorecard(
                     run,
+                    judge,
                     rubric=rubric_for(run.track, run.task, rubrics),
                     policy=options.policy,
                     public=options.public,

@@ -42,6 +42,8 @@ OverallScore = Annotated[Percent, AfterValidator(lambda value: round(value, OVER
 
 RULES = "rules"
 """Name of the judge without a model; the command line also takes its former name, `heuristic`."""
+REPORTED = "reported"
+"""Name of the judge that repeats what the harness's reports say of S1-S3."""
 SIMULATED = "simulated"
 """The name of the judge of simulated scorecards, which have no run behind them."""
 REPLAY = "replay:"
@@ -323,12 +325,12 @@ class ScoreCardFields(Frozen):
     def _lacks_quote(self, result: CriterionResult) -> bool:
         """Whether a model judged a criterion met and quoted nothing.
 
-        Rules need no quote, and a simulated run has nothing to quote.
+        Rules need no quote, reports have none, and a simulated run has nothing to quote.
         """
         if result.status != "scored" or not result.value or result.evidence:
             return False
         by_rules = any(vote.judge == RULES and vote.value for vote in result.votes)
-        return self.judge.name not in (RULES, SIMULATED) and not by_rules
+        return self.judge.name not in (RULES, REPORTED, SIMULATED) and not by_rules
 
     @property
     def gist(self) -> Gist:
@@ -337,12 +339,13 @@ class ScoreCardFields(Frozen):
             result.reason
             for stage in self.stages.values()
             for result in stage.criteria
-            if result.reason not in (None, "running")
+            if result.reason not in (None, "running") and stage.method != "reported"
         )
         quotes, quotes_found = self.quotes
         return Gist(
             incomplete=any(
-                stage.score is None and stage.method not in ("not_applicable", "withheld")
+                stage.score is None
+                and stage.method not in ("reported", "not_applicable", "withheld")
                 for stage in self.stages.values()
             ),
             standing=self.standing,

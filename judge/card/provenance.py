@@ -16,7 +16,7 @@ from ...trajectories.models import Run, Tier, TrackName
 from ..base import Judge, Reply, total_usage
 from ..checks.check_outputs import OutputCheck
 from ..scoring.base import Scoring
-from .fields import REPLAY, RULES, JudgeInfo, RubricInfo
+from .fields import REPLAY, REPORTED, RULES, JudgeInfo, RubricInfo
 
 
 def rubric_info(rubric: Rubric) -> RubricInfo:
@@ -32,7 +32,13 @@ def _own_titles(rubric: Rubric) -> dict[str, str]:
     return {criterion.id: criterion.title for criterion in rubric.criteria()}
 
 
-def judge_info(judge: Judge, replies: Iterable[Reply]) -> JudgeInfo:
+def judge_info(
+    judge: Judge, replies: Iterable[Reply], reported_model: str | None = None
+) -> JudgeInfo:
+    """The judge, what it cost, and which models answered for it.
+
+    `reported_model`: the one behind the judge that repeats reports.
+    """
     replies = tuple(replies)
     served_models = dict.fromkeys(model for reply in replies for model in reply.served_models)
     days = _verdict_days(judge, replies)
@@ -45,7 +51,7 @@ def judge_info(judge: Judge, replies: Iterable[Reply]) -> JudgeInfo:
         first_verdict=min(days, default=None),
         last_verdict=max(days, default=None),
         **asdict(total_usage(replies)),
-        served_model=", ".join(served_models) or None,
+        served_model=", ".join(served_models) or reported_model,
     )
 
 
@@ -63,7 +69,7 @@ def _common_parameter(judge: Judge, name: str) -> Any:
 
 def _verdict_days(judge: Judge, replies: Iterable[Reply]) -> set[date]:
     """The days of a judge's verdicts; none for rules and for answers that were recorded before."""
-    if judge.name == RULES or judge.name.startswith(REPLAY):
+    if judge.name in (RULES, REPORTED) or judge.name.startswith(REPLAY):
         return set()
     return {day for reply in replies for day in reply.days}
 

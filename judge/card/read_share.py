@@ -1,7 +1,7 @@
 """How much of S1-S3 was read, and whether totals may therefore be shown as one number.
 
-Read is what a judge scored, what rules or facts decided, what the tier credits, and what a breach
-zeroed. Presumed and unscored criteria are not read.
+Read is what a judge scored, what rules or facts decided, what the tier credits, what a report
+states of a whole stage, and what a breach zeroed. Presumed and unscored criteria are not read.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _weights(
     total = sum(weight[result.id] for result in results)
     for result in results:
         kind = "read"
-        if stage.method != "policy" and result.status in ("presumed", "unscored"):
+        if stage.method not in ("policy", "reported") and result.status in ("presumed", "unscored"):
             kind = result.status
         yield kind, stage_weight * weight[result.id] / total
 

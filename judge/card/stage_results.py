@@ -103,14 +103,17 @@ def unscored(
 class StageResult(Frozen):
     """The result of one stage.
 
-    `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule), unscored,
+    `method`: judge (S1-S3), reported (S1-S3: the harness's report states the stage's score, or
+    none, and no verdicts), deterministic (S4-S5), policy (zeroed by a rule), unscored,
     not_applicable (no criterion applies: the stage has no weight), or withheld (the run still goes
     on).
     """
 
     score: Unit | None
     """0 to 1; null if unknown, withheld or not applicable."""
-    method: Literal["judge", "deterministic", "unscored", "policy", "not_applicable", "withheld"]
+    method: Literal[
+        "judge", "reported", "deterministic", "unscored", "policy", "not_applicable", "withheld"
+    ]
     """Where the score comes from."""
     bounds: tuple[Unit, Unit]
     """Worst and best case over what is presumed or unscored."""

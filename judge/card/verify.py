@@ -20,6 +20,7 @@ from ..scoring.base import StageScore
 from ..scoring.criteria import applies
 from ..scoring.formulas import UNKNOWN_BOUNDS, Bounds, Cap, s4_bounds, s5_bounds
 from ..scoring.harness import reported_bounds, reported_score, scoring_of, setup_score
+from .fields import REPORTED
 from .read_share import shares
 from .scorecard import ScoreCard
 from .stage_results import CriterionResult, StageResult
@@ -174,6 +175,8 @@ class _Verification:
             return None if result.score is None else 0.0, (0.0, 0.0)
         if result.method == "withheld" and self.card.status.ended != "running":
             self.add(f"stages.{name}.method", "withheld", "a score, as the run has ended")
+        if result.method == "reported":
+            return self._reported(name, result)
         if name == "S2" and result.parts:
             score = setup_score(result.parts)
             return score, (score, score)
@@ -190,6 +193,16 @@ class _Verification:
             self.add(f"stages.{name}.criteria", str(error), reason)
             return None, UNKNOWN_BOUNDS
         return None if result.method == "withheld" else stage.score, stage.bounds
+
+    def _reported(self, name: str, result: StageResult) -> tuple[float | None, Bounds]:
+        """A score of the report, which nothing on the scorecard stands for."""
+        if self.card.judge.name != REPORTED or name in ("S4", "S5"):
+            self.add(f"stages.{name}.method", "reported", "a score of this judge or of the checks")
+        score = result.counted
+        if score is None:
+            return None, UNKNOWN_BOUNDS
+        score = score if result.cap is None else min(score, result.cap)
+        return score, (score, score)
 
     def _checked(
         self, name: str, result: StageResult, caps: list[Cap]

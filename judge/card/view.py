@@ -328,6 +328,9 @@ def _stage(card: ScoreCardFields, name: str, criteria: Mapping[str, Criterion]) 
         # Another taxonomy than that of the error codes below.
         head += [Text(" harness ", "dim"), Name(stage.failure, "code")]
     lines = []
+    if stage.method == "reported":
+        states = "states no score" if stage.score is None else "states it"
+        lines.append(Line((Text(f"as the harness's report {states}", "dim"),)))
     if stage.method == "policy":
         lines.append(Line((Text("0 by the breach policy", "warn"),)))
     if stage.cap is not None:
@@ -338,6 +341,8 @@ def _stage(card: ScoreCardFields, name: str, criteria: Mapping[str, Criterion]) 
         criterion_item(result, criteria.get(result.id), card.rubric.titles.get(result.id, ""))
         for result in stage.criteria
     )
+    if stage.method == "reported":
+        items = tuple(replace(item, loses_points=False) for item in items)
     turns = tuple(index for index, label in enumerate(card.turn_stages, 1) if label == name)
     target = Target("stage", name, turns[:1])
     title = stage_title(name)

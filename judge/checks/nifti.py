@@ -352,8 +352,9 @@ def _parse_header(block: bytes, kinds: str) -> VolumeHead:
         raise Refused("dtype", f"has voxels of type {dtype}")
     slope, inter = header.get_slope_inter()
     offset = int(header.get_data_offset())
-    first_data = header.single_vox_offset if header.is_single else 0
-    if not first_data <= offset <= _SLAB:
+    # As nibabel: 0 is read from the file's beginning, what else lies in the header is refused.
+    in_header = header.is_single and 0 < offset < header.single_vox_offset
+    if in_header or not 0 <= offset <= _SLAB:
         raise Refused("unreadable", f"puts its data at the impossible offset {offset}")
     return VolumeHead(
         shape=shape,

@@ -19,7 +19,7 @@ from ...rubrics.model import Criterion, Level, Rubric
 from ...tracks import TRACKS
 from ...trajectories.models import Segmentation, Tier, TrackName
 from ..base import Judge, QuestionName, extra_questions, is_criteria
-from ..card.fields import RULES
+from ..card.fields import REPORTED, RULES
 from ..scoring.criteria import split_criteria
 
 PLAN_ITEM = "plan"
@@ -166,9 +166,9 @@ class QuestionSet:
     def leaves_to_facts(self, judge: str) -> bool:
         """Whether the judge of this name is not asked what facts decide.
 
-        Rules are: they state the same facts, and cost nothing.
+        Rules are: they state the same facts, and cost nothing. So are reports, which are repeated.
         """
-        return self.criteria and not self.ask_all and judge != RULES
+        return self.criteria and not self.ask_all and judge not in (RULES, REPORTED)
 
     def items(
         self,

@@ -536,7 +536,7 @@ def _caps(result: StageResult | None) -> Sequence[Cap]:
 def _is_judged(stage: str, result: StageResult | None) -> bool:
     """Whether a stage's score comes from verdicts."""
     method = None if result is None else result.method
-    return stage not in ("S4", "S5") and method not in ("policy", "deterministic")
+    return stage not in ("S4", "S5") and method not in ("policy", "reported", "deterministic")
 
 
 def _is_zero(result: CriterionResult) -> bool:

@@ -10,7 +10,16 @@ from ...rubrics.model import Criterion
 from ...trajectories.models import Stage
 from ..card.stage_results import CriterionResult
 from .criteria import applies
-from .formulas import UNKNOWN_BOUNDS, Aggregate, Bounds, Cap, Missing, Zeroed, aggregate
+from .formulas import (
+    UNKNOWN_BOUNDS,
+    Aggregate,
+    Bounds,
+    Cap,
+    Missing,
+    Zeroed,
+    aggregate,
+    apply_caps,
+)
 
 if TYPE_CHECKING:
     from ..card.fields import Policy, TaskFrom
@@ -23,7 +32,9 @@ class StageScore:
 
     score: float | None
     bounds: Bounds
-    method: Literal["judge", "deterministic", "policy", "unscored", "not_applicable", "withheld"]
+    method: Literal[
+        "judge", "reported", "deterministic", "policy", "unscored", "not_applicable", "withheld"
+    ]
     cap: Cap | None = None
     """The lowest cap in force; it is applied already."""
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -119,6 +130,16 @@ def judged_stage(
     if not applies(results, criteria):
         return StageScore(None, UNKNOWN_BOUNDS, "not_applicable")
     return StageScore(score, bounds, "unscored" if score is None else "judge", lowest(caps))
+
+
+def reported_stage(score: float | None, caps: Sequence[Cap]) -> StageScore:
+    """The score of a stage as the harness's report states it, with the caps that were applied.
+
+    One without a score is the harness's too: it has the value of its cap, if there is one.
+    """
+    bounds = UNKNOWN_BOUNDS if score is None else (score, score)
+    capped, bounds = apply_caps(score, bounds, caps, unscored_is_cap=True)
+    return StageScore(capped, bounds, "reported", lowest(caps))
 
 
 def checked_stage(score: float | None, bounds: Bounds, caps: Iterable[Cap] = ()) -> StageScore:

@@ -11,7 +11,7 @@ from ...trajectories.models import Segmentation, Stage, Status, Tier
 from ..card.presumed import presume
 from ..card.read_share import Shares, shares
 from ..card.stage_results import CriterionResult, StageResult, unscored
-from .base import Scores, Scoring, StageScore
+from .base import Scores, Scoring, StageScore, reported_stage
 from .criteria import apply_requires, split_criteria
 from .formulas import Aggregate, Cap
 
@@ -115,13 +115,14 @@ def run_scores(
     status: Status,
     segmentation: Segmentation,
     failures: Mapping[Stage, str],
+    reported: Mapping[str, float | None],
 ) -> RunScores:
     """Score every stage and total them.
 
     `outputs`: checked by the rules of this scoring. `failures`: the harness code of each stage that
-    failed.
+    failed. `reported`: stages without verdicts whose score is the report's, None if it states none.
     """
-    scores = _stage_scores(scoring, rubric, verdicts, outputs)
+    scores = _stage_scores(scoring, rubric, verdicts, outputs, reported)
     if status.ended == "running":
         scores = _withheld(scores, verdicts)
     if status.disqualified:
@@ -163,13 +164,20 @@ def _withheld(scores: Scores, verdicts: Verdicts) -> Scores:
 
 
 def _stage_scores(
-    scoring: Scoring, rubric: Rubric, verdicts: Verdicts, outputs: OutputCheck
+    scoring: Scoring,
+    rubric: Rubric,
+    verdicts: Verdicts,
+    outputs: OutputCheck,
+    reported: Mapping[str, float | None],
 ) -> Scores:
     """The scores of the rubric's stages before a breach counts."""
     stages: dict[str, StageScore] = {}
     for name in rubric.judged_stages:
         caps: Sequence[Cap] = [cap for stage, cap in outputs.stage_caps.items() if stage == name]
-        stages[name] = scoring.judged_stage(verdicts[name], rubric.stages[name].criteria, caps)
+        if name in reported:
+            stages[name] = reported_stage(reported[name], caps)
+        else:
+            stages[name] = scoring.judged_stage(verdicts[name], rubric.stages[name].criteria, caps)
     stages |= scoring.checked_stages(outputs)
     in_order = {name: stages[name] for name in sorted(rubric.stages)}
     return Scores(in_order, outputs.task, outputs.task_from)

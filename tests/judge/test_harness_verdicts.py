@@ -28,6 +28,10 @@ VERDICT = {
 }
 
 
+UNPARSED = {name: 0 if isinstance(value, int | float) else "" for name, value in VERDICT.items()}
+"""What the harness writes for a reply that it cannot parse."""
+
+
 def rejudged(tmp_path: Path, verdict) -> Path:
     """A segmentation run with the file that the harness's rejudging writes."""
     shutil.copytree(LAYOUTS / "segmentation_stopped", tmp_path / "seg")
@@ -48,7 +52,9 @@ def test_criteria_of_a_rejudged_report(tmp_path):
     [
         ({"s3_validate_score": 0.2}, {"S1a", "S1b", "S2a"}, 1),
         ({"s1a_plan_md": None, "s2z_more": 1}, {"S1b", "S2a", "S3"}, 2),
-        ({"s1_rationale": "", "overall_rationale": ""}, None, 1),
+        ({"s1_rationale": "", "overall_rationale": ""}, {"S1a", "S1b", "S2a", "S3"}, 0),
+        ({"s1a_plan_md": True, "s1b_plan_pipeline": False}, {"S1a", "S1b", "S2a", "S3"}, 0),
+        (UNPARSED, None, 1),
     ],
 )
 def test_what_is_no_verdict_is_left_out_and_said(tmp_path, change, criteria, n_problems):

@@ -100,14 +100,14 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
     if not isinstance(data, dict):
         warnings.append(f"report: {path.name} does not hold an object; left out")
         return None
-    step_scores = _step_scores(data, warnings)
+    scores = step_scores(data, warnings)
     medal = _medal(data)
     breached = _breached(data, medal)
     task_score, task_field = _task_score(data, warnings)
     overall = _score(_first(data, *_OVERALL_FIELDS), "overall score", warnings)
     completion = _score(_first(data, *_COMPLETION_FIELDS), "completion rate", warnings)
     n_outputs = count(_first(data, *_N_OUTPUTS_FIELDS))
-    if n_outputs is None and not breached and 0 in (completion, step_scores["S4"]):
+    if n_outputs is None and not breached and 0 in (completion, scores["S4"]):
         n_outputs = 0
     shuffled = data.get("shuffle")
     return Report(
@@ -116,7 +116,7 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         task_score_from=task_field,
         agentic=_score(_first(data, *_AGENTIC_FIELDS), "agentic score", warnings),
         overall=None if overall is None else 100 * overall,
-        step_scores=step_scores,
+        step_scores=scores,
         metrics=_metrics(data),
         output_format_valid=_flag(
             data, "output_format_valid", "masks_valid", "predictions_valid", "reports_valid"
@@ -147,7 +147,8 @@ def _metrics(data: dict[str, Any]) -> dict[str, Any]:
     return metrics
 
 
-def _step_scores(data: dict[str, Any], warnings: list[str]) -> dict[Stage, float | None]:
+def step_scores(data: dict[str, Any], warnings: list[str]) -> dict[Stage, float | None]:
+    """The scores that a report states of S1-S5; None for those that it does not."""
     reported = _get(data, "agentic_score.step_scores")
     if not isinstance(reported, dict):
         reported = data.get("step_scores")

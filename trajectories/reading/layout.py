@@ -58,6 +58,8 @@ TREES_READ = frozenset(
     }
 )
 """Folders of a run, relative to it, that are read with everything below them."""
+REJUDGED_NAME = "detail_report_new-rubrics.json"
+"""The report that the harness's rejudging writes beside the first one."""
 _RUN_SUMMARY = "outputs/run_summary.json"
 MAX_OUTPUT_FILES = 200_000
 _MAX_OUTPUT_DEPTH = 16
@@ -387,13 +389,14 @@ def run_id(conversation: Path) -> str:
         return without_lone_surrogates(stem) or "conversation"
     folder = run_folder(conversation)
     parts = [folder.name]
-    while _is_generic(parts[0]) and folder.parent.name:
+    while is_generic(parts[0]) and folder.parent.name:
         folder = folder.parent
         parts.insert(0, folder.name)
     return without_lone_surrogates("/".join(parts)) or "conversation"
 
 
-def _is_generic(name: str) -> bool:
+def is_generic(name: str) -> bool:
+    """Whether a folder's name says only that it is some run: `run_3`, `attempt_0`."""
     return name.rstrip("0123456789").rstrip("_- .").lower() in _GENERIC_NAMES
 
 
@@ -416,7 +419,7 @@ def side_files(folder: Path) -> list[Path]:
     run = RunFolder(folder)
     logs = ("trace.jsonl", "tool_calls.jsonl", "tool_log.jsonl", "api_responses.jsonl")
     paths = [side_file(run, name) for name in logs]
-    paths += [report_file(run), summary_file(run), brief_file(run)]
+    paths += [report_file(run), side_file(run, REJUDGED_NAME), summary_file(run), brief_file(run)]
     return [path for path in paths if path is not None]
 
 

@@ -46,11 +46,13 @@ from .json_bytes import (
     text_or_none,
 )
 from .layout import (
+    AGENT_FOLDERS,
     PARTS,
     TRACE_NAMES,
     RunFolder,
     find_conversations,
     find_outputs,
+    is_generic,
     parts_of,
     run_folder,
     run_id,
@@ -142,7 +144,21 @@ def _read_run(path: Path) -> Run:
             f"the run has no conversation: its turns come from {path.name} and the tool log"
         )
     else:
-        conversation = _read_conversation(data, path, warnings)
+        try:
+            conversation = _read_conversation(data, path, warnings)
+        except InputError:
+            if _is_json(data, path):
+                raise
+            # It breaks off before its first message: the trace may have all of them.
+            side_files = SideFiles(folder, warnings, digest)
+            conversation = _Conversation("trace", {}, side_files.messages())
+            if not conversation.messages:
+                raise
+            warnings.append(
+                f"{path.name} breaks off before its first message: its turns come from the trace"
+                " and the tool log"
+            )
+    warnings += _passed_over(folder)
     builder = _build_turns(conversation.messages, path, warnings)
     if side_files is None:
         side_files = SideFiles(folder, warnings, digest)
@@ -200,6 +216,27 @@ def _read_run(path: Path) -> Run:
         warnings=tuple(warnings),
         **identity,
     )
+
+
+def _is_json(data: bytes, path: Path) -> bool:
+    try:
+        parse_json(decode(data, path), path)
+    except InputError:
+        return False
+    return True
+
+
+def _passed_over(folder: RunFolder) -> list[str]:
+    """A warning about folders in the run's folder that look like runs and are not read."""
+    names = [
+        name
+        for name, kind in sorted((folder.entries("") or {}).items())
+        if kind == "folder" and is_generic(name) and folder.kind(f"{name}/process") == "folder"
+    ]
+    names = [name for name in names if name not in AGENT_FOLDERS]
+    if not names:
+        return []
+    return [f"{_first_of(names)} in the run's folder looks like a run and is passed over"]
 
 
 def _read_conversation(data: bytes, path: Path, warnings: list[str]) -> _Conversation:

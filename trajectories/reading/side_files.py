@@ -17,7 +17,7 @@ from ...errors import InputError
 from ..models import Report, Turn
 from .harness_report import flat_report, parse_report, report_summary
 from .json_bytes import count, decode, number, parse_json, read_bytes, read_jsonl
-from .layout import RunFolder, brief_file, report_file, side_file, summary_file
+from .layout import REJUDGED_NAME, RunFolder, brief_file, report_file, side_file, summary_file
 from .log_matching import attach_log_entries
 from .messages import tool_kind
 
@@ -39,6 +39,9 @@ class SideFiles:
         self.report: Report | None = None
         if report_path is not None and self.report_data is not None:
             self.report = parse_report(self.report_data, report_path, warnings)
+        rejudged = side_file(run, REJUDGED_NAME)
+        if rejudged is not None:
+            self._read_bytes(rejudged)  # for the digest: its verdicts are read by a judge
         self.summary: Entry | None = (
             summary if isinstance(summary, dict) else report_summary(self.report_data)
         )
