@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from ...judge.card.choice import judges_by_use
+from ...judge.card.fields import REPORTED
 from ...judge.card.read_share import ENOUGH
 from ..statistics.run_arrays import insufficiently_read
 from ..tables.cohorts import Cohort
@@ -60,7 +61,10 @@ def has_too_few_points(row: dict[str, Any]) -> bool:
 def sentences(row: dict[str, Any]) -> list[str]:
     """What a reader has to know before the numbers, from one row of `basis`."""
     runs = "1 run" if row["runs"] == 1 else f"{row['runs']:,} runs"
-    opening = f"Judge {row['judge'] or 'unknown'}, {runs}"
+    judge = row["judge"] or "unknown"
+    if judge == REPORTED:
+        judge = "reported (the harness's own)"
+    opening = f"Judge {judge}, {runs}"
     if row["read_share"] is not None:
         opening += f": {row['read_share']:.0%} of the weight of the judged criteria was read"
     text = [f"{opening}."]

@@ -231,7 +231,7 @@ def test_a_published_folder_gives_the_published_board(tmp_path, monkeypatch, cap
     tiny_run(tmp_path / "others/a", **segmentation())
     board = ["-q", "leaderboard", "--policy", "harness", "--store", "none"]
     assert command([*board, "runs"]) == 0
-    assert "Judge reported, 2 runs" in capsys.readouterr().out
+    assert "Judge reported (the harness's own), 2 runs" in capsys.readouterr().out
     assert command([*board, "others"]) == 0
     assert "Judge rules, 1 run" in capsys.readouterr().out
     assert command(["-q", "score", "runs", "--policy", "harness", "--out", "cards.jsonl"]) == 0
