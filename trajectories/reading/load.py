@@ -147,7 +147,7 @@ def _read_run(path: Path) -> Run:
         try:
             conversation = _read_conversation(data, path, warnings)
         except InputError:
-            if _is_json(data, path):
+            if not _breaks_off(data, path):
                 raise
             # It breaks off before its first message: the trace may have all of them.
             side_files = SideFiles(folder, warnings, digest)
@@ -218,12 +218,16 @@ def _read_run(path: Path) -> Run:
     )
 
 
-def _is_json(data: bytes, path: Path) -> bool:
-    try:
-        parse_json(decode(data, path), path)
-    except InputError:
+def _breaks_off(data: bytes, path: Path) -> bool:
+    """Whether a file is no JSON, but may be the beginning of it."""
+    text = decode_start(data)
+    if text is None or text.lstrip()[:1] not in ("", "{", "["):
         return False
-    return True
+    try:
+        parse_json(text, path)
+    except InputError:
+        return True
+    return False
 
 
 def _passed_over(folder: RunFolder) -> list[str]:
