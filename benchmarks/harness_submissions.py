@@ -159,7 +159,9 @@ LABELS: dict[str, Spoil] = {
         p.write_bytes(_patched(40, struct.pack("<8h", 3, 5, 0, 4, 1, 1, 1, 1))) and None
     ),
     "mark of a pair": lambda p: p.write_bytes(_patched(344, b"ni1\0")) and None,
-    "offset in the header": lambda p: p.write_bytes(_patched(108, struct.pack("<f", 100))) and None,
+    "D10 offset in the header": lambda p: (
+        p.write_bytes(_patched(108, struct.pack("<f", 100))) and None
+    ),
     "offset 0": lambda p: p.write_bytes(_patched(108, struct.pack("<f", 0))) and None,
     "D10 cut": lambda p: p.write_bytes(p.read_bytes()[:-20]) and None,
 }
