@@ -485,7 +485,9 @@ def _places(
     for stored in in_force:
         identity = stored.head.identity
         is_here = run_at.get(stored.path) == identity
-        path = stored.path if is_here else path_of.get(identity)
+        path = stored.path if is_here else None
+        if path is None and identity is not None:
+            path = path_of.get(identity)
         if path is not None:
             paths_now[stored.seq] = path
     listed_paths = set(paths_now.values())

@@ -472,8 +472,15 @@ def _score_columns(card: ScoreCard) -> dict[str, Any]:
 
 def _resource_columns(card: ScoreCard) -> dict[str, Any]:
     """What the run used and how it ended."""
-    of_resources = ("turns", "calls", "failed_calls", "wall_time_s")
-    of_resources += ("input_tokens", "output_tokens", "cost_usd")
+    of_resources = (
+        "turns",
+        "calls",
+        "failed_calls",
+        "wall_time_s",
+        "input_tokens",
+        "output_tokens",
+        "cost_usd",
+    )
     of_status = ("submitted", "completed", "disqualified", "violations", "ended")
     return {
         **{name: getattr(card.resources, name) for name in of_resources},
