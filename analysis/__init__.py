@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .statistics.score_by_code_count import cliff, recovery
     from .statistics.score_checks import validate_scores
     from .statistics.score_variance import variance_components
+    from .statistics.who_ran import who_ran
     from .tables.cohorts import Cohort, cohort, criteria, frame
     from .tables.frames import read_frame, write_frame
     from .tables.label_tables import read_labels
@@ -81,6 +82,7 @@ _EXPORTS = {
     "statistics.repeated_success": ("first_breaks", "pass_k"),
     "statistics.score_by_code_count": ("cliff", "recovery"),
     "statistics.score_variance": ("variance_components",),
+    "statistics.who_ran": ("who_ran",),
     "tables.cohorts": ("Cohort", "cohort", "criteria", "frame"),
     "tables.frames": ("read_frame", "write_frame"),
     "tables.label_tables": ("read_labels",),
@@ -139,6 +141,7 @@ __all__ = [
     "tier_contrast",
     "validate_scores",
     "variance_components",
+    "who_ran",
     "wide",
     "write_frame",
     "write_report",

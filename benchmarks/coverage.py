@@ -284,6 +284,33 @@ def boards(tally: Tally, seed: int) -> None:
     quantity = "any pair found, equal agents, one with few repeats of hard tasks"
     tally.add(quantity, FALSE_FINDINGS, [float((pairs["p_holm"] < 0.05).any())])
 
+    skipped_hard_tasks(tally, frame, hard[:8])
+
+
+def skipped_hard_tasks(tally: Tally, frame: pl.DataFrame, hard: list[str]) -> None:
+    """Equal agents, one of which did not run the hard tasks: it may not be named or ranked first.
+
+    By its plain mean it would be first.
+    """
+    skips = (pl.col("agent") == "agent-1") & pl.col("task").is_in(hard)
+    runs = frame.filter(~skips)
+    board = leaderboard(runs, scopes=("overall",), prepare=False)
+    rows = board.filter(pl.col("population") == "new").to_dicts()
+    sentence = findings({"leaderboard": board})[0].text
+    by_mean = max(rows, key=lambda row: row["value"])["agent"] == "agent-1"
+    named = sentence.startswith("agent-1") or rows[0]["agent"] == "agent-1"
+    quantity = "equal agents, one skipped the hard tasks: named first"
+    tally.add(quantity, FALSE_FINDINGS, [float(named)])
+    tally.add("the same by its plain mean: wrong", (0.5, 1.0), [float(by_mean)])
+    tally.add("the same, its bounds hold", EQUAL, [_bounds_hold(frame, rows)])
+
+
+def _bounds_hold(frame: pl.DataFrame, rows: list[dict[str, Any]]) -> float:
+    """1 if the bounds of agent-1 contain its mean over all tasks, else 0."""
+    row = next(row for row in rows if row["agent"] == "agent-1")
+    mean = board_of(frame).filter(pl.col("agent") == "agent-1")["value"].item()
+    return float(row["value_missing_zero"] <= mean <= row["value_missing_best"])
+
 
 @functools.cache
 def effect_truth(name: str) -> dict[str, float]:
@@ -501,6 +528,7 @@ def label_effects(tally: Tally, seed: int) -> None:
         spread = f"agent x task sd {cell_sd}"
         sim = simulate(**LABELLED_RUNS, cell_sd=cell_sd, seed=seed)
         rows = labelled_effects(sim.frame(), sim.codes, sim.true.overall, seed)
+        rows = rows.filter(pl.col("code") != "E1")  # too rare here
         for kind in ("judge", "corrected"):
             name = f"{kind} effect of {{code}}, {FAULTLESS}, {spread}"
             add_effects(tally, rows.filter(kind=kind), faultless_truth(cell_sd), name)

@@ -12,6 +12,7 @@ from ...errors import ConfigError
 from ..statistics.board import board_runs, run_means
 from ..statistics.interval_estimates import wide
 from ..statistics.ranking import boards_by
+from ..statistics.who_ran import who_ran
 from ..tables.cohorts import Cohort
 from ..tables.flat_tables import json_rows
 from ..tables.grouping import BOARDS, check_rows, mixture_notes, with_row_names
@@ -44,6 +45,8 @@ class Leaderboard(CohortResult):
     outcome: str
     boards: pl.DataFrame
     """`ranking.boards_by`: a row's name is in the column `agent`."""
+    who_ran: pl.DataFrame
+    """`who_ran.who_ran`: where each row ran, was read and was scored."""
     basis: dict[str, Any]
     """What the scores rest on: a row of `basis.basis`."""
     mixtures: tuple[str, ...]
@@ -106,6 +109,9 @@ class Leaderboard(CohortResult):
         """A table for each board; `with_ratings`: with the benchmark's own verdicts."""
         score = score_of(self.outcome, self.cohort.runs).titled
         kind = "leaderboard_ratings" if with_ratings else "leaderboard"
+        if self._rows_differ:
+            title = "Who ran, was read and was scored where"
+            yield TitledTable(title, display(self.who_ran, "who_ran", rows_of=self.by))
         table = self.boards
         for scope, name in table.select("scope", "name").unique(maintain_order=True).iter_rows():
             board = "All tracks" if scope == "overall" else f"{scope.capitalize()} {name}"
@@ -117,6 +123,17 @@ class Leaderboard(CohortResult):
                 f"{board}, by {score}", display(rows, kind, hide=hide, rows_of=self.by)
             )
 
+    @property
+    def _rows_differ(self) -> bool:
+        """Whether some row lacks tasks and tiers that another has, or scores of its runs."""
+        columns = ("cells", "cells_scored", "of_cells"), ("read", "scored", "runs")
+        return any(
+            not self.who_ran.select(
+                pl.all_horizontal(pl.col(name) == pl.col(full) for name in parts).all()
+            ).item()
+            for *parts, full in columns
+        )
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": "ambjudge.leaderboard/1",
@@ -125,6 +142,7 @@ class Leaderboard(CohortResult):
             "basis": self.basis,
             "running": self.cohort.running,
             "mixtures": list(self.mixtures),
+            "who_ran": json_rows(self.who_ran),
             "rows": json_rows(self.boards),
         }
 
@@ -149,6 +167,7 @@ def rank(
         cohort=cohort,
         by=by,
         outcome=outcome,
+        who_ran=who_ran(runs, outcome),
         boards=boards_by(runs, outcome, boards or DEFAULT_BOARDS),
         basis=basis(cohort).row(0, named=True),
         mixtures=tuple(mixture_notes(cohort.runs, by)),

@@ -31,6 +31,7 @@ from ..statistics.score_by_code_count import cliff, recovery
 from ..statistics.score_checks import validate_scores
 from ..statistics.score_variance import variance_components
 from ..statistics.stages_by_code import stages_by_code
+from ..statistics.who_ran import who_ran
 from ..tables.codes_read import reading_counts
 from .basis import basis
 from .cohort_tables import (
@@ -59,6 +60,13 @@ CHECKS = Table(
     "Checks of the scores",
     "Whether scores add up, all runs were scored by the same policies, and no run counts twice.",
     lambda inputs: validate_scores(inputs.runs),
+)
+WHO_RAN = Table(
+    "Who ran, was read and was scored where",
+    "Runs by {row}; cells are tasks and tiers, of those on which any {row} ran. Means of {rows}"
+    " that ran or were scored on other cells cannot be compared as they stand.",
+    lambda inputs: who_ran(inputs.runs, inputs.outcome),
+    about="rows",
 )
 LEADERBOARD = Table(
     "Leaderboard by {score}",
@@ -282,7 +290,7 @@ PLANNING = Table(
 )
 ORDER = Table(
     "Would the order by {score} hold",
-    "How often a new set of as many tasks would show the same order, and the same {row} first. The"
+    "How often a new set of as many tasks would show the same order. The"
     " true means are taken to differ less than these ones, which contain chance.",
     lambda inputs: order_stability(inputs.runs, inputs.outcome),
     about="rows",

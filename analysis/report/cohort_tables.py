@@ -199,7 +199,6 @@ def order_stability(runs: pl.DataFrame, outcome: str) -> pl.DataFrame:
         "tasks": pl.Int64,
         "repeats": pl.Float64,
         "same_order": pl.Float64,
-        "same_first": pl.Float64,
         "reason": pl.String,
     }
     return pl.DataFrame([row], schema=schema)

@@ -34,6 +34,9 @@ HEADINGS = {
     "loo_min": "LOO min",
     "loo_max": "LOO max",
     "loo_task": "most influential task",
+    "cells_scored": "cells scored",
+    "not_run": "tasks that only others ran",
+    "value_common": "mean, common tasks",
     "value_missing_zero": "missing as 0",
     "value_missing_best": "missing as best",
     "placebo_p": "placebo p",
@@ -109,6 +112,9 @@ ORDER = {
         *ESTIMATE,
         "range",
         "rank_set",
+        "value_common",
+        "cells",
+        "of_cells",
         "agentic",
         "task_score",
         "failed",
@@ -151,6 +157,7 @@ ORDER = {
         "mentions",
         "patterns",
     ),
+    "who_ran": ("agent", "cells", "cells_scored", "of_cells", "runs", "read", "scored", "not_run"),
     "leaderboard_ratings": (
         "agent",
         "value",
@@ -199,6 +206,8 @@ _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
 _MISSING = ("value_missing_zero", "value_missing_best")
 """Means if runs without a score had the lowest or the highest one."""
+_CELLS = ("value_common", "cells", "of_cells")
+"""What is told of agents that have scores on other tasks and tiers than others."""
 _UNITS = ("stage", "what", "outcome", "measure", "kind", "cost", "coefficient", "part")
 """Columns that tell what the numbers of a row are of, and so on what scale."""
 _WHOLE_UNITS = ("wall_time_s", "input_tokens", "output_tokens")
@@ -212,7 +221,6 @@ _SHARES = frozenset(
         "read_share",
         "failed",
         "same_order",
-        "same_first",
         "unbroken",
         "probability",
         "p_low_given_code",
@@ -360,12 +368,21 @@ def _displayed_columns(
     excluded = HIDDEN | constant | set(hide)
     if _is_nothing_missing(data):
         excluded |= set(_MISSING)
+    if _all_ran_the_same(data):
+        excluded |= set(_CELLS)
     columns = []
     for column in only or _ordered_columns(name, available):
         is_empty = bool(rows) and all(row.get(column) is None for row in rows)
         if column in available and column not in excluded and (column == "value" or not is_empty):
             columns.append(column)
     return columns
+
+
+def _all_ran_the_same(data: pl.DataFrame) -> bool:
+    """Whether every agent has a score on all tasks and tiers of its board."""
+    if "of_cells" not in data.columns:
+        return False
+    return bool(data.select((pl.col("cells") == pl.col("of_cells")).fill_null(True).all()).item())
 
 
 def _is_nothing_missing(data: pl.DataFrame) -> bool:

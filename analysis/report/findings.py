@@ -47,7 +47,7 @@ def findings(tables: Tables, score: Score = OVERALL, row_kind: RowKind = AGENTS)
 
     `row_kind`: what the rows of the tables about agents stand for.
     """
-    return [
+    results = [
         *_basis(tables),
         *_leaderboard(tables, score, row_kind),
         *_stages(tables),
@@ -61,6 +61,7 @@ def findings(tables: Tables, score: Score = OVERALL, row_kind: RowKind = AGENTS)
         *_circular_codes(tables),
         *_failed_checks(tables),
     ]
+    return [*_checked_by_people(tables), *results] if results else []
 
 
 # Rows and wording
@@ -153,11 +154,6 @@ def _has_labels(tables: Tables) -> bool:
     return "corrected_leaderboard" in tables or "corrected_effects" in tables
 
 
-def _as_judged(tables: Tables) -> str:
-    """The remark on a number that labels do not correct, if there are labels."""
-    return " (as judged: no label corrects this number)" if _has_labels(tables) else ""
-
-
 # Which differences may be named
 
 
@@ -199,6 +195,28 @@ def _extreme_group(rows: Sequence[Row], *, highest: bool) -> list[Row]:
 # The sentences
 
 
+def _checked_by_people(tables: Tables) -> list[Finding]:
+    """Whether people checked the judge, and which numbers their labels correct."""
+    if not _has_labels(tables):
+        if "basis" not in tables:
+            return []
+        text = (
+            "Nobody has checked this judge’s verdicts against people’s labels: all numbers are as"
+            " judged."
+        )
+        return [Finding(text)]
+    corrected = []
+    if _leaderboard_rows(tables)[1]:
+        corrected.append("the highest mean")
+    if _rows(tables, "corrected_effects", kind="corrected"):
+        corrected.append("the effects of codes")
+    if not corrected:
+        text = "People’s labels are too few, or not drawn at random: all numbers are as judged."
+        return [Finding(text)]
+    text = f"People’s labels correct {_enumerate(corrected)}; all other numbers are as judged."
+    return [Finding(text)]
+
+
 def _basis(tables: Tables) -> list[Finding]:
     """What has to be known first; nothing if all runs were read and all quotes found."""
     table = tables.get("basis")
@@ -216,28 +234,74 @@ def _basis(tables: Tables) -> list[Finding]:
 
 def _leaderboard(tables: Tables, score: Score, kind: RowKind) -> list[Finding]:
     """Who is first, and whether that would hold for new tasks."""
-    rows, how, remark = _leaderboard_rows(tables)
+    rows, how = _leaderboard_rows(tables)
     if len(rows) < 2:
-        return [_single_row(row, score, remark, kind) for row in rows]
+        return [_single_row(row, score, kind) for row in rows]
     if any("not comparable" in warning for row in rows for warning in row["warnings"] or ()):
         text = (
             f"{kind.plural.capitalize()} have runs of different tracks, so their overall means"
             " cannot be compared: read the boards by track."
         )
         return [Finding(text)]
-    first = rows[0]
-    tied = [row["agent"] for row in rows if abs(row["value"] - first["value"]) < 1e-9]
+    complete = [row for row in rows if not _ran_other_tasks(row)]
+    if not complete:
+        return [_no_common_tasks(rows, score, kind)]
+    first = complete[0]
+    tied = [row["agent"] for row in complete if abs(row["value"] - first["value"]) < 1e-9]
     runs = _runs_of_rows(tied, kind)
     mean = f"the highest mean {score.titled}{how} {_estimate(first)}"
+    others = _other_tasks(rows, first)
+    if others:
+        mean += f", of those that have a score on all {first['of_cells']} tasks and tiers"
     if len(tied) > 1:
-        return [Finding(f"{_enumerate(tied)} share {mean}{remark}.", runs)]
-    caveat = _missing_scores_caveat(rows, score)
-    claim = _first_place_claim(rows, kind, bool(caveat))
-    return [Finding(f"{first['agent']} has {mean}{remark}{claim}.{caveat}", runs)]
+        return [Finding(f"{_enumerate(tied)} share {mean}.{others}", runs)]
+    caveat = _missing_scores_caveat([first, *(row for row in rows if row is not first)], score)
+    claim = _first_place_claim(
+        [first, *(row for row in rows if row is not first)], kind, bool(caveat)
+    )
+    return [Finding(f"{first['agent']} has {mean}{claim}.{others}{caveat}", runs)]
 
 
-def _leaderboard_rows(tables: Tables) -> tuple[list[Row], str, str]:
-    """Rows by mean, corrected by labels if all agents are; how, and the remark if not."""
+def _ran_other_tasks(row: Row) -> bool:
+    """Whether an agent has no score on a task and tier on which another agent has one."""
+    return row.get("cells") is not None and row["cells"] < row["of_cells"]
+
+
+def _other_tasks(rows: Sequence[Row], first: Row) -> str:
+    """A sentence on the agents that are not ranked because they did not run the same tasks."""
+    others = [row for row in rows if _ran_other_tasks(row)]
+    if not others:
+        return ""
+    counts = [f"{row['agent']} ({row['cells']})" for row in others[:_MAX_NAMED_CHECKS]]
+    more = len(others) - len(counts)
+    names = _enumerate(counts if not more else [*counts, f"{more} more"])
+    because = "it has" if len(others) == 1 else "they have"
+    text = f" Not ranked, because {because} fewer of them: {names}"
+    if first["value_common"] is None:
+        return f"{text}."
+    means = [f"{row['agent']} {number(row['value_common'])}" for row in [first, *others[:3]]]
+    return f"{text}; means over those that all have: {_enumerate(means)}."
+
+
+def _no_common_tasks(rows: Sequence[Row], score: Score, kind: RowKind) -> Finding:
+    """What can be said if every agent lacks tasks that another has."""
+    text = (
+        f"Every {kind.singular} lacks a score on tasks and tiers that another one has, so none is"
+        " ranked by its mean"
+    )
+    with_common = [row for row in rows if row["value_common"] is not None]
+    if not with_common:
+        return Finding(f"{text}, and they have no task and tier in common.")
+    best = max(with_common, key=lambda row: row["value_common"])
+    return Finding(
+        f"{text}; over those that all have, {best['agent']} has the highest mean {score.titled}"
+        f" ({number(best['value_common'])}).",
+        _runs_of_rows([best["agent"]], kind),
+    )
+
+
+def _leaderboard_rows(tables: Tables) -> tuple[list[Row], str]:
+    """Rows by mean, corrected by labels if all agents are; and how."""
     rows = _rows(tables, "leaderboard", scope="overall")
     by_agent = {row["agent"]: row for row in rows}
     sampled = _agents_with_interval(tables)
@@ -247,10 +311,10 @@ def _leaderboard_rows(tables: Tables) -> tuple[list[Row], str, str]:
         if row["agent"] in sampled
     }
     if not rows or not set(by_agent) <= set(corrected):
-        return rows, "", _as_judged(tables)
+        return rows, ""
     merged = [by_agent[agent] | corrected[agent] for agent in corrected if agent in by_agent]
-    merged.sort(key=lambda row: -row["value"])
-    return merged, ", corrected by labels,", ""
+    merged.sort(key=lambda row: (_ran_other_tasks(row), -row["value"]))
+    return merged, ", corrected by labels,"
 
 
 def _agents_with_interval(tables: Tables) -> set[str]:
@@ -264,10 +328,10 @@ def _agents_with_interval(tables: Tables) -> set[str]:
     return set(table.filter(pl.col("lo").is_not_null())["agent"])
 
 
-def _single_row(row: Row, score: Score, remark: str, kind: RowKind) -> Finding:
+def _single_row(row: Row, score: Score, kind: RowKind) -> Finding:
     text = (
         f"{row['agent']} has a mean {score.titled} of {_estimate(row)} over"
-        f" {_count_runs(row['runs'])}{remark}."
+        f" {_count_runs(row['runs'])}."
     )
     return Finding(text, _runs_of_rows([row["agent"]], kind))
 
@@ -300,11 +364,17 @@ def _missing_scores_caveat(rows: Sequence[Row], score: Score) -> str:
         return ""
     if max(best_of_others) < worst_of_first:
         return ""
+    widest = max(rows, key=_width_of_missing)
     return (
-        f" Runs without a score could change the order: counted as 0 and as {score.high or 1:g}"
-        f" they leave {first['agent']} between {number(worst_of_first)} and"
-        f" {number(first['value_missing_best'])}."
+        f" Missing scores could change the order: counted as 0 and as {score.high or 1:g}"
+        f" they leave {widest['agent']} between {number(widest['value_missing_zero'])} and"
+        f" {number(widest['value_missing_best'])}."
     )
+
+
+def _width_of_missing(row: Row) -> float:
+    low, high = row.get("value_missing_zero"), row.get("value_missing_best")
+    return -1.0 if low is None or high is None else high - low
 
 
 def _stages(tables: Tables) -> list[Finding]:
@@ -319,13 +389,13 @@ def _stages(tables: Tables) -> list[Finding]:
     rows.sort(key=lambda row: row["value"])
     pairs = [(low, high) for low in rows for high in rows if _is_below(low, high)]
     if not pairs:
-        text = f"No two stages differ significantly in their means{_as_judged(tables)}."
+        text = "No two stages differ significantly in their means."
         return [Finding(text)]
     lowest = _extreme_group(rows, highest=False)
     highest = _extreme_group(rows, highest=True)
     is_clear = not any(row in highest for row in lowest)
     claim = _lowest_and_highest(lowest, highest) if is_clear else _pairs_of_stages(pairs)
-    text = f"Of the stages {claim}{_as_judged(tables)}."
+    text = f"Of the stages {claim}."
     return [Finding(text, f"{rows[0]['stage']}<0.5")]
 
 
@@ -392,14 +462,14 @@ def _codes(tables: Tables) -> list[Finding]:
         text = f"All {total} of {population} are {fired[0]['code']}"
     elif any(row["lo"] is None for row in fired):
         # Without intervals nothing is tested, and all codes are in the group.
-        text = f"Shares of {population}{_as_judged(tables)}: {_enumerate(shares)}"
+        text = f"Shares of {population}: {_enumerate(shares)}"
     elif len(top) == len(fired):
         text = (
             f"Of {population} none is significantly more frequent than all others:"
             f" {_enumerate(shares)}"
         )
     else:
-        text = f"Most frequent of {population}{_as_judged(tables)}: {shares[0]}"
+        text = f"Most frequent of {population}: {shares[0]}"
         if len(top) > 1:
             text += f", not significantly more than {_enumerate(shares[1:])}"
     text = f"{text}{_share_read(rows[0])}.{_engineering_ratio(tables)}"
@@ -462,7 +532,7 @@ def _cliff(tables: Tables, score: Score) -> list[Finding]:
     if within_cells:
         change = _relative_change(within_cells[0])
         text += f"; among repeats of the same agent, task and tier {change}"
-    return [Finding(f"{text}{_as_judged(tables)}.", "codes=1")]
+    return [Finding(f"{text}.", "codes=1")]
 
 
 def _effects(tables: Tables, score: Score) -> list[Finding]:
@@ -574,11 +644,15 @@ def _quality_share(tables: Tables, code: str) -> str:
 
 
 def _tiers(tables: Tables, score: Score) -> list[Finding]:
-    rows = _rows(tables, "tiers", agent="(all)", outcome=score.column)
+    """How scores differ by tier, without the points that the rubric credits in one of them."""
+    rows = _rows(tables, "tiers", agent="(all)", outcome=f"{score.column}_free")
+    without = ", without the criteria that a tier credits"
+    if not rows:
+        rows, without = _rows(tables, "tiers", agent="(all)", outcome=score.column), ""
     return [
         Finding(
-            f"{score.name} in {row['tier']} is {_relative_change(row)} than in {row['baseline']},"
-            f" on tasks that have both{_as_judged(tables)}.",
+            f"{score.name}{without}{',' if without else ''} in {row['tier']} is"
+            f" {_relative_change(row)} than in {row['baseline']}, on tasks that have both.",
             f"tier:{row['tier']}",
         )
         for row in _significant(rows)
@@ -600,7 +674,7 @@ def _cost(tables: Tables, score: Score) -> list[Finding]:
         parts.append(f"{population} dearer runs score {direction}, r = {_estimate(row)}")
     if not parts:
         return []
-    return [Finding(f"Cost and {score.name}: {'; '.join(parts)}{_as_judged(tables)}.")]
+    return [Finding(f"Cost and {score.name}: {'; '.join(parts)}.")]
 
 
 def _common_failure(tables: Tables) -> list[Finding]:

@@ -114,8 +114,11 @@ _HEADINGS = {
         " scored (of answers, half have to be valid), disqualified, or with a Task below the limit"
         " of the track, which synthesis alone has."
     ),
-    "missing as 0": "The mean if every run without a score had scored 0.",
-    "missing as best": "The mean if every run without a score had the best possible score.",
+    "cells": "Tasks and tiers with a score, of those on which any agent has one.",
+    "of cells": "The tasks and tiers on which any agent ran or has a score.",
+    "mean, common tasks": "The mean over the tasks and tiers on which all agents have a score.",
+    "missing as 0": "The mean if every score that is missing, or was never run for, were 0.",
+    "missing as best": "The mean if every such score were the best possible one.",
     "criteria read": (
         "The share of the weight of the judged criteria that was judged, not presumed."
     ),

@@ -61,6 +61,7 @@ SECTIONS: tuple[Section, ...] = (
         " for repeats of these tasks. To see whether one {row} is better than another, look at"
         " their paired difference below.",
         (
+            _table("who_ran", folded=True),
             _figure("leaderboard"),
             _table("leaderboard", scope="overall", hidden_columns=("name",)),
             _figure("pairwise"),

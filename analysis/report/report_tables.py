@@ -28,6 +28,7 @@ BUILT_IN = (
     "cohort",
     "basis",
     "checks",
+    "who_ran",
     "leaderboard",
     "pairwise",
     "run_means",

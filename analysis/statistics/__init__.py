@@ -4,7 +4,8 @@ Start with `interval_estimates` (what an estimate is), `run_arrays` (a run frame
 `jackknife` (errors over tasks and repeats). Then by subject:
 
 - leaderboards: `agent_scores` (scores of cells, tasks, tracks), `ranking`, `rasch`,
-  `repeated_success` (pass^k, first breaks), `comparison` (two sides), `benchmark_ratings`;
+  `repeated_success` (pass^k, first breaks), `comparison` (two sides), `who_ran`,
+  `benchmark_ratings`;
 - error codes: `overlap_weighting` (the estimator), `effects` (its tables), `effect_diagnostics`,
   `alternative_models`, `heterogeneity`, `score_by_code_count`, `overall_parts`;
 - human labels: `raters` (agreement), `corrected_means`, `corrected_effects`, `label_sampling`;

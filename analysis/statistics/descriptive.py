@@ -12,7 +12,7 @@ import polars as pl
 
 from ...judge.trust.measures import wilson
 from ..tables.codes_read import CODES
-from ..tables.frames import GROUP, PRESUMED, stage_columns
+from ..tables.frames import GROUP, PRESUMED, WEIGHTS, stage_columns
 from ..tables.score_names import limits_of
 from .balanced_means import BalancedMeans
 from .benchmark_ratings import SHARES
@@ -418,7 +418,24 @@ TIER_OUTCOMES = (
     "S1_free",
     "S2_free",
     "S3_free",
+    "agentic_free",
+    "overall_free",
 )
+
+
+def _with_free_totals(table: pl.DataFrame) -> pl.DataFrame:
+    """Add Agentic and Overall from the `_free` stages: a credited criterion moves neither.
+
+    Null if a stage has no criterion that is free.
+    """
+    credit = pl.lit(0.0)
+    for stage, weight in WEIGHTS.items():
+        if f"{stage}_free" in table.columns:
+            credit = credit + weight * (pl.col(stage) - pl.col(f"{stage}_free"))
+    return table.with_columns(
+        agentic_free=(pl.col("agentic") - credit).clip(0.0),
+        overall_free=(pl.col("overall") - 50 * credit).clip(0.0),
+    )
 
 
 def tier_contrast(
@@ -437,6 +454,7 @@ def tier_contrast(
     notes: list[str] = []
     if prepare:
         table, notes = select_runs(table)
+    table = _with_free_totals(table)
     axes = run_axes(table)
     agent = table["agent"].to_numpy()
     masks = {ALL: np.ones(table.height, dtype=bool)}

@@ -64,6 +64,9 @@ LEADERBOARD_KEYS: dict[str, Any] = {
     "agent": pl.String,
     "runs": pl.Int64,
     "tasks": pl.Int64,
+    "cells": pl.Int64,
+    "of_cells": pl.Int64,
+    "value_common": pl.Float64,
     "value_missing_zero": pl.Float64,
     "value_missing_best": pl.Float64,
     "rank_lo": pl.Int64,
@@ -112,6 +115,11 @@ def leaderboard(
     count as 0 (`value_missing_zero`) or as the top of the scale (`value_missing_best`). The overall
     board also has the rank set (`rank_lo`..`rank_hi`, joint 95 %). Disqualified runs count with
     their 0.
+
+    `cells` of `of_cells`: the tasks and tiers on which the agent has a score, of those on which any
+    agent has one. An agent that lacks some may have missed the hard ones: it has no rank and stands
+    below those that have them all. `value_common` is the mean over those that all agents have, and
+    the two bounds count cells without a run as well.
 
     `range_lo`..`range_hi`: means of the bounds over all runs of the agent. If the ranges of two
     agents overlap and one of them was read less than `read_share.ENOUGH`, neither has a rank. An
@@ -175,8 +183,18 @@ def _cells_with_missing_filled(
             continue
         complete = table.with_columns(pl.col(outcome).fill_nan(None).fill_null(fill))
         runs = build_arrays(complete, outcome, keep_breach=True, prepare=False, need_codes=False)
-        filled[column] = cell_means(runs)
+        filled[column] = _with_cells_never_run(cell_means(runs), fill)
     return filled
+
+
+def _with_cells_never_run(cells: CellMeans, fill: float) -> CellMeans:
+    """The cells, where an agent has `fill` on the tasks and tiers that only others ran."""
+    never_run = (cells.count == 0) & (cells.count > 0).any(axis=0)
+    return replace(
+        cells,
+        count=np.where(never_run, 1.0, cells.count),
+        total=np.where(never_run, fill, cells.total),
+    )
 
 
 def _boards(context: _LeaderboardContext, scopes: tuple[str, ...]) -> list[tuple[str, str, Bools]]:
@@ -214,13 +232,17 @@ def _board_rows(
         agents = [cells.agents[a] for a, _ in scores]
         unsettled = _unsettled({agent: context.side_means[scope, name, agent] for agent in agents})
     rank_columns = _rank_columns(cells) if scope == "overall" else {}
+    coverage = cell_coverage(cells, [a for a, _ in scores], tasks)
+    scores.sort(key=lambda pair: not coverage[pair[0]].is_complete)
     rows: KeyedEstimates = []
     for rank, (a, score) in enumerate(scores, 1):
         agent = cells.agents[a]
-        has_rank = comparable and agent not in unsettled
+        has_rank = comparable and agent not in unsettled and coverage[a].is_complete
         new, same = score_estimates(context.runs, cells, score, n_tracks)
         if agent in unsettled:
             new = replace(new, warnings=(*new.warnings, UNSETTLED))
+        if not coverage[a].is_complete:
+            new = replace(new, warnings=(*new.warnings, coverage[a].warning))
         key: dict[str, Any] = {
             "scope": scope,
             "name": name,
@@ -228,6 +250,9 @@ def _board_rows(
             "agent": agent,
             "runs": new.n,
             "tasks": new.n_clusters,
+            "cells": coverage[a].cells,
+            "of_cells": coverage[a].of_cells,
+            "value_common": coverage[a].value_common,
             **_values_with_missing_filled(context, scope, tasks, agent),
             **context.side_means.get((scope, name, agent), {}),
         }
@@ -235,6 +260,51 @@ def _board_rows(
             key |= rank_columns.get(agent, {})
         rows += [(key, new), (key, same)]
     return rows
+
+
+@dataclass(frozen=True)
+class CellCoverage:
+    """How many of the tasks and tiers of a board an agent has a score on."""
+
+    cells: int
+    of_cells: int
+    """Those on which any agent of the board has a score."""
+    common: int
+    """Those on which all have one."""
+    value_common: float | None
+    """The agent's mean over the latter; None if there are none."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.cells == self.of_cells
+
+    @property
+    def warning(self) -> str:
+        if self.value_common is None:
+            consequence = "no such task and tier is common to all agents"
+        else:
+            consequence = f"see its mean over the {self.common} that all agents have"
+        return (
+            f"ran other tasks: it has a score on {self.cells} of {self.of_cells} tasks and tiers of"
+            f" this board, so that it has no rank; {consequence}"
+        )
+
+
+def cell_coverage(cells: CellMeans, agents: Sequence[int], tasks: Bools) -> dict[int, CellCoverage]:
+    """For each of these agents the cells of these tasks that it has, and its common mean."""
+    has_score = (cells.count > 0) & tasks[:, None]
+    of_board = has_score[list(agents)]
+    any_agent, common = of_board.any(axis=0), of_board.all(axis=0)
+    coverage = {}
+    for a in agents:
+        on_common = agent_score(cells, a, common)
+        coverage[a] = CellCoverage(
+            cells=int(has_score[a].sum()),
+            of_cells=int(any_agent.sum()),
+            common=int(common.sum()),
+            value_common=on_common.value if on_common else None,
+        )
+    return coverage
 
 
 def ranked_scores(cells: CellMeans, tasks: Bools) -> list[tuple[int, AgentScore]]:
@@ -574,10 +644,10 @@ def rank_stability(
 ) -> pl.DataFrame:
     """How well fewer tasks reproduce the order of agents: without one task, and on random subsets.
 
-    `same_first`, `same_order`: share of subsets with the same first agent, and with the same order;
-    `kendall_tau`: mean rank correlation with the order of all tasks. Subsets are drawn within
-    tracks, and only cells that all agents have count. The result describes these tasks only:
-    subsets of them differ less from the full set than new tasks would (table `order`).
+    `same_order`: share of subsets with the same order; `kendall_tau`: mean rank correlation with
+    the order of all tasks. Subsets are drawn within tracks, and only cells that all agents have
+    count. The result describes these tasks only: subsets of them differ less from the full set than
+    new tasks would (table `order`).
     """
     runs = build_arrays(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     cells = cell_means(runs)
@@ -587,7 +657,6 @@ def rank_stability(
     schema: dict[str, Any] = {
         "subset": pl.String,
         "tasks": pl.Int64,
-        "same_first": pl.Float64,
         "same_order": pl.Float64,
         "kendall_tau": pl.Float64,
         "reason": pl.String,
@@ -644,7 +713,6 @@ def _order_agreement(scores: Floats, full: Floats) -> dict[str, float]:
     a, b = np.triu_indices(len(full), 1)
     concordance = np.sign(scores[:, a] - scores[:, b]) * np.sign(full[a] - full[b])
     return {
-        "same_first": float((order[:, 0] == full_order[0]).mean()),
         "same_order": float((order == full_order).all(1).mean()),
         "kendall_tau": float(concordance.mean()),
     }

@@ -100,17 +100,17 @@ def order_probability(
 ) -> dict[str, float | None]:
     """The probability that a new set of as many tasks shows the same order of agents.
 
-    `same_order` is about all agents, `same_first` about the first agent alone; both are None if the
-    variances are unknown. Observed means spread more than true ones, so that taking them for the
-    truth overstates both. Empirical Bayes (Efron and Morris 1975): with the error variance
-    s2 = agent_task / T + repeat / (T · tiers · repeats) of a mean and the variance t2 of true ones,
-    at least 0 and estimated by Var(means) - s2, true means are normal around the observed ones,
-    shrunk by B = t2 / (t2 + s2) to their mean, with variance B s2; new means add s2 again.
+    `same_order` is None if the variances are unknown. Observed means spread more than true ones, so
+    that taking them for the truth overstates it. Empirical Bayes (Efron and Morris 1975): with the
+    error variance s2 = agent_task / T + repeat / (T · tiers · repeats) of a mean and the variance
+    t2 of true ones, at least 0 and estimated by Var(means) - s2, true means are normal around the
+    observed ones, shrunk by B = t2 / (t2 + s2) to their mean, with variance B s2; new means add s2
+    again.
     """
     if components.repeat is None or components.agent_task is None:
-        return {"same_order": None, "same_first": None}
+        return {"same_order": None}
     if len(means) < 2 or components.n_tasks < 2:
-        return {"same_order": None, "same_first": None}
+        return {"same_order": None}
     n_tasks = components.n_tasks
     n_runs = n_tasks * components.n_tiers * components.n_rep
     error = components.agent_task / n_tasks + components.repeat / n_runs
@@ -121,7 +121,4 @@ def order_probability(
     sd = math.sqrt(shrinkage * error + error)
     noise = np.random.default_rng(seed).standard_normal((draws, len(observed)))
     order = np.argsort(-(expected + sd * noise), axis=1)
-    return {
-        "same_order": float((order == np.arange(len(observed))).all(1).mean()),
-        "same_first": float((order[:, 0] == 0).mean()),
-    }
+    return {"same_order": float((order == np.arange(len(observed))).all(1).mean())}

@@ -14,8 +14,10 @@ from ambjudge.analysis import (
     simulate,
     tier_contrast,
     variance_components,
+    who_ran,
     wide,
 )
+from ambjudge.analysis.report.findings import findings
 from ambjudge.analysis.statistics.power_analysis import difference_noise
 from ambjudge.analysis.statistics.score_variance import VarianceComponents, order_probability
 from scipy import stats
@@ -226,7 +228,7 @@ def test_components_are_recovered(table):
     assert found.repeat == pytest.approx(cells["v"].mean())
     assert 0 < found.agent_task < 100
     chance = order_probability([66.5, 61.6, 59.0, 55.3, 51.6, 51.2], found)
-    assert 0.1 < chance["same_order"] < 0.7 < chance["same_first"]
+    assert 0.1 < chance["same_order"] < 0.7
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_components_are_recovered(table):
         pytest.param((1.0, 0.0, -5.0, -9.0), id="two close"),
     ],
 )
-def test_the_same_first_agent_is_not_promised_more_often_than_it_comes(truth):
+def test_the_same_order_is_not_promised_more_often_than_it_comes(truth):
     """Agents whose means have an error of 3: what is printed, and what a second set shows."""
     parts = VarianceComponents(
         repeat=0.0, agent_task=9.0 * 24, task=0.0, n_tasks=24, n_rep=1, n_tiers=1
@@ -246,8 +248,8 @@ def test_the_same_first_agent_is_not_promised_more_often_than_it_comes(truth):
     promised, kept = [], []
     for _ in range(300):
         first, second = (np.array(truth) + 3 * rng.standard_normal(len(truth)) for _ in range(2))
-        promised.append(order_probability(list(first), parts, draws=400)["same_first"])
-        kept.append(first.argmax() == second.argmax())
+        promised.append(order_probability(list(first), parts, draws=400)["same_order"])
+        kept.append((first.argsort() == second.argsort()).all())
     assert np.mean(promised) < np.mean(kept) + 0.13
 
 
@@ -280,3 +282,49 @@ def test_wide_keeps_the_same_task_interval_where_numbers_beside_it_differ() -> N
     estimated = shown.filter(shown["lo"].is_not_null())
     assert estimated.height > 0
     assert estimated["same_lo"].null_count() < estimated.height
+
+
+SKIPPED = [
+    pytest.param({"agent-1": 8}, id="one skips the hard tasks"),
+    pytest.param({"agent-1": 8, "agent-2": 2}, id="two skip some"),
+    pytest.param({f"agent-{i + 1}": i + 1 for i in range(3)}, id="all skip some"),
+]
+
+
+@pytest.mark.parametrize("skipped", SKIPPED)
+def test_an_agent_that_skipped_hard_tasks_is_not_ranked(skipped):
+    frame = simulate(n_agents=3, ability=(0.0,) * 3, n_tracks=1, n_tasks=12, n_rep=3).frame()
+    hard = frame.group_by("task").agg(pl.col("overall").mean()).sort("overall")["task"].to_list()
+    if len(skipped) == 3:
+        hard = hard[::2] + hard[1::2]
+    runs = frame
+    for number, (agent, count) in enumerate(skipped.items()):
+        tasks = hard[number : number + count]
+        runs = runs.filter(~((pl.col("agent") == agent) & pl.col("task").is_in(tasks)))
+    board = leaderboard(runs, scopes=("overall",)).filter(pl.col("population") == "new")
+    rows = {row["agent"]: row for row in board.to_dicts()}
+    truth = leaderboard(frame, scopes=("overall",)).filter(pl.col("population") == "new")
+    for agent, mean in truth.select("agent", "value").iter_rows():
+        row = rows[agent]
+        assert (row["rank"] is None) == (agent in skipped)
+        assert row["of_cells"] == 24
+        assert row["cells"] == 24 - 2 * skipped.get(agent, 0)
+        assert row["value_missing_zero"] <= mean <= row["value_missing_best"]
+        assert any("ran other tasks" in text for text in row["warnings"]) == (agent in skipped)
+    ranks = [row["rank"] for row in rows.values()]
+    assert ranks[: 3 - len(skipped)] == list(range(1, 4 - len(skipped)))
+    first = findings({"leaderboard": board})[0].text
+    assert not first.startswith(tuple(skipped))
+    common = set.intersection(*(set(part["task"]) for _, part in runs.group_by("agent")))
+    on_common = (
+        runs.filter(pl.col("task").is_in(common))
+        .group_by("agent", "task")
+        .agg(pl.col("overall").mean())
+    )
+    for agent, mean in on_common.group_by("agent").agg(pl.col("overall").mean()).iter_rows():
+        assert rows[agent]["value_common"] == pytest.approx(mean)
+    where = {row["agent"]: row for row in who_ran(runs).to_dicts()}
+    assert {agent: row["cells"] for agent, row in where.items()} == {
+        agent: row["cells"] for agent, row in rows.items()
+    }
+    assert {agent for agent, row in where.items() if row["not_run"]} == set(skipped)
