@@ -167,8 +167,8 @@ def rank(
         cohort=cohort,
         by=by,
         outcome=outcome,
-        who_ran=who_ran(runs, outcome),
         boards=boards_by(runs, outcome, boards or DEFAULT_BOARDS),
+        who_ran=who_ran(runs, outcome),
         basis=basis(cohort).row(0, named=True),
         mixtures=tuple(mixture_notes(cohort.runs, by)),
     )

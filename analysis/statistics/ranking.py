@@ -294,7 +294,7 @@ def cell_coverage(cells: CellMeans, agents: Sequence[int], tasks: Bools) -> dict
     """For each of these agents the cells of these tasks that it has, and its common mean."""
     has_score = (cells.count > 0) & tasks[:, None]
     of_board = has_score[list(agents)]
-    any_agent, common = of_board.any(axis=0), of_board.all(axis=0)
+    any_agent, common = np.asarray(of_board.any(axis=0)), np.asarray(of_board.all(axis=0))
     coverage = {}
     for a in agents:
         on_common = agent_score(cells, a, common)
