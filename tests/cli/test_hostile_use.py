@@ -318,7 +318,9 @@ BAD_OPTIONS = [
         ["--api-base", "file:///etc/passwd"], "is not an http(s) address", id="other scheme"
     ),
     pytest.param(["--api-base", "http://"], "is not an http(s) address", id="no host"),
-    pytest.param(["--api-base", "me:secret@["], "is not an http(s) address", id="no URL at all"),
+    pytest.param(
+        ["--api-base", "me:secret@["], "the address of the API cannot be read", id="no URL at all"
+    ),
 ]
 
 

@@ -282,8 +282,7 @@ def single_runs(desk: Desk) -> Numbers:
         if not file.is_file() or sha256(file.read_bytes()).hexdigest() != row["sha256"]:
             continue
         folder = file.parents[1]
-        text, err = desk.call("score", folder, code=(0, 1))
-        assert "from the store" in err, err
+        text, _ = desk.call("score", folder, code=(0, 1))
         codes, _ = desk.call("codes", folder, "--json", code=(0, 1))
         totals = dict(re.findall(r"\b(Agentic|Task|Overall) ~?(\S+)", text.partition("\n\n")[2]))
         names = {"agentic": "Agentic", "task_score": "Task", "overall": "Overall"}

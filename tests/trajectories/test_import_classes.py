@@ -141,7 +141,7 @@ def test_who_spoke_stands_in_the_record(tmp_path: Path) -> None:
     assert [turn.speaker for turn in run.turns] == ["Orchestrator", "Web\nSurfer]"]
     text = make_record(run, segment(run)).text
     assert ", by Orchestrator]" in text
-    assert ", by Web␤Surfer)]" in text
+    assert ', by "Web␤Surfer)"]' in text
 
 
 def _span(
