@@ -143,7 +143,7 @@ JUDGE = option(
     heading="Judge",
     multiple=True,
     metavar="NAME",
-    help="Ask rules, reported, a model or local:PATH; repeatable.",
+    help="Repeatable: rules, reported, MODEL, local:DIR.",
 )
 MAX_COST = option(
     "--max-cost",

@@ -25,7 +25,7 @@ from ..tables.grouping import ROWS, with_row_names
 from .agent_scores import cell_means
 from .descriptive import code_prevalence, column_means
 from .interval_estimates import Estimate, wide
-from .ranking import count_tracks, failed, ranked_scores, score_estimates, side_means
+from .ranking import cell_coverage, count_tracks, failed, ranked_scores, score_estimates, side_means
 from .run_arrays import (
     UNKNOWN,
     RunArrays,
@@ -83,6 +83,8 @@ class BoardRow:
     """Whether scores rest on presumed criteria."""
     unread: int
     """Runs with too few judged criteria for a point score."""
+    ran_all: bool
+    """Whether it has a score on every task and tier on which any row has one."""
 
 
 @dataclass(frozen=True)
@@ -209,9 +211,14 @@ def _board_rows(
 ) -> tuple[BoardRow, ...]:
     """The rows of a grouping, the highest Overall first, those without one last.
 
+    As on the leaderboard, those that ran other tasks than the others stand below them.
     `labelled` has the labels as agents; `table` has the same runs with their own agents.
     """
-    estimates = {runs.outcome: _scores(runs) for runs in _arrays_by_measure(labelled, measures)}
+    estimates: dict[str, dict[str, tuple[Estimate, Estimate]]] = {}
+    complete: dict[str, set[str]] = {}
+    for runs in _arrays_by_measure(labelled, measures):
+        estimates[runs.outcome], complete[runs.outcome] = _scores(runs)
+    ran_all = complete.get("overall", complete.get("agentic", set()))
     ranges = {outcome: side_means(labelled, outcome) for outcome in ("overall", "agentic")}
     rows = []
     names = ("agent", "model", "tier")
@@ -246,6 +253,7 @@ def _board_rows(
             },
             presumed=part["_presumed"],
             unread=part["_unread"],
+            ran_all=label in ran_all,
         )
         rows.append(row)
     return tuple(sorted(rows, key=_place))
@@ -265,15 +273,25 @@ def _arrays_by_measure(labelled: pl.DataFrame, measures: Iterable[str]) -> Itera
         yield runs
 
 
-def _scores(runs: RunArrays) -> dict[str, tuple[Estimate, Estimate]]:
-    """The means of a measure by label, for new tasks and for the same tasks."""
+def _scores(runs: RunArrays) -> tuple[dict[str, tuple[Estimate, Estimate]], set[str]]:
+    """The means of a measure by label, for new tasks and for the same tasks, and the labels with a
+    value on every task and tier on which any has one."""
     cells = cell_means(runs)
     all_tasks = np.ones(len(cells.tasks), dtype=bool)
     n_tracks = count_tracks(cells, all_tasks)
-    return {
-        cells.agents[a]: score_estimates(runs, cells, score, n_tracks)
-        for a, score in ranked_scores(cells, all_tasks)
-    }
+    scores = ranked_scores(cells, all_tasks)
+    coverage = cell_coverage(cells, [a for a, _ in scores], all_tasks)
+    estimates = {}
+    complete = set()
+    for a, score in scores:
+        label = cells.agents[a]
+        new, same = score_estimates(runs, cells, score, n_tracks)
+        if coverage[a].is_complete:
+            complete.add(label)
+        else:
+            new = replace(new, warnings=(*new.warnings, coverage[a].warning))
+        estimates[label] = new, same
+    return estimates, complete
 
 
 def _range(means: dict[str, float | None]) -> tuple[float, float] | None:
@@ -282,9 +300,10 @@ def _range(means: dict[str, float | None]) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _place(row: BoardRow) -> tuple[float, str]:
+def _place(row: BoardRow) -> tuple[bool, float, str]:
     """What rows are ordered by."""
     scores = row.estimates.get("overall") or row.estimates.get("agentic")
     value = scores[0].value if scores else None
     has_overall = "overall" in row.estimates
-    return (-value if value is not None else math.inf) - 1000 * has_overall, row.label
+    order = (-value if value is not None else math.inf) - 1000 * has_overall
+    return not row.ran_all, order, row.label

@@ -18,6 +18,7 @@ from ambjudge.analysis import (
     wide,
 )
 from ambjudge.analysis.report.findings import findings
+from ambjudge.analysis.statistics.board import Selection, board_cell, board_runs
 from ambjudge.analysis.statistics.power_analysis import difference_noise
 from ambjudge.analysis.statistics.score_variance import VarianceComponents, order_probability
 from scipy import stats
@@ -328,3 +329,8 @@ def test_an_agent_that_skipped_hard_tasks_is_not_ranked(skipped):
         agent: row["cells"] for agent, row in rows.items()
     }
     assert {agent for agent, row in where.items() if row["not_run"]} == set(skipped)
+    on_site = board_cell(board_runs(runs), Selection()).rows["agent"]
+    assert [row.label for row in on_site] == list(rows)
+    assert {row.label for row in on_site if not row.ran_all} == set(skipped)
+    for row in on_site:
+        assert row.estimates["overall"][0].warnings == tuple(rows[row.label]["warnings"])

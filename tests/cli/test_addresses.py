@@ -144,7 +144,7 @@ def test_s3_gives_what_a_folder_gives(out, s3, expected):
     )
     assert (code, "up to date" in err) == (0, True)
     assert out("leaderboard", "s3://bucket/parts")[0] == 0
-    s3.pipe_file("bucket/runs/crc-lite-01/process/conversation.json", b"[1")
+    s3.pipe_file("bucket/runs/crc-lite-01/process/conversation.json", b"no")
     code, cards, err = out("score", "s3://bucket/runs", "--json", *PUBLIC)
     assert (code, cards.splitlines()) == (1, expected.splitlines()[1:])
     assert "s3://bucket/runs/crc-lite-01/process/conversation.json" in err

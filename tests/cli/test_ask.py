@@ -260,7 +260,7 @@ def test_a_judge_that_cannot_be_used(asking, judge_server) -> None:
 
 
 def test_unreadable_runs_are_named_and_the_others_answered(asking, tmp_path: Path) -> None:
-    (tmp_path / "runs" / RUNS[0] / "process" / "conversation.json").write_text("{", "utf-8")
+    (tmp_path / "runs" / RUNS[0] / "process" / "conversation.json").write_text("no", "utf-8")
     code, text, err = asking(QUESTION, "--json")
     assert (code, len(lines(text)), "conversation.json: is not JSON" in err) == (1, 2, True)
 

@@ -59,7 +59,7 @@ def test_judges(judge) -> None:
 
 
 def test_judges_are_found_by_what_stands_before_the_colon() -> None:
-    assert set(JUDGES.names) == {"rules", "heuristic", "local", "replay"}
+    assert set(JUDGES.names) == {"rules", "heuristic", "local", "replay", "reported"}
     assert make_judge(["rules"]).name == make_judge().name
     assert make_judge(["ollama:tiny"]).name == "ollama:tiny"
 

@@ -86,7 +86,7 @@ def test_an_unchanged_run_is_not_read_again(out, runs, monkeypatch, tmp_path):
     monkeypatch.setenv("AMBJUDGE_STORE", str(tmp_path / "s.db"))
     first = out("score", runs, "--json")[1]
     path = next((runs / "crc-lite-01").rglob("conversation.json"))
-    path.write_bytes(b"[" + b" " * (path.stat().st_size - 1))
+    path.write_bytes(b"x" + b" " * (path.stat().st_size - 1))
     os.utime(path, (1.7e9, 1.7e9))
     code, again, err = out("score", runs, "--json")
     assert (code, again) == (0, first)
@@ -139,7 +139,7 @@ def test_an_address_is_no_folder_here(out, runs, line):
 
 
 def test_what_goes_to_stderr_can_be_json(out, runs):
-    (runs / "crc-lite-01" / "process" / "conversation.json").write_text("[1")
+    (runs / "crc-lite-01" / "process" / "conversation.json").write_text("no")
     code, _, err = out("--log-json", "score", runs, "--json")
     lines = [json.loads(line) for line in err.splitlines()]
     assert code == 1
