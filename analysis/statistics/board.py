@@ -288,9 +288,7 @@ def _scores(runs: RunArrays) -> tuple[dict[str, tuple[Estimate, Estimate]], set[
         new, same = score_estimates(runs, cells, score, n_tracks)
         if coverage[a].is_complete:
             complete.add(label)
-        else:
-            new = replace(new, warnings=(*new.warnings, coverage[a].warning))
-        estimates[label] = new, same
+        estimates[label] = coverage[a].with_warning(new), same
     return estimates, complete
 
 

@@ -241,8 +241,7 @@ def _board_rows(
         new, same = score_estimates(context.runs, cells, score, n_tracks)
         if agent in unsettled:
             new = replace(new, warnings=(*new.warnings, UNSETTLED))
-        if not coverage[a].is_complete:
-            new = replace(new, warnings=(*new.warnings, coverage[a].warning))
+        new = coverage[a].with_warning(new)
         key: dict[str, Any] = {
             "scope": scope,
             "name": name,
@@ -278,16 +277,19 @@ class CellCoverage:
     def is_complete(self) -> bool:
         return self.cells == self.of_cells
 
-    @property
-    def warning(self) -> str:
+    def with_warning(self, estimate: Estimate) -> Estimate:
+        """A mean of the agent, with a warning if the agent lacks cells."""
+        if self.is_complete:
+            return estimate
         if self.value_common is None:
             consequence = "no such task and tier is common to all agents"
         else:
             consequence = f"see its mean over the {self.common} that all agents have"
-        return (
+        warning = (
             f"ran other tasks: it has a score on {self.cells} of {self.of_cells} tasks and tiers of"
             f" this board, so that it has no rank; {consequence}"
         )
+        return replace(estimate, warnings=(*estimate.warnings, warning))
 
 
 def cell_coverage(cells: CellMeans, agents: Sequence[int], tasks: Bools) -> dict[int, CellCoverage]:

@@ -63,12 +63,12 @@ class Situation:
 class EditMachine:
     """A folder of runs, a store, and edits between two rejudges."""
 
-    def __init__(self, number: int, *, kills: bool = False) -> None:
-        """`kills`: whether processes are killed, each of which takes seconds to start."""
+    def __init__(self, number: int, log: list[str], *, kills: bool) -> None:
+        """`log` is given the steps. `kills`: whether processes are killed, each of which takes
+        seconds to start."""
         self.random = Random(number)
         self.kills = kills
-        self.log: list[str] = []
-        """The steps that were made."""
+        self.log = log
         self.folder = Path(tempfile.mkdtemp())
         self.shop = Workshop(self.folder / "shop")
         self.shop.add_run("a", track="segmentation", task="kidney-seg-task")
@@ -270,7 +270,7 @@ class EditMachine:
 
     def _flags(self) -> list[str]:
         flags = ["--temperature", str(self.now.temperature), "--samples", str(self.now.samples)]
-        # An empty folder puts every track back to the rubric that ships.
+        # Rubrics stay in force until others are given, so that each track names its own.
         for track in TRACKS:
             flags += ["--rubric", str(self._rubric_file(track))]
         return flags
@@ -388,11 +388,12 @@ def _differences(first: Any, second: Any, place: str = "") -> list[str]:
     return [] if first == second else [f"{place.strip('.')} is {first}, fresh {second}"]
 
 
-def run_edits(number: int, steps: int, *, kills: bool = False) -> list[str]:
-    """One sequence of edits, which its number decides; the steps that were made."""
-    machine = EditMachine(number, kills=kills)
+def run_edits(
+    number: int, steps: int, done: list[str] | None = None, *, kills: bool = False
+) -> None:
+    """One sequence of edits, which its number decides. `done` is given the steps that were made."""
+    machine = EditMachine(number, [] if done is None else done, kills=kills)
     try:
         machine.run(steps)
     except AssertionError as error:
         raise AssertionError(f"{error} after {', '.join(machine.log)}") from error
-    return machine.log
