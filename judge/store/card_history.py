@@ -14,7 +14,7 @@ from ..base import is_criteria
 from ..card.scorecard import ScoreCard
 from ..questions.verdict_keys import VerdictKey
 from . import schema
-from .connection import StorePart
+from .connection import StorePart, chunks
 from .verdicts import key_of
 
 _PAGE = 200
@@ -98,9 +98,8 @@ class CardHistory(StorePart):
 
     def stored_cards(self, seqs: Iterable[int]) -> Iterator[StoredCard]:
         """The scorecards with these numbers, oldest first."""
-        numbers = sorted(set(seqs))
-        for start in range(0, len(numbers), _PAGE):
-            yield from self._stored_page(numbers[start : start + _PAGE])
+        for page in chunks(sorted(set(seqs)), _PAGE):
+            yield from self._stored_page(page)
 
     def _stored_page(self, seqs: Sequence[int]) -> Iterator[StoredCard]:
         cards, runs = schema.cards, schema.runs

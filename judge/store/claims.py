@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from . import schema
-from .connection import CHUNK, StorePart
+from .connection import StorePart, chunks
 from .group_commit import GroupCommit
 
 LEASE_S = 60.0
@@ -80,8 +80,8 @@ class ClaimTable(StorePart):
         """Show that the holder of the claims on these keys is alive."""
         table = schema.claims
         with self._write() as connection:
-            for start in range(0, len(keys), CHUNK):
-                is_held = table.c.key.in_(keys[start : start + CHUNK])
+            for part in chunks(keys):
+                is_held = table.c.key.in_(part)
                 connection.execute(
                     table.update()
                     .where(is_held & (table.c.holder == holder))
@@ -92,9 +92,8 @@ class ClaimTable(StorePart):
 def end_claims(connection: Connection, keys: Iterable[str], holder: str | None = None) -> None:
     """Delete claims on these keys, those of one holder or of anybody."""
     table = schema.claims
-    ordered = sorted(set(keys))
-    for start in range(0, len(ordered), CHUNK):
-        condition: sa.ColumnElement[bool] = table.c.key.in_(ordered[start : start + CHUNK])
+    for part in chunks(sorted(set(keys))):
+        condition: sa.ColumnElement[bool] = table.c.key.in_(part)
         if holder is not None:
             condition &= table.c.holder == holder
         connection.execute(table.delete().where(condition))
@@ -108,8 +107,8 @@ def _selected(
 ) -> set[str]:
     """Which of these keys a column holds in rows of this condition."""
     selected: set[str] = set()
-    for start in range(0, len(keys), CHUNK):
-        query = sa.select(column).where(column.in_(keys[start : start + CHUNK]))
+    for part in chunks(keys):
+        query = sa.select(column).where(column.in_(part))
         if condition is not None:
             query = query.where(condition)
         selected.update(connection.execute(query).scalars())

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -18,8 +18,15 @@ from ...trajectories.reading.remote import RemotePath, is_address
 from . import schema
 from .opening import explain_errors, write_transaction
 
+T = TypeVar("T")
 CHUNK = 5_000
 """Keys a look-up, well below both databases' limits on parameters (32,766 and 65,535)."""
+
+
+def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
+    """The values in parts of at most `size`, in their order."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
 
 
 class EvidenceRow(NamedTuple):
@@ -122,9 +129,8 @@ class StorePart:
         self, query: sa.Select[Any], column: Any, values: Iterable[str | int]
     ) -> Iterator[sa.Row[Any]]:
         """Rows whose column has one of these values, read a chunk of values at a time."""
-        distinct = list(dict.fromkeys(values))
-        for start in range(0, len(distinct), CHUNK):
-            yield from self._read(query.where(column.in_(distinct[start : start + CHUNK])))
+        for part in chunks(list(dict.fromkeys(values))):
+            yield from self._read(query.where(column.in_(part)))
 
     def _insert(self, table: sa.Table) -> Any:
         """The dialect's INSERT, which has ON CONFLICT."""

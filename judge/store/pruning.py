@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from ..card.choice import ALL_JUDGES, CardChoice, RubricName, choose
 from . import Store, schema
-from .connection import CHUNK
+from .connection import chunks
 from .opening import explain_errors, write_transaction
 
 
@@ -59,12 +59,11 @@ def prune_cards(store: Store, *, dry_run: bool) -> Pruned:
         newest = max(in_force, default=0)
         superseded = [seq for seq in seqs if seq < newest and seq not in in_force]
         rows = size = 0
-        for start in range(0, len(superseded), CHUNK):
-            chosen = cards.c.seq.in_(superseded[start : start + CHUNK])
+        for part in chunks(superseded):
+            chosen = cards.c.seq.in_(part)
             count, length = _size(connection, cards.c.body, chosen)
             rows, size = rows + count, size + length
             if not dry_run:
-                part = superseded[start : start + CHUNK]
                 connection.execute(links.delete().where(links.c.card.in_(part)))
                 connection.execute(cards.delete().where(chosen))
     return Pruned("superseded scorecards", rows, size)
@@ -75,13 +74,10 @@ def prune_events(
 ) -> Pruned:
     """Events of a kind that belong to these batches."""
     events = schema.events
-    names = sorted(batches)
     rows = size = 0
     with explain_errors(store.location), write_transaction(store._engine) as connection:
-        for start in range(0, len(names), CHUNK):
-            chosen = sa.and_(
-                events.c.kind == kind, events.c.batch.in_(names[start : start + CHUNK])
-            )
+        for part in chunks(sorted(batches)):
+            chosen = sa.and_(events.c.kind == kind, events.c.batch.in_(part))
             count, length = _size(connection, events.c.body, chosen)
             rows, size = rows + count, size + length
             if not dry_run and count:

@@ -29,6 +29,7 @@ from .connection import (
     EvidenceRow,
     SettledRow,
     StorePart,
+    chunks,
     clean_row,
     clean_text,
     now,
@@ -392,8 +393,8 @@ class Archive(StorePart):
     def _bodies(self, seqs: Sequence[int], chunk: int) -> Iterator[tuple[int, str, bytes]]:
         table = schema.cards
         query = sa.select(table.c.seq, table.c.path, table.c.body).order_by(table.c.seq)
-        for start in range(0, len(seqs), chunk):
-            for row in self._read(query.where(table.c.seq.in_(seqs[start : start + chunk]))):
+        for part in chunks(seqs, chunk):
+            for row in self._read(query.where(table.c.seq.in_(part))):
                 yield row.seq, row.path, row.body
 
     def iter_cards(
