@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -172,10 +172,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             runs = list(shard)
         items = None
         if store is not None:
-            files = [source.path for source in run_sources(runs) if source.error is None]
-            note_given_facts(store, files, flags, quiet)
+            note_given_facts(store, _conversations(runs), flags, quiet)
         if store is not None and chooses_items(flags):
-            files, items = selected_items(store, files, judge, flags, quiet)
+            files, items = selected_items(store, list(_conversations(runs)), judge, flags, quiet)
             runs = [RunSource(file) for file in files]
             options = replace(options, stored_only=True, some_items=True)
         out = output_path(flags["out"]) if flags["out"] else None
@@ -218,6 +217,13 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         if part is not None and is_final:
             part.write_note(sink.scored, code)
         return code
+
+
+def _conversations(runs: Sequence[str | RunSource]) -> Iterator[Path]:
+    """The files of the runs that can be found, searched for as they are taken."""
+    from ..judge.run_sources import run_sources
+
+    return (source.path for source in run_sources(runs) if source.error is None)
 
 
 def _note_other_judges(store: Store, paths: Sequence[str], quiet: bool) -> None:
@@ -292,7 +298,7 @@ class _Scoring:
     def plan(self) -> RejudgePlan:
         """Plan the verdicts that the store lacks."""
         assert self.store is not None
-        files = self._readable_files()
+        files = list(_conversations(self.runs))
         plan = make_plan(
             self.store,
             files,
@@ -304,11 +310,6 @@ class _Scoring:
         )
         note_nothing_asked(plan, self.items, self.quiet)
         return plan
-
-    def _readable_files(self) -> list[Path]:
-        from ..judge.run_sources import run_sources
-
-        return [source.path for source in run_sources(self.runs) if source.error is None]
 
     def show_forecast(self, plan: RejudgePlan) -> int:
         """Show what scoring would cost; the exit code, 1 if a run could not be read."""

@@ -120,20 +120,24 @@ def note_nothing_asked(plan: RejudgePlan, items: ItemSelection | None, quiet: bo
 
 
 def note_given_facts(
-    store: Store, files: Sequence[Path], flags: Mapping[str, Any], quiet: bool
+    store: Store, files: Iterable[Path], flags: Mapping[str, Any], quiet: bool
 ) -> None:
-    """Say that --track and --tier select nothing, where runs name another track or tier."""
+    """Say that --track and --tier select nothing, where runs name another track or tier.
+
+    `files` may have to be searched for: they are asked for only if one of the two is given.
+    """
     given = {name: flags.get(name) for name in ("track", "tier") if flags.get(name)}
     if not given:
         return
-    stamped = store.stamped([file.absolute() for file in files])
+    paths = [file.absolute() for file in files]
+    stamped = store.stamped(paths)
     for name, value in given.items():
         stated = [getattr(file.run, name) for file in stamped.values()]
         others = sum(own is not None and own != value for own in stated)
         if others:
             console.note(
                 f"--{name} {value} selects no runs: {others:,} of"
-                f" {console.counted(len(files), 'run')} name another {name} and keep it"
+                f" {console.counted(len(paths), 'run')} name another {name} and keep it"
                 f" (--where '{name}:{value}' selects)",
                 quiet,
             )
